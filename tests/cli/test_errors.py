@@ -15,8 +15,7 @@ from tests.cli.calling import talk, work, write_lines
 from foldline.cli.memory import available
 from foldline.errors import FormatError
 from foldline.stores.connection import APPLICATION
-from foldline.transcripts import open_transcript
-from foldline.transcripts.shared import source
+from foldline.transcripts import open_transcript, source
 
 TARGET = ("--target", 2000)
 

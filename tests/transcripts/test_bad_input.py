@@ -17,8 +17,8 @@ from tests.transcripts.reading import heard, lines, records, said, warned
 
 from foldline.errors import FormatError
 from foldline.transcripts import WarningRecord, read, sniff
+from foldline.transcripts import lines as reading
 from foldline.transcripts import records as limits
-from foldline.transcripts.shared import lines as reading
 
 USER = {"role": "user", "content": "hello"}
 ANSWER = {"role": "assistant", "content": "hi"}

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from foldline.transcripts.shared.injected import is_injected
+from foldline.transcripts.payloads import is_injected
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from tests.transcripts.test_wrong_values import WRONG, as_document, as_lines, pl
 from foldline.errors import FormatError
 from foldline.transcripts import WarningRecord, read, sniff
 from foldline.transcripts.aider import read_aider
-from foldline.transcripts.markdown.transcript import read_markdown
+from foldline.transcripts.markdown import read_markdown
 
 
 def rows(name: str):

@@ -10,14 +10,23 @@ from typing import Any, ClassVar
 
 import msgspec
 
+from foldline.catalogue.names import MAKERS, take_apart
 from foldline.core.log.codec import encode, encode_utf8
 from foldline.core.log.entries import Edit
 from foldline.core.log.log import digest
-from foldline.core.log.messages import Media, Message, Usage
+from foldline.core.log.messages import Media, Message, Native, Opaque, Part, Usage
 from foldline.dialects.values import Losses
 
 RESULT_CAP = 2_000
 """Characters of a tool result that a readable export shows by default."""
+
+_FAMILIES = {
+    "claude": "anthropic", "gpt": "openai", "o1": "openai", "o3": "openai", "o4": "openai", "codex": "openai",
+    "gemini": "google", "grok": "xai", "mistral": "mistral", "devstral": "mistral", "deepseek": "deepseek",
+    "kimi": "moonshotai", "glm": "zai", "minimax": "minimax", "qwen": "alibaba",
+}  # fmt: skip
+_APIS = {"anthropic": "anthropic-messages", "google": "google-generative-ai", "openai": "openai-responses"}
+_DIALECT_APIS = {"openai-chat": "openai-completions", "openai-responses": "openai-responses"}
 
 
 class SaidStep(msgspec.Struct, frozen=True):
@@ -59,6 +68,11 @@ class FoldStep(msgspec.Struct, frozen=True):
     ledger: dict[str, Any] = {}
     folded: int = 0
     earlier: tuple[FoldStep, ...] = ()
+
+    @property
+    def words(self) -> str:
+        """What another tool is given as its summary: another agent's alone, ours with pins and ledger."""
+        return self.summary if self.imported else self.text
 
 
 Step = SaidStep | FoldStep
@@ -161,6 +175,23 @@ class ExportWriter:
             self.losses.add("replies without a model carry the session's")
         return message.model or self.origin.model or unknown
 
+    def boundary_time(self, step: FoldStep) -> float:
+        """Return the time of a boundary; in a view it comes before what was said earlier."""
+        return self.clock.at(None if self.origin.view else step.at)
+
+    def lose(self, part: Part) -> None:
+        """Count a part that the format has no place for."""
+        kind = part.kind if isinstance(part, Media) else type(part).__name__.lower()
+        self.losses.add(
+            f"{part.dialect} {part.kind} left out" if isinstance(part, Opaque) else f"{kind} left out"
+        )
+
+    def lost(self, warnings: tuple[str, ...]) -> None:
+        """Count what a dialect's rendering left out."""
+        for warning in warnings:
+            kind, _, count = warning.rpartition(" (")
+            self.losses.add(kind, int(count.rstrip(")")))
+
     def usage(self, step: SaidStep) -> Usage | None:
         """Return the usage to write: None if it measured another context than the one written."""
         if step.message.usage is not None and not step.measured:
@@ -217,3 +248,19 @@ def quoted(path: str) -> str:
 def line(value: Any) -> bytes:
     """Return a JSON value as one line."""
     return encode_utf8(value) + b"\n"
+
+
+def provider_of(model: str, native: Native | None, *, signed: bool = False) -> tuple[str, str]:
+    """Return the provider and the API of a model by its name: ("anthropic", "anthropic-messages").
+
+    A reply with a signature came from Anthropic's API, whatever the model's name. The provider is "unknown"
+    if nothing names it.
+    """
+    if signed:
+        return "anthropic", _APIS["anthropic"]
+    asked = next((reading for reading in take_apart(model) if reading.provider), None)
+    bare = model.rpartition("/")[2].lower()
+    maker = asked.provider if asked else next((m for f, m in _FAMILIES.items() if bare.startswith(f)), None)
+    if maker is None or (asked is None and maker not in MAKERS):
+        return "unknown", _DIALECT_APIS.get(native.dialect if native else "", "openai-completions")
+    return maker, _APIS.get(maker, "openai-completions")

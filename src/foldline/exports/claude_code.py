@@ -14,7 +14,7 @@ from foldline.core.log.messages import Message, Usage
 from foldline.dialects.anthropic.write import OPENING
 from foldline.exports.base import ExportWriter, FoldStep, Origin, SaidStep, iso, line, part_key, uuid_of
 from foldline.exports.blocks import Block, Blocks
-from foldline.transcripts.shared.injected import is_injected
+from foldline.transcripts.payloads import is_injected
 
 VERSION = "2.1.39"  # of Claude Code, which writes this form
 _STOPS = {"end": "end_turn", "tools": "tool_use", "length": "max_tokens"}
@@ -78,7 +78,7 @@ class ClaudeCodeWriter(ExportWriter):
         """Yield the boundary line and the summary after it, which start a new chain."""
         if step.first_kept is None:
             self._open = {}  # folded with their call
-        at = self.clock.at(None if self.origin.view else step.at)
+        at = self.boundary_time(step)
         boundary, summary = uuid_of(step.key), uuid_of(part_key(step.key, 1))
         metadata: dict[str, Any] = {
             "trigger": "auto" if step.automatic else "manual",

@@ -15,13 +15,12 @@ from foldline.core.log.messages import Message, Opaque, Usage
 from foldline.dialects import get
 from foldline.dialects.values import OPENAI_RESPONSES
 from foldline.exports.base import ExportWriter, FoldStep, Origin, SaidStep, iso, line
-from foldline.transcripts.codex.items import SEALED
-from foldline.transcripts.shared.injected import is_injected
+from foldline.transcripts.codex_items import COMPACTIONS, SEALED
+from foldline.transcripts.payloads import is_injected
 
 VERSION = "0.119.0"  # of Codex, which writes this form
 RESULT_LIMIT = 12_000  # bytes of a result that Codex 0.169 sends of any model
 _KEPT_WORDS = re.compile(r"\n\n\[(?:User|Assistant), kept by Codex\]: ")
-_SEALED_KINDS = ("compaction", "compaction_summary", "context_compaction")
 _ALIKE = {"function_call": "function_call_output", "custom_tool_call": "custom_tool_call_output"}
 
 Item = dict[str, Any]
@@ -101,11 +100,11 @@ class CodexWriter(ExportWriter):
 
     def fold(self, step: FoldStep) -> Iterator[bytes]:
         """Yield a boundary, which replaces everything before it."""
-        at = self.clock.at(None if self.origin.view else step.at)
+        at = self.boundary_time(step)
         listed = step.origin.get("replacement_history")
         if isinstance(listed, list) and not self.origin.view:
             history: list[Any] = listed  # pyright: ignore[reportUnknownVariableType]
-            self._sealed = sum(1 for item in history if item.get("type") in _SEALED_KINDS)
+            self._sealed = sum(1 for item in history if item.get("type") in COMPACTIONS)
             summary = _KEPT_WORDS.split(step.summary, maxsplit=1)[0]
             message = "" if summary.startswith(SEALED[:50]) else summary
         else:
@@ -131,9 +130,7 @@ class CodexWriter(ExportWriter):
             self.losses.add("system prompt left out (the agent brings its own)")
             return []
         rendered = get(OPENAI_RESPONSES).render([(message, step.edits)])
-        for warning in rendered.warnings:
-            kind, _, count = warning.rpartition(" (")
-            self.losses.add(kind, int(count.rstrip(")")))
+        self.lost(rendered.warnings)
         if message.role == "assistant":
             waiting = self._replies if message.calls and not self._answered else []
             self._replies = [*waiting, (message, step.edits)]
@@ -241,7 +238,7 @@ def _user(text: str) -> Item:
 
 def _is_sealed(message: Message) -> bool:
     return bool(message.parts) and all(
-        isinstance(part, Opaque) and part.kind in _SEALED_KINDS for part in message.parts
+        isinstance(part, Opaque) and part.kind in COMPACTIONS for part in message.parts
     )
 
 

@@ -12,7 +12,8 @@ from foldline.core.log.codec import pretty
 from foldline.core.log.messages import Usage
 from foldline.exports.base import ExportWriter, FoldStep, Origin, SaidStep, iso, line, part_key, uuid_of
 from foldline.exports.blocks import Block, Blocks, result_text
-from foldline.transcripts.shared.values import mapping
+from foldline.transcripts.coop import BESIDE, BLOCKS, USAGE
+from foldline.transcripts.lines import mapping
 
 
 class CoopWriter(ExportWriter):
@@ -51,7 +52,7 @@ class CoopWriter(ExportWriter):
             self.losses.add("older boundaries left out (coop keeps the newest)")
         at = self.origin.ended if self.origin.view or step.at is None else step.at
         self._state = {
-            "summary": step.summary if step.imported else step.text,
+            "summary": step.words,
             "first_kept_message_id": self.place(step.first_kept) or "",
             "tokens_before": step.tokens_before,
             "created_at": iso(at),
@@ -60,7 +61,7 @@ class CoopWriter(ExportWriter):
 
     def beside(self) -> dict[str, bytes]:
         """Return the compaction, in the file that coop looks for beside the session."""
-        return {} if self._state is None else {"_compaction.json": pretty(self._state) + b"\n"}
+        return {} if self._state is None else {BESIDE: pretty(self._state) + b"\n"}
 
     def resume(self) -> tuple[str, str]:
         """Return the names that coop gives its files."""
@@ -78,13 +79,8 @@ class CoopWriter(ExportWriter):
 
     def _about(self, step: SaidStep) -> dict[str, Any]:
         usage = self.usage(step) or Usage()
-        counted = {
-            "input_tokens": usage.input,
-            "cache_read_tokens": usage.cache_read,
-            "cache_write_tokens": usage.cache_write,
-            "output_tokens": usage.output,
-        }
-        return {**counted, "model": self.model(step.message, "unknown")}
+        counts = (usage.input, usage.cache_read, usage.cache_write, usage.output)
+        return {**dict(zip(USAGE, counts, strict=True)), "model": self.model(step.message, "unknown")}
 
     def _block(self, block: Block) -> Block | None:
         """Write one of Anthropic's blocks as one of coop's."""
@@ -92,16 +88,12 @@ class CoopWriter(ExportWriter):
         if kind in ("text", "thinking"):
             return block
         if kind == "tool_use":
-            return {
-                "type": "tool_request",
-                "id": block["id"],
-                "name": block["name"],
-                "arguments": block["input"],
-            }
+            known = {"type": BLOCKS.call, "id": block["id"], "name": block["name"]}
+            return {**known, BLOCKS.arguments: block["input"]}
         if kind == "tool_result":
-            text = result_text(block, self.losses)
-            failed = block.get("is_error") is True
-            return {"type": kind, "id": block["tool_use_id"], "output": text, "is_error": failed}
+            known = {"type": kind, BLOCKS.result_id: block["tool_use_id"]}
+            text, failed = result_text(block, self.losses), block.get("is_error") is True
+            return {**known, BLOCKS.output: text, BLOCKS.failed: failed}
         source = mapping(block.get("source"))
         if kind == "image" and source.get("type") == "base64":
             return {"type": "image", "mime_type": source["media_type"], "data": source["data"]}

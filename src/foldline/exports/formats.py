@@ -14,8 +14,7 @@ from foldline.exports.lists import list_writer
 from foldline.exports.markdown import MarkdownWriter
 from foldline.exports.moldable import MoldableWriter
 from foldline.exports.opencode import OpenCodeWriter
-from foldline.exports.pi import PiWriter
-from foldline.exports.pi_plan import PiPlanWriter
+from foldline.exports.pi import PiPlanWriter, PiWriter
 
 OWN = "jsonl"
 """Foldline's own format, which holds the log itself; `transcripts.dump` writes it."""

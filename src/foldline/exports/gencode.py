@@ -17,6 +17,7 @@ from foldline.core.log.log import digest
 from foldline.core.log.messages import ToolResult
 from foldline.exports.base import ExportWriter, FoldStep, Origin, SaidStep, iso
 from foldline.exports.blocks import Block, Blocks, result_text
+from foldline.transcripts.gencode import BLOCKS
 
 
 class GenCodeWriter(ExportWriter):
@@ -66,7 +67,7 @@ class GenCodeWriter(ExportWriter):
         for one in (*step.earlier, step):
             covers = _covered(one, known)
             known = covers[1]
-            text = one.summary if one.imported else one.text
+            text = one.words
             self._summaries.append(_summary(one, covers, text, iso(self.origin.ended)))
         self._covers = known
         self._folded = known if self.origin.view else self._absent
@@ -98,11 +99,11 @@ class GenCodeWriter(ExportWriter):
         """Write one of Anthropic's blocks as one of GenCode's: results differ."""
         kind = block.get("type")
         if kind == "tool_result":
-            more: Block = {"isError": True} if block.get("is_error") is True else {}
+            more: Block = {BLOCKS.failed: True} if block.get("is_error") is True else {}
             text = result_text(block, self.losses)
             if _is_blanked(text, step):
                 more |= {"pruned": True, "prunedAt": iso(self.origin.ended)}
-            return {"type": kind, "toolUseId": block["tool_use_id"], "content": text, **more}
+            return {"type": kind, BLOCKS.result_id: block["tool_use_id"], "content": text, **more}
         if kind in ("text", "tool_use", "image", "thinking"):
             return block
         self.losses.add(f"{kind} left out")

@@ -26,8 +26,9 @@ from foldline.core.log.messages import (
 )
 from foldline.dialects.edits import with_edits
 from foldline.exports.base import ExportWriter, FoldStep, Origin, SaidStep, is_readable, iso, line
+from foldline.transcripts.klaude import STOPS
 
-_STOPS = {"end": "stop", "tools": "tool_use", "length": "length", "aborted": "aborted", "error": "error"}
+_STOPS = {ours: theirs for theirs, ours in STOPS.items()}
 
 Block = dict[str, Any]
 
@@ -74,8 +75,8 @@ class KlaudeWriter(ExportWriter):
         }
         yield self._item(
             "CompactionEntry",
-            self.clock.at(None if self.origin.view else step.at),
-            summary=step.summary if step.imported else step.text,
+            self.boundary_time(step),
+            summary=step.words,
             first_kept_index=first,
             first_kept_line=first,
             tokens_before=step.tokens_before,
@@ -150,8 +151,7 @@ class KlaudeWriter(ExportWriter):
         elif isinstance(part, Media) and part.kind == "image" and part.data and is_readable(part):
             yield {"type": "image_url", "url": f"data:{part.mime or 'image/png'};base64,{part.data}"}
         elif isinstance(part, Media | Opaque):
-            kind = part.kind if isinstance(part, Media) else f"{part.dialect} {part.kind}"
-            self.losses.add(f"{kind} left out")
+            self.lose(part)
 
 
 def _kind(message: Message) -> str:

@@ -10,8 +10,8 @@ from foldline.core.log.messages import Media, Message, Opaque, Part, Text, Think
 from foldline.dialects.edits import with_edits
 from foldline.dialects.media import placeholder
 from foldline.exports.base import ExportWriter, FoldStep, SaidStep, iso
-from foldline.transcripts.markdown.escapes import escaped
-from foldline.transcripts.markdown.marks import mark as speaker_mark
+from foldline.transcripts.markdown_text import escaped
+from foldline.transcripts.markdown_text import mark as speaker_mark
 
 _FENCES = re.compile(r"^ {0,3}(`{3,})", re.MULTILINE)
 _ROLES = {"user": "User", "assistant": "Assistant", "system": "System", "developer": "System"}
@@ -48,7 +48,7 @@ class MarkdownWriter(ExportWriter):
         """Yield a boundary: the summary between two rules."""
         before = f", {step.tokens_before:,} tokens before" if step.tokens_before else ""
         when = f" · {_day(step.at)}" if step.at is not None else ""
-        text = step.summary if step.imported else step.text
+        text = step.words
         yield _text(f"\n---\n\n## Compacted{before}{when}\n\n{_fenced(text, 'markdown')}\n\n---\n")
 
     def _heading(self, step: SaidStep, message: Message) -> str:
@@ -87,9 +87,9 @@ class MarkdownWriter(ExportWriter):
         if isinstance(part, Text):
             return part.text
         if isinstance(part, Media):
-            self.losses.add(f"{part.kind} left out")
+            self.lose(part)
             return placeholder(part)
-        self.losses.add(f"{part.dialect} {part.kind} left out")
+        self.lose(part)
         return f"[{part.kind} left out]"
 
     def _shortened(self, text: str) -> str:

@@ -13,8 +13,8 @@ from foldline.core.log.entries import Edit
 from foldline.core.log.messages import Message
 from foldline.dialects import UI_MESSAGE, get
 from foldline.exports.base import ExportWriter, FoldStep, Origin, SaidStep, iso
+from foldline.transcripts.lines import count_or_none, mapping, moment, text_or
 from foldline.transcripts.moldable import wrap_summary
-from foldline.transcripts.shared.values import count_or_none, mapping, moment, text_or
 
 
 class MoldableWriter(ExportWriter):
@@ -50,8 +50,7 @@ class MoldableWriter(ExportWriter):
         """Yield the conversation."""
         rendered = get(UI_MESSAGE).render(self._items)
         self.count = len(rendered.messages)
-        for warning in rendered.warnings:
-            self.losses.add(warning.rpartition(" (")[0], int(warning.rpartition("(")[2].rstrip(")")))
+        self.lost(rendered.warnings)
         step, before = self._folds[-1] if self._folds else (None, 0)
         known = mapping(step.origin.get("conversation")) if step is not None else {}
         self.session = text_or(known.get("id")) or self.session

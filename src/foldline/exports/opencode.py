@@ -26,9 +26,8 @@ from foldline.dialects.losses import lost_fields
 from foldline.dialects.media import placeholder
 from foldline.dialects.payload import parse
 from foldline.dialects.values import OPENAI_CHAT
-from foldline.exports.base import ExportWriter, FoldStep, Origin, SaidStep, is_readable
-from foldline.exports.model_maker import provider_of
-from foldline.transcripts.shared.values import items, mapping
+from foldline.exports.base import ExportWriter, FoldStep, Origin, SaidStep, is_readable, provider_of
+from foldline.transcripts.lines import items, mapping
 
 VERSION = "1.4.3"  # of OpenCode, which writes this form
 AGENT = "build"  # OpenCode's usual agent
@@ -83,9 +82,7 @@ class OpenCodeWriter(ExportWriter):
     def say(self, step: SaidStep) -> Iterator[bytes]:
         """Yield a message, once it is complete."""
         native = step.message.native
-        if (
-            native is not None and native.dialect != OPENAI_CHAT
-        ):  # Chat Completions' encrypted thoughts are carried
+        if native is not None and native.dialect != OPENAI_CHAT:  # its encrypted thoughts are carried
             lost_fields(native, self.losses)
         kept = with_edits(step.message, step.edits)
         if kept is None or not kept.parts:
@@ -110,7 +107,7 @@ class OpenCodeWriter(ExportWriter):
     def fold(self, step: FoldStep) -> Iterator[bytes]:
         """Yield a compaction: the message that asks for it, naming what it kept, and the summary as reply."""
         yield from self._end_reply()
-        at = self._rising(self.clock.at(None if self.origin.view else step.at))
+        at = self._rising(self.boundary_time(step))
         asked = self._user_info(step.key, at)
         tail = self.place(step.first_kept)
         kept = {} if tail is None else {"tail_start_id": tail}
@@ -119,7 +116,7 @@ class OpenCodeWriter(ExportWriter):
         info = self._reply_info(f"{step.key}:summary", at, self.origin.model or "unknown", None)
         info |= {"mode": "compaction", "agent": "compaction", "summary": True, "finish": "stop"}
         info["time"]["completed"] = _ms(at)
-        text = step.summary if step.imported else step.text
+        text = step.words
         yield self._message(info, [self._part(info, {"type": "text", "text": text}, at)])
 
     # ---- the user's side
@@ -156,16 +153,12 @@ class OpenCodeWriter(ExportWriter):
             text = {"type": "text", "text": part.text} if part.text.strip() else None
             return {**text, "synthetic": True} if text and made else text
         if isinstance(part, Media) and is_readable(part) and (url := _url(part)):
-            return {
-                "type": "file",
-                "mime": part.mime or "image/png",
-                "filename": part.name or part.kind,
-                "url": url,
-            }
+            known = {"mime": part.mime or "image/png", "filename": part.name or part.kind}
+            return {"type": "file", **known, "url": url}
         if isinstance(part, Media):
-            self.losses.add(f"{part.kind} left out")
+            self.lose(part)
             return {"type": "text", "text": placeholder(part), "synthetic": True}
-        self._lose(part)
+        self.lose(part)
         return None
 
     # ---- the model's side
@@ -226,18 +219,17 @@ class OpenCodeWriter(ExportWriter):
             signed = {"anthropic": {"signature": part.signature}} if part.signature else None
             return _reasoning(part.text, at, signed or (sealed.pop(0) if sealed else {}))
         if isinstance(part, ToolCall):
-            state: Block = {"status": "pending", "input": {}, "raw": ""}
-            if isinstance(part.arguments, str):
+            given = part.arguments
+            if isinstance(given, str):
                 self.losses.add("call arguments that are not a JSON object wrapped in one")
-                state["input"] = _wrapped(part.name, part.arguments)
-            else:
-                state["input"] = part.arguments
+                given = _wrapped(part.name, given)
+            state: Block = {"status": "pending", "input": given, "raw": ""}
             block = {"type": "tool", "callID": part.id, "tool": part.name, "state": state}
             self._calls[part.id] = block
             return block
         if isinstance(part, Opaque) and part.kind in _DETAILS:
             return None  # one of the sealed values
-        self._lose(part)
+        self.lose(part)
         return None
 
     def _result(self, result: ToolResult, at: float, step: SaidStep) -> Iterator[bytes]:
@@ -268,7 +260,7 @@ class OpenCodeWriter(ExportWriter):
         file = self._block(part, made=True)
         if file is None or file["type"] != "file":
             return None
-        ids = {"id": self._new_id("prt", self.origin.started, part_id(block)), "sessionID": self._id}
+        ids = {"id": self._new_id("prt", self.origin.started, f"{block['id']}:shown"), "sessionID": self._id}
         return {**ids, "messageID": block["messageID"], **file}
 
     def _end_reply(self) -> Iterator[bytes]:
@@ -307,15 +299,6 @@ class OpenCodeWriter(ExportWriter):
         """
         self._last_id = max(self._last_id + 1, (_ms(at) * 0x1000) & _BITS)
         return f"{prefix}_{self._last_id & _BITS:012x}{digest(f'{self.session}:{key}'.encode())[:14]}"
-
-    def _lose(self, part: Part) -> None:
-        kind = f"{part.dialect} {part.kind}" if isinstance(part, Opaque) else type(part).__name__.lower()
-        self.losses.add(f"{kind} left out")
-
-
-def part_id(block: Block) -> str:
-    """Return what an attachment's id is made from: the part of its call."""
-    return f"{block['id']}:shown"
 
 
 def _ms(when: float) -> int:

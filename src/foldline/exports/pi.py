@@ -1,6 +1,9 @@
 """pi's session files, version 3: a header, then a tree of id and parentId with compaction entries.
 
 Sources: the session format that pi documents, and how its session manager builds a context.
+
+pi's plan for compaction describes the same files without ids: lines in order, where a compaction says how
+many of the messages right before it were kept (`keepLastMessages`), and never across an earlier compaction.
 """
 
 from __future__ import annotations
@@ -32,13 +35,14 @@ from foldline.exports.base import (
     iso,
     line,
     part_key,
+    provider_of,
     quoted,
 )
-from foldline.exports.model_maker import provider_of
-from foldline.transcripts.shared.injected import is_injected
+from foldline.transcripts.payloads import is_injected
+from foldline.transcripts.pi import STOPS
 
 VERSION = 3
-_STOPS = {"end": "stop", "tools": "toolUse", "length": "length", "aborted": "aborted", "error": "error"}
+_STOPS = {ours: theirs for theirs, ours in STOPS.items()}
 _NO_COST = {"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0, "total": 0}
 
 Block = dict[str, Any]
@@ -55,24 +59,18 @@ class PiWriter(ExportWriter):
         self._parent: str | None = None
         self._model = ""
         self._names: dict[str, str] = {}  # call id -> tool, for calls without a result yet
-        self._waiting: tuple[FoldStep, float] | None = (
-            None  # a boundary whose first kept message is the next one
-        )
+        self._waiting: tuple[FoldStep, float] | None = None  # a boundary that keeps what comes next
 
     def begin(self) -> Iterator[bytes]:
         """Yield the header, the title and the model."""
-        yield line(
-            {
-                "type": "session",
-                "version": VERSION,
-                "id": self.session,
-                "timestamp": iso(self.origin.started),
-                "cwd": self.origin.cwd,
-            }
-        )
+        yield self._header(version=VERSION)
         if self.origin.title:
             key = digest(f"{self.session}:title".encode())
             yield self._entry("session_info", key, self.origin.started, name=self.origin.title)
+
+    def _header(self, **more: Any) -> bytes:
+        known = {"id": self.session, "timestamp": iso(self.origin.started), "cwd": self.origin.cwd}
+        return line({"type": "session", **more, **known})
 
     def end(self) -> Iterator[bytes]:
         """Yield a boundary held back at the end, and the session's model if no reply names one."""
@@ -108,7 +106,7 @@ class PiWriter(ExportWriter):
         """Yield a boundary; one that kept nothing waits for the next message, to name it."""
         yield from self._end_fold(None)
         first = self.place(step.first_kept)
-        at = self.clock.at(None if self.origin.view else step.at)
+        at = self.boundary_time(step)
         if first is not None:
             yield self._compaction(step, at, first)
         else:
@@ -121,10 +119,8 @@ class PiWriter(ExportWriter):
             yield self._compaction(step, at, first or step.key)
 
     def _compaction(self, step: FoldStep, at: float, first: str) -> bytes:
-        text = step.summary if step.imported else step.text
-        return self._entry(
-            "compaction", step.key, at, summary=text, firstKeptEntryId=first, tokensBefore=step.tokens_before
-        )
+        told = {"summary": step.words, "firstKeptEntryId": first, "tokensBefore": step.tokens_before}
+        return self._entry("compaction", step.key, at, **told)
 
     def _say_system(self, step: SaidStep, message: Message) -> Iterator[bytes]:
         """Yield a system message as a custom message; the first one is left to the agent."""
@@ -226,10 +222,10 @@ class PiWriter(ExportWriter):
         if isinstance(part, Media):
             if part.kind == "image" and part.data and part.mime in IMAGE_TYPES and is_readable(part):
                 return {"type": "image", "data": part.data, "mimeType": part.mime}
-            self.losses.add(f"{part.kind} left out")
+            self.lose(part)
             return {"type": "text", "text": placeholder(part)}
         if isinstance(part, Opaque):
-            self.losses.add(f"{part.dialect} {part.kind} left out")
+            self.lose(part)
         return None
 
     def _said(self, part: Part) -> Block | None:
@@ -244,13 +240,52 @@ class PiWriter(ExportWriter):
                 arguments = {"input": arguments}
             return {"type": "toolCall", "id": part.id, "name": part.name, "arguments": arguments}
         if isinstance(part, Opaque) and part.kind == "redacted_thinking":
-            return {
-                "type": "thinking",
-                "thinking": "",
-                "thinkingSignature": part.data.get("data"),
-                "redacted": True,
-            }
+            sealed = {"thinkingSignature": part.data.get("data"), "redacted": True}
+            return {"type": "thinking", "thinking": "", **sealed}
         return self._block(part)
+
+
+class PiPlanWriter(PiWriter):
+    """Write a header, messages and compactions; a line follows the one before it."""
+
+    def __init__(self, origin: Origin, session: str) -> None:
+        super().__init__(origin, session)
+        self._since = 0  # messages since the newest compaction
+
+    def begin(self) -> Iterator[bytes]:
+        """Yield the header."""
+        yield self._header()
+        if self.origin.title:
+            self.losses.add("title left out")
+
+    def end(self) -> Iterator[bytes]:
+        """Yield nothing more."""
+        yield from ()
+
+    def fold(self, step: FoldStep) -> Iterator[bytes]:
+        """Yield a compaction; what it kept from before an earlier one was folded there."""
+        place = self.place(step.first_kept)
+        from_start = step.first_kept is not None and place is None
+        kept = self._since if from_start else self._since - int(place) if place is not None else 0
+        told = {"summary": step.words, "keepLastMessages": kept, "tokensBefore": step.tokens_before}
+        yield self._entry("compaction", step.key, self.boundary_time(step), **told)
+        self._since = 0
+        self.forget_places()
+
+    def wrote(self, place: str) -> None:
+        """Note a message by the number of messages since the newest compaction that stand before it."""
+        del place  # lines have no ids
+        super().wrote(str(self._since))
+        self._since += 1
+
+    def _entry(self, kind: str, key: str, at: float, **fields: Any) -> bytes:
+        del key  # lines have no ids
+        if kind == "custom_message":
+            said = {"role": "user", "content": fields["content"], "timestamp": round(at * 1000)}
+            kind, fields = "message", {"message": said}
+        if kind not in ("message", "compaction"):
+            return b""  # a reply names its model itself
+        return line({"type": kind, "timestamp": iso(at), **fields})
 
 
 def _usage(usage: Usage) -> dict[str, Any]:

@@ -3,8 +3,8 @@
 from foldline.transcripts.foldline_log import dump, header_line, load
 from foldline.transcripts.reader import read
 from foldline.transcripts.records import CompactionRecord, FactRecord, MessageRecord, Record, WarningRecord
-from foldline.transcripts.shared.source import open_transcript
 from foldline.transcripts.sniff import FORMATS, sniff
+from foldline.transcripts.source import open_transcript
 
 __all__ = [
     "FORMATS",

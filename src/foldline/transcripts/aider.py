@@ -7,11 +7,15 @@ from collections.abc import Iterator
 from typing import BinaryIO
 
 from foldline.core.log.messages import Usage
-from foldline.transcripts.agent_shapes import AIDER_BEGINS
+from foldline.dialects import OPENAI_CHAT
+from foldline.transcripts import payloads
+from foldline.transcripts.lines import moment
+from foldline.transcripts.markdown_text import Fence, Words, prose
+from foldline.transcripts.payloads import message_record
 from foldline.transcripts.records import FactRecord, Record, WarningRecord
-from foldline.transcripts.shared import chat
-from foldline.transcripts.shared.prose import Fence, Words, prose
-from foldline.transcripts.shared.values import moment
+
+BEGINS = "# aider chat started at "
+"""How a chat begins."""
 
 _TYPED, _SHOWN = "#### ", "> "
 _END = "  "  # Aider ends each line that it writes itself with two spaces
@@ -28,7 +32,7 @@ def read_aider(stream: BinaryIO, _name: str) -> Iterator[Record]:
 
     Aider's own lines are not messages: the model never saw them. Times are those at which a chat began.
     """
-    yield FactRecord("format", {"format": "aider", "dialect": "openai-chat"})
+    yield FactRecord("format", {"format": "aider", "dialect": OPENAI_CHAT})
     history = _History()
     for item in prose(stream):
         if isinstance(item, WarningRecord):
@@ -55,7 +59,7 @@ class _History:
 
     def take(self, words: Words) -> Iterator[Record]:
         """Take the next line."""
-        if words.text.startswith(AIDER_BEGINS):
+        if words.text.startswith(BEGINS):
             yield from self.flush()
             yield from self._begin(words)
             return
@@ -90,7 +94,7 @@ class _History:
 
     def _begin(self, words: Words) -> Iterator[Record]:
         """Begin a new chat, which does not see what was said before."""
-        when = words.text[len(AIDER_BEGINS) :].strip()
+        when = words.text[len(BEGINS) :].strip()
         self._at = moment(when)
         if self._chats:
             yield FactRecord("boundary", {"reason": "a new chat"}, words.number)
@@ -142,15 +146,14 @@ class _History:
         if command in _SAID and words:
             text = words
         told = command.startswith("/") and command not in _SAID and "/" not in command[1:]
-        payload = {"role": "user", "content": text}
-        yield chat.heard(payload, self._line, at=self._at, injected=told)
+        yield message_record(payloads.user(text), self._line, at=self._at, injected=told)
 
     def _answered(self, usage: Usage | None) -> Iterator[Record]:
         """Yield the reply that was held back."""
         if self._reply is not None:
             (text, line), self._reply = self._reply, None
-            payload = chat.reply(text, "", [])
-            yield chat.heard(payload, line, at=self._at, usage=usage, model=self._model, stop="end")
+            payload = payloads.reply(text, "", [])
+            yield message_record(payload, line, at=self._at, usage=usage, model=self._model, stop="end")
 
 
 def _usage(text: str) -> Usage:

@@ -14,11 +14,10 @@ from foldline.core.log.codec import encode
 from foldline.core.log.entries import Compacted, Entry, Lifted, Noted, Pinned, Said
 from foldline.core.log.log import entry_id
 from foldline.errors import FormatError
+from foldline.transcripts.chain import Chain, LostHead, Unplaceable, head_of, head_of_entry
+from foldline.transcripts.lines import Line, Unreadable, lines, mapping, parse, text_or
 from foldline.transcripts.records import CompactionRecord, FactRecord, MessageRecord, Record, WarningRecord
-from foldline.transcripts.shared.chain import Chain, LostHead, Unplaceable, head_of, head_of_entry
-from foldline.transcripts.shared.lines import Line, Unreadable, lines, parse
-from foldline.transcripts.shared.tree import Node, Tree, lines_of
-from foldline.transcripts.shared.values import mapping, text_or
+from foldline.transcripts.tree import Node, Tree, lines_of
 
 VERSION = 1
 _decoder: msgspec.json.Decoder[Entry] = msgspec.json.Decoder(Entry)

@@ -1,4 +1,8 @@
-"""GenCode's session files: one JSON document with metadata, messages and compaction summaries."""
+"""GenCode's session files: one JSON document with metadata, messages and compaction summaries.
+
+A compaction removes what it folded from the file: its `CompactionRecord` stands where its summary does,
+before what it kept. Summaries add up in GenCode, so each includes those before it.
+"""
 
 from __future__ import annotations
 
@@ -6,32 +10,23 @@ import re
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
+from foldline.dialects import ANTHROPIC
 from foldline.errors import DialectError
-from foldline.transcripts.records import (
-    CompactionRecord,
-    FactRecord,
-    MessageRecord,
-    Record,
-    WarningRecord,
-    not_a_message,
-)
-from foldline.transcripts.shared import blocks
-from foldline.transcripts.shared.injected import is_injected
-from foldline.transcripts.shared.lines import read_messages_document
-from foldline.transcripts.shared.values import count_or_none, items, mapping, moment, text_or
+from foldline.transcripts.lines import count_or_none, items, mapping, moment, read_messages_document, text_or
+from foldline.transcripts.payloads import BlockNames, message_record
+from foldline.transcripts.records import CompactionRecord, FactRecord, Record, WarningRecord, not_a_message
+
+BLOCKS = BlockNames(result_id="toolUseId", failed="isError")
 
 _SUMMARISED = re.compile(r"\[Earlier conversation - \d+ messages summarized\]\s*")
 _KNOWN = ("title", "model")
+_FULL = "fullMessageCount"
 
 
 def read_gencode(stream: BinaryIO, name: str) -> Iterator[Record]:
-    """Read a GenCode session; messages become `anthropic` payloads, `line` is a message's place.
-
-    A compaction removes what it folded from the file: its `CompactionRecord` stands where its summary does,
-    before what it kept. Summaries add up in GenCode, so each includes those before it.
-    """
+    """Read a GenCode session; messages become `anthropic` payloads, `line` is a message's place."""
     session = yield from read_messages_document(stream, name)
-    yield FactRecord("format", {"format": "gencode", "dialect": "anthropic"})
+    yield FactRecord("format", {"format": "gencode", "dialect": ANTHROPIC})
     yield from _about(session)
     messages = [mapping(message) for message in items(session["messages"])]
     yield from _system(session, messages)
@@ -39,7 +34,7 @@ def read_gencode(stream: BinaryIO, name: str) -> Iterator[Record]:
     yield from folds.missing()
     spoken = False
     for line, message in enumerate(messages, 1):
-        if folds.is_summary(message):
+        if _is_summary(message):
             yield folds.take(message, line)
         elif message.get("role") != "system" or spoken:
             spoken = True
@@ -50,8 +45,8 @@ def _about(session: dict[str, Any]) -> Iterator[FactRecord]:
     """Yield what the metadata say; their completion counts are sums over a run, not context sizes."""
     metadata = mapping(session.get("metadata"))
     told = {key: value for key, value in metadata.items() if key not in _KNOWN and value is not None}
-    if session.get("fullMessageCount"):
-        told["fullMessageCount"] = session["fullMessageCount"]
+    if session.get(_FULL):
+        told[_FULL] = session[_FULL]
     yield FactRecord("session", told, 1)
     for kind in _KNOWN:
         if text_or(metadata.get(kind)):
@@ -81,39 +76,30 @@ class _Folds:
     def __init__(self, session: dict[str, Any], messages: list[dict[str, Any]]) -> None:
         self._told = [mapping(one) for one in items(session.get("summaries"))]
         self._shown = [text_or(one.get("content")) for one in messages if _is_summary(one)]
-        full = session.get("fullMessageCount") or mapping(session.get("metadata")).get("fullMessageCount")
+        full = session.get(_FULL) or mapping(session.get("metadata")).get(_FULL)
         self._absent = (count_or_none(full) or 0) - len(messages) + len(self._shown)
         self._so_far: list[str] = []
-
-    def is_summary(self, message: dict[str, Any]) -> bool:
-        """Return whether a message is the summary of a compaction."""
-        return _is_summary(message)
 
     def missing(self) -> Iterator[CompactionRecord]:
         """Yield the compactions whose summary is in no message."""
         for one in self._told:
             content = text_or(one.get("content"))
             if content and not any(content in shown for shown in self._shown):
-                yield self._folded(content, one, 1)
+                yield self._compaction(content, one, 1)
 
     def take(self, message: dict[str, Any], line: int) -> CompactionRecord:
         """Return the compaction whose summary a message holds."""
         text = _SUMMARISED.sub("", text_or(message.get("content")), count=1)
         known = (one for one in self._told if text_or(one.get("content")) and one["content"] in text)
-        return self._folded(text, next(known, dict[str, Any]()), line)
+        return self._compaction(text, next(known, dict[str, Any]()), line)
 
-    def _folded(self, text: str, told: dict[str, Any], line: int) -> CompactionRecord:
+    def _compaction(self, text: str, told: dict[str, Any], line: int) -> CompactionRecord:
         self._so_far.append(text)
         more = {key: value for key, value in told.items() if key != "content"}
         if self._absent > 0:
             more["messages_absent"], self._absent = self._absent, 0
-        return CompactionRecord(
-            "\n\n".join(self._so_far),
-            at=moment(told.get("generatedAt")),
-            line=line,
-            number=len(self._so_far),
-            data=more,
-        )
+        at, number = moment(told.get("generatedAt")), len(self._so_far)
+        return CompactionRecord("\n\n".join(self._so_far), at=at, line=line, number=number, data=more)
 
 
 def _records(message: dict[str, Any], line: int) -> Iterator[Record]:
@@ -126,37 +112,14 @@ def _records(message: dict[str, Any], line: int) -> Iterator[Record]:
     for part in parts:
         if part.get("pruned") is True:
             yield FactRecord("pruned", {"call": part.get("toolUseId"), "at": part.get("prunedAt")}, line)
-    yield _heard(role, content if isinstance(content, str) else parts, line)
-
-
-def _heard(role: Any, content: str | list[dict[str, Any]], line: int) -> MessageRecord | WarningRecord:
-    injected = role == "system"
     try:
-        written = content if isinstance(content, str) else [b for b in map(_block, content) if b]
+        written = content if isinstance(content, str) else [b for b in map(BLOCKS.read, parts) if b]
     except DialectError as error:
-        return not_a_message(error, line)
+        yield not_a_message(error, line)
+        return
     if not written:
-        return WarningRecord(line, "an empty message (left out)")
+        yield WarningRecord(line, "an empty message (left out)")
+        return
+    injected = role == "system"
     payload = {"role": "user" if injected else role, "content": written}
-    words = (
-        content if isinstance(content, str) else "\n".join(text_or(one.get("text"), "\0") for one in content)
-    )
-    injected = injected or (role == "user" and is_injected(words))
-    return blocks.heard(payload, line, key=str(line - 1), injected=injected)
-
-
-def _block(block: dict[str, Any]) -> dict[str, Any] | None:
-    """Write one of GenCode's blocks as one of Anthropic's: only results differ."""
-    kind = block.get("type")
-    if kind == "text":
-        return blocks.text(text_or(block.get("text")))
-    if kind == "thinking":
-        return blocks.thought(text_or(block.get("thinking")), text_or(block.get("signature")))
-    if kind == "tool_use":
-        return blocks.call(block.get("id"), block.get("name"), block.get("input"))
-    if kind == "tool_result":
-        failed = block.get("isError") is True
-        return blocks.result(block.get("toolUseId"), block.get("content"), failed=failed)
-    if kind == "image" and isinstance(block.get("source"), dict):
-        return {"type": "image", "source": block["source"]}
-    raise DialectError(f"a block of unknown type {str(kind)[:40]!r}")
+    yield message_record(payload, line, dialect=ANTHROPIC, key=str(line - 1), injected=injected)

@@ -1,4 +1,7 @@
-"""Lists of messages in an API's form: a JSON list, an object around one, or JSON lines."""
+"""Lists of messages in an API's form: a JSON list, an object around one, or JSON lines.
+
+The plain form is that of recorded sessions: a `{"meta"}` line, then role, text, calls and call_id per line.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,21 @@ from typing import Any, BinaryIO
 from foldline import dialects
 from foldline.dialects.responses.items import KINDS, role_of
 from foldline.errors import DialectError, FormatError
+from foldline.transcripts.forms.bare import payload as plain_payload
 from foldline.transcripts.forms.lists import Decoded, decode_list, form_of
+from foldline.transcripts.lines import (
+    Row,
+    count_or_none,
+    items,
+    mapping,
+    moment,
+    read_document,
+    read_rows,
+    text_or,
+)
+from foldline.transcripts.payloads import message_record
 from foldline.transcripts.records import (
+    CompactionRecord,
     FactRecord,
     MessageRecord,
     Record,
@@ -17,12 +33,11 @@ from foldline.transcripts.records import (
     not_a_message,
     reason_of,
 )
-from foldline.transcripts.shared.lines import Row, read_document, read_rows
-from foldline.transcripts.shared.values import items, mapping, text_or
 
 _OTHERS = {"projectHash": "a Gemini CLI session", "info": "an OpenCode export"}
 _GEMINI = "contents"  # what a request to Gemini calls its messages
 _FOREIGN = "foreign"  # lines of a form that no dialect has
+_PLAIN_ROLES = ("system", "user", "assistant", "tool")
 _SHAPES = 64  # distinct message shapes used to detect the dialect; more add nothing
 
 
@@ -203,3 +218,56 @@ def _shape(payload: dict[str, Any]) -> tuple[Any, ...]:
     """Return what tells a message's dialect: role, keys and the types of its blocks."""
     blocks = {text_or(mapping(block).get("type")) for block in items(payload.get("content"))}
     return (text_or(payload.get("role")), text_or(payload.get("type")), frozenset(payload), frozenset(blocks))
+
+
+# ---- the plain form
+
+
+def read_plain(stream: BinaryIO, _name: str) -> Iterator[Record]:
+    """Read a plain session; messages become `openai-chat` payloads, `summary` a `CompactionRecord`."""
+    yield FactRecord("format", {"format": "plain", "dialect": dialects.OPENAI_CHAT})
+    boundary: Row | None = None
+    for item in read_rows(stream):
+        if isinstance(item, WarningRecord):
+            yield item
+            continue
+        role = item.value.get("role")
+        if boundary is not None and role != "summary":
+            yield FactRecord("boundary", {"tokens_before": _tokens(boundary)}, boundary.number)
+            boundary = None
+        if role == "boundary":
+            boundary = item
+        elif role == "summary":
+            yield _compaction(item, boundary)
+            boundary = None
+        else:
+            yield _plain(item)
+            if text_or(model := mapping(item.value.get("meta")).get("model")):
+                yield FactRecord("model", {"model": model}, item.number)
+    if boundary is not None:
+        yield FactRecord("boundary", {"tokens_before": _tokens(boundary)}, boundary.number)
+
+
+def _tokens(boundary: Row | None) -> int | None:
+    return count_or_none(boundary.value.get("pre_tokens")) if boundary else None
+
+
+def _compaction(row: Row, boundary: Row | None) -> CompactionRecord:
+    """Read a summary that an agent continued from, with the size that its boundary line names."""
+    at = moment(row.value.get("at"))
+    return CompactionRecord(
+        text_or(row.value.get("text")), tokens_before=_tokens(boundary), at=at, line=row.number
+    )
+
+
+def _plain(row: Row) -> Record:
+    """Read a line: a message, the meta line's facts, or a warning."""
+    value = row.value
+    role = value.get("role")
+    if role is None and isinstance(value.get("meta"), dict):
+        return FactRecord("session", value["meta"], row.number)
+    if role not in _PLAIN_ROLES:
+        return WarningRecord(row.number, f"the plain form has no role {str(role)[:40]!r} (left out)")
+    if not isinstance(value.get("text", ""), str):
+        return WarningRecord(row.number, "text is not a string (left out)")
+    return message_record(plain_payload(value), row.number)

@@ -7,8 +7,10 @@ from typing import Any, BinaryIO
 
 import msgspec
 
-from foldline import dialects
+from foldline.dialects import UI_MESSAGE, get
 from foldline.errors import DialectError
+from foldline.transcripts.lines import count_or_none, items, mapping, moment, read_messages_document, text_or
+from foldline.transcripts.payloads import is_programs, with_models
 from foldline.transcripts.records import (
     CompactionRecord,
     FactRecord,
@@ -17,15 +19,11 @@ from foldline.transcripts.records import (
     WarningRecord,
     not_a_message,
 )
-from foldline.transcripts.shared.injected import is_injected
-from foldline.transcripts.shared.lines import read_messages_document
-from foldline.transcripts.shared.values import count_or_none, items, mapping, moment, text_or
 
 PREFIX = "[Conversation Context - Compacted]\n\nThe following is a summary of the earlier conversation:"
 SUFFIX = "---\nThe conversation continues below:"
 """What Moldable writes around a summary."""
 
-_DIALECT = "ui-message"
 _SESSION = ("id", "createdAt", "updatedAt", "messageCount")
 
 
@@ -37,40 +35,35 @@ def read_moldable(stream: BinaryIO, name: str) -> Iterator[Record]:
     summarized_range and api_start_index.
     """
     conversation = yield from read_messages_document(stream, name)
-    yield FactRecord("format", {"format": "moldable", "dialect": _DIALECT})
+    yield FactRecord("format", {"format": "moldable", "dialect": UI_MESSAGE})
     yield FactRecord("session", {key: conversation[key] for key in _SESSION if conversation.get(key)}, 1)
     if text_or(conversation.get("title")):
         yield FactRecord("title", {"title": conversation["title"]}, 1)
-    yield from _messages(conversation)
+    yield from with_models(_messages(conversation))
 
 
 def _messages(conversation: dict[str, Any]) -> Iterator[Record]:
     messages = items(conversation["messages"])
-    fold = _folded(conversation, len(messages))
+    fold = _compaction(conversation, len(messages))
     if isinstance(fold, WarningRecord):
         yield fold
         fold = None
     first = int(fold.first_kept) if fold is not None and fold.first_kept is not None else 0
-    model = ""
     for place, payload in enumerate(messages):
-        record = _heard(payload, place)
-        if isinstance(record, MessageRecord):
-            if fold is not None and place >= first and _newer(record, fold):
-                yield fold
-                fold = None
-            if record.message.model and record.message.model != model:
-                model = record.message.model
-                yield FactRecord("model", {"model": model}, record.line)
+        record = _record(payload, place)
+        if isinstance(record, MessageRecord) and fold is not None and place >= first and _newer(record, fold):
+            yield fold
+            fold = None
         yield record
     if fold is not None:
         yield fold
 
 
-def _newer(heard: MessageRecord, fold: CompactionRecord) -> bool:
-    return heard.at is not None and fold.at is not None and heard.at > fold.at
+def _newer(said: MessageRecord, fold: CompactionRecord) -> bool:
+    return said.at is not None and fold.at is not None and said.at > fold.at
 
 
-def _folded(conversation: dict[str, Any], count: int) -> CompactionRecord | WarningRecord | None:
+def _compaction(conversation: dict[str, Any], count: int) -> CompactionRecord | WarningRecord | None:
     """Read the newest compaction (None: there is none)."""
     state = mapping(conversation.get("compaction"))
     if not state:
@@ -113,19 +106,15 @@ def wrap_summary(summary: str) -> str:
     return f"{PREFIX}\n\n{summary}\n\n{SUFFIX}"
 
 
-def _heard(payload: Any, place: int) -> MessageRecord | WarningRecord:
+def _record(payload: Any, place: int) -> MessageRecord | WarningRecord:
     """Read a UI message, with the time and the usage from its metadata."""
-    dialect = dialects.get(_DIALECT)
+    body, dialect = mapping(payload), get(UI_MESSAGE)
+    decode = dialect.decode_reply if body.get("role") == "assistant" else dialect.decode
     try:
-        message = (
-            dialect.decode_reply(payload)
-            if mapping(payload).get("role") == "assistant"
-            else dialect.decode(payload)
-        )
+        message = decode(payload)
     except (DialectError, RecursionError) as error:
         return not_a_message(error, place + 1)
-    if message.role == "user" and is_injected(message.text):
+    if is_programs(message):
         message = msgspec.structs.replace(message, injected=True)
-    metadata = mapping(mapping(payload).get("metadata"))
-    at = moment(metadata.get("createdAt", mapping(payload).get("createdAt")))
+    at = moment(mapping(body.get("metadata")).get("createdAt", body.get("createdAt")))
     return MessageRecord(message, at=at, key=str(place), line=place + 1)

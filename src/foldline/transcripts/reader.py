@@ -8,23 +8,22 @@ from typing import BinaryIO
 
 from foldline.errors import FormatError
 from foldline.transcripts.aider import read_aider
-from foldline.transcripts.claude_code.transcript import read_claude_code
-from foldline.transcripts.codex.transcript import read_codex
+from foldline.transcripts.claude_code import read_claude_code
+from foldline.transcripts.codex import read_codex
 from foldline.transcripts.coop import read_coop
 from foldline.transcripts.copilot import read_copilot
 from foldline.transcripts.foldline_log import read_own
-from foldline.transcripts.gemini.transcript import read_gemini
+from foldline.transcripts.gemini import read_gemini
 from foldline.transcripts.gencode import read_gencode
-from foldline.transcripts.klaude.transcript import read_klaude
-from foldline.transcripts.markdown.transcript import read_markdown
-from foldline.transcripts.message_lists import read_json, read_jsonl
+from foldline.transcripts.klaude import read_klaude
+from foldline.transcripts.markdown import read_markdown
+from foldline.transcripts.message_lists import read_json, read_jsonl, read_plain
 from foldline.transcripts.moldable import read_moldable
-from foldline.transcripts.opencode.transcript import read_opencode
-from foldline.transcripts.pi.transcript import read_pi
-from foldline.transcripts.plain import read_plain
+from foldline.transcripts.opencode import read_opencode
+from foldline.transcripts.pi import read_pi
 from foldline.transcripts.records import MAX_LINE, Record, WarningRecord
-from foldline.transcripts.shared.source import is_cut_off, make_rewindable, open_transcript
 from foldline.transcripts.sniff import sniff
+from foldline.transcripts.source import is_cut_off, make_rewindable, open_transcript
 
 _HEAD = 64 * 1024
 _HEAD_LINES = 4

@@ -1,15 +1,18 @@
-"""Detect the format of a session file from its content."""
+"""Detect the format of a session file from its content: its agent's name, or the shape of its lines."""
 
 from __future__ import annotations
 
 import re
+from io import BytesIO
 from typing import Any
 
 from foldline.errors import FormatError
-from foldline.transcripts import agent_shapes as shapes
+from foldline.transcripts.aider import BEGINS
 from foldline.transcripts.forms.lists import form_of
-from foldline.transcripts.shared.lines import Unreadable, parse
-from foldline.transcripts.shared.values import text_or
+from foldline.transcripts.klaude import is_klaude
+from foldline.transcripts.lines import Unreadable, items, mapping, parse, text_or
+from foldline.transcripts.markdown_text import Fence, mark, prose
+from foldline.transcripts.records import WarningRecord
 
 FORMATS = (
     "json", "jsonl", "foldline", "plain", "pi", "claude-code", "codex", "copilot-cli", "gemini-cli",
@@ -39,6 +42,12 @@ _PLAIN_ROLES = {"system", "user", "assistant", "tool", "summary", "boundary"}
 _CODEX = {"session_meta", "response_item", "event_msg", "turn_context", "compacted"}
 _COPILOT = re.compile(r"(session|system|user|assistant|tool|hook|permission|subagent|skill)\.[a-z_]+")
 _OUR_MARKDOWN = re.compile(rb"# [^\n]*\n\nsession `[^`\n]*`")  # whatever its messages look like
+_COOP = {"text", "image", "tool_request", "tool_result", "thinking"}
+_AIDER_SAYS = ("> Aider v", "> Tokens: ")
+_PASTED = 60_000  # bytes that one pasted message may fill
+_METADATA_FIRST = re.compile(rb'\A\{\s*"metadata"\s*:\s*\{')
+_CREATED = re.compile(rb'"createdAt"\s*:')
+_PARTS = re.compile(rb'"parts"\s*:\s*\[')
 _BEFORE_MESSAGES = {
     "gemini-cli": re.compile(rb'"projectHash"\s*:'),
     "opencode": re.compile(rb'\A\{\s*"info"\s*:\s*\{'),
@@ -68,7 +77,7 @@ def sniff(head: bytes, name: str = "") -> str:
         return document
     if _binary(text):
         raise FormatError("not a session file, but binary data", where=name)
-    if chat := shapes.of_text(text):
+    if chat := _of_text(text):
         return chat
     raise FormatError(
         "not a session file: it does not start with a JSON message, a list or a known transcript line",
@@ -85,10 +94,10 @@ def _spread(first: bytes) -> bool:
 def _kind_of_document(text: bytes) -> str:
     """Return the format of a multi-line JSON object, from what stands before its messages."""
     before = text.partition(b'"messages"')[0]
-    for kind, mark in _BEFORE_MESSAGES.items():
-        if text[:1] == b"{" and mark.search(before):
+    for kind, pattern in _BEFORE_MESSAGES.items():
+        if text[:1] == b"{" and pattern.search(before):
             return kind
-    named = shapes.of_document(text) if text[:1] == b"{" else ""
+    named = _of_document(text) if text[:1] == b"{" else ""
     return named or ("json" if text[:1] == b"{" and (b'"messages"' in text or b'"contents"' in text) else "")
 
 
@@ -125,7 +134,7 @@ def _kind_of(value: dict[str, Any]) -> str:
     if "projectHash" in value and "sessionId" in value:
         return "gemini-cli"
     if isinstance(value.get("messages"), list):
-        return "opencode" if isinstance(value.get("info"), dict) else shapes.of_object(value) or "json"
+        return "opencode" if isinstance(value.get("info"), dict) else _of_object(value) or "json"
     if isinstance(value.get("contents"), list):
         return "json"
     if isinstance(value.get("meta"), dict) and not role:
@@ -138,7 +147,7 @@ def _kind_of(value: dict[str, Any]) -> str:
         return "copilot-cli"
     if not role and (_claude(value, kind) or _pi(value, kind)):
         return "claude-code" if _claude(value, kind) else "pi"
-    if agent := shapes.of_line(value):
+    if agent := _of_line(value):
         return agent
     if role in _PLAIN_ROLES and "content" not in value and ("text" in value or "calls" in value):
         return "plain"
@@ -174,3 +183,64 @@ def _binary(text: bytes) -> bool:
     sample = text[:4096]
     strange = sum(byte < 32 and byte not in b"\t\n\r\f\x1b" for byte in sample)
     return b"\0" in sample or strange * 50 > len(sample)
+
+
+# ---- agents that do not name themselves in their files
+
+
+def _of_line(value: dict[str, Any]) -> str:
+    """Name the agent that wrote a JSON line ("": some other)."""
+    return "klaude-code" if is_klaude(value) else "coop" if _is_coop(value) else ""
+
+
+def _of_object(value: dict[str, Any]) -> str:
+    """Name the agent that wrote a JSON object with `messages` ("": some other)."""
+    if isinstance(value.get("metadata"), dict) and text_or(value["metadata"].get("id")):
+        return "gencode"
+    first = mapping(next(iter(items(value.get("messages"))), None))
+    if isinstance(value.get("compaction"), dict) or ("createdAt" in value and "parts" in first):
+        return "moldable"
+    return ""
+
+
+def _of_document(text: bytes) -> str:
+    """Name the agent that wrote a multi-line JSON object, from its beginning ("": some other)."""
+    before, _, after = text.partition(b'"messages"')
+    if _METADATA_FIRST.match(text) and (after or b'"messageCount"' in text):
+        return "gencode"
+    return "moldable" if after and _CREATED.search(before) and _PARTS.search(text) else ""
+
+
+def _is_coop(value: dict[str, Any]) -> bool:
+    """Return whether a JSON line is one of coop's messages."""
+    blocks = [mapping(block) for block in items(value.get("content"))]
+    return (
+        value.get("role") in ("user", "assistant")
+        and isinstance(value.get("id"), str)
+        and isinstance(value.get("created"), str)
+        and isinstance(value.get("content"), list)
+        and all(text_or(block.get("type")) in _COOP for block in blocks)
+    )
+
+
+def _of_text(text: bytes) -> str:
+    """Name the format of a plain text chat, from its beginning ("": none).
+
+    Markdown needs a user's mark and another speaker's; a long beginning may be all the user's pasted text.
+    """
+    fence, speakers, typed, shown = Fence(), set[str](), False, False
+    for words in prose(BytesIO(text)):
+        if isinstance(words, WarningRecord):
+            continue
+        if words.text.startswith(BEGINS):
+            return "aider"
+        if fence.take(words):
+            continue
+        typed = typed or words.text.startswith("#### ")
+        shown = shown or words.text.startswith(_AIDER_SAYS)
+        if found := mark(words.text):
+            speakers.add(found.role)
+    if typed and shown:
+        return "aider"
+    several = len(speakers) > 1 or len(text) >= _PASTED
+    return "markdown" if "user" in speakers and several else ""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from foldline.transcripts import payloads
 from foldline.transcripts.forms.written import Written
-from foldline.transcripts.shared import chat
-from foldline.transcripts.shared.values import items, mapping, text_or
+from foldline.transcripts.lines import items, mapping, text_or
 
 NAME: Final = "a list of roles and texts"
 _ROLES: Final = ("system", "user", "assistant", "tool")
@@ -28,7 +28,7 @@ def payload(value: dict[str, Any]) -> dict[str, Any]:
     if role == "tool":
         return {"role": "tool", "tool_call_id": text_or(value.get("call_id")), "content": text}
     calls = [
-        chat.call(text_or(call.get("id")), text_or(call.get("name")), call.get("args"))
+        payloads.call(call.get("id"), call.get("name"), call.get("args"))
         for call in map(mapping, items(value.get("calls")))
     ]
     if role == "assistant" and calls:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from foldline.transcripts.forms.written import Written, keys_of, words_of
-from foldline.transcripts.shared.values import items, mapping, text_or
+from foldline.transcripts.forms.written import Written, keys_of
+from foldline.transcripts.lines import items, mapping, text_or
+from foldline.transcripts.payloads import words_of
 
 NAME: Final = "LangChain"
 _ROLES: Final = {

@@ -15,8 +15,8 @@ from foldline.dialects.payload import is_list, read
 from foldline.errors import DialectError
 from foldline.transcripts.forms import bare, bedrock, gemini, langchain, model_message, ollama, pydantic_ai
 from foldline.transcripts.forms.written import Written, keys_of
-from foldline.transcripts.shared.chat import mark_failed
-from foldline.transcripts.shared.values import items, mapping, text_or
+from foldline.transcripts.lines import items, mapping, text_or
+from foldline.transcripts.payloads import mark_failed
 
 
 class Form(msgspec.Struct, frozen=True):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from foldline.transcripts.forms.written import Written
-from foldline.transcripts.shared.values import items, mapping, text_or
+from foldline.transcripts.lines import items, mapping, text_or
 
 NAME: Final = "Ollama"
 _ROLES: Final = ("system", "user", "assistant", "tool")

@@ -5,13 +5,12 @@ from __future__ import annotations
 import hashlib
 from typing import Any, NoReturn
 
-from foldline.core.log.codec import encode
 from foldline.core.log.messages import Media
 from foldline.dialects.media import placeholder, to_openai
 from foldline.dialects.values import Losses
 from foldline.errors import DialectError
-from foldline.transcripts.shared import chat
-from foldline.transcripts.shared.values import text_or
+from foldline.transcripts import payloads
+from foldline.transcripts.lines import text_or
 
 
 class Written:
@@ -87,7 +86,7 @@ class Written:
             salt = f"{self._salt} {self._place} {self._made}"
             own = f"call_{hashlib.blake2s(salt.encode('utf-8', 'surrogatepass'), digest_size=8).hexdigest()}"
             self._open.append((tool, own))
-        self._calls.append({**chat.call(own, tool, arguments), **more})
+        self._calls.append({**payloads.call(own, tool, arguments), **more})
 
     def result(self, call_id: Any, content: Any, *, name: Any = None, failed: bool = False) -> None:
         """Add a result: text, or a JSON value. A reply under way ends before it."""
@@ -96,7 +95,7 @@ class Written:
         own = text_or(call_id) or self._answered(text_or(name))
         if failed:
             self.failed.add(len(self.payloads))
-        self.add(chat.answer(own, words_of(content)))
+        self.add(payloads.answer(own, payloads.words_of(content)))
 
     def in_result(self, words: Any, what: str) -> str:
         """Return what a part of a result says; one that says nothing in words is counted, and named."""
@@ -115,7 +114,7 @@ class Written:
                 self.losses.add("media of replies left out", len(pictures))
             said = "\n\n".join(part["text"] for part in content if part["type"] == "text")
             if said or thoughts or calls:
-                self.add(chat.reply(said, "\n\n".join(thoughts), calls))
+                self.add(payloads.reply(said, "\n\n".join(thoughts), calls))
         elif content:
             alone = len(content) == 1 and content[0]["type"] == "text"
             payload = {"role": role, "content": content[0]["text"] if alone else content}
@@ -136,11 +135,6 @@ class Written:
         """Return the id of the oldest open call of a tool, of any where no tool is named; "" for none."""
         place = next((at for at, (name, _) in enumerate(self._open) if name == tool or not tool), None)
         return "" if place is None else self._open.pop(place)[1]
-
-
-def words_of(value: Any) -> str:
-    """Return a value as a result's text: text as it is, null as nothing, others as JSON."""
-    return value if isinstance(value, str) else "" if value is None else encode(value).decode("utf-8")
 
 
 def keys_of(part: dict[str, Any]) -> str:

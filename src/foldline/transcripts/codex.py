@@ -6,13 +6,11 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
-import msgspec
-
-from foldline.transcripts.codex import items as written
-from foldline.transcripts.records import CompactionRecord, FactRecord, MessageRecord, Record, WarningRecord
-from foldline.transcripts.shared.injected import is_injected
-from foldline.transcripts.shared.lines import Row, read_rows, scan_rows
-from foldline.transcripts.shared.values import count_or_none, mapping, moment, text_or
+from foldline.dialects import OPENAI_RESPONSES
+from foldline.transcripts import codex_items as written
+from foldline.transcripts.lines import Row, count_or_none, mapping, moment, scan_rows, take_rows, text_or
+from foldline.transcripts.payloads import is_injected
+from foldline.transcripts.records import CompactionRecord, FactRecord, MessageRecord, Record
 
 _SESSION = (
     "id", "timestamp", "cwd", "originator", "cli_version", "source", "model_provider", "git",
@@ -31,13 +29,9 @@ def read_codex(stream: BinaryIO, _name: str) -> Iterator[Record]:
     """
     index = _CodexRollbacks()
     scan_rows(stream, index.add)
-    yield FactRecord("format", {"format": "codex", "dialect": "openai-responses"})
+    yield FactRecord("format", {"format": "codex", "dialect": OPENAI_RESPONSES})
     reader = _CodexReader()
-    for item in read_rows(stream):
-        if isinstance(item, WarningRecord):
-            yield item
-        elif not index.gone(item.number):
-            yield from reader.take(item)
+    yield from take_rows(stream, lambda row: iter(()) if index.gone(row.number) else reader.take(row))
     yield from reader.end()
     if index.ranges:
         yield FactRecord("branches", {"branches": len(index.ranges), "messages": index.lost})
@@ -99,7 +93,7 @@ class _CodexReader:
         elif kind == "token_usage_record":
             yield from self._recorded(row, payload)
         elif kind == "compacted":
-            yield from self._folded(row, payload)
+            yield from self._compaction(row, payload)
         elif kind == "response_item" or ("payload" not in row.value and (kind or "role" in row.value)):
             yield from self._item(row)
         elif "record_type" in row.value:
@@ -137,12 +131,8 @@ class _CodexReader:
 
     def _context(self, row: Row, payload: dict[str, Any]) -> Iterator[Record]:
         """Yield the settings of the next turn that changed."""
-        for kind, value in (
-            ("model", payload.get("model")),
-            ("cwd", payload.get("cwd")),
-            ("thinking", payload.get("effort")),
-        ):
-            yield from self._changed(row, kind, value)
+        for kind, field in (("model", "model"), ("cwd", "cwd"), ("thinking", "effort")):
+            yield from self._changed(row, kind, payload.get(field))
 
     def _changed(self, row: Row, kind: str, value: Any) -> Iterator[Record]:
         if value and self._known.get(kind) != value:
@@ -213,25 +203,21 @@ class _CodexReader:
         elif tokens:
             yield FactRecord("usage", tokens, row.number)
 
-    def _folded(self, row: Row, payload: dict[str, Any]) -> Iterator[Record]:
+    def _compaction(self, row: Row, payload: dict[str, Any]) -> Iterator[Record]:
         """Yield a compaction: its summary, the user messages it kept, and its encrypted part."""
         yield from self._end_reply()
         kept = written.kept_items(payload, self._prompts)
         if not kept.summary:
             yield FactRecord("boundary", {**payload, "tokens_before": self._size}, row.number)
         else:
-            at = moment(row.value.get("timestamp"))
             yield CompactionRecord(
                 kept.summary,
                 tokens_before=self._size,
-                at=at,
+                at=moment(row.value.get("timestamp")),
                 line=row.number,
                 data={key: value for key, value in payload.items() if key != "message"},
                 quoted=tuple(kept.quoted),
             )
         for place, item in enumerate(kept.sealed):
-            for record in written.message_records([Row(row.number, {**row.value, "payload": item})]):
-                key = f"{row.number}.{place}"
-                yield (
-                    msgspec.structs.replace(record, key=key) if isinstance(record, MessageRecord) else record
-                )
+            line = Row(row.number, {**row.value, "payload": item})
+            yield from written.message_records([line], key=f"{row.number}.{place}")

@@ -13,29 +13,25 @@ from foldline.core.log.codec import encode
 from foldline.core.log.messages import Message, Usage
 from foldline.dialects.responses.items import role_of
 from foldline.errors import DialectError
+from foldline.transcripts.lines import Row, items, mapping, moment, text_or
+from foldline.transcripts.payloads import is_programs, mark_failed, usage_of
 from foldline.transcripts.records import MessageRecord, WarningRecord, reason_of
-from foldline.transcripts.shared.chat import mark_failed
-from foldline.transcripts.shared.injected import is_injected
-from foldline.transcripts.shared.lines import Row
-from foldline.transcripts.shared.values import count_or_none, items, mapping, moment, text_or
 
 USERS_KEPT = 20_000
 """Tokens of the newest user messages that a compaction without its own list keeps (codex-rs, compact.rs)."""
 
 BYTES_A_TOKEN = 4  # Codex's own estimate
 
+USAGE = ("input_tokens", "cached_input_tokens", "cache_write_input_tokens", "output_tokens")
+
 SEALED = (
     "Codex compacted the conversation here. The summary is encrypted: it follows this as it came, and only "
     "OpenAI's servers can read it."
 )
-_COMPACTIONS = ("compaction", "compaction_summary", "context_compaction")
+COMPACTIONS = ("compaction", "compaction_summary", "context_compaction")
 _SERVERS = (
-    "web_search_call",
-    "file_search_call",
-    "code_interpreter_call",
-    "image_generation_call",
-    "mcp_call",
-)
+    "web_search_call", "file_search_call", "code_interpreter_call", "image_generation_call", "mcp_call",
+)  # fmt: skip
 _OWN_KEYS = ("timestamp", "internal_chat_message_metadata_passthrough")  # Codex's, which the API refuses
 _NOT_SENT = ("ghost_snapshot", "other")
 
@@ -66,7 +62,9 @@ def is_models(item: dict[str, Any]) -> bool:
         return False
 
 
-def message_records(rows: Sequence[Row], **known: Any) -> Iterator[MessageRecord | WarningRecord]:
+def message_records(
+    rows: Sequence[Row], key: str = "", **known: Any
+) -> Iterator[MessageRecord | WarningRecord]:
     """Yield the message on these lines: one item, or the items of one reply.
 
     Each item that the dialect does not know becomes a warning with its line; the others stay a message.
@@ -80,7 +78,7 @@ def message_records(rows: Sequence[Row], **known: Any) -> Iterator[MessageRecord
     if isinstance(message, str):
         yield WarningRecord(rows[0].number, f"not a message: {message} (left out)")
     elif message is not None:
-        yield _heard(rows, message, known)
+        yield _record(rows, message, key, known)
 
 
 def _decoded(rows: Sequence[Row]) -> Message | str:
@@ -92,8 +90,8 @@ def _decoded(rows: Sequence[Row]) -> Message | str:
         return reason_of(error)
 
 
-def _heard(rows: Sequence[Row], message: Message, known: dict[str, Any]) -> MessageRecord:
-    if message.role == "user" and is_injected(message.text):
+def _record(rows: Sequence[Row], message: Message, key: str, known: dict[str, Any]) -> MessageRecord:
+    if is_programs(message):
         known = {**known, "injected": True}
     if message.role == "assistant":
         known = {**known, "stop": "tools" if message.calls else "end"}
@@ -103,7 +101,7 @@ def _heard(rows: Sequence[Row], message: Message, known: dict[str, Any]) -> Mess
     return MessageRecord(
         msgspec.structs.replace(message, **known),
         at=moment(rows[-1].value.get("timestamp")),
-        key=str(first),
+        key=key or str(first),
         line=first,
     )
 
@@ -133,9 +131,8 @@ def _failed(item: dict[str, Any]) -> bool:
 
 def usage(tokens: dict[str, Any]) -> Usage | None:
     """Read a usage; input includes cached tokens, output reasoning. None if nothing was counted."""
-    keys = ("input_tokens", "cached_input_tokens", "cache_write_input_tokens", "output_tokens")
-    given, cached, fresh, output = (count_or_none(tokens.get(key)) or 0 for key in keys)
-    return Usage(max(given - cached - fresh, 0), cached, fresh, output) if given or output else None
+    found = usage_of(tokens, USAGE, inclusive=True)
+    return found if found.total else None
 
 
 def texts(item: dict[str, Any]) -> str:
@@ -201,7 +198,7 @@ def kept_items(payload: dict[str, Any], prompts: Prompts) -> KeptItems:
         key = prompts.find(item, set(found.quoted)) if kind == "message" and role == "user" else None
         if key:
             found.quoted.insert(0, key)
-        elif kind in _COMPACTIONS:
+        elif kind in COMPACTIONS:
             found.sealed.insert(0, item)
         elif kind == "message" and role in ("user", "assistant"):
             words[:0] = _words(item, role, message)

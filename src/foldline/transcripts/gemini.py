@@ -1,4 +1,8 @@
-"""Gemini CLI's session files: one JSON document, or JSON lines that repeat a message as it grows."""
+"""Gemini CLI's session files: one JSON document, or JSON lines that repeat a message as it grows.
+
+A first pass over the lines finds the order of the messages and the newest version of each; a line that holds
+the whole history says by what is missing in it that the conversation was compressed, or taken back.
+"""
 
 from __future__ import annotations
 
@@ -8,19 +12,24 @@ from typing import Any, BinaryIO, NamedTuple
 
 import msgspec
 
-from foldline.transcripts.gemini.messages import is_setup, records, sort_parts
-from foldline.transcripts.records import CompactionRecord, FactRecord, Record, WarningRecord
-from foldline.transcripts.shared.lines import (
+from foldline.dialects import OPENAI_CHAT
+from foldline.transcripts.gemini_messages import is_setup, records, sort_parts
+from foldline.transcripts.lines import (
     Line,
     Row,
     Unreadable,
+    items,
     lines,
+    mapping,
+    moment,
     parse,
     read_messages_document,
-    read_rows,
     scan_rows,
+    take_rows,
+    text_or,
 )
-from foldline.transcripts.shared.values import items, mapping, moment, text_or
+from foldline.transcripts.payloads import with_models
+from foldline.transcripts.records import CompactionRecord, FactRecord, Record, WarningRecord
 
 _RESULTS = "results"  # behind the id of the reply whose calls they answer
 _FIGURES = ("model", "tokens")  # that only some versions of a reply have
@@ -35,8 +44,8 @@ def read_gemini(stream: BinaryIO, name: str) -> Iterator[Record]:
     start = stream.tell()
     lined = _is_lines(stream)
     stream.seek(start)
-    yield FactRecord("format", {"format": "gemini-cli", "dialect": "openai-chat"})
-    yield from _read_lines(stream) if lined else _read_document(stream, name)
+    yield FactRecord("format", {"format": "gemini-cli", "dialect": OPENAI_CHAT})
+    yield from with_models(_read_lines(stream) if lined else _read_document(stream, name))
 
 
 def _is_lines(stream: BinaryIO) -> bool:
@@ -57,11 +66,10 @@ def _is_lines(stream: BinaryIO) -> bool:
 def _read_document(stream: BinaryIO, name: str) -> Iterator[Record]:
     holder = yield from read_messages_document(stream, name)
     told: set[str] = set()
-    reader = _ModelChanges()
     yield from _about(holder, 1)
     for index, message in enumerate(items(holder["messages"]), 1):
         if isinstance(message, dict):
-            yield from reader.take(mapping(message), index, told)
+            yield from records(mapping(message), index, told)
         else:
             yield WarningRecord(index, "a message that is not a JSON object (left out)")
 
@@ -102,20 +110,6 @@ def _history(value: dict[str, Any], line: int) -> dict[str, dict[str, Any]]:
 
 def _is_twin(known: dict[str, Any] | None, message: dict[str, Any]) -> bool:
     return known is not None and known.get("type") == "gemini" and message.get("type") == "user"
-
-
-class _ModelChanges:
-    """Yield messages, and the model whenever it changes."""
-
-    def __init__(self) -> None:
-        self._model = ""
-
-    def take(self, message: dict[str, Any], line: int, told: set[str]) -> Iterator[Record]:
-        model = text_or(message.get("model"))
-        if model and model != self._model:
-            self._model = model
-            yield FactRecord("model", {"model": model}, line)
-        yield from records(message, line, told)
 
 
 class _Compression(NamedTuple):
@@ -192,11 +186,7 @@ def _read_lines(stream: BinaryIO) -> Iterator[Record]:
     index = _GeminiIndex()
     scan_rows(stream, index.add)
     reader = _GeminiReader(index)
-    for item in read_rows(stream):
-        if isinstance(item, WarningRecord):
-            yield item
-        else:
-            yield from reader.take(item)
+    yield from take_rows(stream, reader.take)
     if index.rewinds:
         yield FactRecord("branches", {"branches": index.rewinds, "messages": index.rewound})
 
@@ -209,7 +199,6 @@ class _GeminiReader:
         self._order = deque(index.order)
         self._early: dict[str | _Compression, tuple[dict[str, Any], int]] = {}
         self._told: set[str] = set()
-        self._models = _ModelChanges()
         self._figures: dict[str, dict[str, Any]] = {}  # of messages whose newest version is still to come
 
     def take(self, row: Row) -> Iterator[Record]:
@@ -246,11 +235,11 @@ class _GeminiReader:
             key = self._order.popleft()
             value, line = self._early.pop(key)
             if isinstance(key, str):
-                yield from self._models.take(value, line, self._told)
+                yield from records(value, line, self._told)
             else:
-                yield self._folded(key, value)
+                yield self._compaction(key, value)
 
-    def _folded(self, fold: _Compression, value: dict[str, Any]) -> CompactionRecord:
+    def _compaction(self, fold: _Compression, value: dict[str, Any]) -> CompactionRecord:
         """Make a compression's record: its new user messages are the summary, the model only acknowledges."""
         history = _history(value, fold.line)
         new = [history[key] for key in self._index.brought[fold.line]]

@@ -1,16 +1,20 @@
-"""Lines of bytes -> JSON objects. A line that cannot be read becomes a warning that names it."""
+"""Bytes -> JSON: lines, documents and files beside a session, and values whose types nobody vouches for.
+
+What cannot be read becomes a warning that names its line; a document, which is one value, is refused whole.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Container, Generator, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 import msgspec
 
 from foldline.errors import FormatError
-from foldline.transcripts.records import MAX_DEPTH, MAX_LINE, MAX_WHOLE, WarningRecord
-from foldline.transcripts.shared.values import items, mapping
+from foldline.transcripts.records import MAX_DEPTH, MAX_LINE, MAX_WHOLE, Record, WarningRecord
 
 _BOM = b"\xef\xbb\xbf"
 _MEBIBYTE = 1024 * 1024
@@ -143,6 +147,15 @@ def read_rows(stream: BinaryIO, wanted: Container[int] | None = None) -> Iterato
             yield from read_row(line)
 
 
+def take_rows(stream: BinaryIO, take: Callable[[Row], Iterator[Record]]) -> Iterator[Record]:
+    """Yield what `take` makes of each JSON object of a stream, and the warnings about other lines."""
+    for item in read_rows(stream):
+        if isinstance(item, WarningRecord):
+            yield item
+        else:
+            yield from take(item)
+
+
 def scan_rows(stream: BinaryIO, take: Callable[[Row], None]) -> None:
     """Give every JSON object of a stream to `take`, then rewind the stream to where it stood."""
     start = stream.tell()
@@ -215,3 +228,61 @@ def _broken_at(raw: bytes) -> int:
     except (RecursionError, ValueError):
         return 1
     return 1
+
+
+def stem_of(path: Path) -> str:
+    """Return the name of a session file without `.jsonl`, gzipped or not: its sidecar is named after it."""
+    return path.name.removesuffix(".gz").removesuffix(".jsonl")
+
+
+def read_sidecar(path: Path) -> dict[str, Any] | WarningRecord:
+    """Read the JSON object in a file ({} if there is no such file); return a warning if it cannot be read."""
+    try:
+        with path.open("rb") as stream:
+            value, note = read_document(stream, str(path))
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        return WarningRecord(0, f"{path} next to it cannot be read: {error.strerror or error}")
+    except FormatError as error:
+        return WarningRecord(0, f"next to it, {error} (left out)")
+    if note:
+        return WarningRecord(0, f"{path} next to it is damaged: {note} (left out)")
+    if not isinstance(value, dict):
+        return WarningRecord(0, f"{path} next to it is not a JSON object (left out)")
+    return mapping(value)
+
+
+def moment(value: Any) -> float | None:
+    """Return Unix time in seconds from ISO 8601 text, seconds or milliseconds (above 1e11); else None."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int | float):
+        return value / 1000 if value > 1e11 else float(value)
+    if not isinstance(value, str):
+        return None
+    try:
+        when = datetime.fromisoformat(value)
+    except ValueError:
+        return None
+    return (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
+
+
+def text_or(value: Any, default: str = "") -> str:
+    """Return the value if it is a string, else the default."""
+    return value if isinstance(value, str) else default
+
+
+def count_or_none(value: Any) -> int | None:
+    """Return the value if it is a whole number of at least 0, else None."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+def mapping(value: Any) -> dict[str, Any]:
+    """Return the value if it is a JSON object, else an empty one."""
+    return value if isinstance(value, dict) else {}  # pyright: ignore[reportUnknownVariableType]
+
+
+def items(value: Any) -> list[Any]:
+    """Return the value if it is a JSON list, else an empty one."""
+    return value if isinstance(value, list) else []  # pyright: ignore[reportUnknownVariableType]

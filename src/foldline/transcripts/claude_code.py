@@ -6,18 +6,21 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
-import msgspec
-
-from foldline import dialects
-from foldline.core.log.messages import Message
+from foldline.dialects import ANTHROPIC
 from foldline.errors import DialectError
-from foldline.transcripts.claude_code import messages as written
-from foldline.transcripts.claude_code.index import Index, preserved_head
-from foldline.transcripts.records import CompactionRecord, FactRecord, MessageRecord, Record, WarningRecord
-from foldline.transcripts.shared.injected import is_injected
-from foldline.transcripts.shared.lines import Row, read_rows, scan_rows
-from foldline.transcripts.shared.source import path_of
-from foldline.transcripts.shared.values import count_or_none, items, mapping, moment, text_or
+from foldline.transcripts import claude_code_lines as written
+from foldline.transcripts.claude_code_lines import Index
+from foldline.transcripts.lines import Row, count_or_none, mapping, moment, scan_rows, take_rows, text_or
+from foldline.transcripts.payloads import message_record, with_models
+from foldline.transcripts.records import (
+    CompactionRecord,
+    FactRecord,
+    MessageRecord,
+    Record,
+    WarningRecord,
+    not_a_message,
+)
+from foldline.transcripts.source import path_of
 
 _SESSION = ("sessionId", "cwd", "version", "gitBranch", "agentId")
 _TITLES = {"summary": "summary", "ai-title": "aiTitle", "custom-title": "customTitle"}
@@ -32,15 +35,9 @@ def read_claude_code(stream: BinaryIO, _name: str) -> Iterator[Record]:
     index = Index()
     scan_rows(stream, index.add)
     index.finish()
-    yield FactRecord("format", {"format": "claude-code", "dialect": "anthropic"})
+    yield FactRecord("format", {"format": "claude-code", "dialect": ANTHROPIC})
     yield from index.warnings
-    reader = _ClaudeReader(index, path_of(stream))
-    for item in read_rows(stream):
-        if isinstance(item, WarningRecord):
-            yield item
-        else:
-            yield from reader.take(item)
-    yield from reader.end()
+    yield from with_models(_ClaudeReader(index, path_of(stream)).read(stream))
     if index.branches.get("branches"):
         yield FactRecord("branches", index.branches)
     if index.sidechain_messages:
@@ -54,7 +51,6 @@ class _ClaudeReader:
         self._index = index
         self._path = path
         self._session_told = False
-        self._model = ""
         self._reply: list[Row] = []  # lines of a reply that is not complete yet
         self._reply_left = 0
         self._behind: list[Row] = []  # lines that came between those
@@ -64,7 +60,14 @@ class _ClaudeReader:
         self._stands_in: dict[str, str] = {}  # a line's key -> the key of its message
         self._silent: list[int] = []  # lines without a message; their keys stand for the next message
 
-    def take(self, row: Row) -> Iterator[Record]:
+    def read(self, stream: BinaryIO) -> Iterator[Record]:
+        """Yield the records of the file."""
+        yield from take_rows(stream, self._take)
+        yield from self._end_reply()
+        yield from self._end_results()
+        yield from self._end_boundary()
+
+    def _take(self, row: Row) -> Iterator[Record]:
         """Take the next line of the file; yield what it completes."""
         if row.number not in self._index.keys:
             yield from _beside(row)
@@ -79,12 +82,6 @@ class _ClaudeReader:
         else:
             yield from self._end_reply()
             yield from self._tell(row)
-
-    def end(self) -> Iterator[Record]:
-        """Yield what was held back."""
-        yield from self._end_reply()
-        yield from self._end_results()
-        yield from self._end_boundary()
 
     def _take_reply(self, row: Row) -> Iterator[Record]:
         reply = written.message_id(row.value)
@@ -105,13 +102,8 @@ class _ClaudeReader:
         yield from self._end_boundary()
         values = [row.value for row in reply]
         self._calls = written.call_ids(values)
-        model = written.model(values[-1])
-        if model and model != self._model:
-            self._model = model
-            yield FactRecord("model", {"model": model}, reply[0].number)
-        yield self._heard(
-            reply, "assistant", usage=written.usage(values[-1]), model=model, stop=written.stop(values)
-        )
+        known = {"usage": written.usage(values[-1]), "model": written.model(values[-1])}
+        yield self._message(reply, "assistant", **known, stop=written.stop(values))
         for row in behind:
             yield from self._tell(row)
 
@@ -131,7 +123,7 @@ class _ClaudeReader:
         answers = written.result_ids(row.value)
         yield from self._stored(row)
         if answers and self._calls.issuperset(answers):
-            if self._results and not _only_results(self._results[-1]):
+            if self._results and not written.only_results(self._results[-1].value):
                 yield from self._end_results()
             self._results.append(row)
             return
@@ -140,11 +132,8 @@ class _ClaudeReader:
             yield from self._tell_summary(row)
             return
         yield from self._end_boundary()
-        heard = self._heard([row], "user")
-        if isinstance(heard, MessageRecord):
-            injected = row.value.get("isMeta") is True or is_injected(heard.message.text)
-            heard = _injected(heard, not answers and injected and not _has_media(heard.message))
-        yield heard
+        meta = row.value.get("isMeta") is True and not answers and not written.has_media(row.value)
+        yield self._message([row], "user", injected=meta)
 
     def _stored(self, row: Row) -> Iterator[FactRecord]:
         """Name the files of results that the model saw only in part, and where they are found here."""
@@ -156,15 +145,15 @@ class _ClaudeReader:
     def _tell_summary(self, row: Row) -> Iterator[Record]:
         """Yield a compaction: its summary, with what the boundary line before it says."""
         boundary, self._boundary = self._boundary, None
-        heard = self._heard([row], "user")
-        if isinstance(heard, WarningRecord):
-            yield heard
+        summary = self._message([row], "user")
+        if isinstance(summary, WarningRecord):
+            yield summary
             return
         told = boundary.value if boundary else {}
         tokens = count_or_none(mapping(told.get("compactMetadata")).get("preTokens"))
-        head = preserved_head(told)
+        head = written.preserved_head(told)
         kept = self._stands_in.get(head, head) if self._index.has(head) else None
-        yield CompactionRecord(heard.message.text, kept, tokens, at=heard.at, line=row.number)
+        yield CompactionRecord(summary.message.text, kept, tokens, at=summary.at, line=row.number)
 
     def _tell_attachment(self, row: Row) -> Iterator[Record]:
         attachment = mapping(row.value.get("attachment"))
@@ -175,8 +164,7 @@ class _ClaudeReader:
         yield from self._end_results()
         content, typed = told
         line = Row(row.number, {**row.value, "message": {"role": "user", "content": content}})
-        heard = self._heard([line], "user")
-        yield _injected(heard, not typed) if isinstance(heard, MessageRecord) else heard
+        yield self._message([line], "user", injected=not typed)
 
     def _tell_system(self, row: Row) -> Iterator[Record]:
         subtype = text_or(row.value.get("subtype"), "system")
@@ -192,7 +180,7 @@ class _ClaudeReader:
     def _end_results(self) -> Iterator[Record]:
         if self._results:
             results, self._results = self._results, []
-            yield self._heard(results, "user")
+            yield self._message(results, "user")
 
     def _end_boundary(self) -> Iterator[Record]:
         """Yield a boundary without a summary."""
@@ -200,27 +188,30 @@ class _ClaudeReader:
             boundary, self._boundary = self._boundary, None
             yield FactRecord("boundary", mapping(boundary.value.get("compactMetadata")), boundary.number)
 
-    def _heard(self, lines: list[Row], role: str, **known: Any) -> MessageRecord | WarningRecord:
-        """Make one message from its lines."""
+    def _message(self, lines: list[Row], role: str, **known: Any) -> MessageRecord | WarningRecord:
+        """Make one message from its lines; later lines that name one of them as a parent mean the message."""
         first = lines[0]
         try:
             payload = written.merge_lines([row.value for row in lines], role)
-            message = dialects.get("anthropic").decode(payload)
-        except (DialectError, RecursionError) as error:
-            reason = "nested too deep" if isinstance(error, RecursionError) else str(error)
-            return WarningRecord(first.number, f"not a message: {reason} (left out)")
+        except DialectError as error:
+            return not_a_message(error, first.number)
         key = self._index.keys[first.number]
+        found = message_record(
+            payload,
+            first.number,
+            dialect=ANTHROPIC,
+            at=moment(lines[-1].value.get("timestamp")),
+            key=key,
+            parent=text_or(first.value.get("parentUuid")) or None,
+            **known,
+        )
+        if isinstance(found, WarningRecord):
+            return found
         parts = [number for number in self._silent if number < first.number]
         self._silent = [number for number in self._silent if number > first.number]
         parts += [line.number for line in lines[1:]]
         self._stands_in.update((self._index.keys[number], key) for number in parts)
-        return MessageRecord(
-            msgspec.structs.replace(message, **known),
-            at=moment(lines[-1].value.get("timestamp")),
-            key=key,
-            parent=text_or(first.value.get("parentUuid")) or None,
-            line=first.number,
-        )
+        return found
 
 
 def _closes_reply(row: Row) -> bool:
@@ -229,20 +220,6 @@ def _closes_reply(row: Row) -> bool:
     return (kind == "user" and not written.result_ids(row.value)) or row.value.get(
         "subtype"
     ) == "compact_boundary"
-
-
-def _only_results(row: Row) -> bool:
-    blocks = items(mapping(row.value.get("message")).get("content"))
-    return all(mapping(block).get("type") == "tool_result" for block in blocks)
-
-
-def _has_media(message: Message) -> bool:
-    """Return whether a message holds media: pasted images are the user's own."""
-    return any(part.__struct_config__.tag == "media" for part in message.parts)
-
-
-def _injected(heard: MessageRecord, flag: bool) -> MessageRecord:
-    return msgspec.structs.replace(heard, message=msgspec.structs.replace(heard.message, injected=flag))
 
 
 def _beside(row: Row) -> Iterator[Record]:

@@ -1,20 +1,113 @@
-"""Turn a speaker's section into records: text, quoted thoughts and output, calls and results."""
+"""Chats in Markdown, such as our own export: a heading or bold label names the speaker, output is quoted.
+
+A section is what one speaker said. It is cut into pieces (text, quoted thoughts and output, calls, results),
+and the pieces become messages.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
-from typing import Any, Literal
+from typing import BinaryIO, Literal
 
 import msgspec
 
-from foldline.transcripts.markdown.escapes import CALL, RESULT, RULE, THOUGHT, unescaped
-from foldline.transcripts.markdown.marks import SpeakerMark
-from foldline.transcripts.records import CompactionRecord, Record
-from foldline.transcripts.shared import chat
-from foldline.transcripts.shared.injected import is_injected
-from foldline.transcripts.shared.prose import Words
+from foldline.dialects import OPENAI_CHAT
+from foldline.transcripts import payloads
+from foldline.transcripts.markdown_text import (
+    CALL,
+    RESULT,
+    RULE,
+    THOUGHT,
+    Fence,
+    SpeakerMark,
+    Words,
+    mark,
+    prose,
+    unescaped,
+)
+from foldline.transcripts.payloads import message_record
+from foldline.transcripts.records import CompactionRecord, FactRecord, Record, WarningRecord
+
+_TITLE = re.compile(r"#\s+(.+)")
+_FACTS = re.compile(r"session `(?P<id>[^`]+)`(?: · model (?P<model>\S+))?")
 
 Lines = list[tuple[Words, bool]]  # a line, and whether it is code
+
+
+def read_markdown(stream: BinaryIO, _name: str) -> Iterator[Record]:
+    """Read a Markdown chat, one section in memory at a time; messages become `openai-chat` payloads."""
+    yield FactRecord("format", {"format": "markdown", "dialect": OPENAI_CHAT})
+    fence = Fence()
+    chat = _Chat()
+    for item in prose(stream):
+        if isinstance(item, WarningRecord):
+            yield item
+            continue
+        found = None if fence.open else mark(item.text)
+        if found is not None and chat.counts(found):
+            yield from chat.flush()
+            chat.begin(found, item)
+        else:
+            chat.add(item, code=fence.take(item))
+    if fence.open:
+        yield WarningRecord(fence.line, "a code fence is never closed; everything after it was read as code")
+    yield from chat.flush()
+
+
+class _Chat:
+    """The section being read; before the first speaker, what the file says about itself."""
+
+    def __init__(self) -> None:
+        self._mark: SpeakerMark | None = None
+        self._level: int | None = None
+        self._lines: list[tuple[Words, bool]] = []
+        self._line = 1
+        self._ours = False  # our own export, which writes only headings and quotes only thoughts
+
+    def counts(self, found: SpeakerMark) -> bool:
+        """Return whether a mark begins a section: a label, or a heading of the same level as the first."""
+        if self._mark is None:
+            self._ours = any(_FACTS.match(words.text) for words, _ in self._lines)
+        return not self._ours if found.level == 0 else self._level in (None, found.level)
+
+    def begin(self, found: SpeakerMark, words: Words) -> None:
+        """Begin a section."""
+        self._mark, self._line = found, words.number
+        self._level = self._level or found.level or None
+        self._lines = [(Words(words.number, found.rest), False)] if found.rest else []
+
+    def add(self, words: Words, *, code: bool) -> None:
+        """Take a line of the section."""
+        self._lines.append((words, code))
+
+    def flush(self) -> Iterator[Record]:
+        """Yield the section that ends here."""
+        lines, self._lines = self._lines, []
+        if self._mark is not None:
+            yield from _records(self._mark, lines, self._line, quotes=not self._ours)
+        else:
+            yield from _preamble([words for words, _ in lines])
+
+
+def _preamble(lines: list[Words]) -> Iterator[FactRecord]:
+    """Yield the title and whatever stands before the first speaker."""
+    rest: list[str] = []
+    for words in lines:
+        if (found := _TITLE.match(words.text)) and not rest:
+            title = unescaped(found[1].strip())
+            yield FactRecord("title", {"title": title}, words.number)
+        elif facts := _FACTS.match(words.text):
+            yield FactRecord("session", {"id": facts["id"]}, words.number)
+            if facts["model"]:
+                yield FactRecord("model", {"model": facts["model"]}, words.number)
+        elif words.text.strip():
+            rest.append(words.text)
+    if rest:
+        yield FactRecord("preamble", {"text": "\n".join(rest)}, lines[0].number)
+
+
+# ---- a section
 
 
 class _Piece(msgspec.Struct):
@@ -32,7 +125,7 @@ class _Piece(msgspec.Struct):
         return "\n".join(self.lines).strip("\n")
 
 
-def records(mark: SpeakerMark, lines: Lines, line: int, *, quotes: bool) -> Iterator[Record]:
+def _records(mark: SpeakerMark, lines: Lines, line: int, *, quotes: bool) -> Iterator[Record]:
     """Yield a section's records; an empty section yields none. `quotes`: quotes in a reply are output."""
     if mark.role == "folded":
         yield CompactionRecord(
@@ -120,26 +213,28 @@ def _spoken(mark: SpeakerMark, pieces: list[_Piece]) -> Iterator[Record]:
     at = pieces[0].line if pieces else 0
     if mark.role == "assistant":
         calls = [
-            chat.call(one.call, one.name, _fenced_lines(one.lines)) for one in pieces if one.kind == "call"
+            payloads.call(one.call, one.name, _fenced_lines(one.lines))
+            for one in pieces
+            if one.kind == "call"
         ]
         thoughts = "\n\n".join(piece.text for piece in pieces if piece.kind == "thought")
-        payload = chat.reply(text, thoughts, calls)
+        payload = payloads.reply(text, thoughts, calls)
         stop = mark.stop or ("tools" if calls else "end")
-        if not chat.is_empty(payload):
-            yield chat.heard(payload, at, at=mark.at, model=mark.model, stop=stop)
+        if not payloads.is_empty(payload):
+            yield message_record(payload, at, at=mark.at, model=mark.model, stop=stop)
     elif text:
         role = "system" if mark.role == "system" else "user"
-        injected = mark.role in ("tool", "injected") or (role == "user" and is_injected(text))
-        yield chat.heard({"role": role, "content": text}, at, at=mark.at, injected=injected)
+        injected = mark.role in ("tool", "injected")
+        yield message_record({"role": role, "content": text}, at, at=mark.at, injected=injected)
 
 
 def _output(mark: SpeakerMark, piece: _Piece) -> Record:
     """Make the record of a result that names its call; a quote, which names none, is an injected message."""
     if piece.kind == "result":
-        payload: dict[str, Any] = chat.answer(piece.call, _fenced_lines(piece.lines))
-        return chat.heard(payload, piece.line, at=mark.at, failed=piece.failed)
-    payload = {"role": "user", "content": f"[Output]\n{piece.text}"}
-    return chat.heard(payload, piece.line, at=mark.at, injected=True)
+        payload = payloads.answer(piece.call, _fenced_lines(piece.lines))
+        return message_record(payload, piece.line, at=mark.at, failed=piece.failed)
+    payload = payloads.user(f"[Output]\n{piece.text}")
+    return message_record(payload, piece.line, at=mark.at, injected=True)
 
 
 def _fenced(lines: Lines) -> str:

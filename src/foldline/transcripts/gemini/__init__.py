@@ -1,1 +1,0 @@
-"""Gemini CLI's session files."""

@@ -1,1 +1,0 @@
-"""klaude-code's session files."""

@@ -1,1 +1,0 @@
-"""Chats in Markdown."""

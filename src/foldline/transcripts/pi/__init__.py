@@ -1,1 +1,0 @@
-"""pi's session files."""

@@ -1,1 +1,0 @@
-"""What the readers of several formats share: lines and files, values, trees, payloads of two dialects."""
