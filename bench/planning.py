@@ -23,7 +23,7 @@ from foldline.summarizers.offline import OfflineSummarizer
 WINDOW = Window(context=200_000)
 MESSAGES = 10_000
 TOKENS = 200_000
-UNDISTURBED = 0.038  # seconds of the yardstick on the machine of docs/evidence.md with nothing else running
+UNDISTURBED = 0.038  # seconds of the yardstick on the machine of the results, undisturbed
 
 
 def asked(policy: str = "foldline") -> FoldRequest:

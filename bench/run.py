@@ -1,7 +1,7 @@
 """Measure the budgets: one module a question; its rows as soon as they are known, one table at the end. `make bench`, or `python -m bench.run NAME...`.
 
 --full measures sessions of 200,000 messages where the quick run takes 20,000; --save writes docs/results/bench.json
-and its table into docs/evidence.md.
+and its table into docs/results/README.md.
 """
 
 from __future__ import annotations

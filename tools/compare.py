@@ -1,4 +1,4 @@
-"""Compare the ten systems over recorded sessions: the first tables of docs/evidence.md.
+"""Compare the ten systems over recorded sessions: the first tables of docs/results/README.md.
 
     python -m tools.compare SESSIONS --save                         60,000, 100,000 and 200,000, into the page
     python -m tools.compare SESSIONS --windows 100000 --every 10    every tenth session, printed
@@ -240,7 +240,7 @@ def main() -> None:
     )
     parser.add_argument("sessions", type=Path)
     parser.add_argument(
-        "--save", action="store_true", help="write docs/results/comparison.json and docs/evidence.md"
+        "--save", action="store_true", help="write docs/results/comparison.json and docs/results/README.md"
     )
     parser.add_argument("--windows", type=int, nargs="+", default=[60_000, 100_000, 200_000])
     parser.add_argument("--every", type=int, default=1, help="take every Nth session only")

@@ -1,7 +1,7 @@
 """Fit the weights of the offline token counter and write them to src/foldline/core/measure/weights.py.
 
     python -m tools.fit_tokens CORPUS              fit and write
-    python -m tools.fit_tokens CORPUS --report     the errors of the weights as they are; --save: into docs/evidence.md
+    python -m tools.fit_tokens CORPUS --report     the errors of the weights as they are; --save: into docs/results/README.md
 
 CORPUS has one folder for each kind of text (english, python, chinese, ...), with *.txt files in it. base64
 and hex are made here. Every fourth file is held out: the report's errors are on those.
@@ -222,7 +222,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("corpus", type=Path, help="a folder with one folder of *.txt files a kind")
     parser.add_argument("--report", action="store_true", help="report the weights as they are")
-    parser.add_argument("--save", action="store_true", help="write the report into docs/evidence.md")
+    parser.add_argument("--save", action="store_true", help="write the report into docs/results/README.md")
     arguments = parser.parse_args()
     chunks = read_chunks(arguments.corpus)
     if arguments.save:

@@ -445,7 +445,7 @@ def main() -> None:
     step = steps.add_parser("marks")
     step.add_argument("folders", type=Path, nargs="+")
     step.add_argument(
-        "--save", action="store_true", help="write docs/results/reading.json and docs/evidence.md"
+        "--save", action="store_true", help="write docs/results/reading.json and docs/results/README.md"
     )
     given = parser.parse_args()
     try:

@@ -1,7 +1,7 @@
 """Hold the tokens that agents recorded against Foldline's own count.
 
     python -m tools.recorded_tokens ../shared/data            printed
-    python -m tools.recorded_tokens ../shared/data --save     increments and compactions into docs/evidence.md
+    python -m tools.recorded_tokens ../shared/data --save     increments and compactions into docs/results/README.md
 
 Takes the folder of recorded sessions (`native/` and `sessions/` in it). What an agent counts holds what its file lacks
 (system prompt, tools, reminders, encrypted thinking), so contexts cannot agree; increments can, since what stands in
@@ -253,7 +253,7 @@ def main() -> None:
     )
     parser.add_argument("root", type=Path)
     parser.add_argument(
-        "--save", action="store_true", help="write docs/results/recorded.json and docs/evidence.md"
+        "--save", action="store_true", help="write docs/results/recorded.json and docs/results/README.md"
     )
     args = parser.parse_args()
     native = [counted(path) for path in sorted((args.root / "native").iterdir())]

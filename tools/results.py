@@ -1,6 +1,6 @@
-"""Result files: what a tool measured, with its command, day, commit and machine; docs/evidence.md is made from them.
+"""Result files: what a tool measured, with its command, day, commit and machine; docs/results/README.md is made from them.
 
-    python -m tools.results        write the tables of docs/results/*.json into docs/evidence.md
+    python -m tools.results        write the tables of docs/results/*.json into docs/results/README.md
 
 A tool that is run with `--save` writes its file and then the page. A table stands between `<!-- table: NAME -->` and
 `<!-- end -->`; with `<!-- table: NAME (PATTERN) -->` only the rows in which a cell matches the pattern, and only
@@ -21,7 +21,7 @@ from pathlib import Path
 import msgspec
 
 ROOT = Path(__file__).parents[1]
-FOLDER, PAGE = ROOT / "docs" / "results", ROOT / "docs" / "evidence.md"
+FOLDER, PAGE = ROOT / "docs" / "results", ROOT / "docs" / "results" / "README.md"
 PLACE = re.compile(r"(<!-- table: ([a-z-]+)(?: \((.+?)\))? -->\n).*?(<!-- end -->)", re.DOTALL)
 
 

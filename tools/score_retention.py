@@ -3,7 +3,7 @@
     python -m tools.score_retention score SESSIONS METRIC       METRIC (a script) run on each source
     python -m tools.score_retention folds SESSIONS              the first, second and fifth fold of growing sessions
 
-With --save the table goes into docs/evidence.md.
+With --save the table goes into docs/results/README.md.
 
 SESSIONS holds `SOURCE/*.jsonl.gz`, one message a line (role, text, calls, call_id). METRIC is called as
 `METRIC eval DIR --chat --compactor tools.score_retention:fold --out FILE`; only the rows it writes are read.
@@ -207,7 +207,7 @@ def main() -> None:
     parser.add_argument("what", choices=["score", "folds"])
     parser.add_argument("sessions", type=Path)
     parser.add_argument("metric", type=Path, nargs="?")
-    parser.add_argument("--save", action="store_true", help="write the table into docs/evidence.md")
+    parser.add_argument("--save", action="store_true", help="write the table into docs/results/README.md")
     given = parser.parse_args()
     if given.what == "folds":
         name, found = "retention-folds", folds(given.sessions)

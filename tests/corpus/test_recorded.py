@@ -1,4 +1,4 @@
-"""The count of recorded tokens in docs/evidence.md, on records made for it."""
+"""The count of recorded tokens in docs/results/README.md, on records made for it."""
 
 from __future__ import annotations
 

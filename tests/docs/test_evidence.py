@@ -1,4 +1,4 @@
-"""The tables of docs/evidence.md are those of the result files, and a tool that saves writes both."""
+"""The tables of docs/results/README.md are those of the result files, and a tool that saves writes both."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 The offline counter needs no vocabulary. It reads a text's UTF-8 bytes, puts every byte into one of 16
 classes, and adds up the chance that a token starts between each two neighbours: two classes, one weight. The
-weights (`weights.py`) were fitted against o200k_base on many kinds of text; `docs/evidence.md` has the
+weights (`weights.py`) were fitted against o200k_base on many kinds of text; `docs/results/README.md` has the
 errors.
 """
 
