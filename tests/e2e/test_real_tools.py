@@ -43,7 +43,7 @@ EXPLAINED = {
     r"assistant (Text|ToolCall)": "which pi keeps but does not send",
     r"checkpoint Text": "encrypted",
 }
-OWN_RULES = {  # what a tool does to any session, its own too; docs/export.md lists it
+OWN_RULES = {  # what a tool does to any session, its own too; docs/transcripts.md lists it
     "codex": r"tool \(unanswered\) ToolResult",
     "opencode": r"tool \(unanswered\) ToolResult",
     "pi": r"tool \(unanswered\) ToolResult|assistant Thinking",
