@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from foldline.core.carried.instructions import instructions_in, kind_of, ridden_in
+from foldline.core.carried.summaries import summary_in
 from foldline.core.log.entries import Said
 from foldline.core.log.messages import Message, Opaque, Role, Text, ToolResult
 
@@ -122,3 +125,17 @@ def test_only_users_messages_are_read_and_no_results_in_them() -> None:
         Said("d", None, Message("user", (Text("Go on."), Text(AGENTS))), ""),
     ]
     assert [(one.entry, one.text) for one in ridden_in(entries)] == [("d", AGENTS)]
+
+
+@pytest.mark.parametrize(
+    "piece",
+    ["<system-reminder>", "<a_rules>", "<rules>a</rules>", "# a.md instructions for b\n<INSTRUCTIONS>\n", "Contents of (instructions\n"],
+)  # fmt: skip
+def test_a_hostile_message_takes_time_in_step_with_its_size(piece):
+    def seconds(size):
+        text = piece * (size // len(piece))
+        start = time.process_time()
+        _ = list(instructions_in(text)), summary_in(f"<summary>{text}")
+        return time.process_time() - start
+
+    assert seconds(200_000) < 90 * max(seconds(12_500), 0.002)  # 16 times the text; quadratic takes 256 times

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
+from foldline.core.checkpoint.prompts import FAMILIES
+from foldline.core.decide.policy import Prompt
 from foldline.core.ledger.facts import constraints
 from foldline.core.ledger.text.pasted import typed
 from foldline.core.log.entries import Said
@@ -49,6 +53,24 @@ def held(text: str) -> list[str]:
 )
 def test_pasted_text_holds_no_rule_and_hides_none(pasted: str) -> None:
     assert held(f"Look at this:\n\n{pasted}\n\n{RULE}") == [RULE]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_pasted_checkpoint_states_no_rule(family: Prompt) -> None:
+    shape = re.sub(r"^(- |1\. ).*", r"\1Never use tabs.", FAMILIES[family], flags=re.MULTILINE)
+    said = shape[shape.index("## ") :].replace("]\n", "] We must always ask.\n")
+    assert held(f"{RULE} Here is where I was:\n\n{said}") == [RULE]
+    assert held(f"{said}\n\n## What I want\n{RULE}") == [RULE]
+
+
+def test_a_list_under_the_heading_of_a_summary_states_no_rule() -> None:
+    listed = "## Constraints & Preferences\n\n- Never use tabs.\n- Always ask.\n\nAnd never use spaces."
+    assert held(f"{RULE}\n\n{listed}\n\n# Now\n\nUse at most 3 sentences per answer.") == [
+        RULE,
+        "Use at most 3 sentences per answer.",
+    ]
+    assert held(f"## Goal\nMend it.\n\n## Rules\n- {RULE}\n\n## Plan\n1. Look.") == [RULE]
+    assert held("## Conversation\n\n[User] Never use tabs.\n- edit a.py") == []
 
 
 def test_of_a_message_that_is_mostly_output_what_stands_around_it_is_typed() -> None:

@@ -8,6 +8,7 @@ holds any.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Hashable, Iterable, Iterator
 from hashlib import sha256
 from typing import Any, cast
@@ -22,18 +23,24 @@ VALUE_WORDS = 3  # words of a value behind a label: "MODE: read-only" replaces a
 SEALED = "sealed"  # the kind of a reply with a compaction that only its provider can read
 TRIGGER = "compaction_trigger"  # an item that asks for something now: nothing of it holds later
 
-_FILE = re.compile(r"^Contents of (?P<path>[^\n]+?) \([^()\n]*instructions[^()\n]*\):[ \t]*$", re.MULTILINE)
-_REMINDER = re.compile(r"<(?P<tag>system[-_]reminder)>.*?</(?P=tag)>", re.DOTALL)
-_CLAUDE = re.compile(r"^# claudeMd[ \t]*$", re.MULTILINE)
-_AGENTS = re.compile(
-    r"# (?P<name>[\w.-]+\.md) instructions(?: for (?P<dir>[^\n]*))?\n\s*"
-    r"<(?P<tag>INSTRUCTIONS)>.*?</(?P=tag)>",
-    re.DOTALL,
+_FILE = re.compile(
+    r"^Contents of (?P<path>[^\n]{1,1000}?) \([^()\n]{0,200}instructions[^()\n]{0,200}\):[ \t]*$",
+    re.MULTILINE,
 )
-_TAGGED = re.compile(r"<(?P<tag>(?i:(?:\w+[_-])?(?:instructions|rules)))>.*?</(?P=tag)>", re.DOTALL)
+_CLAUDE = re.compile(r"^# claudeMd[ \t]*$", re.MULTILINE)
+_TAG = r"(?i:(?:\w{1,40}[_-])?(?:instructions|rules))"
+_OPENING = re.compile(
+    r"<(?P<reminder>system[-_]reminder)>"
+    r"|# (?P<name>[\w.-]{1,100}\.md) instructions(?: for (?P<dir>[^\n]{0,1000}))?\n\s*"
+    r"<(?P<agents>INSTRUCTIONS)>"
+    rf"|<(?P<tagged>{_TAG})>"
+    r"|^(?=Contents of )",
+    re.MULTILINE,
+)
+_CLOSING = re.compile(rf"</(system[-_]reminder|{_TAG})>")
 _GUIDE = re.compile(r"\s*# (?P<name>[\w.-]+\.md)[ \t]*\n\s*This file provides guidance to ")
 _OPENING_TAG = re.compile(r"<[^<>\n]{1,200}>")
-_LABELLED = re.compile(r"(?P<label>[^\n:.!?]{1,40}):[ \t]+(?P<value>[^\n]+)")
+_LABELLED = re.compile(r"(?P<label>[^\n:.!?]{1,40}):[ \t]++(?P<value>[^\n]+)")
 
 
 def kind_of(message: Message) -> Hashable | None:
@@ -93,30 +100,43 @@ def instructions_in(text: str) -> Iterator[tuple[tuple[str, ...], str]]:
     if _GUIDE.match(text):
         yield (text.split("\n", 1)[0].strip("# "),), text.strip()
         return
-    at = 0
-    while (block := _next_block(text, at)) is not None:
-        start, end, sources = block
-        if sources:
+    for start, end, opening in _blocks(text):
+        if sources := _sources(text[start:end], opening):
             yield sources, text[start:end].strip()
-        at = end
 
 
-def _next_block(text: str, at: int) -> tuple[int, int, tuple[str, ...]] | None:
-    """Return where the next block stands, and what it quotes: nothing where it holds no instructions."""
-    found = [form.search(text, at) for form in (_REMINDER, _AGENTS, _TAGGED, _FILE)]
-    first = min((one for one in found if one is not None), key=lambda one: one.start(), default=None)
-    if first is None:
-        return None
-    start, whole = first.start(), first[0]
-    if first.re is _FILE:
-        return start, len(text), _files(text[start:])
-    if first.re is _AGENTS:
-        name = f"{first['name']} for {first['dir'].strip()}" if first["dir"] else first["name"]
-        return start, first.end(), (name,)
-    if first.re is _TAGGED:
-        return start, first.end(), (f"<{first['tag'].lower()}>",)
-    files = _files(whole)
-    return start, first.end(), files or (("# claudeMd",) if _CLAUDE.search(whole) else ())
+def _blocks(text: str) -> Iterator[tuple[int, int, re.Match[str]]]:
+    """Yield start, end and opening of each block that is closed; a file without tags runs to the end.
+
+    The closings are found once, so that openings without one take no time each.
+    """
+    closings: dict[str, list[re.Match[str]]] = {}
+    for closing in _CLOSING.finditer(text):
+        closings.setdefault(closing[1], []).append(closing)
+    at = 0
+    for opening in _OPENING.finditer(text):
+        if opening.start() < at:
+            continue
+        tag = opening["reminder"] or opening["agents"] or opening["tagged"]
+        if tag is None:
+            if _FILE.match(text, opening.start()):
+                yield opening.start(), len(text), opening
+                return
+            continue
+        behind = closings.get(tag, [])
+        place = bisect_left(behind, opening.end(), key=lambda closing: closing.start())
+        if place < len(behind):
+            at = behind[place].end()
+            yield opening.start(), at, opening
+
+
+def _sources(block: str, opening: re.Match[str]) -> tuple[str, ...]:
+    """Return what a block quotes: nothing where it holds no instructions."""
+    if opening["agents"]:
+        return (f"{opening['name']} for {opening['dir'].strip()}" if opening["dir"] else opening["name"],)
+    if opening["tagged"]:
+        return (f"<{opening['tagged'].lower()}>",)
+    return _files(block) or (("# claudeMd",) if _CLAUDE.search(block) else ())
 
 
 def _files(text: str) -> tuple[str, ...]:

@@ -78,11 +78,11 @@ _FORMS = [
 ]
 _LEAD_OF_HAND_OVER = re.compile(r"[^\n]{0,500}:(?=\s*\n)")
 _LEAD_OF_CONTINUED = re.compile(r"\A\s*The (?:conversation is summarized below:|summary below [^\n]*\.)")
-_LEAKED = re.compile(r"\s*CRITICAL: Respond with TEXT ONLY\.[^\n]*(?:\n(?!\s*\n)[^\n]*)*")
+_LEAKED = re.compile(r"(?<!\s)\s*+CRITICAL: Respond with TEXT ONLY\.[^\n]*(?:\n(?!\s*\n)[^\n]*)*")
 _GO_ON = re.compile(
     r"(?<=\n)[^\S\n]*(?:Please c|C)ontinue the conversation from where (?:we|it) left\b.*\Z", re.DOTALL
 )
-_INNER = re.compile(rf"\s*<(?P<tag>{_TAG})>\n?(?P<text>.*?)\n?</(?P=tag)>\s*", re.DOTALL)
+_INNER = re.compile(rf"<(?P<tag>{_TAG})>\n?(?P<text>.*?)\n?</(?P=tag)>", re.DOTALL)
 
 
 class Found(NamedTuple):
@@ -108,7 +108,7 @@ def summary_in(text: str) -> Found | None:
 def _unframed(text: str, opened: int, *, closed: bool) -> str:
     """Return what a summary says, without the words that a program put around it."""
     if closed:
-        inner = _INNER.search(text)
+        inner = _INNER.match(text, text.find("<"))
         return inner["text"].strip() if inner is not None else text.strip()
     rest = text[opened:]
     if re.match(rf"\s*{HAND_OVER}", text) and (lead := _LEAD_OF_HAND_OVER.match(rest)) is not None:
@@ -117,7 +117,7 @@ def _unframed(text: str, opened: int, *, closed: bool) -> str:
         rest = _GO_ON.sub("", rest)
         rest = _LEAD_OF_CONTINUED.sub("", rest)
         rest = _LEAKED.sub("", rest, count=1)
-    whole = _INNER.fullmatch(rest)
+    whole = _INNER.fullmatch(rest.strip())
     return (whole["text"] if whole is not None else re.sub(r"\A\*{0,2}:?", "", rest)).strip()
 
 

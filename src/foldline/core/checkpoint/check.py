@@ -73,7 +73,9 @@ _STOPS = {
 _ASIDE = re.compile(r"<(analysis|think|thinking|scratchpad)>", re.IGNORECASE)
 _ASIDE_END = re.compile(r"</(analysis|think|thinking|scratchpad)>|(?=<summary>)", re.IGNORECASE)
 _WRAPPER = re.compile(r"<(summary|checkpoint)>", re.IGNORECASE)
-_FENCE = re.compile(r"\A\s*(`{3,}|~{3,})[ \t]*(?:markdown|md|text|txt|xml)?[ \t]*\n(.*)\n\1\s*\Z", re.DOTALL)
+_FENCE = re.compile(
+    r"\A\s*(`{3,}|~{3,})[ \t]*+(?:markdown|md|text|txt|xml)?[ \t]*+\n(.*)\n\1\s*\Z", re.DOTALL
+)
 
 
 def unwrapped(text: str) -> str:

@@ -24,7 +24,7 @@ from foldline.core.secrets.redact import redact
 VERSION = 1
 _OPEN = re.compile(r'\A<foldline-checkpoint version="(\d+)" ack="([01])" quoted="(\d+)">\n')
 _CLOSE = "\n</foldline-checkpoint>"
-_SUMMARY = re.compile(r"<summary>\n(.*)\n</summary>", re.DOTALL)
+_SUMMARY, _SUMMARY_END = "<summary>\n", "\n</summary>"
 _TAGS = (
     "foldline-checkpoint", "summary", "pinned", "live-state", "standing", "project-instructions",
     "earlier-summary",
@@ -134,8 +134,13 @@ def _block(tag: str, attribute: str, value: str, text: str) -> str:
 
 
 def _blocks_in(text: str, tag: str, attribute: str) -> list[tuple[str, str]]:
-    """Read the blocks of a tag back: the value of the attribute, and the text."""
-    return re.findall(rf'<{tag} {attribute}="([^"\n]*)">\n(.*?)\n</{tag}>', text, re.DOTALL)
+    """Read the blocks of a tag back: the value of the attribute, and the text.
+
+    Behind the last end of one nothing is looked for, so that openings without an end take no time each.
+    """
+    end = f"\n</{tag}>"
+    closed = text[: text.rfind(end) + len(end)] if end in text else ""
+    return re.findall(rf'<{tag} {attribute}="([^"\n]*)">\n(.*?){end}', closed, re.DOTALL)
 
 
 def _inert(text: str) -> str:
@@ -215,21 +220,24 @@ def _read(messages: Sequence[Message], index: int, first: int) -> Recognised | N
     first_part = next(iter(messages[index].parts), None)
     text = first_part.text if isinstance(first_part, Text) else ""
     head = _OPEN.match(text)
-    summary = _SUMMARY.search(text)
-    if head is None or summary is None or not text.endswith(_CLOSE) or int(head[1]) > VERSION:
+    begin, end = text.find(_SUMMARY) + len(_SUMMARY), text.rfind(_SUMMARY_END)
+    if head is None or not len(_SUMMARY) <= begin <= end or not text.endswith(_CLOSE):
         return None
+    if int(head[1]) > VERSION:
+        return None
+    behind = text[end:]
     quoted = int(head[3])
     after = index - first >= quoted > 0
     ack = head[2] == "1"
-    begin = index - quoted if after else index + 1 + int(ack)
+    first_quoted = index - quoted if after else index + 1 + int(ack)
     return Recognised(
         index=index,
         text=text,
-        summary=summary[1],
-        pins=tuple(Pin(*found) for found in _blocks_in(text[summary.end() :], "pinned", "entry")),
-        live=tuple(Live(*found) for found in _blocks_in(text[summary.end() :], "live-state", "name")),
+        summary=text[begin:end],
+        pins=tuple(Pin(*found) for found in _blocks_in(behind, "pinned", "entry")),
+        live=tuple(Live(*found) for found in _blocks_in(behind, "live-state", "name")),
         ack=ack,
-        quoted=tuple(range(begin, min(begin + quoted, len(messages)))),
+        quoted=tuple(range(first_quoted, min(first_quoted + quoted, len(messages)))),
         position="after" if after else "before",
         more=len(messages[index].parts) > 1,
         carried=_read_carried(text),

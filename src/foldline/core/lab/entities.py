@@ -42,7 +42,7 @@ _CODE = re.compile(
 )
 _NUMBER = re.compile(r"(?<![\w.])\d{4,}(?![\w.])")
 _DULL = re.compile(r"(?:19|20)\d\d|\d{0,3}000+|1024|2048|4096")  # years, round numbers, powers
-_IDENTIFIER = re.compile(r"\b(?:[A-Za-z]\w*_\w+|[a-z]+[a-z0-9]*(?:[A-Z][a-z0-9]+)+|(?:[A-Z][a-z0-9]+){2,})\b")
+_IDENTIFIER = re.compile(r"\b(?:[A-Za-z]\w*_\w+|[a-z][a-z0-9]*(?:[A-Z][a-z0-9]+)+|(?:[A-Z][a-z0-9]+){2,})\b")
 _FLAG = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]{3,}")
 _QUOTED = re.compile(r'"([^"\n\\]{6,60})"|\'([^\'\n\\]{6,60})\'')
 _WORD_OF_THREE = re.compile(r"[A-Za-z]{3}")
@@ -50,6 +50,7 @@ _SHORT_HASH = re.compile(r"[0-9a-f]{7}")
 
 DIGITS = 7  # of a hash: as many as git shows
 NAME_LEAST, NAME_MOST = 6, 60  # characters of an identifier
+RUN_MOST = 400  # characters of a run that are read: the rest of a longer one is data
 FILE_LEAST = 8  # characters from which on a file's own name tells it from others
 
 
@@ -67,7 +68,7 @@ def entities(text: str) -> set[Entity]:
     """Return what a text names, quoted phrases left out."""
     found = {Entity("url", match.group().rstrip(".:;")) for match in _URL.finditer(text)}
     for run in set(_RUN.findall(_URL.sub(" ", text))):
-        found |= _read(run)
+        found |= _read(run[:RUN_MOST])
     return found
 
 

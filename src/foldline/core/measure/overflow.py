@@ -38,7 +38,7 @@ class Overflow(msgspec.Struct, frozen=True, omit_defaults=True):
     max_tokens: int | None = None
 
 
-_NUMBER: Final = r"\d+(?:[,._\u00a0\u202f ]\d{3})*"
+_NUMBER: Final = r"\d{1,12}(?:[,._\u00a0\u202f ]\d{3}){0,4}"
 _LIMIT: Final = rf"(?P<limit>{_NUMBER})"
 _ASKED: Final = rf"(?P<asked>{_NUMBER})"
 _TOTAL: Final = rf"(?P<total>{_NUMBER})"
@@ -128,7 +128,9 @@ _NAMED: Final = _all(
 )
 
 # Cerebras answers an overflow with a bare status.
-_BARE: Final = re.compile(r"\s*(?:error:?\s*)?4(?:00|13)\s*(?:status code)?\s*\(no body\)\s*", re.IGNORECASE)
+_BARE: Final = re.compile(
+    r"\s*+(?:error:?\s*+)?4(?:00|13)\s*+(?:status code)?\s*+\(no body\)\s*", re.IGNORECASE
+)
 
 
 def _number(text: str | None) -> int | None:

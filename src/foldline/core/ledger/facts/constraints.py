@@ -64,7 +64,7 @@ _NUMBERED = re.compile(
 )
 """Nouns whose number names one of many; any other bare number is a value that a newer sentence may change."""
 _WORD = re.compile(
-    r"[A-Za-zÀ-ÿ_$@][A-Za-zÀ-ÿ0-9_./@-]*[A-Za-zÀ-ÿ0-9_]|[Ѐ-ӿ]{3,}|日本(?=語)|[\u30a1-\u30fa\u30fc]{2,}|[\u4e00-\u9fff]|"
+    r"[A-Za-zÀ-ÿ_$@][A-Za-zÀ-ÿ0-9_./@-]{0,200}[A-Za-zÀ-ÿ0-9_]|[Ѐ-ӿ]{3,}|日本(?=語)|[\u30a1-\u30fa\u30fc]{2,}|[\u4e00-\u9fff]|"
     r"[\uac00-\ud7af]{2,}"
 )
 _EMPTY: Final = word_set(

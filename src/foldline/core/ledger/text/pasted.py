@@ -1,8 +1,9 @@
-"""What was pasted into a message rather than typed: logs, diffs, listings, stacks, screens, data."""
+"""What was pasted into a message rather than typed: logs, diffs, listings, stacks, data, checkpoints."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 REPEATED = 3  # times that a line or a sentence stands in a message which no person repeats
 _LOOKED_AT = 400  # characters of a line that say what it is
@@ -29,6 +30,36 @@ _OUTPUT = re.compile(
 """A line that may be a program's: data, a path, a step, a count."""
 
 
+_HEADING = re.compile(r"\s{0,3}#{1,4}\s{1,3}(?P<name>\S[^\n#]{0,40}?)[\s:#]{0,9}$")
+_OF_A_CHECKPOINT = frozenset(
+    """\
+goal; constraints & preferences; progress; done; in progress; blocked; key decisions; next steps
+critical context; task; rules; state; remaining work; references; turn in progress
+accomplished; current work; files; plan; context & decisions
+requests & intent; concepts & technology; files & code; errors & fixes; problem solving; user messages
+open tasks; next step; next; user requests & constraints; technical decisions; conversation""".replace(
+        "\n", "; "
+    ).split("; ")
+)
+"""Headings of checkpoints, in lower case. A person may write a few of them."""
+_TYPED_BY_NOBODY = frozenset(("constraints & preferences", "user requests & constraints", "conversation"))
+_LEAST_HEADINGS = 4  # headings of a checkpoint from which on a text is one
+
+
+def _checkpoint_lines(lines: Sequence[str]) -> set[int]:
+    """Return the places of the lines that stand under the headings of a checkpoint, these included."""
+    headings = {at: found["name"].lower() for at, line in enumerate(lines) if (found := _HEADING.match(line))}
+    known = _OF_A_CHECKPOINT.intersection(headings.values())
+    if len(known) < _LEAST_HEADINGS:
+        known &= _TYPED_BY_NOBODY
+    places: set[int] = set()
+    inside = False
+    for at in range(len(lines)) if known else ():
+        inside = headings[at] in known if at in headings else inside
+        places |= {at} if inside else set()
+    return places
+
+
 def printed(line: str) -> bool:
     """Whether no person types such a line: it is a program's."""
     return bool(_PROGRAM.match(line[:_LOOKED_AT]))
@@ -41,10 +72,11 @@ def typed(text: str) -> str:
     kept: list[str] = []
     output: list[int] = []  # places of lines that may be a program's
     pasted = False
-    for line in lines:
+    checkpoint = _checkpoint_lines(lines)
+    for at, line in enumerate(lines):
         head = line[:_LOOKED_AT].strip()
         patch = plus and minus and head[:1] in ("+", "-")
-        pasted = bool(head) and (pasted or patch or printed(line))
+        pasted = bool(head) and (pasted or patch or at in checkpoint or printed(line))
         if head and not pasted and _OUTPUT.match(head):
             output.append(len(kept))
         kept.append("" if pasted else line)

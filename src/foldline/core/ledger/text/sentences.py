@@ -18,6 +18,8 @@ _NUMBERING = re.compile(
     re.IGNORECASE,
 )
 """A number that begins what follows, not one that ends a sentence ("set the retries to 10.")."""
+_NUMBERED = 40
+"""Characters before a full stop in which such a number stands."""
 _LONGEST = 600
 """Characters beyond which a "sentence" is data, not prose."""
 _CODES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[()][0-9A-Z]|[0-?@-Z\\-_])")
@@ -51,7 +53,8 @@ def _runs_on(prose: str, start: int, stop: re.Match[str]) -> bool:
     before = prose[max(start, stop.start() - 8) : stop.start()]
     if before[-2:-1].isdigit() and before[-1] == ".":
         follows = prose[stop.end() : stop.end() + 1]
-        return follows.islower() or bool(_NUMBERING.search(prose, start, stop.start()))
+        lead = max(start, stop.start() - _NUMBERED)
+        return follows.islower() or bool(_NUMBERING.search(prose, lead, stop.start()))
     return bool(_ABBREVIATION.search(before))
 
 
