@@ -7,7 +7,7 @@ from io import BytesIO
 import pytest
 from tests.support import corpus
 
-from foldline.exports import ExportWish, export_stored
+from foldline.exports import ExportRequest, export_stored
 from foldline.loading import restore, with_notes
 from foldline.stores import SqliteStore, Store, open_store
 from foldline.stores.transfer import differences, transfer
@@ -21,7 +21,7 @@ async def exported(store: Store, session: str) -> list[bytes]:
     """A session in our own lossless form, and as another tool has it."""
     own, chat = BytesIO(), BytesIO()
     dump([entry async for entry in store.all(session)], own, session=session, leaf=await store.leaf(session))
-    await export_stored(store, session, ExportWish(form="openai-chat", cwd="/"), chat.write)
+    await export_stored(store, session, ExportRequest(form="openai-chat", cwd="/"), chat.write)
     return [own.getvalue(), chat.getvalue()]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from foldline.core.log.entries import Compacted, Entry, Said
 from foldline.core.log.messages import Message, Text, Usage
 from foldline.core.measure.tokens import OFFLINE
-from foldline.exports import ExportResult, ExportWish, export_entries
+from foldline.exports import ExportRequest, ExportResult, export_entries
 from foldline.loading import Loaded, from_records
 from foldline.transcripts import read
 
@@ -18,12 +18,12 @@ def load(raw: bytes, *, from_start: bool = False) -> Loaded:
     return from_records(read(io.BytesIO(raw), name="session"), OFFLINE, from_start=from_start)
 
 
-def export(loaded: Loaded | Sequence[Entry], form: str, **wish: Any) -> tuple[bytes, ExportResult]:
+def export(loaded: Loaded | Sequence[Entry], form: str, **request: Any) -> tuple[bytes, ExportResult]:
     entries = loaded.entries if isinstance(loaded, Loaded) else loaded
     known = {"title": loaded.title, "model": loaded.model} if isinstance(loaded, Loaded) else {}
     pieces: list[bytes] = []
     told = export_entries(
-        entries, "here", ExportWish(form, **{"cwd": "/project", **known, **wish}), pieces.append
+        entries, "here", ExportRequest(form, **{"cwd": "/project", **known, **request}), pieces.append
     )
     return b"".join(pieces), told
 

@@ -10,7 +10,7 @@ from tests.support.synthetic import SYNTHETIC
 from foldline import dialects
 from foldline.core.log.entries import Compacted
 from foldline.core.measure.tokens import OFFLINE
-from foldline.exports import ExportWish, export_entries
+from foldline.exports import ExportRequest, export_entries
 from foldline.loading import from_records
 from foldline.stores.memory import MemoryStore
 from foldline.transcripts import read
@@ -21,7 +21,7 @@ CONVERSATION = SYNTHETIC / "moldable.json"
 def written(path, **wish):
     """The conversation, and what the export told."""
     out = io.BytesIO()
-    told = export_entries(path, "s1", ExportWish("moldable", **wish), out.write)
+    told = export_entries(path, "s1", ExportRequest("moldable", **wish), out.write)
     return json.loads(out.getvalue()), told
 
 

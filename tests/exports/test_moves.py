@@ -194,7 +194,7 @@ def test_a_result_longer_than_any_and_half_an_emoji(form):
 def test_a_message_is_held_by_no_writer(form):
     """What is written of a message is written before the next one is looked at."""
     from foldline.exports.base import Origin
-    from foldline.exports.formats import writer_of
+    from foldline.exports.run import writer_of
     from foldline.exports.steps import StepSurvey, said_step
 
     path = entries()

@@ -12,7 +12,7 @@ from tests.support.openers import open_in_claude_code, open_in_codex, open_in_op
 import foldline
 from foldline.core.log.entries import Said
 from foldline.errors import InputError
-from foldline.exports import ExportWish, export_entries, export_stored, formats
+from foldline.exports import ExportRequest, export_entries, export_stored, formats
 from foldline.stores import open_store
 
 OPEN = {
@@ -58,7 +58,7 @@ async def test_what_lies_on_other_branches_is_counted():
     await store.append("s", path, seen=None)
     await store.move("s", path[3].id, seen=path[-1].id)
     pieces: list[bytes] = []
-    told = await export_stored(store, "s", ExportWish("pi", cwd="/project"), pieces.append)
+    told = await export_stored(store, "s", ExportRequest("pi", cwd="/project"), pieces.append)
 
     assert f"entries on other branches left out ({len(path) - 4})" in told.warnings
     assert sum(isinstance(e, Said) for e in load(b"".join(pieces)).entries) == 5
@@ -77,7 +77,7 @@ def test_memory_does_not_grow_with_the_session(form):
 
     tracemalloc.start()
     try:
-        export_entries(path, "s", ExportWish(form, cwd="/project"), count)
+        export_entries(path, "s", ExportRequest(form, cwd="/project"), count)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

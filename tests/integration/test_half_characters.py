@@ -10,7 +10,7 @@ import foldline
 from foldline.core.log import codec
 from foldline.core.log.messages import Message, Text
 from foldline.dialects import get
-from foldline.exports.formats import OWN, formats
+from foldline.exports import OWN, formats
 from foldline.terminal import clean
 
 HALF = "half \ud83d of it"

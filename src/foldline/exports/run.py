@@ -1,4 +1,4 @@
-"""Run an export: survey the entries, then write them one by one; from memory or from a store."""
+"""The formats by name, and an export: survey the entries, then write them one by one."""
 
 from __future__ import annotations
 
@@ -9,19 +9,46 @@ from typing import Any
 
 import msgspec
 
+from foldline import dialects
 from foldline.core.log.entries import Compacted, Entry, Lifted
 from foldline.core.log.references import stored_calls
 from foldline.dialects.stored import told_in_words
 from foldline.dialects.values import Losses
+from foldline.errors import InputError, did_you_mean
 from foldline.exports.base import RESULT_CAP, ExportWriter, FoldStep, Origin, SaidStep, Step
-from foldline.exports.formats import writer_of
+from foldline.exports.claude_code import ClaudeCodeWriter
+from foldline.exports.codex import CodexWriter
+from foldline.exports.coop import CoopWriter
+from foldline.exports.gencode import GenCodeWriter
+from foldline.exports.klaude import KlaudeWriter
+from foldline.exports.lists import list_writer
+from foldline.exports.markdown import MarkdownWriter
+from foldline.exports.moldable import MoldableWriter
+from foldline.exports.opencode import OpenCodeWriter
+from foldline.exports.pi import PiPlanWriter, PiWriter
 from foldline.exports.steps import StepSurvey, join_replies, said_step, split_turn, view_steps
 from foldline.stores.base import Store
+
+OWN = "jsonl"
+"""Foldline's own format, which holds the log itself; `transcripts.dump` writes it."""
+
+_TOOLS: dict[str, type[ExportWriter]] = {
+    "pi": PiWriter,
+    "claude-code": ClaudeCodeWriter,
+    "moldable": MoldableWriter,
+    "codex": CodexWriter,
+    "opencode": OpenCodeWriter,
+    "klaude-code": KlaudeWriter,
+    "coop": CoopWriter,
+    "gencode": GenCodeWriter,
+    "pi-plan": PiPlanWriter,
+    "markdown": MarkdownWriter,
+}
 
 Out = Callable[[bytes], object]
 
 
-class ExportWish(msgspec.Struct, frozen=True):
+class ExportRequest(msgspec.Struct, frozen=True):
     """What is asked for: a format, the view or the whole history, and what the entries do not say.
 
     `cwd` is the folder in which the other tool continues (None: the current one); `cap` is how many
@@ -52,7 +79,12 @@ class ExportResult(msgspec.Struct, frozen=True):
 
 
 def export_entries(
-    entries: Sequence[Entry], session: str, wish: ExportWish, out: Out, *, boundaries: Sequence[Entry] = ()
+    entries: Sequence[Entry],
+    session: str,
+    request: ExportRequest,
+    out: Out,
+    *,
+    boundaries: Sequence[Entry] = (),
 ) -> ExportResult:
     """Write the entries of a path, root to leaf, to `out`.
 
@@ -62,8 +94,8 @@ def export_entries(
     survey = StepSurvey()
     for entry in entries:
         survey.note(entry)
-    export = _Export(survey, session, wish)
-    if wish.view:
+    export = _Export(survey, session, request)
+    if request.view:
         return export.run(
             view_steps(
                 entries,
@@ -76,21 +108,21 @@ def export_entries(
     return export.run(export.history(entries), out)
 
 
-async def export_stored(store: Store, session: str, wish: ExportWish, out: Out) -> ExportResult:
+async def export_stored(store: Store, session: str, request: ExportRequest, out: Out) -> ExportResult:
     """Write a stored session to `out`: the whole history page by page, or the view.
 
     Raises the store's errors, and InputError for an unknown format.
     """
     info = await store.info(session)
-    if wish.view:
-        known = wish.title or (info.title if info is not None else None)
+    if request.view:
+        known = request.title or (info.title if info is not None else None)
         boundaries = [entry async for entry in store.path(session) if isinstance(entry, Compacted | Lifted)]
-        titled = msgspec.structs.replace(wish, title=known)
+        titled = msgspec.structs.replace(request, title=known)
         return export_entries(await store.active(session), session, titled, out, boundaries=boundaries)
     survey = StepSurvey()
     async for entry in store.path(session):
         survey.note(entry)
-    export = _Export(survey, session, wish)
+    export = _Export(survey, session, request)
     if info is not None and info.entries > survey.entries:
         export.losses.add("entries on other branches left out", info.entries - survey.entries)
     export.put(export.writer.begin(), out)
@@ -102,23 +134,23 @@ async def export_stored(store: Store, session: str, wish: ExportWish, out: Out) 
 class _Export:
     """One export: what is known about the session, and the writer of its format."""
 
-    def __init__(self, survey: StepSurvey, session: str, wish: ExportWish) -> None:
-        make = writer_of(wish.form)
+    def __init__(self, survey: StepSurvey, session: str, request: ExportRequest) -> None:
+        make = writer_of(request.form)
         started = survey.started if survey.started is not None else time.time()
         origin = Origin(
             session=session,
             started=started,
             ended=survey.ended if survey.ended is not None else started,
-            cwd=wish.cwd or str(Path.cwd()),
-            title=survey.noted("title") or wish.title or None,
-            model=survey.model or wish.model or survey.noted("model"),
-            view=wish.view,
-            kept=frozenset(() if wish.view else survey.kept),
-            quoted=frozenset(() if wish.view else survey.quoted),
-            cap=wish.cap,
+            cwd=request.cwd or str(Path.cwd()),
+            title=survey.noted("title") or request.title or None,
+            model=survey.model or request.model or survey.noted("model"),
+            view=request.view,
+            kept=frozenset(() if request.view else survey.kept),
+            quoted=frozenset(() if request.view else survey.quoted),
+            cap=request.cap,
         )
         self._survey = survey
-        self.writer: ExportWriter = make(origin, origin.uuid(wish.form, survey.leaf))
+        self.writer: ExportWriter = make(origin, origin.uuid(request.form, survey.leaf))
         self.losses: Losses = self.writer.losses
         self._held: SaidStep | None = None
         self._called: set[str] = set()  # the ids of calls so far
@@ -200,3 +232,26 @@ def result_fields(told: ExportResult) -> dict[str, Any]:
         "place": told.place,
         "command": told.command,
     }
+
+
+# ---- the formats
+
+
+def formats() -> tuple[str, ...]:
+    """Return the names of all formats, our own first, then those of other tools, then the dialects' lists."""
+    return (OWN, *_TOOLS, *dialects.names())
+
+
+def agents() -> tuple[str, ...]:
+    """Return the names of the formats of other agents."""
+    return tuple(name for name in _TOOLS if name != "markdown")
+
+
+def writer_of(name: str) -> type[ExportWriter]:
+    """Return the writer of a format; raises InputError for an unknown one."""
+    if name in _TOOLS:
+        return _TOOLS[name]
+    if name in dialects.names():
+        return list_writer(name)
+    hint = did_you_mean(name, formats())
+    raise InputError(f"unknown format {name!r}{hint}; known are {', '.join(formats())}")

@@ -1,11 +1,10 @@
 """From what callers and files hold to entries that can be folded or stored."""
 
+from foldline.loading.chain import Loaded
 from foldline.loading.lists import from_messages
-from foldline.loading.loaded import Loaded
-from foldline.loading.own import from_entries, from_own, with_notes
 from foldline.loading.records import as_recorded, from_records, index_of
 from foldline.loading.restore import restore
-from foldline.loading.stream import from_stream
+from foldline.loading.stream import from_entries, from_own, from_stream, with_notes
 
 __all__ = [
     "Loaded",

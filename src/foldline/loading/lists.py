@@ -1,16 +1,21 @@
-"""Lists of native messages, as callers give them."""
+"""Lists of native messages, as callers give them; a checkpoint of ours at the head is a boundary again."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from foldline.core.log.messages import Message
-from foldline.core.measure.tokens import Counter
+import msgspec
+
+from foldline.core.checkpoint.checkpoint import Recognised, apart, recognise
+from foldline.core.checkpoint.page import parse
+from foldline.core.ledger.text.origin import own
+from foldline.core.log.entries import Checkpoint
+from foldline.core.log.messages import Message, Text
+from foldline.core.measure.tokens import Counter, message_tokens
+from foldline.core.secrets.redact import redact
 from foldline.dialects.anthropic.write import OPENING
-from foldline.loading.chain import Source, chain
-from foldline.loading.loaded import Loaded
-from foldline.loading.own_checkpoint import with_checkpoint
+from foldline.loading.chain import Loaded, PlacedBoundary, Source, chain
 from foldline.transcripts.forms.lists import decode_list
 
 
@@ -36,3 +41,72 @@ def _order(messages: Sequence[Message]) -> Sequence[int]:
     """Leave out the user message that we put before an assistant's where Anthropic wants one."""
     opened = bool(messages) and messages[0].role == "user" and messages[0].text == OPENING
     return range(int(opened), len(messages))
+
+
+# ---- a checkpoint of ours
+
+
+def with_checkpoint(source: Source, counter: Counter) -> Source | None:
+    """Return a source in which a checkpoint of ours at its head is a boundary; None where there is none."""
+    messages = [apart(message) for message in source.messages]
+    found = recognise(messages)
+    if found is None:
+        return None
+    boundary = _boundary(messages, found, counter)
+    own: set[int] = {found.index}
+    if found.more:  # the message goes on behind the checkpoint
+        whole = messages[found.index]
+        messages[found.index] = msgspec.structs.replace(whole, parts=whole.parts[1:], native=None)
+        own = set()
+    taken = {*own, *([found.index + 1] if found.ack else []), *found.quoted}
+    rest = [index for index in range(len(messages)) if index not in taken]
+    before = [index for index in rest if index < found.index]
+    behind = [index for index in rest if index >= found.index]
+    return msgspec.structs.replace(
+        source, messages=messages, order=[*before, *found.quoted, *behind], boundaries=[boundary]
+    )
+
+
+def _boundary(messages: Sequence[Message], found: Recognised, counter: Counter) -> PlacedBoundary:
+    whole = messages[found.index]
+    message = msgspec.structs.replace(whole, parts=whole.parts[:1])
+    follows = messages[found.index + 1] if found.ack and found.index + 1 < len(messages) else None
+    checkpoint = Checkpoint(
+        text=found.text,
+        summary=found.summary,
+        role=message.role,
+        ack=follows.text if follows is not None else None,
+        position=found.position,
+        pins=found.pins,
+        live=found.live,
+        carried=found.carried,
+        tokens=message_tokens(message, counter),
+    )
+    at = max(found.index + int(found.ack), *found.quoted, found.index) + (0 if found.more else 1)
+    return PlacedBoundary(at, checkpoint, quoted=found.quoted, ledger=ledger_in(found.summary))
+
+
+def through_another_tool(summary: str, counter: Counter) -> Checkpoint | None:
+    """Return our checkpoint that another tool was given as its own summary; None for any other text."""
+    message = Message("user", (Text(summary),))
+    ours = recognise([message])
+    if ours is None:
+        return None
+    tokens = message_tokens(message, counter)
+    return Checkpoint(
+        ours.text, ours.summary, pins=ours.pins, live=ours.live, tokens=tokens, carried=ours.carried
+    )
+
+
+def ledger_in(summary: str, before: Sequence[Message] = ()) -> dict[str, Any]:
+    """Return the facts that a summary of ours holds, in builtins.
+
+    Of its rules those count that the user said in the messages `before` it, where there are any: a tool whose
+    model wrote the summary may have been told to write one of ours.
+    """
+    ledger = parse(summary)
+    if before:
+        said = "\n".join(redact(span) for message in before for span in own(message))
+        rules = tuple(fact for fact in ledger.constraints if fact.text in said)
+        ledger = msgspec.structs.replace(ledger, constraints=rules)
+    return msgspec.to_builtins(ledger)

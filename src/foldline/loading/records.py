@@ -16,9 +16,8 @@ from foldline.core.log.log import said
 from foldline.core.log.messages import Message
 from foldline.core.measure.tokens import Counter, message_tokens
 from foldline.dialects import elements
-from foldline.loading.chain import PlacedBoundary, Source, chain
-from foldline.loading.loaded import Loaded
-from foldline.loading.own_checkpoint import ledger_in, through_another_tool, with_checkpoint
+from foldline.loading.chain import Loaded, PlacedBoundary, Source, chain
+from foldline.loading.lists import ledger_in, through_another_tool, with_checkpoint
 from foldline.transcripts import CompactionRecord, FactRecord, MessageRecord, Record, WarningRecord
 
 

@@ -174,6 +174,6 @@ class SessionView:
             dump(entries, stream, session=session, leaf=self._cursor.leaf)
         else:
             name = self.dialect if form == exports.OWN else form
-            wish = exports.ExportWish(name, view=view, model=self._model.setup.model)
-            await exports.export_stored(store, session, wish, stream.write)
+            request = exports.ExportRequest(name, view=view, model=self._model.setup.model)
+            await exports.export_stored(store, session, request, stream.write)
         return stream.getvalue()

@@ -24,8 +24,8 @@ from foldline.errors import InputError, SessionNotFound
 from foldline.executor import run_sync
 from foldline.exports import (
     OWN,
+    ExportRequest,
     ExportResult,
-    ExportWish,
     export_entries,
     export_stored,
     formats,
@@ -69,7 +69,7 @@ class _Asked(msgspec.Struct, frozen=True):
     """The call: what to write, and how to fold it first (None: as it is)."""
 
     source: str
-    wish: ExportWish
+    wish: ExportRequest
     store_url: str | None
     folding: _Folding | None
 
@@ -134,7 +134,7 @@ def command(
     if folds and not view:
         raise InputError("--target, --window and --policy say how to fold: add --view")
     folding = _Folding(find_policy(policy_name, policy_file), target, window) if folds else None
-    wish = ExportWish(
+    wish = ExportRequest(
         form=dialects.OPENAI_CHAT if form == OWN and view else form,
         view=view,
         cwd=str(Path(cwd).expanduser().resolve()) if cwd else None,

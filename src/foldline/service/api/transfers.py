@@ -20,7 +20,7 @@ from foldline import dialects
 from foldline.core.log.entries import Compacted, Entry, Said
 from foldline.core.log.log import digest
 from foldline.errors import InputError
-from foldline.exports import OWN, ExportWish, export_stored, formats
+from foldline.exports import OWN, ExportRequest, export_stored, formats
 from foldline.loading import Loaded, from_stream, restore, with_notes
 from foldline.service.api.operation import BYTES, JSON, ApiCall, NewId, operation
 from foldline.service.api.sessions import AT, check_no_turn
@@ -72,7 +72,7 @@ async def export_session(call: ApiCall, query: ExportQuery) -> Response:
     if form == OWN:
         return Response(await session.export(OWN, view=query.view), media_type=LINES)
     stream = BytesIO()
-    wish = ExportWish(form, view=query.view, model=session.setup.model, cwd=query.cwd or NOWHERE)
+    wish = ExportRequest(form, view=query.view, model=session.setup.model, cwd=query.cwd or NOWHERE)
     told = await export_stored(session.store, session.id, wish, stream.write)
     known = {"warnings": "; ".join(told.warnings), "place": told.place, "command": told.command}
     headers = {f"foldline-{name}": _header(text) for name, text in known.items() if text}
