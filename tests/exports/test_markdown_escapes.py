@@ -39,7 +39,7 @@ def plain(text):
     return text.strip("\n")
 
 
-@settings(max_examples=400)
+@settings(max_examples=150)
 @given(
     st.lists(st.sampled_from(HOSTILE) | st.text("#*_`~>-\\ aU:()\n", max_size=12), max_size=14), st.booleans()
 )

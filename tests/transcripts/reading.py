@@ -18,7 +18,9 @@ def lines(*rows: Any) -> bytes:
     return b"".join(row + b"\n" for row in raw)
 
 
-def records(raw: bytes) -> list[Record]:
+def records(*rows: Any) -> list[Record]:
+    """Read a session of these lines; bytes alone are the whole file."""
+    raw = rows[0] if len(rows) == 1 and isinstance(rows[0], bytes) else lines(*rows)
     return list(read(io.BytesIO(raw), name="session"))
 
 

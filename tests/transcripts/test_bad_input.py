@@ -52,7 +52,7 @@ def test_a_last_line_without_a_line_break_is_whole():
 
 
 def test_a_broken_line_in_the_middle_is_left_out_with_a_warning():
-    found = records(lines(USER, '{"role": "user", "content"', ANSWER))
+    found = records(USER, '{"role": "user", "content"', ANSWER)
     assert said(found) == ["user: hello", "assistant: hi"]
     assert warned(found)[0].line == 2
     assert "left out" in warned(found)[0].text
@@ -60,7 +60,7 @@ def test_a_broken_line_in_the_middle_is_left_out_with_a_warning():
 
 @pytest.mark.parametrize("row", ["3", '"text"', "null", "[1]", "true"])
 def test_a_line_that_is_no_object_is_a_warning(row):
-    found = records(lines(USER, row))
+    found = records(USER, row)
     assert len(heard(found)) == 1
     assert "not an object" in warned(found)[0].text
 
@@ -78,9 +78,7 @@ def test_a_line_that_is_no_object_is_a_warning(row):
     ],
 )
 def test_a_message_of_wrong_types_is_a_warning_with_its_line(row):
-    found = records(
-        lines(USER, {"role": "assistant", "content": [{"type": "text", "text": "hi"}]}, row, USER)
-    )
+    found = records(USER, {"role": "assistant", "content": [{"type": "text", "text": "hi"}]}, row, USER)
     assert len(heard(found)) >= 3
     assert [warning.line for warning in warned(found)] in ([3], [])
     assert len(heard(found)) + len(warned(found)) == 4
@@ -127,12 +125,12 @@ def test_a_broken_json_list_names_its_line():
 
 def test_several_conversations_in_one_file_are_refused():
     with pytest.raises(FormatError, match="not JSON"):
-        records(lines({"messages": [USER]}, {"messages": [USER]}))
+        records({"messages": [USER]}, {"messages": [USER]})
 
 
 def test_nothing_readable_is_an_error_with_the_first_line():
     with pytest.raises(FormatError, match="nothing in this file can be read") as caught:
-        records(lines({"role": "user", "content": 7}, {"role": "user", "content": 8}))
+        records({"role": "user", "content": 7}, {"role": "user", "content": 8})
     assert caught.value.line == 1
 
 
@@ -143,26 +141,26 @@ def test_a_byte_order_mark_and_windows_line_ends():
 
 
 def test_not_a_number_is_read_as_null_with_a_warning():
-    found = records(lines(USER, '{"role": "user", "content": "x", "score": NaN, "other": 1e999}'))
+    found = records(USER, '{"role": "user", "content": "x", "score": NaN, "other": 1e999}')
     assert len(heard(found)) == 2
     assert "NaN" in warned(found)[0].text
     assert b"NaN" not in heard(found)[1].message.native.raw
 
 
 def test_nul_bytes_around_a_line_are_passed_over():
-    found = records(lines(USER, b"\0\0\0" + json.dumps(ANSWER).encode(), b"\0" * 40))
+    found = records(USER, b"\0\0\0" + json.dumps(ANSWER).encode(), b"\0" * 40)
     assert said(found) == ["user: hello", "assistant: hi"]
     assert [warning.line for warning in warned(found)] == [2, 3]
 
 
 def test_bytes_that_are_no_utf8_are_replaced_with_a_warning():
-    found = records(lines(USER, b'{"role": "user", "content": "caf\xe9"}'))
+    found = records(USER, b'{"role": "user", "content": "caf\xe9"}')
     assert heard(found)[1].message.text == "caf\ufffd"
     assert "UTF-8" in warned(found)[0].text
 
 
 def test_lone_surrogates_become_the_replacement_character():
-    found = records(lines('{"role": "user", "content": "half \\ud83d of it"}'))
+    found = records('{"role": "user", "content": "half \\ud83d of it"}')
     assert heard(found)[0].message.text == "half \ufffd of it"
     assert not warned(found)
 
@@ -170,7 +168,7 @@ def test_lone_surrogates_become_the_replacement_character():
 @pytest.mark.parametrize("depth", [300, 100_000])
 def test_deep_nesting_is_a_warning_or_an_error_with_its_line(depth):
     deep = '{"role": "user", "content": ' + "[" * depth + "]" * depth + "}"
-    found = records(lines(USER, deep, ANSWER))
+    found = records(USER, deep, ANSWER)
     assert said(found) == ["user: hello", "assistant: hi"]
     assert warned(found)[0].line == 2
     assert "nested" in warned(found)[0].text
@@ -182,7 +180,7 @@ def test_deep_nesting_is_a_warning_or_an_error_with_its_line(depth):
 
 def test_a_line_of_fifty_megabytes_is_read():
     big = {"role": "user", "content": "x" * 50_000_000}
-    found = records(lines(USER, big, ANSWER))
+    found = records(USER, big, ANSWER)
     assert [len(record.message.text) for record in heard(found)] == [5, 50_000_000, 2]
 
 

@@ -69,7 +69,7 @@ class File:
         self.rows.append(row)
 
     def read(self):
-        return records(lines(*self.rows))
+        return records(*self.rows)
 
 
 def text(value):
@@ -152,7 +152,7 @@ def test_sub_agents_are_left_out_unless_there_is_nothing_else():
     found = file.read()
     assert said(found) == ["user: Ask an agent", "assistant: call t1", "user: result t1: ok"]
     assert about(found, "sidechains") == [{"messages": 2}]
-    only = records(lines(*[row for row in file.rows if row["isSidechain"]]))
+    only = records(*[row for row in file.rows if row["isSidechain"]])
     assert said(only) == ["user: You are a sub-agent", "assistant: I looked."]
 
 
@@ -348,7 +348,7 @@ def test_a_broken_line_and_a_summary_that_is_no_text():
     file.user("a")
     file.user(7, isCompactSummary=True)
     file.user("b")
-    found = records(lines(*file.rows[:1], "{broken", *file.rows[1:]))
+    found = records(*file.rows[:1], "{broken", *file.rows[1:])
     assert said(found) == ["user: a", "user: b"]
     assert [warning.line for warning in warned(found)] == [2, 3]
 

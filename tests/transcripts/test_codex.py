@@ -91,25 +91,23 @@ def valid(found):
 
 def test_the_items_of_a_reply_are_one_message():
     found = records(
-        lines(
-            META,
-            line("event_msg", type="task_started", model_context_window=258400),
-            user("Be careful.", "developer"),
-            user("# AGENTS.md instructions for /repo\n\n<INSTRUCTIONS>Use tabs.</INSTRUCTIONS>"),
-            context(),
-            user("List the files."),
-            line("event_msg", type="user_message", message="List the files."),
-            thought(),
-            answer("Looking.", phase="commentary"),
-            call("c1"),
-            call("c2"),
-            counted(112),
-            output("c1", "a.py"),
-            output("c2", "b.py"),
-            answer("Two files."),
-            counted(250, given=130, cached=100, out=8),
-            counted(250, given=130, cached=100, out=8),
-        )
+        META,
+        line("event_msg", type="task_started", model_context_window=258400),
+        user("Be careful.", "developer"),
+        user("# AGENTS.md instructions for /repo\n\n<INSTRUCTIONS>Use tabs.</INSTRUCTIONS>"),
+        context(),
+        user("List the files."),
+        line("event_msg", type="user_message", message="List the files."),
+        thought(),
+        answer("Looking.", phase="commentary"),
+        call("c1"),
+        call("c2"),
+        counted(112),
+        output("c1", "a.py"),
+        output("c2", "b.py"),
+        answer("Two files."),
+        counted(250, given=130, cached=100, out=8),
+        counted(250, given=130, cached=100, out=8),
     )
     assert about(found, "format") == [{"format": "codex", "dialect": "openai-responses"}]
     assert about(found, "session") == [{"id": "s", "cwd": "/repo", "cli_version": "0.119.0"}]
@@ -143,7 +141,7 @@ def test_the_items_of_a_reply_are_one_message():
 
 
 def test_two_replies_in_a_row_are_told_apart_by_their_counts():
-    found = records(lines(META, user("a"), answer("b"), counted(1), answer("c"), counted(2)))
+    found = records(META, user("a"), answer("b"), counted(1), answer("c"), counted(2))
     assert said(found) == ["user: a", "assistant: b", "assistant: c"]
 
 
@@ -154,20 +152,18 @@ def test_custom_tools_images_and_failed_patches():
         {"type": "input_image", "image_url": "data:image/png;base64,aGk="},
     ]
     found = records(
-        lines(
-            META,
-            item("message", role="user", content=pictures),
-            item(
-                "custom_tool_call",
-                call_id="c1",
-                name="apply_patch",
-                input="*** Begin Patch",
-                status="completed",
-            ),
-            item("custom_tool_call_output", call_id="c1", output=patch),
-            call("c2"),
-            output("c2", '{"metadata":{"exit_code":1}}'),
-        )
+        META,
+        item("message", role="user", content=pictures),
+        item(
+            "custom_tool_call",
+            call_id="c1",
+            name="apply_patch",
+            input="*** Begin Patch",
+            status="completed",
+        ),
+        item("custom_tool_call_output", call_id="c1", output=patch),
+        call("c2"),
+        output("c2", '{"metadata":{"exit_code":1}}'),
     )
     assert [part.data for part in heard(found)[0].message.parts if isinstance(part, Media)] == ["aGk="]
     assert heard(found)[1].message.calls[0].arguments == "*** Begin Patch"
@@ -210,18 +206,16 @@ def test_an_encrypted_compaction_keeps_what_codex_kept():
         message("Be careful.", "developer"), message("again"), SEALED,
     ]  # fmt: skip
     found = records(
-        lines(
-            META,
-            user("Be careful.", "developer"),
-            user("first"),
-            answer("Done."),
-            counted(112),
-            user("again"),
-            answer("More."),
-            user("again"),
-            compacted(replacement_history=history, window_id="w"),
-            answer("On."),
-        )
+        META,
+        user("Be careful.", "developer"),
+        user("first"),
+        answer("Done."),
+        counted(112),
+        user("again"),
+        answer("More."),
+        user("again"),
+        compacted(replacement_history=history, window_id="w"),
+        answer("On."),
     )
     fold = folded(found)[0]
     assert (fold.quoted, fold.first_kept, fold.tokens_before, fold.line) == (("3", "6", "8"), None, 112, 9)
@@ -237,14 +231,12 @@ def test_an_encrypted_compaction_keeps_what_codex_kept():
 def test_the_view_of_an_encrypted_compaction_holds_its_parts():
     history = [message("first"), SEALED]
     found = records(
-        lines(
-            META,
-            user("first"),
-            answer("Done."),
-            user("second"),
-            compacted(replacement_history=history),
-            answer("On."),
-        )
+        META,
+        user("first"),
+        answer("Done."),
+        user("second"),
+        compacted(replacement_history=history),
+        answer("On."),
     )
     loaded = from_records(found, OFFLINE)
     boundary = next(entry for entry in loaded.entries if isinstance(entry, Compacted))
@@ -257,36 +249,32 @@ def test_the_view_of_an_encrypted_compaction_holds_its_parts():
 
 def test_a_compaction_in_words_is_a_boundary_and_its_summary_is_not_said_twice():
     history = [message("first"), message("Another model started.\nSo far.")]
-    found = records(
-        lines(META, user("first"), answer("b"), compacted("So far.", replacement_history=history))
-    )
+    found = records(META, user("first"), answer("b"), compacted("So far.", replacement_history=history))
     assert [(one.summary, one.quoted) for one in folded(found)] == [("So far.", ("2",))]
 
 
 def test_a_compaction_without_a_list_keeps_the_newest_messages_of_the_user():
     long = "x" * 79_996
-    found = records(lines(META, user("oldest"), user(long), user("newest"), compacted("So far.")))
+    found = records(META, user("oldest"), user(long), user("newest"), compacted("So far."))
     assert folded(found)[0].quoted == ("3", "4")
 
 
 def test_a_compaction_without_anything_is_named():
-    found = records(lines(META, user("a"), compacted(replacement_history=[])))
+    found = records(META, user("a"), compacted(replacement_history=[]))
     assert folded(found) == []
     assert about(found, "boundary") == [{"message": "", "replacement_history": [], "tokens_before": None}]
 
 
 def test_turns_that_were_rolled_back_are_left_out_and_counted():
     found = records(
-        lines(
-            META,
-            user("a"),
-            answer("b"),
-            user("wrong"),
-            answer("too"),
-            user("<environment_context>\n</environment_context>"),
-            line("event_msg", type="thread_rolled_back", num_turns=1),
-            user("c"),
-        )
+        META,
+        user("a"),
+        answer("b"),
+        user("wrong"),
+        answer("too"),
+        user("<environment_context>\n</environment_context>"),
+        line("event_msg", type="thread_rolled_back", num_turns=1),
+        user("c"),
     )
     assert said(found) == ["user: a", "assistant: b", "user: c"]
     assert about(found, "branches") == [{"branches": 1, "messages": 3}]
@@ -294,24 +282,20 @@ def test_turns_that_were_rolled_back_are_left_out_and_counted():
 
 
 def test_rolling_back_more_turns_than_there_are_takes_them_all():
-    found = records(
-        lines(META, user("a"), line("event_msg", type="thread_rolled_back", num_turns=9), user("b"))
-    )
+    found = records(META, user("a"), line("event_msg", type="thread_rolled_back", num_turns=9), user("b"))
     assert said(found) == ["user: b"]
 
 
 def test_what_the_api_does_not_take_back_is_told_beside():
     search = {"action": {"type": "search", "query": "q"}, "status": "completed"}
     found = records(
-        lines(
-            META,
-            user("a"),
-            item("reasoning", summary=[], content=None),
-            item("reasoning", summary=[{"type": "summary_text", "text": "Hm."}]),
-            item("web_search_call", **search),
-            item("ghost_snapshot", ghost_commit={"id": "g"}),
-            answer("b"),
-        )
+        META,
+        user("a"),
+        item("reasoning", summary=[], content=None),
+        item("reasoning", summary=[{"type": "summary_text", "text": "Hm."}]),
+        item("web_search_call", **search),
+        item("ghost_snapshot", ghost_commit={"id": "g"}),
+        answer("b"),
     )
     assert said(found) == ["user: a", "assistant: b"]
     assert about(found, "reasoning")[0]["summary"][0]["text"] == "Hm."
@@ -323,17 +307,15 @@ def test_what_the_api_does_not_take_back_is_told_beside():
 
 def test_models_titles_errors_and_forks_are_told():
     found = records(
-        lines(
-            META,
-            line("session_meta", id="parent", cwd="/other"),
-            context(),
-            user("a"),
-            line("turn_context", cwd="/repo/b", model="m-2", effort="low"),
-            line("event_msg", type="thread_name_updated", thread_name="My try"),
-            line("event_msg", type="error", message="quota"),
-            line("event_msg", type="token_count", info={"last_token_usage": {"total_tokens": 17}}),
-            line("novelty", x=1),
-        )
+        META,
+        line("session_meta", id="parent", cwd="/other"),
+        context(),
+        user("a"),
+        line("turn_context", cwd="/repo/b", model="m-2", effort="low"),
+        line("event_msg", type="thread_name_updated", thread_name="My try"),
+        line("event_msg", type="error", message="quota"),
+        line("event_msg", type="token_count", info={"last_token_usage": {"total_tokens": 17}}),
+        line("novelty", x=1),
     )
     assert about(found, "forked_from") == [{"id": "parent", "cwd": "/other"}]
     assert about(found, "model") == [{"model": "m-1"}, {"model": "m-2"}]
@@ -346,7 +328,7 @@ def test_models_titles_errors_and_forks_are_told():
 
 def test_a_wrong_item_does_not_take_its_reply_with_it():
     found = records(
-        lines(META, user("a"), answer("b"), item("function_call", name="ls"), call("c1"), output("c1", "x"))
+        META, user("a"), answer("b"), item("function_call", name="ls"), call("c1"), output("c1", "x")
     )
     assert said(found) == ["user: a", "assistant: b | call c1", "tool: result c1: x"]
     assert [one.line for one in warned(found)] == [4]
@@ -354,15 +336,9 @@ def test_a_wrong_item_does_not_take_its_reply_with_it():
 
 @pytest.mark.parametrize("bad", [{"role": "user", "content": 3}, {"role": "wizard", "content": []}])
 def test_a_wrong_message_is_a_warning_with_its_line(bad):
-    found = records(lines(META, item("message", **bad), user("a")))
+    found = records(META, item("message", **bad), user("a"))
     assert said(found) == ["user: a"]
     assert [one.line for one in warned(found)] == [2]
-
-
-def test_a_last_line_that_was_cut_off_is_a_warning_with_its_line():
-    found = records(lines(META, user("a")) + json.dumps(answer("b")).encode()[:60])
-    assert said(found) == ["user: a"]
-    assert [(one.line, "ends inside" in one.text) for one in warned(found)] == [(3, True)]
 
 
 def recorded(given=100, cached=60, written=10, out=12):
@@ -379,12 +355,8 @@ def recorded(given=100, cached=60, written=10, out=12):
 
 
 def test_usage_stands_in_records_of_its_own_since_0_169():
-    found = records(
-        lines(
-            META, context(), user("Hello."), answer("Hi."), recorded(), counted(112),
-            call("c1"), recorded(given=200), output("c1", "a"), answer("Done."), recorded(given=300), compacted("So far."),
-        )
-    )  # fmt: skip
+    found = records(META, context(), user("Hello."), answer("Hi."), recorded(), counted(112),
+            call("c1"), recorded(given=200), output("c1", "a"), answer("Done."), recorded(given=300), compacted("So far."))  # fmt: skip
     replies = [record.message for record in heard(found) if record.message.role == "assistant"]
 
     assert [reply.usage for reply in replies] == [
@@ -399,9 +371,7 @@ def test_usage_stands_in_records_of_its_own_since_0_169():
 def test_what_codex_notes_beside_an_item_is_not_sent():
     noted = user("Hello.")
     noted["payload"]["internal_chat_message_metadata_passthrough"] = {"turn_id": "u"}
-    found = records(
-        lines(META, noted, answer("Hi.", internal_chat_message_metadata_passthrough={"turn_id": "u"}))
-    )
+    found = records(META, noted, answer("Hi.", internal_chat_message_metadata_passthrough={"turn_id": "u"}))
 
     assert valid(found)
     assert not any("internal_chat_message_metadata_passthrough" in payload for payload in native(found))

@@ -124,9 +124,7 @@ def test_bad_lines_are_named():
 def test_images_and_thoughts_without_a_signature():
     image = {"type": "image", "data": "iVBORw0KGgo=", "mime_type": "image/png"}
     thought = {"type": "thinking", "thinking": "Hm.", "signature": None}
-    found = records(
-        lines(message("m1", "user", 1, "look", image), message("m2", "assistant", 2, thought, "ok"))
-    )
+    found = records(message("m1", "user", 1, "look", image), message("m2", "assistant", 2, thought, "ok"))
     payloads = [json.loads(record.message.native.raw) for record in heard(found)]
     assert dialects.get("anthropic").validate(payloads) == []
     assert heard(found)[1].message.text == "Hm.\nok"

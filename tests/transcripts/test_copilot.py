@@ -44,18 +44,14 @@ def result(call, text, key="r1", **data):
 
 def test_messages_calls_and_results_are_read_in_order():
     found = records(
-        lines(
-            START,
-            event("system.message", "s1", role="system", content="You are a terminal assistant."),
-            user("List the files."),
-            reply(
-                "Looking.", calls=("c1", "c2"), reasoningText="Hm.", reasoningOpaque="sealed", outputTokens=9
-            ),
-            event("tool.execution_start", "t1", toolCallId="c1"),
-            result("c1", "a.py"),
-            result("c2", "b.py", "r2"),
-            reply("Two files.", "a2"),
-        )
+        START,
+        event("system.message", "s1", role="system", content="You are a terminal assistant."),
+        user("List the files."),
+        reply("Looking.", calls=("c1", "c2"), reasoningText="Hm.", reasoningOpaque="sealed", outputTokens=9),
+        event("tool.execution_start", "t1", toolCallId="c1"),
+        result("c1", "a.py"),
+        result("c2", "b.py", "r2"),
+        reply("Two files.", "a2"),
     )
     assert about(found, "format") == [{"format": "copilot-cli", "dialect": "openai-chat"}]
     assert about(found, "session") == [
@@ -87,7 +83,7 @@ def test_messages_calls_and_results_are_read_in_order():
 
 def test_what_copilot_put_around_a_prompt_is_not_the_users():
     sent = "<current_datetime>now</current_datetime>\n\nFix it.\n\n<system_reminder>tables</system_reminder>"
-    found = records(lines(START, user("Fix it.", transformedContent=sent)))
+    found = records(START, user("Fix it.", transformedContent=sent))
     prompt, around = (record.message for record in heard(found))
     assert (prompt.text, prompt.is_prompt) == ("Fix it.", True)
     assert (
@@ -99,7 +95,7 @@ def test_what_copilot_put_around_a_prompt_is_not_the_users():
 
 def test_prompts_of_other_sources_and_notices_are_injected():
     notice = event("system.notification", "n1", content="<system_notification>done</system_notification>")
-    found = records(lines(START, user("Go on.", source="autopilot"), notice))
+    found = records(START, user("Go on.", source="autopilot"), notice)
     assert [record.message.injected for record in heard(found)] == [True, True]
 
 
@@ -107,28 +103,26 @@ def test_a_failed_call_is_marked_and_says_why():
     failed = event(
         "tool.execution_complete", "r1", toolCallId="c1", success=False, error={"message": "no such shell"}
     )
-    found = records(lines(START, user("x"), reply(calls=("c1",)), failed))
+    found = records(START, user("x"), reply(calls=("c1",)), failed)
     assert heard(found)[-1].message.results[0].is_error
     assert said(found)[-1] == "tool: result c1: no such shell"
 
 
 def test_a_compaction_keeps_what_was_said_while_it_worked():
     found = records(
-        lines(
-            START,
-            user("a"),
-            reply("b", "a1"),
-            event("session.compaction_start", "x1"),
-            reply("said meanwhile", "a2"),
-            event(
-                "session.compaction_complete",
-                "x2",
-                success=True,
-                summaryContent="So far.",
-                preCompactionTokens=900,
-            ),
-            user("c", "u2"),
-        )
+        START,
+        user("a"),
+        reply("b", "a1"),
+        event("session.compaction_start", "x1"),
+        reply("said meanwhile", "a2"),
+        event(
+            "session.compaction_complete",
+            "x2",
+            success=True,
+            summaryContent="So far.",
+            preCompactionTokens=900,
+        ),
+        user("c", "u2"),
     )
     assert [(one.summary, one.first_kept, one.tokens_before, one.line) for one in folded(found)] == [
         ("So far.", "a2", 900, 6)
@@ -137,12 +131,10 @@ def test_a_compaction_keeps_what_was_said_while_it_worked():
 
 def test_a_compaction_that_failed_or_has_no_summary_is_named():
     found = records(
-        lines(
-            START,
-            user("a"),
-            event("session.compaction_complete", "x1", success=False, error="timeout"),
-            event("session.compaction_complete", "x2", success=True, preCompactionTokens=7),
-        )
+        START,
+        user("a"),
+        event("session.compaction_complete", "x1", success=False, error="timeout"),
+        event("session.compaction_complete", "x2", success=True, preCompactionTokens=7),
     )
     assert folded(found) == []
     assert about(found, "compaction_failed")[0]["error"] == "timeout"
@@ -151,14 +143,12 @@ def test_a_compaction_that_failed_or_has_no_summary_is_named():
 
 def test_what_was_rewound_is_left_out_and_counted():
     found = records(
-        lines(
-            START,
-            user("a", "u1"),
-            user("wrong", "u2"),
-            reply("wrong too", "a2"),
-            event("session.snapshot_rewind", "x", upToEventId="u2", eventsRemoved=2),
-            user("right", "u3"),
-        )
+        START,
+        user("a", "u1"),
+        user("wrong", "u2"),
+        reply("wrong too", "a2"),
+        event("session.snapshot_rewind", "x", upToEventId="u2", eventsRemoved=2),
+        user("right", "u3"),
     )
     assert said(found) == ["user: a", "user: right"]
     assert about(found, "branches") == [{"branches": 1, "messages": 2}]
@@ -166,16 +156,12 @@ def test_what_was_rewound_is_left_out_and_counted():
 
 def test_sub_agents_are_left_out_and_counted():
     found = records(
-        lines(
-            START,
-            user("a"),
-            reply(calls=("c1",)),
-            reply("deep", "a2", parentToolCallId="c1"),
-            event(
-                "tool.execution_complete", "r9", agent="agent-1", toolCallId="c9", result={"content": "deep"}
-            ),
-            result("c1", "shallow"),
-        )
+        START,
+        user("a"),
+        reply(calls=("c1",)),
+        reply("deep", "a2", parentToolCallId="c1"),
+        event("tool.execution_complete", "r9", agent="agent-1", toolCallId="c9", result={"content": "deep"}),
+        result("c1", "shallow"),
     )
     assert said(found) == ["user: a", "assistant: call c1", "tool: result c1: shallow"]
     assert about(found, "sidechains") == [{"messages": 2}]
@@ -185,16 +171,12 @@ def test_images_of_users_and_results_are_kept():
     picture = {"type": "blob", "mimeType": "image/png", "data": "aGk="}
     shown = {"content": "a plot", "contents": [{"type": "image", "mimeType": "image/png", "data": "aGk="}]}
     found = records(
-        lines(
-            START,
-            event(
-                "user.message", "u1", content="See.", attachments=[picture, {"type": "file", "path": "a.py"}]
-            ),
-            reply(calls=("c1", "c2")),
-            event("tool.execution_complete", "r1", toolCallId="c1", success=True, result=shown),
-            result("c2", "text", "r2"),
-            reply("Seen.", "a2"),
-        )
+        START,
+        event("user.message", "u1", content="See.", attachments=[picture, {"type": "file", "path": "a.py"}]),
+        reply(calls=("c1", "c2")),
+        event("tool.execution_complete", "r1", toolCallId="c1", success=True, result=shown),
+        result("c2", "text", "r2"),
+        reply("Seen.", "a2"),
     )
     pictures = [
         record.message.role
@@ -212,15 +194,13 @@ def test_images_of_users_and_results_are_kept():
 
 def test_models_titles_and_other_events_are_told():
     found = records(
-        lines(
-            START,
-            event("session.model_change", "x1", newModel="m-2"),
-            event("session.title_changed", "x2", title="My try"),
-            event("session.shutdown", "x3", currentTokens=12),
-            event("session.error", "x4", message="quota"),
-            event("abort", "x5", reason="user"),
-            user("a"),
-        )
+        START,
+        event("session.model_change", "x1", newModel="m-2"),
+        event("session.title_changed", "x2", title="My try"),
+        event("session.shutdown", "x3", currentTokens=12),
+        event("session.error", "x4", message="quota"),
+        event("abort", "x5", reason="user"),
+        user("a"),
     )
     assert about(found, "model") == [{"model": "m-1"}, {"model": "m-2"}]
     assert about(found, "title") == [{"title": "My try"}]
@@ -230,16 +210,14 @@ def test_models_titles_and_other_events_are_told():
 
 
 def test_a_reply_that_says_nothing_is_named_and_left_out():
-    found = records(lines(START, user("a"), reply("", outputTokens=3)))
+    found = records(START, user("a"), reply("", outputTokens=3))
     assert said(found) == ["user: a"]
     assert about(found, "empty")[0]["outputTokens"] == 3
 
 
 def test_a_system_prompt_that_is_sent_again_counts_once():
     prompt = event("system.message", "s1", role="system", content="Rules.")
-    found = records(
-        lines(START, prompt, user("a"), prompt, event("system.message", "s2", content="New rules."))
-    )
+    found = records(START, prompt, user("a"), prompt, event("system.message", "s2", content="New rules."))
     assert said(found) == ["system: Rules.", "user: a", "system: New rules."]
     assert about(found, "left_out") == [{"system.message again": 1}]
 
@@ -251,7 +229,7 @@ def test_a_last_line_that_was_cut_off_is_a_warning_with_its_line():
 
 
 def test_content_of_a_wrong_type_is_a_warning_with_its_line():
-    found = records(lines(START, event("user.message", "u1", content={"text": "x"}), user("b", "u2")))
+    found = records(START, event("user.message", "u1", content={"text": "x"}), user("b", "u2"))
     assert [one.line for one in warned(found)] == [2]
     assert said(found) == ["user: b"]
 

@@ -105,6 +105,12 @@ def test_behind_each_damaged_line_everything_is_read(whole, how):
         assert verify(loaded.log) == []
         followed = any(entry.parent == lost.id for entry in entries)
         assert len(loaded.warnings) == (how != "missing" or followed), (place, loaded.warnings)
+
+
+def test_behind_each_damaged_line_the_session_goes_on(whole):
+    entries, rows = whole
+    for place, lost in enumerate(entries):
+        loaded = loaded_from([*rows[: place + 1], b"\0\n", *rows[place + 2 :]])
         view = asyncio.run(_opened(loaded.log, loaded.entries[-1].id))
         assert dialects.get("openai-chat").validate(list(view)) == [], place
         assert "Please mend part 99" in str(view) or "Please mend part 99" in repr(lost)

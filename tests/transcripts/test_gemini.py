@@ -188,15 +188,13 @@ def test_empty_replies_strange_parts_and_wrong_messages_are_named():
 
 def test_of_json_lines_the_newest_version_of_a_message_counts():
     found = records(
-        lines(
-            META,
-            user("m1", "go"),
-            gemini("m2", "Read"),
-            {"$set": {"lastUpdated": "2026-01-02T03:06:05.000Z", "summary": "My try"}},
-            {"id": "m3", "type": "info", "content": "note"},
-            gemini("m2", "Reading.", toolCalls=[call("c1", "A")]),
-            user("m4", "on"),
-        )
+        META,
+        user("m1", "go"),
+        gemini("m2", "Read"),
+        {"$set": {"lastUpdated": "2026-01-02T03:06:05.000Z", "summary": "My try"}},
+        {"id": "m3", "type": "info", "content": "note"},
+        gemini("m2", "Reading.", toolCalls=[call("c1", "A")]),
+        user("m4", "on"),
     )
     assert said(found) == ["user: go", "assistant: Reading. | call c1", "tool: result c1: A", "user: on"]
     assert about(found, "title") == [{"title": "My try"}]
@@ -206,21 +204,14 @@ def test_of_json_lines_the_newest_version_of_a_message_counts():
 
 def test_what_was_rewound_is_left_out_and_counted():
     found = records(
-        lines(
-            META,
-            user("m1", "a"),
-            user("m2", "wrong"),
-            gemini("m3", "too"),
-            {"$rewindTo": "m2"},
-            user("m4", "b"),
-        )
+        META, user("m1", "a"), user("m2", "wrong"), gemini("m3", "too"), {"$rewindTo": "m2"}, user("m4", "b")
     )
     assert said(found) == ["user: a", "user: b"]
     assert about(found, "branches") == [{"branches": 1, "messages": 2}]
 
 
 def test_a_rewind_to_a_message_that_is_not_there_takes_back_everything():
-    found = records(lines(META, user("m1", "a"), {"$rewindTo": "m9"}, user("m2", "b")))
+    found = records(META, user("m1", "a"), {"$rewindTo": "m9"}, user("m2", "b"))
     assert said(found) == ["user: b"]
 
 
@@ -229,16 +220,14 @@ def test_a_compression_is_a_boundary_and_nothing_said_before_it_is_lost():
     agreed = gemini("s2", [{"text": "Got it."}])
     history = [snapshot, agreed, user("m3", "c"), gemini("m4", "masked")]
     found = records(
-        lines(
-            META,
-            user("m1", "a"),
-            gemini("m2", "b"),
-            user("m3", "c"),
-            gemini("m4", "d"),
-            {"$set": {"messages": history, "lastUpdated": "2026-01-02T03:06:05.000Z"}},
-            {"$set": {"messages": history}},
-            user("m5", "e"),
-        )
+        META,
+        user("m1", "a"),
+        gemini("m2", "b"),
+        user("m3", "c"),
+        gemini("m4", "d"),
+        {"$set": {"messages": history, "lastUpdated": "2026-01-02T03:06:05.000Z"}},
+        {"$set": {"messages": history}},
+        user("m5", "e"),
     )
     assert said(found) == ["user: a", "assistant: b", "user: c", "assistant: d", "user: e"]
     assert [(one.summary, one.first_kept, one.line) for one in folded(found)] == [
@@ -248,27 +237,21 @@ def test_a_compression_is_a_boundary_and_nothing_said_before_it_is_lost():
 
 def test_a_history_that_only_lacks_its_end_was_taken_back():
     found = records(
-        lines(
-            META,
-            user("m1", "a"),
-            gemini("m2", "b"),
-            user("m3", "c"),
-            {"$set": {"messages": [user("m1", "a")]}},
-        )
+        META, user("m1", "a"), gemini("m2", "b"), user("m3", "c"), {"$set": {"messages": [user("m1", "a")]}}
     )
     assert said(found) == ["user: a"]
     assert about(found, "branches") == [{"branches": 1, "messages": 2}]
 
 
 def test_a_history_that_the_file_begins_with_is_read():
-    found = records(lines({**META, "messages": [user("m1", "a"), gemini("m2", "b")]}, user("m3", "c")))
+    found = records({**META, "messages": [user("m1", "a"), gemini("m2", "b")]}, user("m3", "c"))
     assert said(found) == ["user: a", "assistant: b", "user: c"]
 
 
 def test_messages_without_an_id_and_strange_lines_are_not_lost():
     nameless = {"type": "user", "content": "a"}
     found = records(
-        lines(META, nameless, {"$set": {"messages": [nameless]}}, {"x": 1}, {**nameless, "content": "b"})
+        META, nameless, {"$set": {"messages": [nameless]}}, {"x": 1}, {**nameless, "content": "b"}
     )
     assert said(found) == ["user: a", "user: b"]
     assert [one.line for one in warned(found)] == [4]
@@ -276,7 +259,7 @@ def test_messages_without_an_id_and_strange_lines_are_not_lost():
 
 def test_a_compression_without_words_of_the_user_keeps_what_it_kept():
     history = [gemini("s1", "Summary."), user("m2", "b")]
-    found = records(lines(META, user("m1", "a"), user("m2", "b"), {"$set": {"messages": history}}))
+    found = records(META, user("m1", "a"), user("m2", "b"), {"$set": {"messages": history}})
     assert said(found) == ["user: a", "user: b"]
     assert [(one.summary, one.first_kept) for one in folded(found)] == [("Summary.", "m2")]
 
@@ -322,8 +305,8 @@ def test_a_resumed_session_keeps_usage_and_model_of_its_older_replies():
     setup = user("m0", "<session_context>\nThis is the Gemini CLI.")
     history = [setup, asked, reply, user("m2", answers("c1", "text"))]
     later = [user("m3", "Go on."), gemini("m4", "Done.", tokens=TOKENS, model="g-2")]
-    whole = records(lines(META, asked, reply, resumed(*history), *later))
-    alone = records(lines(META, resumed(*history), *later))
+    whole = records(META, asked, reply, resumed(*history), *later)
+    alone = records(META, resumed(*history), *later)
 
     for found in (whole, alone):
         replies = [record.message for record in heard(found) if record.message.role == "assistant"]
@@ -335,7 +318,7 @@ def test_a_resumed_session_keeps_usage_and_model_of_its_older_replies():
 def test_a_newer_version_of_a_reply_without_figures_keeps_the_older_ones():
     newer = {key: value for key, value in gemini("m2", "I read on.").items() if key != "model"}
     found = records(
-        lines(META, user("m1", "Read."), gemini("m2", "I read.", tokens=TOKENS), newer, user("m3", "Go on."))
+        META, user("m1", "Read."), gemini("m2", "I read.", tokens=TOKENS), newer, user("m3", "Go on.")
     )
     (reply,) = [record.message for record in heard(found) if record.message.role == "assistant"]
 
@@ -344,9 +327,7 @@ def test_a_newer_version_of_a_reply_without_figures_keeps_the_older_ones():
 
 def test_a_resumed_session_that_lacks_a_message_was_not_compressed():
     setup = user("m0", "<session_context>\nThis is the Gemini CLI.")
-    found = records(
-        lines(META, user("m1", "Read."), gemini("m2", "I read."), user("m3", "/stats"), resumed(setup, user("m1", "Read."), gemini("m2", "I read.")), user("m4", "Go on."))
-    )  # fmt: skip
+    found = records(META, user("m1", "Read."), gemini("m2", "I read."), user("m3", "/stats"), resumed(setup, user("m1", "Read."), gemini("m2", "I read.")), user("m4", "Go on."))  # fmt: skip
 
     assert not folded(found)
     assert [record.message.text for record in heard(found) if not record.message.injected] == [

@@ -91,7 +91,7 @@ def test_payloads_are_valid_and_images_of_a_batch_stand_behind_it():
 def test_thoughts_and_their_signature_are_kept():
     sealed = {"type": "thinking_signature", "signature": "c2ln", "format": "f"}
     thought = {"type": "thinking_text", "text": "Hm."}
-    found = records(lines(user("a"), reply(thought, sealed, text("b"))))
+    found = records(user("a"), reply(thought, sealed, text("b")))
     payload = json.loads(heard(found)[1].message.native.raw)
     assert payload["reasoning_content"] == "Hm."
     assert "c2ln" in json.dumps(payload)
@@ -115,16 +115,14 @@ def test_a_broken_file_beside_it_is_a_warning(tmp_path: Path):
 
 def test_a_message_taken_back_is_left_out_and_counts_for_no_place():
     found = records(
-        lines(
-            user("a"),
-            reply(text("b")),
-            user("typo"),
-            item("InterruptEntry", show_notice=False),
-            item("RetractEntry", retracted_text="typo"),
-            user("c"),
-            reply(text("d")),
-            fold(4),
-        )
+        user("a"),
+        reply(text("b")),
+        user("typo"),
+        item("InterruptEntry", show_notice=False),
+        item("RetractEntry", retracted_text="typo"),
+        user("c"),
+        reply(text("d")),
+        fold(4),
     )
     assert said(found) == ["user: a", "assistant: b", "user: c", "assistant: d"]
     assert heard(found)[2].key == "4"
@@ -135,7 +133,7 @@ def test_a_message_taken_back_is_left_out_and_counts_for_no_place():
 def test_a_line_number_says_what_was_kept_and_wins_over_the_index():
     history = [user("a"), reply(text("b")), user("typo"), user("c"), reply(text("d")), user("e")]
     retracted = item("RetractEntry", retracted_text="typo", retracted_line=2)
-    found = records(lines(*history, retracted, fold(5, first_kept_line=3), user("f")))
+    found = records(*history, retracted, fold(5, first_kept_line=3), user("f"))
 
     assert said(found) == ["user: a", "assistant: b", "user: c", "assistant: d", "user: e", "user: f"]
     assert folded(found)[0].first_kept == heard(found)[2].key
@@ -144,43 +142,39 @@ def test_a_line_number_says_what_was_kept_and_wins_over_the_index():
 
 def test_a_retraction_names_the_line_that_it_takes_back():
     found = records(
-        lines(
-            user("same"),
-            reply(text("b")),
-            user("same"),
-            item("RetractEntry", retracted_text="same", retracted_line=0),
-        )
+        user("same"),
+        reply(text("b")),
+        user("same"),
+        item("RetractEntry", retracted_text="same", retracted_line=0),
     )
     assert said(found) == ["assistant: b", "user: same"]
 
 
 def test_a_kept_line_behind_everything_keeps_nothing():
-    found = records(lines(user("a"), reply(text("b")), fold(1, first_kept_line=2), user("c")))
+    found = records(user("a"), reply(text("b")), fold(1, first_kept_line=2), user("c"))
     assert folded(found)[0].first_kept is None
 
 
 def test_a_rewind_to_a_checkpoint_that_is_not_there_changes_nothing():
-    found = records(lines(user("a"), checkpoint(0), reply(text("b")), item("RewindEntry", checkpoint_id=7)))
+    found = records(user("a"), checkpoint(0), reply(text("b")), item("RewindEntry", checkpoint_id=7))
     assert len(heard(found)) == 4
     assert about(found, "branches") == []
 
 
 def test_a_compaction_that_keeps_nothing_and_one_without_a_summary():
-    found = records(lines(user("a"), reply(text("b")), fold(9), item("CompactionEntry"), user("c")))
+    found = records(user("a"), reply(text("b")), fold(9), item("CompactionEntry"), user("c"))
     assert [one.first_kept for one in folded(found)] == [None]
     assert [one.line for one in warned(found)] == [4]
 
 
 def test_failed_results_empty_replies_and_what_is_no_message():
     found = records(
-        lines(
-            user("a"),
-            reply(call("t1")),
-            result("t1", "no such file", status="error"),
-            reply(stop_reason="aborted"),
-            item("CacheHitRateEntry", cache_hit_rate=0.5),
-            item("StreamErrorItem", error="overloaded"),
-        )
+        user("a"),
+        reply(call("t1")),
+        result("t1", "no such file", status="error"),
+        reply(stop_reason="aborted"),
+        item("CacheHitRateEntry", cache_hit_rate=0.5),
+        item("StreamErrorItem", error="overloaded"),
     )
     assert heard(found)[2].message.results[0].is_error
     assert len(heard(found)) == 3

@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from tests.transcripts.reading import about, heard, lines, records, said, warned
+from tests.transcripts.reading import about, heard, records, said, warned
 
 from foldline.errors import FormatError
 
@@ -48,7 +48,7 @@ def test_an_empty_list_is_read_as_no_messages():
 
 
 def test_json_lines_with_a_header():
-    found = records(lines({"system": "Be brief.", "title": "A try"}, USER, USE, USED))
+    found = records({"system": "Be brief.", "title": "A try"}, USER, USE, USED)
     assert about(found, "system") == [{"system": "Be brief."}]
     assert about(found, "title") == [{"title": "A try"}]
     assert [record.line for record in heard(found)] == [2, 3, 4]
@@ -56,21 +56,21 @@ def test_json_lines_with_a_header():
 
 def test_the_dialect_is_found_however_late_it_shows():
     plain = [{"role": "user", "content": f"message {number}"} for number in range(500)]
-    assert about(records(lines(*plain, USE, USED)), "format")[0]["dialect"] == "anthropic"
-    assert about(records(lines(*plain, CALL, RESULT)), "format")[0]["dialect"] == "openai-chat"
-    assert about(records(lines(*plain)), "format")[0]["dialect"] == "openai-chat"
+    assert about(records(*plain, USE, USED), "format")[0]["dialect"] == "anthropic"
+    assert about(records(*plain, CALL, RESULT), "format")[0]["dialect"] == "openai-chat"
+    assert about(records(*plain), "format")[0]["dialect"] == "openai-chat"
 
 
 def test_a_header_may_name_the_dialect():
-    assert about(records(lines({"dialect": "anthropic"}, USER)), "format")[0]["dialect"] == "anthropic"
+    assert about(records({"dialect": "anthropic"}, USER), "format")[0]["dialect"] == "anthropic"
 
 
 def test_an_unknown_dialect_is_an_error():
     with pytest.raises(FormatError, match="klingon"):
-        records(lines({"dialect": "klingon"}, USER))
+        records({"dialect": "klingon"}, USER)
 
 
 def test_native_payloads_are_kept():
-    found = records(lines({"dialect": "openai-chat"}, {**CALL, "x_own": 1}))
+    found = records({"dialect": "openai-chat"}, {**CALL, "x_own": 1})
     assert json.loads(heard(found)[0].message.native.raw) == {**CALL, "x_own": 1}
     assert not warned(found)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from tests.transcripts.reading import about, folded, heard, lines, records, said, warned
+from tests.transcripts.reading import about, folded, heard, records, said, warned
 
 from foldline import dialects
 from foldline.core.log.messages import Media, Usage
@@ -53,12 +53,10 @@ RESULT = {
 def test_version_1_is_read_in_order():
     usage = {"input": 5, "output": 7, "cacheRead": 100, "cacheWrite": 3}
     found = records(
-        lines(
-            HEADER,
-            user("hi"),
-            answer({"type": "text", "text": "Reading."}, CALL, usage=usage, stopReason="toolUse"),
-            RESULT,
-        )
+        HEADER,
+        user("hi"),
+        answer({"type": "text", "text": "Reading."}, CALL, usage=usage, stopReason="toolUse"),
+        RESULT,
     )
     assert about(found, "format") == [{"format": "pi", "version": 1, "dialect": "anthropic"}]
     assert about(found, "session")[0]["cwd"] == "/repo"
@@ -81,7 +79,7 @@ def test_a_compaction_of_version_1_counts_its_first_kept_entry_from_the_header()
         "timestamp": "2026-01-02T03:04:05Z",
     }
     level = {"type": "thinking_level_change", "thinkingLevel": "high"}
-    found = records(lines(HEADER, user("a"), level, user("b"), fold, user("c")))
+    found = records(HEADER, user("a"), level, user("b"), fold, user("c"))
     assert [(one.summary, one.first_kept, one.tokens_before, one.line) for one in folded(found)] == [
         ("So far.", "3", 900, 5)
     ]
@@ -91,40 +89,38 @@ def test_a_compaction_of_version_1_counts_its_first_kept_entry_from_the_header()
 
 def test_a_compaction_whose_first_kept_entry_is_nowhere_keeps_nothing_and_says_so():
     fold = {"type": "compaction", "summary": "So far.", "firstKeptEntryId": "zzz"}
-    found = records(lines(HEADER, user("a"), fold))
+    found = records(HEADER, user("a"), fold)
     assert folded(found)[0].first_kept is None
     assert "zzz" in warned(found)[0].text
 
 
 def test_version_3_follows_the_newest_branch():
     found = records(
-        lines(
-            {**HEADER, "version": 3},
-            at(user("a"), "e1", None),
-            at(answer({"type": "text", "text": "b"}), "e2", "e1"),
-            at(user("abandoned"), "e3", "e2"),
-            at(answer({"type": "text", "text": "abandoned too"}), "e4", "e3"),
-            at({"type": "branch_summary", "fromId": "e4", "summary": "Tried c."}, "e5", "e2"),
-            at({"type": "label", "targetId": "e2", "label": "here"}, "e6", "e5"),
-            at({"type": "model_change", "provider": "p", "modelId": "m-2"}, "e7", "e6"),
-            at(
-                {"type": "compaction", "summary": "S", "firstKeptEntryId": "e2", "tokensBefore": 5},
-                "e8",
-                "e7",
-            ),
-            at({"type": "session_info", "name": "My try"}, "e9", "e8"),
-            at(
-                {
-                    "type": "custom_message",
-                    "customType": "x",
-                    "content": "from an extension",
-                    "display": True,
-                },
-                "f1",
-                "e9",
-            ),
-            at(user("d"), "f2", "f1"),
-        )
+        {**HEADER, "version": 3},
+        at(user("a"), "e1", None),
+        at(answer({"type": "text", "text": "b"}), "e2", "e1"),
+        at(user("abandoned"), "e3", "e2"),
+        at(answer({"type": "text", "text": "abandoned too"}), "e4", "e3"),
+        at({"type": "branch_summary", "fromId": "e4", "summary": "Tried c."}, "e5", "e2"),
+        at({"type": "label", "targetId": "e2", "label": "here"}, "e6", "e5"),
+        at({"type": "model_change", "provider": "p", "modelId": "m-2"}, "e7", "e6"),
+        at(
+            {"type": "compaction", "summary": "S", "firstKeptEntryId": "e2", "tokensBefore": 5},
+            "e8",
+            "e7",
+        ),
+        at({"type": "session_info", "name": "My try"}, "e9", "e8"),
+        at(
+            {
+                "type": "custom_message",
+                "customType": "x",
+                "content": "from an extension",
+                "display": True,
+            },
+            "f1",
+            "e9",
+        ),
+        at(user("d"), "f2", "f1"),
     )
     assert about(found, "format")[0]["version"] == 3
     assert [text.split(":")[0] for text in said(found)] == ["user", "assistant", "user", "user", "user"]
@@ -139,21 +135,19 @@ def test_version_3_follows_the_newest_branch():
 
 
 def test_a_session_may_start_again_from_its_root():
-    found = records(lines({**HEADER, "version": 3}, at(user("a"), "e1", None), at(user("b"), "e2", None)))
+    found = records({**HEADER, "version": 3}, at(user("a"), "e1", None), at(user("b"), "e2", None))
     assert said(found) == ["user: b"]
     assert about(found, "branches")[0]["branches"] == 1
 
 
 def test_bad_parents_lose_nothing_and_are_named():
     found = records(
-        lines(
-            {**HEADER, "version": 3},
-            at(user("a"), "e1", "e3"),  # a parent that stands later: a circle
-            at(user("b"), "e2", "e2"),  # its own parent
-            at(user("c"), "e3", "gone"),
-            at(user("again"), "e3", "e2"),
-            at(user("d"), "e4", "e3"),
-        )
+        {**HEADER, "version": 3},
+        at(user("a"), "e1", "e3"),  # a parent that stands later: a circle
+        at(user("b"), "e2", "e2"),  # its own parent
+        at(user("c"), "e3", "gone"),
+        at(user("again"), "e3", "e2"),
+        at(user("d"), "e4", "e3"),
     )
     assert said(found) == ["user: a", "user: b", "user: c", "user: d"]
     told = {warning.line: warning.text for warning in warned(found)}
@@ -171,20 +165,18 @@ def test_thoughts_images_and_what_the_user_ran():
         "message": {"role": "bashExecution", "command": "ls", "output": "a.py", "exitCode": 1},
     }
     found = records(
-        lines(
-            HEADER,
-            user([{"type": "text", "text": "look"}, image, {"type": "text", "text": " "}]),
-            answer(
-                {"type": "thinking", "thinking": "Hm.", "thinkingSignature": "c2ln"},
-                {"type": "text", "text": "ok"},
-            ),
-            answer(
-                {"type": "thinking", "thinking": "Foreign.", "thinkingSignature": "{}"},
-                {"type": "text", "text": "ok"},
-                api="openai-responses",
-            ),
-            bash,
-        )
+        HEADER,
+        user([{"type": "text", "text": "look"}, image, {"type": "text", "text": " "}]),
+        answer(
+            {"type": "thinking", "thinking": "Hm.", "thinkingSignature": "c2ln"},
+            {"type": "text", "text": "ok"},
+        ),
+        answer(
+            {"type": "thinking", "thinking": "Foreign.", "thinkingSignature": "{}"},
+            {"type": "text", "text": "ok"},
+            api="openai-responses",
+        ),
+        bash,
     )
     messages = [record.message for record in heard(found)]
     assert isinstance(messages[0].parts[1], Media)
@@ -206,7 +198,7 @@ def test_a_message_that_pi_never_writes_is_a_warning():
             "content": [{"type": "toolCall", "id": "x", "name": "y", "arguments": "z"}],
         },
     }
-    found = records(lines(HEADER, user("a"), odd, {"type": "message"}, {"type": "compaction"}))
+    found = records(HEADER, user("a"), odd, {"type": "message"}, {"type": "compaction"})
     assert len(heard(found)) == 1
     assert [warning.line for warning in warned(found)] == [3, 4, 5]
 
@@ -233,9 +225,7 @@ def counting(kept, **fields):
 
 def test_messages_kept_are_counted_from_the_end_and_never_across_a_compaction():
     said_so = answer({"type": "text", "text": "Yes."})
-    found = records(
-        lines(HEADER, user("u1"), said_so, user("u2"), said_so, counting(2), user("u3"), said_so, user("u4"), counting(9), user("u5"), counting(0))
-    )  # fmt: skip
+    found = records(HEADER, user("u1"), said_so, user("u2"), said_so, counting(2), user("u3"), said_so, user("u4"), counting(9), user("u5"), counting(0))  # fmt: skip
     texts = {record.key: record.message.text for record in heard(found)}
 
     assert [texts.get(one.first_kept) for one in folded(found)] == ["u2", "u3", None]
@@ -244,6 +234,6 @@ def test_messages_kept_are_counted_from_the_end_and_never_across_a_compaction():
 
 def test_details_of_a_compaction_stay_with_it():
     (one,) = folded(
-        records(lines(HEADER, user("u1"), counting(1, details={"readFiles": ["a.py"], "modifiedFiles": []})))
+        records(HEADER, user("u1"), counting(1, details={"readFiles": ["a.py"], "modifiedFiles": []}))
     )
     assert one.data == {"details": {"readFiles": ["a.py"], "modifiedFiles": []}}

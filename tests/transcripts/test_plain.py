@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.transcripts.reading import about, folded, heard, lines, records, said, warned
+from tests.transcripts.reading import about, folded, heard, records, said, warned
 
 from foldline import dialects
 from foldline.transcripts import read
@@ -14,22 +14,20 @@ META = {"meta": {"agent": "codex", "id": "x", "model": "m"}}
 
 def test_messages_become_openai_payloads():
     found = records(
-        lines(
-            META,
-            {"role": "system", "text": "You are an agent."},
-            {"role": "user", "text": "Look at both."},
-            {
-                "role": "assistant",
-                "text": "",
-                "calls": [
-                    {"id": "a", "name": "read", "args": {"path": "ä.py"}},
-                    {"id": "b", "name": "ls", "args": {}},
-                ],
-            },
-            {"role": "tool", "text": "A", "call_id": "a"},
-            {"role": "tool", "text": "B", "call_id": "b"},
-            {"role": "assistant", "text": "Done."},
-        )
+        META,
+        {"role": "system", "text": "You are an agent."},
+        {"role": "user", "text": "Look at both."},
+        {
+            "role": "assistant",
+            "text": "",
+            "calls": [
+                {"id": "a", "name": "read", "args": {"path": "ä.py"}},
+                {"id": "b", "name": "ls", "args": {}},
+            ],
+        },
+        {"role": "tool", "text": "A", "call_id": "a"},
+        {"role": "tool", "text": "B", "call_id": "b"},
+        {"role": "assistant", "text": "Done."},
     )
     assert about(found, "session") == [META["meta"]]
     assert about(found, "model") == [{"model": "m"}]
@@ -47,16 +45,14 @@ def test_messages_become_openai_payloads():
 
 def test_a_boundary_gives_its_size_to_the_summary_after_it():
     found = records(
-        lines(
-            META,
-            {"role": "user", "text": "a"},
-            {"role": "boundary", "text": "", "pre_tokens": 1234},
-            {"role": "summary", "text": "So far: a."},
-            {"role": "assistant", "text": "b"},
-            {"role": "boundary", "text": "", "pre_tokens": 99},
-            {"role": "user", "text": "c"},
-            {"role": "boundary", "text": ""},
-        )
+        META,
+        {"role": "user", "text": "a"},
+        {"role": "boundary", "text": "", "pre_tokens": 1234},
+        {"role": "summary", "text": "So far: a."},
+        {"role": "assistant", "text": "b"},
+        {"role": "boundary", "text": "", "pre_tokens": 99},
+        {"role": "user", "text": "c"},
+        {"role": "boundary", "text": ""},
     )
     assert [(one.summary, one.first_kept, one.tokens_before) for one in folded(found)] == [
         ("So far: a.", None, 1234)
@@ -66,18 +62,16 @@ def test_a_boundary_gives_its_size_to_the_summary_after_it():
 
 def test_what_a_program_wrote_in_the_users_name_is_marked():
     found = records(
-        lines(
-            META,
-            {"role": "user", "text": "<system-reminder>never mind</system-reminder>"},
-            {"role": "user", "text": "Fix it. <system-reminder>be brief</system-reminder>"},
-        )
+        META,
+        {"role": "user", "text": "<system-reminder>never mind</system-reminder>"},
+        {"role": "user", "text": "Fix it. <system-reminder>be brief</system-reminder>"},
     )
     assert [record.message.injected for record in heard(found)] == [True, False]
 
 
 @pytest.mark.parametrize("row", [{"role": "user", "text": 4}, {"role": "robot", "text": "x"}, {"text": "x"}])
 def test_a_line_of_wrong_types_is_a_warning(row):
-    found = records(lines(META, {"role": "user", "text": "a"}, row))
+    found = records(META, {"role": "user", "text": "a"}, row)
     assert len(heard(found)) == 1
     assert [warning.line for warning in warned(found)] == [3]
 

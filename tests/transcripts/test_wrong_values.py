@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import copy
-import io
 import json
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from tests.support.synthetic import SYNTHETIC
 from tests.transcripts import test_claude_code as claude
 from tests.transcripts import test_codex as codex
 from tests.transcripts import test_copilot as copilot
 from tests.transcripts import test_gemini as gemini
 from tests.transcripts import test_opencode as opencode
 from tests.transcripts import test_pi as pi
-from tests.transcripts.reading import lines
+from tests.transcripts.reading import heard, lines, records
 
 from foldline.errors import FormatError
-from foldline.transcripts import MessageRecord, read
 
 WRONG = (None, 3, "wrong", [3], {"wrong": [1]})
 
@@ -106,6 +105,16 @@ def claude_rows() -> list[Any]:
 CLAUDE = claude_rows()
 
 
+def rows(name: str):
+    return [json.loads(line) for line in (SYNTHETIC / name).read_text().splitlines()]
+
+
+FEW = (0, 1, 2, 3, 7, 9, 13, 14)  # of klaude-code's lines, one of each kind
+KLAUDE, COOP = rows("klaude-code/events.jsonl"), rows("coop/coop_dm_signal_alice-uuid.jsonl")
+GENCODE = json.loads((SYNTHETIC / "gencode.json").read_bytes())
+MOLDABLE = json.loads((SYNTHETIC / "moldable.json").read_bytes())
+
+
 def places(value: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     """The way to every value inside of a JSON value."""
     if at:
@@ -142,16 +151,31 @@ def as_document(value: Any) -> bytes:
         (OPENCODE, as_document, ("messages", 4)),
         (PI, as_lines, (len(PI) - 1,)),
         (CLAUDE, as_lines, (len(CLAUDE) - 1,)),
+        ([KLAUDE[row] for row in FEW], as_lines, (len(FEW) - 1,)),
+        (COOP, as_lines, (len(COOP) - 1,)),
+        (GENCODE, as_document, ("messages", len(GENCODE["messages"]) - 1)),
+        (MOLDABLE, as_document, ("messages", len(MOLDABLE["messages"]) - 1)),
     ],
-    ids=["codex", "copilot", "gemini", "opencode", "pi", "claude"],
+    ids=[
+        "codex",
+        "copilot",
+        "gemini",
+        "opencode",
+        "pi",
+        "claude",
+        "klaude-code",
+        "coop",
+        "gencode",
+        "moldable",
+    ],
 )
 def test_a_value_of_a_wrong_type_never_stops_the_reader(whole, write, newest):
+    last = heard(records(write(whole)))[-1].message.text
     tried = 0
     for at in places(whole):
         for new in WRONG:
-            raw = write(replaced(whole, at, new))
             try:
-                found = list(read(io.BytesIO(raw), name="session"))
+                found = records(write(replaced(whole, at, new)))
             except FormatError:
                 # no session any more: its header, or the list that holds the messages
                 assert len(at) <= 2, at
@@ -160,6 +184,5 @@ def test_a_value_of_a_wrong_type_never_stops_the_reader(whole, write, newest):
                 raise AssertionError(f"{type(error).__name__}: {error} with {new!r} at {at}") from error
             tried += 1
             if len(at) > 1 and at[: len(newest)] != newest:
-                said = [record.message.text for record in found if isinstance(record, MessageRecord)]
-                assert said[-1:] == ["last"], (at, new, said)
+                assert heard(found)[-1].message.text == last, (at, new)
     assert tried > 200
