@@ -55,6 +55,17 @@ async def test_a_value_is_replaced_and_deleted_by_who_knows_it(stores):
     assert await two.get("space", "k") is None
 
 
+async def test_the_keys_of_a_space_are_told_while_they_have_a_value(stores):
+    one, two = (store.key_values for store in stores)
+    for key in ("a", "b", "gone"):
+        await one.add("space", key, b"x", seconds=60)
+    await one.add("space", "old", b"x", seconds=-1)
+    await one.add("other", "c", b"x", seconds=60)
+    await one.delete("space", "gone")
+    assert sorted(await two.keys("space")) == ["a", "b"]
+    assert await two.keys("nothing") == []
+
+
 async def test_of_many_at_once_one_adds_and_one_replaces(stores):
     values = [store.key_values for store in stores] * 8
     found = await asyncio.gather(

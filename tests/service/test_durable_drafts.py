@@ -1,15 +1,15 @@
-"""Drafts as durable jobs on a real DBOS: a worker is killed while the model writes, and another goes on."""
+"""Drafts that outlive their worker: it is killed while the model writes, and another one goes on."""
 
 from __future__ import annotations
 
 import asyncio
+import random
 import signal
-import subprocess
-import sys
 import threading
 import time
 from contextlib import contextmanager
 
+import msgspec
 import pytest
 from tests.service.api.client import Client, reply, user
 from tests.service.supervised import supervised
@@ -18,22 +18,19 @@ from tests.support.live import WINDOW
 from tests.support.postgres import postgres_server, postgres_url  # noqa: F401
 from tests.support.waiting import until
 
-from foldline.config import ServeSettings
+from foldline.core.checkpoint.request import Prefix
 from foldline.core.compact.rebase import Draft
-from foldline.core.decide.ask import FoldRequest, Nothing
+from foldline.core.decide.ask import FoldRequest
 from foldline.core.decide.presets import PRESETS
 from foldline.core.log.entries import Checkpoint, Compacted, Receipt
-from foldline.errors import StoreError
+from foldline.errors import CompactionFailed, StoreError
 from foldline.service import presence
-from foldline.service.draft_jobs import SPACE, DraftRow, StoredJobs, unpacked
+from foldline.service.jobs.drafts import JOBS, ROWS, DraftRow, StoredDrafts
 from foldline.service.presence import Presence
 from foldline.session.jobs import DraftJob
 from foldline.stores import open_store
-from foldline.stores.key_values import MemoryKeyValues
+from foldline.stores.key_values import LARGEST, MemoryKeyValues, unpack
 from foldline.testing import Scripted, serve_in_thread
-
-pytest.importorskip("dbos", reason="needs the extra foldline[jobs]")
-from foldline.service import durable_jobs
 
 FILLER = "It works as it was asked for, and every word of it is needed. " * 30
 
@@ -55,19 +52,17 @@ class Summaries(Scripted):
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-def places(request, tmp_path):
-    """The URLs of a store and of a database for jobs."""
+def store(request, tmp_path):
+    """The URL of a store."""
     if request.param == "postgres":
-        url = request.getfixturevalue("postgres_url")
-        return url, url.partition("?schema=")[0].partition("&schema=")[0]
-    return f"sqlite:///{tmp_path / 's.db'}", f"sqlite:///{tmp_path / 'jobs.db'}"
+        return request.getfixturevalue("postgres_url")
+    return f"sqlite:///{tmp_path / 's.db'}"
 
 
 @contextmanager
-def running(folder, upstream, places, workers):
-    """Run the service over these places, its model at a URL."""
-    store, jobs = places
-    options = ("--workers", str(workers), "--store", store, "--jobs", jobs, "--window", "14000")
+def running(folder, upstream, store, workers):
+    """Run the service over a store, its model at a URL."""
+    options = ("--workers", str(workers), "--store", store, "--window", "14000")
     model = f"openai-compatible:scripted@{upstream}/v1"
     with supervised(folder, *options, "--model", model) as service:
         client = Client(service.url)
@@ -100,9 +95,9 @@ async def compactions(url):
 async def row_in(url):
     """The draft of the session as it is stored."""
     store = open_store(url)
-    raw = await store.key_values.get(SPACE, "one")
+    raw = await store.key_values.get(ROWS, "one")
     await store.close()
-    return None if raw is None else unpacked(raw)
+    return None if raw is None else unpack(raw, DraftRow)
 
 
 def ready(url):
@@ -112,7 +107,7 @@ def ready(url):
         row = asyncio.run(row_in(url))
         if row is not None and row.draft is not None:
             return row
-        assert time.monotonic() < deadline, row and (row.id, row.begun, row.error, row.nothing)
+        assert time.monotonic() < deadline, row
         time.sleep(0.2)
 
 
@@ -136,172 +131,239 @@ def check_paid_twice(model, url):
 @pytest.mark.slow
 def test_a_draft_whose_process_is_killed_comes_after_a_restart_and_is_paid_twice_at_most(tmp_path):
     model = Summaries()
-    places = f"sqlite:///{tmp_path / 's.db'}", f"sqlite:///{tmp_path / 'jobs.db'}"
+    store = f"sqlite:///{tmp_path / 's.db'}"
     with serve_in_thread(model) as url:
-        with running(tmp_path, url, places, workers=1) as (service, client):
-            talk_until_a_draft_begins(client, model, places[0])
+        with running(tmp_path, url, store, workers=1) as (service, client):
+            talk_until_a_draft_begins(client, model, store)
             service.process.kill()
             service.process.wait()
-        with running(tmp_path, url, places, workers=1) as (_, client):
-            assert ready(places[0]).begun == 2  # though nobody asks for anything
+        with running(tmp_path, url, store, workers=1) as (_, client):
+            assert ready(store).begun == 2  # though nobody asks for anything
             model.may_answer.set()
             talk_until_it_is_folded(client)
-    check_paid_twice(model, places[0])
+    check_paid_twice(model, store)
 
 
 @pytest.mark.soak
-def test_a_draft_whose_workers_are_killed_comes_and_is_paid_twice_at_most(tmp_path, places):
+def test_a_draft_whose_workers_are_killed_comes_and_is_paid_twice_at_most(tmp_path, store):
     model = Summaries()
-    with serve_in_thread(model) as url, running(tmp_path, url, places, workers=2) as (service, client):
-        talk_until_a_draft_begins(client, model, places[0])
+    with serve_in_thread(model) as url, running(tmp_path, url, store, workers=2) as (service, client):
+        talk_until_a_draft_begins(client, model, store)
         before = service.workers()
         for pid in before:
             service.send(signal.SIGKILL, pid)
         service.renewed(before)
-        assert ready(places[0]).begun == 2
+        assert ready(store).begun == 2
         model.may_answer.set()
         talk_until_it_is_folded(client)
-    check_paid_twice(model, places[0])
+    check_paid_twice(model, store)
 
 
 @pytest.mark.soak
-def test_a_draft_that_nothing_disturbs_is_paid_once(tmp_path, places):
+def test_a_draft_that_nothing_disturbs_is_paid_once(tmp_path, store):
     model = Summaries()
     model.may_answer.set()
-    with serve_in_thread(model) as url, running(tmp_path, url, places, workers=2) as (_, client):
-        talk_until_a_draft_begins(client, model, places[0])
-        assert ready(places[0]).begun == 1
+    with serve_in_thread(model) as url, running(tmp_path, url, store, workers=2) as (_, client):
+        talk_until_a_draft_begins(client, model, store)
+        assert ready(store).begun == 1
         talk_until_it_is_folded(client)
-    [done] = asyncio.run(compactions(places[0]))
+    [done] = asyncio.run(compactions(store))
     assert done.receipt.repeated == 0
     assert len(model.paid) == 1
 
 
-# ---- what may go wrong between the two databases
+# ---- what becomes of a job
 
 
-def some_job():
-    boundary = Compacted("", None, Checkpoint("the work", "the work"), Receipt("threshold"))
-    return DraftJob(
-        "one", None, FoldRequest(PRESETS["foldline"], WINDOW, "threshold"), 1, Draft(boundary, (), None)
-    )
+MADE = Compacted("", None, Checkpoint("the work", "the work"), Receipt("threshold"))
+JOB = DraftJob("one", None, FoldRequest(PRESETS["foldline"], WINDOW, "threshold"), 1, Draft(MADE, (), None))
 
 
-def asked_by(jobs):
-    return DraftRow(jobs.presence.id, 0, None, "t-1", some_job())
+class Maker:
+    """Makes drafts for whoever recovers them, once it may."""
+
+    def __init__(self):
+        self.asked, self.may, self.begun = [], asyncio.Event(), asyncio.Event()
+        self.may.set()
+
+    async def here(self):
+        self.begun.set()
+        await self.may.wait()
+        return MADE
+
+    async def __call__(self, model, job):
+        self.asked.append((model, job))
+        return await self.here()
 
 
 def two_workers(values=None):
     values = values or MemoryKeyValues()
-    return [StoredJobs(Presence(values)) for _ in range(2)]
+    return [StoredDrafts(Presence(values)) for _ in range(2)]
 
 
-async def closed(*jobs):
-    for one in jobs:
+async def begun(drafts, *, durable=True):
+    """Begin a draft that does not end; return its task."""
+    maker = Maker()
+    maker.may.clear()
+    task = asyncio.create_task((drafts.durable("openai:a") if durable else drafts).make(JOB, maker.here))
+    await asyncio.wait_for(maker.begun.wait(), 20)
+    return task
+
+
+async def left(task):
+    """Have the worker leave what it makes."""
+    task.cancel()
+    await asyncio.wait([task])
+
+
+async def closed(*drafts):
+    for one in drafts:
         await one.close()
         await one.presence.close()
 
 
-async def test_a_job_that_its_worker_had_no_time_to_ask_for_blocks_nobody():
-    mine, dead = two_workers()
-    assert isinstance(await dead.claim("one", asked_by(dead)), DraftRow)
-    assert await mine.find("one") == "making"
-    waiting = asyncio.create_task(mine.made_elsewhere("one", "t-1"))
-    await dead.presence.close()
-    assert await waiting is None
-    assert await mine.find("one") is None
-    taken = await mine.claim("one", DraftRow(mine.presence.id, 0, None, "t-2", some_job()))
-    assert isinstance(taken, DraftRow)
-    assert (taken.id, taken.begun) == ("t-2", 0)
-    await closed(mine)
+async def recovered(drafts, maker):
+    """Look for what was left, and wait until all of it has ended."""
+    await drafts.recover(maker)
+
+    async def ended():
+        return not await drafts.values.keys(JOBS)
+
+    await until(ended)
+
+
+@pytest.mark.parametrize("how", ["left", "killed"])
+async def test_what_a_worker_does_not_end_is_made_by_another_though_nobody_asks(how):
+    one, two = two_workers()
+    maker, making = Maker(), await begun(one)
+    await two.recover(maker)
+    assert not maker.asked  # its worker lives
+    if how == "left":
+        await left(making)
+    else:
+        await one.presence.close()
+    await recovered(two, maker)
+    assert maker.asked == [("openai:a", JOB)]
+    found = await two.find("one")
+    assert found.boundary.receipt.repeated == (how == "killed")
+    await two.recover(maker)
+    assert len(maker.asked) == 1
+    await left(making)
+    await closed(one, two)
+
+
+async def test_what_a_client_pays_for_is_left_to_its_next_request():
+    one, two = two_workers()
+    await left(await begun(one, durable=False))
+    assert await two.values.keys(JOBS) == []
+    assert await two.find("one") is None
+    await closed(one, two)
+
+
+async def test_what_was_cancelled_is_not_made_again():
+    one, two = two_workers()
+    making = await begun(one)
+    await one.presence.close()
+    assert await two.cancel("one") == 1
+    maker = Maker()
+    await recovered(two, maker)
+    assert not maker.asked
+    assert await two.find("one") is None
+    await left(making)
+    await closed(two)
+
+
+async def test_a_draft_that_two_workers_have_died_over_is_not_begun_again():
+    one, two = two_workers()
+    making = await begun(one)
+    await one.presence.close()
+    third = StoredDrafts(Presence(two.values))
+    stuck = Maker()
+    stuck.may.clear()
+    await two.recover(stuck)
+    await asyncio.wait_for(stuck.begun.wait(), 20)
+    await two.presence.close()
+    maker = Maker()
+    await recovered(third, maker)
+    assert not maker.asked
+    assert await third.find("one") is None
+    await left(making)
+    await closed(third, two)
+
+
+async def test_what_fails_is_not_tried_for_ever():
+    one, two = two_workers()
+    await left(await begun(one))
+
+    async def fails(model, job):
+        raise CompactionFailed("no")
+
+    await recovered(two, fails)
+    assert await two.find("one") is None
+    await closed(one, two)
+
+
+async def test_a_job_whose_request_is_too_large_for_a_value_is_stored_without_it():
+    one, two = two_workers()
+    large = [{"role": "user", "content": random.Random(1).randbytes(LARGEST).hex()}]
+    job = msgspec.structs.replace(JOB, prefix=Prefix("openai:a", "openai-chat", WINDOW, large))
+    maker = Maker()
+    maker.may.clear()
+    making = asyncio.create_task(one.durable("openai:a").make(job, maker.here))
+    await asyncio.wait_for(maker.begun.wait(), 20)
+    await left(making)
+    maker.may.set()
+    await recovered(two, maker)
+    assert maker.asked == [("openai:a", JOB)]
+    await closed(one, two)
 
 
 class Away(MemoryKeyValues):
-    """Values that are away for some looks."""
+    """Values that are away for some looks, or take nothing new of a draft for a while."""
 
     looks = 0
+    full = False
 
     async def get(self, space, key):
-        if space == SPACE and self.looks:
+        if space == ROWS and self.looks:
             self.looks -= 1
             raise StoreError("away")
         return await super().get(space, key)
 
-
-async def test_a_job_waits_for_a_store_that_is_away(monkeypatch, tmp_path):
-    monkeypatch.setattr(durable_jobs, "RECOVERY_SECONDS", 0.01)
-    values = Away()
-    mine, _ = two_workers(values)
-    made = []
-
-    async def make(*given):
-        made.append(given)
-        return Nothing("nothing_new")
-
-    jobs = durable_jobs.DurableJobs(
-        ServeSettings(), f"sqlite:///{tmp_path}/j.db", mine.presence, lambda _: mine, make
-    )
-    assert isinstance(await mine.claim("one", asked_by(mine)), DraftRow)
-    values.looks = 3
-    await jobs._run("t", "one", "t-1")
-    assert len(made) == 1
-    assert await mine.made_elsewhere("one", "t-1") == Nothing("nothing_new")
-    await closed(mine)
-
-
-async def test_a_job_of_a_tenant_is_at_work_while_its_worker_lives(tmp_path):
-    """A tenant's row stands in a store of its own, where its worker is known by another sign."""
-    main, tenant = Presence(MemoryKeyValues()), StoredJobs(Presence(MemoryKeyValues()))
-    go, begun = asyncio.Event(), asyncio.Event()
-
-    async def make(*given):
-        begun.set()
-        await go.wait()
-        return Nothing("nothing_new")
-
-    jobs = durable_jobs.DurableJobs(
-        ServeSettings(), f"sqlite:///{tmp_path}/j.db", main, lambda _: tenant, make
-    )
-    assert isinstance(await tenant.claim("one", asked_by(tenant)), DraftRow)
-    work = asyncio.create_task(jobs._run("t", "one", "t-1"))
-    await begun.wait()
-    waiting = asyncio.create_task(tenant.made_elsewhere("one", "t-1"))
-    await asyncio.sleep(0.6)
-    assert not waiting.done()
-    assert await tenant.find("one") == "making"
-    go.set()
-    await work
-    assert await waiting == Nothing("nothing_new")
-    await closed(tenant)
-
-
-class Full(MemoryKeyValues):
-    """Values that take nothing new of a draft for a while."""
-
-    full = False
-
     async def replace(self, space, key, old, new, *, seconds):
-        if self.full and space == SPACE:
+        if self.full and space == ROWS:
             raise StoreError("away")
         return await super().replace(space, key, old, new, seconds=seconds)
 
     async def delete(self, space, key, old=None):
-        if self.full and space == SPACE:
+        if self.full and space == ROWS:
             raise StoreError("away")
         return await super().delete(space, key, old)
 
 
+async def test_a_job_waits_for_a_store_that_is_away():
+    values = Away()
+    one, two = two_workers(values)
+    await left(await begun(one))
+    maker = Maker()
+    values.looks = 1
+    with pytest.raises(StoreError):
+        await two.recover(maker)
+    await recovered(two, maker)
+    assert len(maker.asked) == 1
+    await closed(one, two)
+
+
 async def test_the_place_of_a_draft_that_could_not_be_stored_is_free_when_the_store_is_back(monkeypatch):
     monkeypatch.setattr(presence, "RENEWAL_SECONDS", 0.05)
-    values = Full()
+    values = Away()
     mine, other = two_workers(values)
-    boundary = Compacted("", None, Checkpoint("the work", "the work"), Receipt("threshold"))
 
     async def here():
         values.full = True
-        return boundary
+        return MADE
 
-    assert await mine.make(some_job(), here) is not None
+    assert await mine.make(JOB, here) is not None
     assert await other.find("one") == "making"
     values.full = False
 
@@ -310,44 +372,3 @@ async def test_the_place_of_a_draft_that_could_not_be_stored_is_free_when_the_st
 
     await until(free)
     await closed(mine, other)
-
-
-@pytest.mark.slow
-def test_what_ended_is_forgotten(tmp_path):
-    """The database of the jobs names sessions, and grows with nothing."""
-    code = """
-import asyncio, sys, time
-from foldline.config import ServeSettings
-from foldline.service.durable_jobs import DBOS, DurableJobs, TenantJobs
-from foldline.service.draft_jobs import StoredJobs
-from foldline.service.presence import Presence
-from foldline.stores.key_values import MemoryKeyValues
-from foldline.core.decide.ask import Nothing
-from tests.service.test_durable_drafts import some_job
-
-async def make(*given):
-    return Nothing("nothing_new")
-
-async def main():
-    mine = StoredJobs(Presence(MemoryKeyValues()))
-    jobs = DurableJobs(ServeSettings(), sys.argv[1], mine.presence, lambda name: mine, make)
-    await jobs.begin()
-    found = await TenantJobs(jobs, mine, "t", None).make(some_job(), None)
-    await jobs.forget(time.time() - 60)
-    while [one for one in await DBOS.list_workflows_async() if one.status != "SUCCESS"]:
-        await asyncio.sleep(0.1)
-    before = len(await DBOS.list_workflows_async())
-    await jobs.forget(time.time() + 60)
-    print(found.why, before, len(await DBOS.list_workflows_async()))
-    await jobs.close()
-    await mine.presence.close()
-
-asyncio.run(main())
-"""
-    url = f"sqlite:///{tmp_path / 'new/jobs.db'}"
-    run = subprocess.run(
-        [sys.executable, "-c", code, url], capture_output=True, text=True, timeout=300, check=False
-    )
-    assert run.stdout.split() == ["nothing_new", "1", "0"], run.stderr
-    made = [tmp_path / "new", *(tmp_path / "new").iterdir()]
-    assert {one.stat().st_mode & 0o777 for one in made} == {0o700, 0o600}

@@ -14,8 +14,9 @@ from tests.support.waiting import until as settled
 
 from foldline.core.decide.ask import Nothing
 from foldline.core.log.entries import Compacted
-from foldline.service import draft_jobs, presence
-from foldline.service.draft_jobs import DraftLimit, StoredJobs
+from foldline.service import presence
+from foldline.service.jobs import drafts
+from foldline.service.jobs.drafts import DraftLimit, StoredDrafts
 from foldline.service.presence import Presence
 from foldline.stores import open_store
 from foldline.stores.key_values import MemoryKeyValues
@@ -30,7 +31,7 @@ class OneWorker:
     def __init__(self, store, gate):
         self.gate = gate
         self.presence = Presence(store.key_values)
-        self.jobs = StoredJobs(self.presence)
+        self.jobs = StoredDrafts(self.presence)
         self.session = session_on(store, gate)
         self.session.make_drafts_by(self.jobs)
         self.heard = Heard(self.session)
@@ -92,7 +93,7 @@ async def test_a_draft_that_one_has_made_is_committed_by_the_other_without_a_cal
         assert [event.drafted for event in two.heard.of("compacted")] == [True]
         await one.session.context()
         assert one.drafts.ready is None
-        assert await store.key_values.get(draft_jobs.SPACE, "s") is None
+        assert await store.key_values.get(drafts.ROWS, "s") is None
         assert await store.verify() == []
 
 
@@ -137,7 +138,7 @@ async def test_a_draft_is_not_begun_a_third_time(store):
 
 @pytest.mark.parametrize("how", ["undo", "by hand", "purge"])
 async def test_what_makes_a_draft_void_cancels_it_where_it_is_made(store, monkeypatch, how):
-    monkeypatch.setattr(draft_jobs, "WATCH_SECONDS", 0.05)
+    monkeypatch.setattr(drafts, "WATCH_SECONDS", 0.05)
     async with workers(store, Gate(), Gate(opened=True)) as (one, two):
         await two.session.append(*(message for n in range(6) for message in (prompt(n), answer(n))))
         await two.session.compact()
@@ -152,7 +153,7 @@ async def test_what_makes_a_draft_void_cancels_it_where_it_is_made(store, monkey
         await settled(lambda: not one.drafts.running)
         assert one.drafts.ready is None
         assert not one.heard.of("draft_failed")
-        assert await store.key_values.get(draft_jobs.SPACE, "s") is None
+        assert await store.key_values.get(drafts.ROWS, "s") is None
 
 
 async def test_a_worker_that_leaves_gives_the_place_of_its_draft_back(store):

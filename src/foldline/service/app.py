@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
@@ -16,8 +17,7 @@ from starlette.routing import Mount, Route, Router
 
 from foldline import providers
 from foldline.config import ServeSettings, Settings, settings
-from foldline.core.compact.plan import Outcome
-from foldline.errors import FoldlineError, InputError
+from foldline.errors import FoldlineError, StoreError
 from foldline.service import metrics as figures
 from foldline.service.admission import AdmissionLimit
 from foldline.service.api.api import Api
@@ -29,18 +29,14 @@ from foldline.service.origin import OriginGuard
 from foldline.service.problems import problem, problem_of
 from foldline.service.stateless.routes import Stateless
 from foldline.service.summaries import BY_RULE
-from foldline.service.tenants import MAIN, Tenants
+from foldline.service.tenants import Tenants
 from foldline.service.web.site import Site
-from foldline.session.jobs import DraftJob
 from foldline.tracing import span
-
-if TYPE_CHECKING:
-    from foldline.service.durable_jobs import DurableJobs
 
 log = logging.getLogger("foldline")
 
 PASSED_ON: Final = ("GET", "POST", "PUT", "PATCH", "DELETE")  # by the gateway, under any other path
-
+RECOVERY_SECONDS: Final = 5.0  # between two looks for drafts of dead workers
 PRIVATE: Final = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
 
 Handler = Callable[[Request], Awaitable[Response]]
@@ -62,25 +58,6 @@ class Service:
         self._stateless = Stateless(serve, self.api.state.models, self.tenants)
         self._site = Site(self.api, self.tenants)
         self.ready = False
-        self._jobs = None if serve.jobs is None else self._durable_jobs(serve.jobs)
-
-    def _durable_jobs(self, url: str) -> DurableJobs:
-        """Return the jobs in a database, and have every tenant's drafts made by them."""
-        try:
-            from foldline.service.durable_jobs import DurableJobs, TenantJobs  # noqa: PLC0415  an extra
-        except ModuleNotFoundError as error:
-            if (error.name or "").startswith("foldline"):
-                raise
-            raise InputError(f"durable jobs need {error.name}: pip install 'foldline[jobs]'") from error
-        tenants, state = self.tenants, self.api.state
-
-        def make(tenant: str, session: str, model: str | None, job: DraftJob) -> Awaitable[Outcome]:
-            return state.make_draft(tenants.named(tenant), session, model, job)
-
-        main = tenants.named(MAIN)
-        jobs = DurableJobs(self.serve, url, main.presence, lambda name: tenants.named(name).jobs, make)
-        tenants.use_durable(lambda tenant, model: TenantJobs(jobs, tenant.jobs, tenant.name, model))
-        return jobs
 
     def app(self) -> Starlette:
         """Return the application."""
@@ -109,21 +86,29 @@ class Service:
     @asynccontextmanager
     async def _lifespan(self, app: Starlette) -> AsyncGenerator[None]:
         del app
-        if self._jobs is not None:
-            await self._jobs.begin()
+        recovering = asyncio.create_task(self._recover_drafts())
         self.ready = True
         try:
             yield
         finally:
             self.ready = False
+            recovering.cancel()
             await self._site.close()
             await self.api.finish()
             await self.tenants.finish(self.serve.drain)
-            if self._jobs is not None:
-                await self._jobs.close()
             await self.tenants.close()
             await self.api.close()
             await self.gateway.close()
+
+    async def _recover_drafts(self) -> None:
+        """Have the drafts made that dead workers have left, of the tenants that ask here."""
+        while True:
+            await asyncio.sleep(RECOVERY_SECONDS)
+            for tenant in self.tenants.all():
+                try:
+                    await tenant.drafts.recover(partial(self.api.state.make_draft, tenant))
+                except StoreError as error:
+                    log.info("drafts of dead workers could not be looked for: %s", error)
 
     def _gateway_routes(self) -> list[Route]:
         gateway = self.gateway

@@ -13,7 +13,8 @@ from foldline.session.session import Session
 from foldline.summarizers import ModelSummarizer, OfflineSummarizer, Summarizer
 
 UPSTREAM: Final = "upstream"
-BY_RULE: Final = (UPSTREAM, "offline")  # any other word of `[serve] summaries` is a provider's name
+OFFLINE: Final = "offline"
+BY_RULE: Final = (UPSTREAM, OFFLINE)  # any other word of `[serve] summaries` is a provider's name
 IMPATIENT: Final = Patience(attempts=2, first=0.2, longest=2.0, timeout=120.0)  # somebody may be waiting
 
 
@@ -22,7 +23,7 @@ def written_by(
 ) -> Summarizer:
     """Return who writes: `upstream` makes the provider of the model that is asked, None where it cannot."""
     who = serve.summaries
-    if who == "offline":
+    if who == OFFLINE:
         return OfflineSummarizer()
     if who != UPSTREAM:
         return ModelSummarizer(providers.get(who, base_url=serve.url_of(who)), patience=IMPATIENT)

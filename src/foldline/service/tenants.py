@@ -5,8 +5,7 @@ from __future__ import annotations
 import base64
 import hmac
 import re
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Mapping
 from http.cookies import CookieError, SimpleCookie
 from pathlib import PurePosixPath
 from typing import Final
@@ -16,12 +15,11 @@ from starlette.requests import HTTPConnection
 
 from foldline.config import ServeSettings
 from foldline.errors import InputError
-from foldline.service.draft_jobs import DraftLimit, StoredJobs
 from foldline.service.guesses import Denied, Guesses
+from foldline.service.jobs.drafts import DraftLimit, StoredDrafts
 from foldline.service.open_sessions import OpenSessions
 from foldline.service.presence import Presence
 from foldline.service.rate import RateLimit
-from foldline.session.jobs import DraftJobs
 from foldline.stores import Store, find_store
 from foldline.stores.key_values import KeyValues, MemoryKeyValues
 
@@ -44,21 +42,13 @@ class Tenant:
         self.store = store
         self.values = values
         self.presence = Presence(values)
-        self.jobs = StoredJobs(self.presence, limit)
-        self.durable: Callable[[str | None], DraftJobs] | None = None  # by the sessions' model
+        self.drafts = StoredDrafts(self.presence, limit)
         self.sessions = OpenSessions(store, settings.open_sessions)
         self._rate = RateLimit(self.values, "requests", settings.rate)
-
-    def own_jobs(self, model: str | None) -> DraftJobs:
-        """Return who makes drafts that the service itself pays for, in sessions that go on with a model."""
-        return self.jobs if self.durable is None else self.durable(model)
 
     async def wait(self) -> float:
         """Count a request; return how many seconds too early it is, 0 where it may go on."""
         return await self._rate.wait()
-
-
-MakeJobs = Callable[[Tenant, str | None], DraftJobs]
 
 
 class Tenants:
@@ -83,7 +73,6 @@ class Tenants:
         self._tenants = {MAIN: Tenant(MAIN, main, settings, values, self._limit)}
         for name in settings.tokens.values():
             find_store(self._url(name))  # what no tenant can have is told at the start
-        self._durable: MakeJobs | None = None
         self._guesses = Guesses()
 
     @property
@@ -116,10 +105,6 @@ class Tenants:
         """Return whether a text is a token of the service, or holds one, as it is or encoded."""
         return self.closed and any(token in form for form in _forms(text) for token in self._folded)
 
-    def named(self, name: str) -> Tenant:
-        """Return a tenant by its name."""
-        return self._tenant(name)
-
     def _known(self, given: str) -> Tenant | None:
         name = None
         for token, tenant in self._settings.tokens.items():  # all of them: the time tells nothing
@@ -133,15 +118,7 @@ class Tenants:
             store = find_store(self._url(name))
             known = Tenant(name, store, self._settings, _values_of(store), self._limit)
             self._tenants[name] = known
-            if self._durable is not None:
-                known.durable = partial(self._durable, known)
         return known
-
-    def use_durable(self, make: MakeJobs) -> None:
-        """Have the drafts of every tenant that the service pays for made by durable jobs."""
-        self._durable = make
-        for tenant in self.all():
-            tenant.durable = partial(make, tenant)
 
     def _url(self, name: str) -> str | None:
         return self._store if name == MAIN else tenant_url(self._store, name)
@@ -150,7 +127,7 @@ class Tenants:
         """Close every session; what goes on in the background may take that long to end."""
         for tenant in self.all():
             await tenant.sessions.close(seconds)
-            await tenant.jobs.close()
+            await tenant.drafts.close()
 
     async def close(self) -> None:
         """Close every store."""

@@ -66,6 +66,14 @@ class DatabaseKeyValues:
 
         return await self._change(work)
 
+    async def keys(self, space: str) -> list[str]:
+        """Return the keys of a space."""
+
+        def work(tables: Tables) -> list[str]:
+            return [key for (key,) in tables.database.rows("value_keys", space=space, now=time.time())]
+
+        return await self._run(work)
+
     async def trim(self, space: str, most: int) -> None:
         """Keep the newest of a space."""
         await self._change(lambda database, _: database.change("trim_values", space=space, most=most))

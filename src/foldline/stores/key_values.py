@@ -7,11 +7,15 @@ belongs to a session goes when that is purged.
 from __future__ import annotations
 
 import time
+import zlib
 from collections.abc import Callable
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol, TypeVar
+
+import msgspec
 
 from foldline.errors import StoreError
 
+S = TypeVar("S", bound=msgspec.Struct)
 LARGEST: Final = 950_000  # bytes of a value: distributed databases want rows under 1 MB
 
 
@@ -44,6 +48,10 @@ class KeyValues(Protocol):
 
     async def delete(self, space: str, key: str, old: bytes | None = None) -> bool:
         """Delete a value (if it is still the `old` one); return whether it was there."""
+        ...
+
+    async def keys(self, space: str) -> list[str]:
+        """Return the keys of a space that have a value, in any order."""
         ...
 
     async def trim(self, space: str, most: int) -> None:
@@ -99,6 +107,11 @@ class MemoryKeyValues:
         del known[key]
         return True
 
+    async def keys(self, space: str) -> list[str]:
+        """Return the keys of a space."""
+        self._expire()
+        return list(self._spaces.get(space, {}))
+
     async def trim(self, space: str, most: int) -> None:
         """Keep the newest of a space."""
         self._expire()
@@ -123,3 +136,16 @@ def check_size(value: bytes) -> None:
     """Raise StoreError for a value that is too large."""
     if len(value) > LARGEST:
         raise StoreError(f"a value of {len(value):,} bytes is too large: {LARGEST:,} may be kept")
+
+
+def pack(value: msgspec.Struct) -> bytes:
+    """Return a struct as a value."""
+    return zlib.compress(msgspec.msgpack.encode(value), 1)
+
+
+def unpack(raw: bytes, kind: type[S]) -> S | None:
+    """Return the struct that a value holds; None for one that another version has written."""
+    try:
+        return msgspec.msgpack.decode(zlib.decompress(raw), type=kind)
+    except (msgspec.DecodeError, zlib.error):
+        return None

@@ -20,11 +20,11 @@ from foldline.config import ServeSettings
 from foldline.core.log.entries import Compacted, Said
 from foldline.errors import InputError, StoreError
 from foldline.service import presence
-from foldline.service.api.idempotency import SPACE, IdempotencyKeys, KeyBusy, KeyRecord, KeyReused, encoded
+from foldline.service.api.idempotency import SPACE, IdempotencyKeys, KeyBusy, KeyRecord, KeyReused
 from foldline.service.presence import Leases, Presence
 from foldline.service.tenants import Tenants
 from foldline.stores import SqliteStore, register, urls
-from foldline.stores.key_values import MemoryKeyValues
+from foldline.stores.key_values import MemoryKeyValues, pack
 
 
 async def test_an_open_key_is_waited_for_while_its_worker_lives():
@@ -84,7 +84,7 @@ def left_open(url, path, body, leaf, key="k"):
     async def put():
         store = foldline.stores.open_store(url)
         digest = hashlib.sha256(f"POST /api{path}?\n".encode() + body).digest()
-        record = encoded(KeyRecord(digest, "dead", "0123456789abcdef", leaf))
+        record = pack(KeyRecord(digest, "dead", "0123456789abcdef", leaf))
         assert await store.key_values.add(SPACE, key, record, seconds=60) is None
         await store.close()
 
@@ -328,7 +328,7 @@ async def test_what_was_taken_and_not_told_is_free_when_the_store_is_back(monkey
     one, two = Presence(values), Presence(values)
     mine, theirs = Leases(one, "turn"), Leases(two, "turn")
     keys = IdempotencyKeys(one)
-    await values.add(SPACE, "old", encoded(KeyRecord(hashlib.sha256(b"r").digest(), "dead", "t")), seconds=60)
+    await values.add(SPACE, "old", pack(KeyRecord(hashlib.sha256(b"r").digest(), "dead", "t")), seconds=60)
     values.fails = True
     with pytest.raises(StoreError):
         await mine.take("s")

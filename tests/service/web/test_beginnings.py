@@ -6,7 +6,7 @@ from tests.support.live import session_on
 from tests.support.talk import assistant, reminder, system, user
 
 from foldline.config import ServeSettings
-from foldline.service.draft_jobs import DraftLimit
+from foldline.service.jobs.drafts import DraftLimit
 from foldline.service.tenants import Tenant
 from foldline.service.web.beginnings import Beginnings
 from foldline.stores import MemoryStore

@@ -59,11 +59,6 @@ Examples:
 )
 @click.option("--workers", type=click.IntRange(1, 256), help="Processes that serve together  [default: 1]")
 @click.option(
-    "--jobs",
-    metavar="URL",
-    help="Keep drafts as durable jobs in this database, sqlite:///FILE or postgresql://...",
-)
-@click.option(
     "--token-file",
     metavar="FILE",
     type=click.Path(path_type=Path),

@@ -10,7 +10,6 @@ import hashlib
 import itertools
 import logging
 import secrets
-import zlib
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -23,6 +22,7 @@ from foldline.service.presence import Presence
 from foldline.service.problems import Refused, problem
 from foldline.session.session import Session
 from foldline.stores import key_values
+from foldline.stores.key_values import pack, unpack
 
 log = logging.getLogger("foldline")
 
@@ -90,7 +90,7 @@ class Remembered:
     ) -> None:
         self.key = key
         self.record = record
-        self.stored = encoded(record) if stored is None else stored
+        self.stored = pack(record) if stored is None else stored
         self.again = again
         self.turn = record.turn
 
@@ -126,7 +126,7 @@ class IdempotencyKeys:
                 raw = await self._added(mine, session)
             if raw is None or raw == mine.stored:  # ours, also where the store's answer was lost
                 break
-            record = _decoded(raw)
+            record = unpack(raw, KeyRecord)
             if record is None:  # of another version: it is not known what was done
                 raise KeyBusy
             known = Remembered(key, record, raw)
@@ -171,7 +171,7 @@ class IdempotencyKeys:
             await self._surely(known, None)
             return
         record = msgspec.structs.replace(known.record, given=given, turn=known.turn)
-        if len(encoded(record)) > key_values.LARGEST:
+        if len(pack(record)) > key_values.LARGEST:
             record = msgspec.structs.replace(record, given=_too_large())
         await self._surely(known, record)
 
@@ -191,7 +191,7 @@ class IdempotencyKeys:
         if record is None:
             await self._values.delete(SPACE, known.key, known.stored)
             return
-        stored = encoded(record)
+        stored = pack(record)
         if await self._values.replace(SPACE, known.key, known.stored, stored, seconds=SECONDS):
             known.record, known.stored = record, stored
 
@@ -199,18 +199,6 @@ class IdempotencyKeys:
 def _too_large() -> Given:
     told = problem(409, "it was done", "its answer is too large to be given again: read what it has changed")
     return Given(told.status_code, bytes(told.body), dict(told.headers))
-
-
-def encoded(record: KeyRecord) -> bytes:
-    """Return a record as it is stored."""
-    return zlib.compress(msgspec.msgpack.encode(record), 1)
-
-
-def _decoded(raw: bytes) -> KeyRecord | None:
-    try:
-        return msgspec.msgpack.decode(zlib.decompress(raw), type=KeyRecord)
-    except (msgspec.DecodeError, zlib.error):
-        return None
 
 
 # ---- whether a request whose worker died was done

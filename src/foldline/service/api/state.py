@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-import zlib
 from collections.abc import Awaitable, Generator
 from contextlib import aclosing, contextmanager
 from typing import Any, Final, cast
@@ -27,14 +26,14 @@ from foldline.service.api.idempotency import IdempotencyKeys
 from foldline.service.metrics import Metrics
 from foldline.service.models import Models
 from foldline.service.presence import Leases
-from foldline.service.summaries import closing
+from foldline.service.summaries import OFFLINE, closing
 from foldline.service.tenants import Tenant
 from foldline.session.jobs import DraftJob
 from foldline.session.kept import kept_of
 from foldline.session.preview import Preview
 from foldline.session.session import Session
 from foldline.stores import Store
-from foldline.stores.key_values import KeyValues
+from foldline.stores.key_values import KeyValues, pack, unpack
 
 NOTE: Final = "served"  # the kind of the note that holds them
 HEAD: Final = 64  # entries at the beginning of a session among which it stands
@@ -103,21 +102,15 @@ class KeptPreviews:
     async def keep(self, session: str, preview: Preview) -> KeptPreview:
         """Keep a preview under a new id."""
         one = KeptPreview(secrets.token_hex(12), session, preview, time.time() + self._seconds)
-        raw = zlib.compress(msgspec.msgpack.encode(one), 1)
-        await self._values.add(PREVIEWS, one.id, raw, seconds=self._seconds, session=session)
+        await self._values.add(PREVIEWS, one.id, pack(one), seconds=self._seconds, session=session)
         await self._values.trim(PREVIEWS, self._most)
         return one
 
     async def find(self, session: str, name: str) -> KeptPreview | None:
         """Return a session's preview; None where it is not, or no more, there."""
         raw = await self._values.get(PREVIEWS, name)
-        if raw is None:
-            return None
-        try:
-            found = msgspec.msgpack.decode(zlib.decompress(raw), type=KeptPreview)
-        except (msgspec.DecodeError, zlib.error):  # another version of this service made it
-            return None
-        return found if found.session == session else None
+        found = None if raw is None else unpack(raw, KeptPreview)
+        return found if found is not None and found.session == session else None
 
     async def drop(self, name: str) -> None:
         """Forget a preview."""
@@ -203,14 +196,15 @@ class ApiState:
             system=options.system,
             summarizer=self.models.summarizer(model),
         )
-        opened.make_drafts_by(tenant.own_jobs(model))
+        paid = self.serve.summaries != OFFLINE
+        opened.make_drafts_by(tenant.drafts.durable(model) if paid else tenant.drafts)
         return closing(opened)
 
-    async def make_draft(self, tenant: Tenant, session: str, model: str | None, job: DraftJob) -> Outcome:
+    async def make_draft(self, tenant: Tenant, model: str | None, job: DraftJob) -> Outcome:
         """Make the draft of a job, with the summariser of sessions that go on with a model."""
         async with foldline.open(
             tenant.store,
-            session,
+            job.session,
             model=model,
             policy=job.ask.policy,
             window=job.ask.window,

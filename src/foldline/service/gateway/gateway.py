@@ -34,7 +34,7 @@ from foldline.service.gateway.session_finder import SessionFinder, valid_name
 from foldline.service.gateway.upstream import Headers, Upstreams, asked_on, passed_back, sent_on, vendor_of
 from foldline.service.guesses import Denied
 from foldline.service.metrics import Metrics
-from foldline.service.summaries import UPSTREAM, closing, give, written_by
+from foldline.service.summaries import BY_RULE, closing, give, written_by
 from foldline.service.tenants import Tenant, Tenants
 from foldline.session.session import Session
 from foldline.summarizers import Summarizer
@@ -230,8 +230,8 @@ class Gateway:
             subagent=origin.subagent,
             summarizer=self._summarizer(asked),
         )
-        theirs = self._serve.summaries == UPSTREAM  # the client's own key is never kept
-        opened.make_drafts_by(origin.tenant.jobs if theirs else origin.tenant.own_jobs(None))
+        drafts, paid = origin.tenant.drafts, self._serve.summaries not in BY_RULE  # by the service
+        opened.make_drafts_by(drafts.durable(None) if paid else drafts)
         return closing(opened)
 
     def _summarizer(self, asked: AgentRequest) -> Summarizer:

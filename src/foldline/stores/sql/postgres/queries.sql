@@ -189,6 +189,9 @@ WHERE e.session_id = :session AND e.seq = :seq
 SELECT value FROM key_values
 WHERE space = :space AND key = :key AND expires > extract(epoch FROM statement_timestamp())
 
+-- name: value_keys
+SELECT key FROM key_values WHERE space = :space AND expires > extract(epoch FROM statement_timestamp())
+
 -- name: add_value
 INSERT INTO key_values (space, key, session, value, written, expires)
 VALUES (

@@ -143,6 +143,9 @@ SELECT (SELECT seq FROM sqlite_sequence WHERE name = 'sessions') - (SELECT count
 -- name: value
 SELECT value FROM key_values WHERE space = :space AND key = :key AND expires > :now
 
+-- name: value_keys
+SELECT key FROM key_values WHERE space = :space AND expires > :now
+
 -- name: add_value
 INSERT INTO key_values (space, key, session, value, written, expires)
 VALUES (:space, :key, :session, :value, :now, :now + :seconds)
