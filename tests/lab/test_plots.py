@@ -14,8 +14,7 @@ from foldline.core.checkpoint.receipt import APART
 from foldline.core.decide.policy import Policy
 from foldline.core.decide.presets import preset
 from foldline.errors import FoldlineError, InputError
-from foldline.lab.colours import GREY, colours
-from foldline.lab.panels import _scaled, replay_panels, top_of
+from foldline.lab.panels import GREY, _scaled, colours, replay_panels, top_of
 from foldline.lab.picture import _end
 from foldline.lab.plots import draw
 from foldline.lab.run import Wanted, replay_file

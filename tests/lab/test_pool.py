@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from foldline.errors import InputError
-from foldline.lab.pool import spread
+from foldline.lab.pool import LocalPool
 from foldline.lab.runner import Failed
 
 
@@ -45,13 +45,13 @@ def files(tmp_path):
 
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_each_result_comes_with_the_place_of_its_file(files, jobs):
-    assert dict(spread(files, length, jobs)) == {file: n for n, file in enumerate(files)}
+    assert dict(LocalPool(jobs).each(files, length)) == {file: n for n, file in enumerate(files)}
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_what_fails_is_named_with_its_file_and_the_others_go_on(tmp_path, files, jobs):
     missing, bad, bug = (str(tmp_path / name) for name in ("missing", "bad", "bug"))
-    found = dict(spread([missing, bad, bug, *files], picky, jobs))
+    found = dict(LocalPool(jobs).each([missing, bad, bug, *files], picky))
     assert [found[file] for file in files] == list(range(6))
     assert all(isinstance(found[file], Failed) for file in (missing, bad, bug))
     assert found[missing].error.count(missing) == 1
@@ -62,14 +62,14 @@ def test_what_fails_is_named_with_its_file_and_the_others_go_on(tmp_path, files,
 def test_a_process_that_dies_is_blamed_on_its_file_alone(tmp_path, files):
     bad = tmp_path / "bad"
     bad.write_bytes(b"x" * 99)
-    found = dict(spread([files[0], str(bad), *files[1:]], deadly, 2))
+    found = dict(LocalPool(2).each([files[0], str(bad), *files[1:]], deadly))
     assert [found[file] for file in files] == list(range(6))
     assert found[str(bad)] == Failed(str(bad), f"{bad}: its process died (out of memory?)")
 
 
 def test_nothing_to_do_is_done(files):
-    assert list(spread([], length, 2)) == []
-    assert list(spread(files[:1], length, 8)) == [(files[0], 0)]
+    assert list(LocalPool(2).each([], length)) == []
+    assert list(LocalPool(8).each(files[:1], length)) == [(files[0], 0)]
 
 
 def test_items_are_taken_as_there_is_room(files):
@@ -80,7 +80,7 @@ def test_items_are_taken_as_there_is_room(files):
             taken.append(file)
             yield file
 
-    results = spread(items(), length, 2)
+    results = LocalPool(2).each(items(), length)
     next(results)
     assert len(taken) <= 8
     assert len(list(results)) == 59
@@ -98,5 +98,5 @@ def slow_to_go(file: str) -> int:
 
 
 def test_the_time_limit_holds_where_an_exception_is_dropped(files):
-    [(_, found)] = spread(files[:1], slow_to_go, 1, seconds=0.2)
+    [(_, found)] = LocalPool(1, 0.2).each(files[:1], slow_to_go)
     assert found == Failed(files[0], f"{files[0]}: not done after 0.2 seconds: allow more with --timeout")

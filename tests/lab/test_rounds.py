@@ -6,8 +6,7 @@ from tests.cli.calling import SESSION, talk, write_lines
 from foldline.core.decide.policy import Policy
 from foldline.core.decide.presets import preset
 from foldline.errors import InputError
-from foldline.lab.planted_rules import REPLACED, RULES
-from foldline.lab.rounds import CHANGE_AT
+from foldline.lab.rounds import CHANGE_AT, REPLACED, RULES
 from foldline.lab.run import Wanted, replay_file
 
 NONE = Policy(name="none", enabled=False)

@@ -12,9 +12,8 @@ from foldline.core.decide.presets import PRESETS, preset
 from foldline.core.log.entries import Said
 from foldline.core.measure.tokens import OFFLINE
 from foldline.errors import FormatError, InputError
-from foldline.lab.archive import replay_many
 from foldline.lab.report import as_json
-from foldline.lab.run import Wanted, replay_file
+from foldline.lab.run import Wanted, replay_file, replay_many
 from foldline.lab.runner import Failed
 from foldline.lab.sources import session_files
 from foldline.lab.steps import HELD_MOST, steps

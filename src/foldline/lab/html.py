@@ -7,8 +7,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from foldline.lab.colours import colours
-from foldline.lab.panels import Panel, PlotLine, top_of
+from foldline.lab.panels import Panel, PlotLine, colours, top_of
 
 graphs: Any = import_module("plotly.graph_objects")
 subplots: Any = import_module("plotly.subplots")

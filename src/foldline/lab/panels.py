@@ -1,8 +1,11 @@
-"""The content of drawings, without their form: panels of lines, stacked areas or bars."""
+"""The content of drawings, without their form: panels of lines, stacked areas or bars, and their colours.
+
+Colours are those that colour-blind people can tell apart too (Okabe and Ito, 2008), and greys.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate
 from math import isnan, nan
 from typing import Literal
@@ -18,6 +21,20 @@ _Values = Callable[[PolicyReport], tuple[float, ...]]
 MOST_BARS = 12
 CUT_OFF = 1.5  # times the limit above which lines are not followed
 FILLED_MOST = 3  # policies for which the drawing shows what fills the window
+GREY = "#8a8f98"  # for `none`, the policy to compare with
+_PALETTE = (
+    *("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"),
+    *("#7a5cff", "#a0522d", "#b5a700", "#334155", "#e11d48", "#64748b"),
+)
+_OF_CATEGORY = {  # those of the web page, too
+    "system prompt and tools": GREY,
+    "system": GREY,
+    "checkpoint": "#cc79a7",
+    "user": "#0072b2",
+    "assistant": "#009e73",
+    "tool results": "#e69f00",
+    "unanswered": "#a0522d",
+}
 
 
 class PlotLine(msgspec.Struct, frozen=True):
@@ -65,7 +82,7 @@ def replay_panels(report: SessionReport) -> list[Panel]:
         ]
     # it is unknown for a policy whose requests were too large
     filled = [one for one in report.policies if one.turns and all(turn.get("fills") for turn in one.turns)]
-    drawn = _last(filled)
+    drawn = filled[-FILLED_MOST:]  # those asked for last
     kinds = _kinds(drawn)
     return [*panels, *(_fills(one, kinds, turns, report.window) for one in drawn)]
 
@@ -76,11 +93,6 @@ def top_of(panel: Panel) -> float | None:
     if panel.kind != "lines" or panel.limit is None or max(values, default=0.0) <= CUT_OFF * panel.limit:
         return None
     return CUT_OFF * panel.limit
-
-
-def _last(reports: Sequence[PolicyReport]) -> Sequence[PolicyReport]:
-    """Return the policies whose window is drawn: those asked for last."""
-    return reports[-FILLED_MOST:]
 
 
 def _panel(
@@ -181,3 +193,11 @@ def _bars(title: str, rows: Sequence[Share]) -> Panel:
     return Panel(
         f"Tokens {title}", "tokens", "bars", tuple(row.name for row in shown), (PlotLine("tokens", values),)
     )
+
+
+def colours(panels: Iterable[Panel]) -> dict[str, str]:
+    """Return a colour for every line name, the same in all panels; a category has its own in all drawings."""
+    known = {"none": GREY, **_OF_CATEGORY}
+    names = dict.fromkeys(line.name for panel in panels for line in panel.lines if line.name not in known)
+    found = {name: _PALETTE[index % len(_PALETTE)] for index, name in enumerate(names)}
+    return {**found, **known}

@@ -7,8 +7,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from foldline.lab.colours import colours
-from foldline.lab.panels import Panel, top_of
+from foldline.lab.panels import Panel, colours, top_of
 
 matplotlib: Any = import_module("matplotlib")
 figures: Any = import_module("matplotlib.figure")

@@ -33,39 +33,22 @@ class LocalPool(msgspec.Struct, frozen=True):
     def each(
         self, items: Iterable[Item], work: Callable[[Item], T], *, file: Callable[[Item], str] = str
     ) -> Iterator[tuple[Item, T | Failed]]:
-        """Do the work on every item, as `Runner.each` says."""
-        return spread(items, work, self.jobs, file=file, seconds=self.seconds)
-
-
-def spread(
-    items: Iterable[Item],
-    work: Callable[[Item], T],
-    jobs: int | None = None,
-    *,
-    file: Callable[[Item], str] = str,
-    seconds: float | None = None,
-) -> Iterator[tuple[Item, T | Failed]]:
-    """Do the work on every item over `jobs` processes (default: one per core); yield (item, result).
-
-    `file` says which file an item is about. `work` must be a function of a module, or a partial of one. An
-    item that cannot be worked on yields `Failed`, and so does one whose process dies (out of memory): the
-    others go on.
-    """
-    left = iter(items)
-    first = list(islice(left, jobs or os.cpu_count() or 1))
-    left = chain(first, left)
-    guarded = cast("Callable[[Item], T | Failed]", Guarded(work, file, seconds))
-    if len(first) <= 1:
-        yield from ((item, guarded(item)) for item in left)
-        return
-    suspects: list[Item] = []
-    while (item := next(left, None)) is not None:
-        yield from _round(chain([item], left), guarded, len(first), suspects)
-    for item in suspects:  # of those that were at it when a process died, each alone: so one is to blame
-        blamed: list[Item] = []
-        yield from _round(iter([item]), guarded, 1, blamed)
-        if blamed:
-            yield item, died(file(item))
+        """Do the work on every item, as `Runner.each` says; a single item is worked on in this process."""
+        left = iter(items)
+        first = list(islice(left, self.jobs or os.cpu_count() or 1))
+        left = chain(first, left)
+        guarded = cast("Callable[[Item], T | Failed]", Guarded(work, file, self.seconds))
+        if len(first) <= 1:
+            yield from ((item, guarded(item)) for item in left)
+            return
+        suspects: list[Item] = []
+        while (item := next(left, None)) is not None:
+            yield from _round(chain([item], left), guarded, len(first), suspects)
+        for item in suspects:  # of those that were at it when a process died, each alone: so one is to blame
+            blamed: list[Item] = []
+            yield from _round(iter([item]), guarded, 1, blamed)
+            if blamed:
+                yield item, died(file(item))
 
 
 def _round(

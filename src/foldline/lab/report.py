@@ -1,9 +1,10 @@
-"""The report of a replay, as it is printed and written: one row per policy."""
+"""The report of a replay: a row for each policy, as it is printed and written; and the sums of many."""
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -14,6 +15,7 @@ from foldline.core.log.messages import Usage
 from foldline.core.measure.price import Price, cost
 from foldline.lab.scored_cuts import ScoredCut
 
+_OF_ONE: Final = ("token_ratio", "apart_tokens")  # totals that mean nothing in a sum
 MEASURES = tuple(name.replace("_", "-") for name in Scores.__struct_fields__)
 
 
@@ -146,3 +148,56 @@ def shares(scores: Scores) -> dict[str, float | None]:
 
 def _rounded(value: float | None) -> float | None:
     return None if value is None else round(value, 4)
+
+
+class PolicySums:
+    """The sums of one policy over several sessions."""
+
+    def __init__(self) -> None:
+        self._totals: dict[str, Any] = {}
+        self._shares: dict[str, tuple[float, int]] = {}  # sum, sessions
+        self._scored = False
+
+    def add(self, report: PolicyReport) -> None:
+        """Take a session; its `peak` counts if it is the largest."""
+        for name, value in report.totals.items():
+            if name in _OF_ONE:
+                continue
+            before = self._totals.setdefault(name, None)
+            if value is not None:
+                both = max if name == "peak" else operator.add
+                self._totals[name] = value if before is None else both(before, value)
+        if report.retention is None:
+            return
+        self._scored = True
+        for name in MEASURES:
+            share, (before, count) = report.retention[name], self._shares.get(name, (0.0, 0))
+            if share is not None:
+                self._shares[name] = (before + share, count + 1)
+
+    def totals(self) -> dict[str, Any]:
+        """Return the totals as those of a session are; None for what no session knows."""
+        return {name: round(value, 6) if value is not None else None for name, value in self._totals.items()}
+
+    def retention(self) -> dict[str, Any] | None:
+        """Return the mean of each measure over the sessions that have one; None if none has."""
+        if not self._scored:
+            return None
+        known = {name: self._shares.get(name) for name in MEASURES}
+        return {name: found[0] / found[1] if found else None for name, found in known.items()}
+
+
+class ReplaySums:
+    """The sums of several sessions by policy."""
+
+    def __init__(self) -> None:
+        self.sessions = 0
+        self.unpriced = 0
+        self.policies: dict[str, PolicySums] = {}
+
+    def add(self, report: SessionReport) -> None:
+        """Take a session under all its policies."""
+        self.sessions += 1
+        self.unpriced += report.policies[0].totals["price"] is None
+        for one in report.policies:
+            self.policies.setdefault(one.policy, PolicySums()).add(one)

@@ -1,10 +1,13 @@
-"""Decay: a session that grows is folded again and again, and after each fold it is looked what survives."""
+"""Decay: a session that grows is folded again and again, and after each fold it is measured what survives.
+
+Lasting rules, and settings that change, are planted into it to see whether they do.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -14,14 +17,13 @@ from foldline.core.lab.entities import Entity, Reading
 from foldline.core.lab.retention import ScoredMessage, called, cut_at, demand, rendered, score, spoken
 from foldline.core.log.entries import Said
 from foldline.core.log.log import chained, said
-from foldline.core.log.messages import Message
+from foldline.core.log.messages import Message, Text
 from foldline.core.measure.tokens import Counter, message_tokens
 from foldline.core.measure.window import Floor, Window
 from foldline.core.view import ViewState, native_items
 from foldline.dialects.edits import with_edits
 from foldline.errors import FloorExceeded, InputError
 from foldline.folding import FoldOptions, fold_now
-from foldline.lab.planted_rules import REPLACED, RULES, first_words, second_words
 from foldline.lab.report import shares
 from foldline.lab.scored_cuts import common_names
 from foldline.loading import from_entries
@@ -30,6 +32,30 @@ SHARE = 0.1  # of all that was said so far, that a fold leaves
 LEAST_TARGET = 2_000  # tokens: standing rules may take a tenth of it
 CHANGE_AT = 2  # the round in which the settings are replaced
 LEAST_PIECES = 2  # messages of a piece
+
+RULES = (
+    "Never push to the branch release/frozen.",
+    "Always write dates as day-month-year in the reports.",
+    "No file under ledger/archive may be deleted.",
+    "All error messages must name the account they are about.",
+    "Don't call the payment sandbox from the tests.",
+    "Every new table needs an owner column.",
+)
+
+
+class Replaced(NamedTuple):
+    """A rule that a later one replaces."""
+
+    old: str
+    new: str
+
+
+REPLACED = (
+    Replaced("Always use port 7171 for the demo server.", "Always use port 7272 for the demo server."),
+    Replaced("Batches must never exceed 250 rows.", "Batches must never exceed 900 rows."),
+    Replaced("Only use yarn in the admin folder.", "Only use bun in the admin folder."),
+    Replaced("The session timeout must be 15 minutes.", "The session timeout must be 40 minutes."),
+)
 
 
 class Grown(msgspec.Struct, frozen=True):
@@ -67,13 +93,31 @@ def _grown(entries: Sequence[Said], count: int, counter: Counter) -> Grown:
         (i for i, entry in enumerate(entries) if entry.message.role not in ("system", "developer")), 0
     )
     pieces: list[list[Message]] = [[entry.message for entry in entries[a:b]] for a, b in pairwise(bounds)]
-    pieces[0][lead:lead] = first_words()
+    pieces[0][lead:lead] = _first_words()
     if count >= CHANGE_AT:
-        pieces[CHANGE_AT - 1] += second_words()
+        pieces[CHANGE_AT - 1] += _second_words()
     calls = [call for message in pieces[0] for call in message.calls]
     common = common_names()
     names = (name for name, addressed in called(calls).items() if addressed and name.key not in common)
     return Grown(_chained(pieces, counter), frozenset(names))
+
+
+def _first_words() -> list[Message]:
+    """Return the exchange that plants the rules and the first settings."""
+    lines = [*RULES, *(one.old for one in REPLACED)]
+    return _exchange("Some rules for all of this work:", lines, "Understood, I keep to these rules.")
+
+
+def _second_words() -> list[Message]:
+    """Return the exchange that replaces the settings."""
+    return _exchange(
+        "Some of that changes from now on:", [one.new for one in REPLACED], "Understood, changed."
+    )
+
+
+def _exchange(head: str, lines: list[str], answer: str) -> list[Message]:
+    said = "\n".join([head, *(f"- {line}" for line in lines)])
+    return [Message("user", (Text(said),)), Message("assistant", (Text(answer),))]
 
 
 def _chained(pieces: Sequence[Sequence[Message]], counter: Counter) -> list[list[Said]]:

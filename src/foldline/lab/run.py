@@ -1,9 +1,11 @@
-"""One session file replayed under several policies: read once, counted once, folded for each."""
+"""Session files replayed under several policies: each read once, counted once, folded for each policy."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -24,8 +26,10 @@ from foldline.dialects import get
 from foldline.errors import FloorExceeded, InputError
 from foldline.executor import execute, run_sync
 from foldline.folding import overhead_of
+from foldline.lab.pool import LocalPool
 from foldline.lab.report import PolicyReport, SessionReport, policy_report
 from foldline.lab.rounds import decay
+from foldline.lab.runner import Failed
 from foldline.lab.scored_cuts import Cuts, ScoredCut
 from foldline.lab.steps import Step, steps
 from foldline.summarizers.offline import OfflineSummarizer
@@ -84,6 +88,34 @@ def replay_file(
     return SessionReport(
         file, facts.window.context, running.finish(decayed), facts.model, facts.note, tuple(warnings)
     )
+
+
+def replay_many(
+    files: Sequence[str], wanted: Wanted, jobs: int | None, tick: Callable[[int], None] = lambda _: None
+) -> list[SessionReport | Failed]:
+    """Replay files over `jobs` processes (default: one per core), and return the reports in file order.
+
+    The largest are begun first. `tick` gets the number of files done, or of messages of a single file. A
+    single file that cannot be replayed raises its error.
+    """
+    if len(files) == 1:
+        return [replay_file(files[0], wanted, tick)]
+    found: dict[str, SessionReport | Failed] = {}
+    for file, report in LocalPool(jobs).each(sorted(set(files), key=_size), partial(_one, wanted)):
+        found[file] = report
+        tick(len(found))
+    return [found[file] for file in files]
+
+
+def _one(wanted: Wanted, file: str) -> SessionReport:
+    return replay_file(file, wanted)
+
+
+def _size(file: str) -> int:
+    try:
+        return -Path(file).stat().st_size
+    except OSError:
+        return 0
 
 
 def _decayed(

@@ -13,7 +13,7 @@ from tests.service.served import Alternating
 from tests.service.web import claude_code
 from tests.service.web.browser import HOSTILE
 
-from foldline.lab.colours import colours
+from foldline.lab.panels import colours
 from foldline.service.web import session_page
 from foldline.service.web.meter import KINDS
 from foldline.service.web.panels import PANELS

@@ -16,14 +16,12 @@ from foldline.config import settings
 from foldline.core.decide.policy import Policy
 from foldline.core.decide.presets import PRESETS
 from foldline.errors import InputError, PolicyError
-from foldline.lab.archive import replay_many
 from foldline.lab.plots import check_targets, draw
-from foldline.lab.report import SessionReport
+from foldline.lab.report import ReplaySums, SessionReport
 from foldline.lab.report import as_json as reports_as_json
-from foldline.lab.run import Wanted
+from foldline.lab.run import Wanted, replay_many
 from foldline.lab.runner import Failed
 from foldline.lab.sources import session_files
-from foldline.lab.sums import ReplaySums
 from foldline.policies import load, policy
 from foldline.transcripts import MessageRecord, read
 

@@ -12,8 +12,7 @@ import msgspec
 from foldline.cli.output import err, escape, out, print_json_rows, progress, share, tell, warn
 from foldline.cli.reports.replay import print_totals
 from foldline.lab.manifest import NAME, Manifest, Result
-from foldline.lab.report import SessionReport
-from foldline.lab.sums import ReplaySums
+from foldline.lab.report import ReplaySums, SessionReport
 
 
 @contextmanager

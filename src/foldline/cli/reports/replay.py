@@ -9,8 +9,7 @@ from typing import Any
 from rich.console import Console
 
 from foldline.cli.output import escape, row, rule, share, table
-from foldline.lab.report import MEASURES, SessionReport
-from foldline.lab.sums import ReplaySums
+from foldline.lab.report import MEASURES, ReplaySums, SessionReport
 
 LEGEND = (
     "handle to steps: the share of the names that the session needed later which a view still has, 1.00 at "
