@@ -21,13 +21,11 @@ from textual.widgets import Static
 from foldline.agent.options import HostOptions
 from foldline.errors import FoldlineError
 from foldline.terminal import clean
-from foldline.tui.blocks import NoteBlock
 from foldline.tui.editor import Editor, History
-from foldline.tui.meter import ContextMeter
+from foldline.tui.meter import ContextMeter, StatusLine
 from foldline.tui.transcript import Transcript
 
 if TYPE_CHECKING:
-    from foldline.session.view import Stats
     from foldline.tui.conversation import Conversation
 
 WELCOME: Final = """\
@@ -42,7 +40,6 @@ class ChatApp(App[None]):
 
     TITLE = "foldline chat"
     CSS = """
-    #status { height: 1; padding: 0 1; color: $text-muted; }
     #hints { height: auto; max-height: 8; padding: 0 1; color: $text-muted; display: none; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -57,6 +54,11 @@ class ChatApp(App[None]):
     def __init__(self, options: HostOptions, *, demo: bool = False) -> None:
         super().__init__()
         self.talk: Conversation | None = None  # None until it is loaded
+        self.transcript: Transcript
+        self.editor: Editor
+        self._hints: Static
+        self._status: StatusLine
+        self._meter: ContextMeter
         self._options = options
         self._demo = demo
         self._waiting: list[str] = []  # sent before the agent was there
@@ -68,11 +70,10 @@ class ChatApp(App[None]):
     def compose(self) -> ComposeResult:
         """Transcript above, editor and figures below."""
         home = self._options.home or Path.home()
-        yield Transcript()
-        yield Static(id="hints")
-        yield Editor(History(home / ".foldline" / "history"), self._completed)
-        yield Static("loading …", id="status")
-        yield ContextMeter()
+        self.transcript, self._hints = Transcript(), Static(id="hints")
+        self.editor = Editor(History(home / ".foldline" / "history"), self._completed)
+        self._status, self._meter = StatusLine("loading …"), ContextMeter()
+        yield from (self.transcript, self._hints, self.editor, self._status, self._meter)
 
     def on_mount(self) -> None:
         """Let the user type, and load the agent beside it."""
@@ -86,13 +87,16 @@ class ChatApp(App[None]):
             module = await asyncio.to_thread(import_module, "foldline.tui.conversation")
             if self._demo:
                 options = await asyncio.to_thread(module.demonstration, options)
-            talk: Conversation = await module.Conversation.open(self, options)
+            talk: Conversation = module.Conversation(
+                self, self.transcript, self.editor, self._status, self._meter
+            )
+            await talk.open(options)
         except FoldlineError as error:
             self.exit(return_code=error.exit_code, message=f"error: {error}")
             return
         self.talk = talk
         await self.transcript.load(talk.session)
-        await self.note(WELCOME)
+        await self.transcript.note(WELCOME)
         waiting, self._waiting = self._waiting, []
         for text in waiting:
             talk.send(text)
@@ -101,16 +105,6 @@ class ChatApp(App[None]):
         """Close what is open."""
         if self.talk is not None:
             await self.talk.close()
-
-    @property
-    def transcript(self) -> Transcript:
-        """The conversation as it is seen."""
-        return self.screen_stack[0].query_one(Transcript)
-
-    @property
-    def editor(self) -> Editor:
-        """Where the user types."""
-        return self.screen_stack[0].query_one(Editor)
 
     # ---- what the user types
 
@@ -127,24 +121,8 @@ class ChatApp(App[None]):
 
     @on(Editor.Typing)
     def _typing(self, event: Editor.Typing) -> None:
-        hints = self.screen_stack[0].query_one("#hints", Static)
-        hints.display = bool(event.found)
-        hints.update(Text("\n".join(clean(word) for word in event.found[:SHOWN])))
-
-    # ---- the lines below
-
-    async def note(self, text: str, kind: str = "") -> None:
-        """Say something in the transcript."""
-        await self.transcript.add(NoteBlock(text, kind))
-
-    def show_status(self, text: str) -> None:
-        """Say what goes on."""
-        self.screen_stack[0].query_one("#status", Static).update(Text(clean(text)))
-
-    def show_figures(self, stats: Stats, *, model: str, usd: float, autocompact: bool) -> None:
-        """Draw the meter."""
-        meter = self.screen_stack[0].query_one(ContextMeter)
-        meter.show(stats, model=model, usd=usd, autocompact=autocompact)
+        self._hints.display = bool(event.found)
+        self._hints.update(Text("\n".join(clean(word) for word in event.found[:SHOWN])))
 
     def on_resize(self) -> None:
         """Draw the figures for the new width."""

@@ -6,8 +6,10 @@ The host works in tasks of its own and tells through one queue, so that typing n
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any, Self
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+from textual.app import App
 
 from foldline.agent.commands import registry
 from foldline.agent.commands.boundaries import set_autocompact
@@ -19,6 +21,8 @@ from foldline.agent.events import OverflowRetried, ReplyDelayed, TurnEnded, dela
 from foldline.agent.host import Host
 from foldline.agent.options import HostOptions
 from foldline.agent.permissions import Answer, PermissionRequest
+from foldline.agent.tools import find
+from foldline.agent.workspace import Workspace
 from foldline.errors import FoldlineError
 from foldline.session.events import (
     CompactionDone,
@@ -34,42 +38,68 @@ from foldline.session.events import (
     WarningGiven,
 )
 from foldline.session.session import Session
-from foldline.tui.autocompact import AutocompactScreen
-from foldline.tui.completion import Completion
-from foldline.tui.dialogs import PermissionScreen, Picker, TextDialog
+from foldline.tui.dialogs import AutocompactScreen, PermissionScreen, Picker, TextDialog
+from foldline.tui.editor import Editor
+from foldline.tui.meter import ContextMeter, StatusLine
 from foldline.tui.preview import PreviewScreen
-
-if TYPE_CHECKING:
-    from foldline.tui.app import ChatApp
+from foldline.tui.transcript import Transcript
 
 __all__ = ["Conversation", "demonstration"]
 
+COMPLETIONS = 8
+LISTED = 5_000  # files of the folder that are offered
 Screen = Callable[[str], Awaitable[Outcome | None]]
 
 
-class Conversation:
-    """One host and the screen that shows it."""
+class Completion:
+    """Completes words in a folder; its files are listed once, in a thread."""
 
-    def __init__(self, app: ChatApp) -> None:
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
+        self._files: list[str] = []
+
+    def load(self) -> None:
+        """List the files of the folder."""
+        found: list[str] = []
+        for path in find.files(self._workspace.root):
+            found.append(self._workspace.shown(path))
+            if len(found) >= LISTED:
+                break
+        self._files = found
+
+    def __call__(self, word: str, first: bool) -> Sequence[str]:
+        """Return what a word may become, the likeliest first."""
+        if word.startswith("/"):
+            return [f"/{name}" for name in registry.COMMANDS if f"/{name}".startswith(word)] if first else ()
+        typed = word[1:].lower()
+        begin = [name for name in self._files if name.lower().startswith(typed)]
+        inside = [name for name in self._files if typed in name.lower() and name not in begin[:COMPLETIONS]]
+        return [f"@{name}" for name in (*begin, *inside)][:COMPLETIONS]
+
+
+class Conversation:
+    """One host, and the widgets that show it; `app` runs its work and opens its dialogs."""
+
+    def __init__(
+        self, app: App[None], transcript: Transcript, editor: Editor, status: StatusLine, meter: ContextMeter
+    ) -> None:
         self.host: Host
         self.complete: Completion
         self._app = app
+        self._transcript, self._editor, self._status, self._meter = transcript, editor, status, meter
         self._events: asyncio.Queue[Event] = asyncio.Queue()
         self._showing = False  # an event that was taken and is not on the screen yet
         self._doing = ""  # what goes on, for the status line
 
-    @classmethod
-    async def open(cls, app: ChatApp, options: HostOptions) -> Self:
+    async def open(self, options: HostOptions) -> None:
         """Open the host; raises what `Host.open` raises."""
-        made = cls(app)
-        made.host = await Host.open(options, emit=made._events.put_nowait, ask=made._ask)
-        made.complete = Completion(made.host.workspace)
-        if made.host.settings.agent.theme:
-            app.theme = made.host.settings.agent.theme
-        app.run_worker(made._show_events(), name="events")
-        app.run_worker(made.complete.load, name="files", thread=True)
-        await made.draw()
-        return made
+        self.host = await Host.open(options, emit=self._events.put_nowait, ask=self._ask)
+        self.complete = Completion(self.host.workspace)
+        if self.host.settings.agent.theme:
+            self._app.theme = self.host.settings.agent.theme
+        self._app.run_worker(self._show_events(), name="events")
+        self._app.run_worker(self.complete.load, name="files", thread=True)
+        await self.draw()
 
     async def close(self) -> None:
         """Stop what goes on and close what is open."""
@@ -112,7 +142,7 @@ class Conversation:
                 self._doing = "working"
                 await self.host.prompt(text)
         except FoldlineError as error:
-            await self._app.note(str(error), "error")
+            await self._transcript.note(str(error), "error")
         finally:
             await self.draw()
 
@@ -127,7 +157,7 @@ class Conversation:
                     self.host.check_idle()
                 outcome = await screen(argument.strip())
         except FoldlineError as error:
-            await self._app.note(str(error), "error")
+            await self._transcript.note(str(error), "error")
             return
         if outcome is not None:
             await self._show(outcome)
@@ -139,11 +169,11 @@ class Conversation:
             self._app.exit()
             return
         if outcome.moved:
-            await self._app.transcript.load(self.session)
+            await self._transcript.load(self.session)
         if outcome.text:
-            await self._app.note(outcome.text)
+            await self._transcript.note(outcome.text)
         if outcome.editor is not None:
-            self._app.editor.put(outcome.editor)
+            self._editor.put(outcome.editor)
         await self.draw()
 
     # ---- commands with a screen of their own
@@ -212,7 +242,7 @@ class Conversation:
 
     async def _picked(self, title: str, lines: list[str], chosen: int = 0) -> int | None:
         if not lines:
-            await self._app.note("There is nothing to choose from yet.")
+            await self._transcript.note("There is nothing to choose from yet.")
             return None
         return await self._app.push_screen_wait(Picker(title, lines, chosen))
 
@@ -239,7 +269,7 @@ class Conversation:
             event = await self._events.get()
             self._showing = True
             try:
-                await self._app.transcript.show(event, self.session)
+                await self._transcript.show(event, self.session)
                 await self._noticed(event)
             finally:
                 self._showing = False
@@ -249,7 +279,7 @@ class Conversation:
         """Say what goes on in the status line; what went wrong stands in the transcript."""
         said = _said_of(event)
         if said is not None:
-            await self._app.note(*said)
+            await self._transcript.note(*said)
         match event:
             case DraftStarted():
                 self._doing = "folding in the background"
@@ -261,7 +291,7 @@ class Conversation:
                 self._doing = "working" if self.host.agent.busy else ""
             case TurnEnded():
                 self._doing = "working" if self.host.agent.queue and event.how != "failed" else ""
-                await self._app.transcript.end()
+                await self._transcript.end()
             case _:
                 if said is None:
                     return
@@ -270,7 +300,7 @@ class Conversation:
     async def draw(self, *_: Any) -> None:
         """Draw the figures and what goes on."""
         policy = self.session.policy
-        self._app.show_figures(
+        self._meter.show(
             await self.session.stats(),
             model=self.host.model_name,
             usd=self.host.usd,
@@ -282,7 +312,7 @@ class Conversation:
             *([f"{queued} queued"] if queued else []),
             *(["Esc stops"] if self.host.agent.busy else []),
         ]
-        self._app.show_status(" · ".join(parts))
+        self._status.show(" · ".join(parts))
 
 
 def _said_of(event: Event) -> tuple[str, str] | None:

@@ -1,9 +1,9 @@
-"""Small screens that ask for one thing: a permission, a choice from a list, a text to edit."""
+"""Small screens that ask for one thing: a permission, a choice, a text to edit, when to compact."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from rich.syntax import Syntax
 from rich.text import Text
@@ -11,28 +11,38 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.screen import ModalScreen
-from textual.widgets import Button, OptionList, Static, TextArea
+from textual.widgets import Button, Input, Label, OptionList, Static, TextArea
 
 from foldline.agent.permissions import Answer, PermissionRequest
+from foldline.config import CompactionSettings
+from foldline.core.decide.policy import Policy
 from foldline.terminal import clean
 
-BOX = """
-{name} {{ align: center middle; }}
-{name} > Vertical {{ width: 90%; max-width: 110; height: auto; max-height: 90%; border: round $accent;
-    background: $surface; padding: 0 1; }}
-{name} .title {{ text-style: bold; margin: 0 0 1 0; }}
-{name} Horizontal {{ height: auto; align-horizontal: right; }}
-{name} Button {{ margin: 0 0 0 1; }}
-"""
+T = TypeVar("T")
 
 
-class PermissionScreen(ModalScreen[Answer]):
+class Dialog(ModalScreen[T | None]):
+    """A box over the conversation; Escape leaves it without an answer."""
+
+    DEFAULT_CSS = """
+    Dialog { align: center middle; }
+    Dialog > Vertical { width: 90%; max-width: 110; height: auto; max-height: 90%; border: round $accent;
+        background: $surface; padding: 0 1; }
+    Dialog .title { text-style: bold; margin: 0 0 1 0; }
+    Dialog Horizontal { height: auto; align-horizontal: right; }
+    Dialog Button { margin: 0 0 0 1; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave", "Leave")]
+
+    def action_leave(self) -> None:
+        """Answer nothing."""
+        self.dismiss(None)
+
+
+class PermissionScreen(Dialog[Answer]):
     """Asks whether a tool may do something, and shows what would change."""
 
-    CSS = (
-        BOX.format(name="PermissionScreen")
-        + "PermissionScreen VerticalScroll { height: auto; max-height: 16; }"
-    )
+    CSS = "PermissionScreen VerticalScroll { height: auto; max-height: 16; }"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y", "answer('once')", "Once"),
         Binding("a", "answer('always')", "Always"),
@@ -69,14 +79,10 @@ class PermissionScreen(ModalScreen[Answer]):
         self.dismiss(answer)
 
 
-class Picker(ModalScreen[int | None]):
+class Picker(Dialog[int]):
     """Asks for one of several lines; Escape takes none."""
 
-    CSS = (
-        BOX.format(name="Picker")
-        + "Picker OptionList { max-height: 20; height: auto; text-wrap: nowrap; text-overflow: ellipsis; }"
-    )
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave", "Leave")]
+    CSS = "Picker OptionList { max-height: 20; height: auto; text-wrap: nowrap; text-overflow: ellipsis; }"
 
     def __init__(self, title: str, lines: Sequence[str], chosen: int = 0) -> None:
         super().__init__()
@@ -100,19 +106,12 @@ class Picker(ModalScreen[int | None]):
         """Take a line."""
         self.dismiss(event.option_index)
 
-    def action_leave(self) -> None:
-        """Take none."""
-        self.dismiss(None)
 
-
-class TextDialog(ModalScreen[str | None]):
+class TextDialog(Dialog[str]):
     """Has a text edited and confirmed; Escape leaves it."""
 
-    CSS = BOX.format(name="TextDialog") + "TextDialog TextArea { height: 16; }"
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "leave", "Leave"),
-        Binding("ctrl+s", "confirm", "Confirm"),
-    ]
+    CSS = "TextDialog TextArea { height: 16; }"
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+s", "confirm", "Confirm")]
 
     def __init__(self, title: str, text: str) -> None:
         super().__init__()
@@ -136,6 +135,75 @@ class TextDialog(ModalScreen[str | None]):
         """Take the text as it stands."""
         self.dismiss(self.query_one(TextArea).text)
 
-    def action_leave(self) -> None:
-        """Take nothing."""
-        self.dismiss(None)
+
+class OnOff(Button):
+    """A switch that says on or off in words, also where there is no colour."""
+
+    def __init__(self, *, value: bool, id: str) -> None:  # noqa: A002 - as in Textual
+        super().__init__("on" if value else "off", id=id, compact=True)
+        self.value = value
+
+    def turn(self) -> None:
+        """Turn it."""
+        self.value = not self.value
+        self.label = "on" if self.value else "off"
+
+
+class AutocompactScreen(Dialog[dict[str, Any]]):
+    """Asks for what `[compaction]` holds; returns the keys to set, None where nothing is to change."""
+
+    CSS = """
+    AutocompactScreen .row { height: 1; margin: 0 0 1 0; align-horizontal: left; }
+    AutocompactScreen Label { width: 36; }
+    AutocompactScreen Input { width: 24; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+s", "save", "Save")]
+
+    def __init__(self, policy: Policy, known: CompactionSettings) -> None:
+        super().__init__()
+        self._policy = policy
+        self._known = known
+
+    def compose(self) -> ComposeResult:
+        """Show the three settings as they are."""
+        with Vertical():
+            yield Static(f"Auto-compaction (over policy {self._policy.name})", classes="title")
+            with Horizontal(classes="row"):
+                yield Label("Fold by itself")
+                yield OnOff(value=self._policy.enabled, id="enabled")
+            for name, what in (
+                ("reserve", "Leave free (tokens or 15%)"),
+                ("keep", "Keep word for word (tokens or 10%)"),
+            ):
+                with Horizontal(classes="row"):
+                    yield Label(what)
+                    value = getattr(self._known, name)
+                    yield Input(
+                        "" if value is None else str(value), placeholder="the policy's", id=name, compact=True
+                    )
+            with Horizontal():
+                yield Button("Save (Ctrl-S)", id="save", variant="primary", compact=True)
+                yield Button("Leave (Esc)", id="leave", compact=True)
+
+    def on_button_pressed(self, event: Button.Pressed) -> None:
+        """Save or leave by a button."""
+        if isinstance(event.button, OnOff):
+            event.button.turn()
+        elif event.button.id == "save":
+            self.action_save()
+        else:
+            self.dismiss(None)
+
+    def action_save(self) -> None:
+        """Return the settings as they stand."""
+        self.dismiss(
+            {
+                "enabled": self.query_one(OnOff).value,
+                **{name: _amount(self.query_one(f"#{name}", Input).value) for name in ("reserve", "keep")},
+            }
+        )
+
+
+def _amount(text: str) -> int | str | None:
+    digits = text.strip().replace(",", "").replace("_", "")
+    return int(digits) if digits.isdecimal() else text.strip() or None

@@ -1,4 +1,4 @@
-"""The line that is always in view: how full the window is, the model, the price so far."""
+"""The lines that are always in view: what goes on; how full the window is, the model, the price so far."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 from textual.widgets import Static
+
+from foldline.terminal import clean
 
 if TYPE_CHECKING:
     from foldline.session.view import Stats
@@ -47,6 +49,18 @@ def categories(stats: Stats) -> str:
     total = sum(stats.by_category.values()) or 1
     sizes = sorted(stats.by_category.items(), key=lambda pair: -pair[1])
     return " · ".join(f"{name} {tokens / total:.0%}" for name, tokens in sizes[:4] if tokens * 50 >= total)
+
+
+class StatusLine(Static):
+    """What goes on."""
+
+    DEFAULT_CSS = """
+    StatusLine { height: 1; padding: 0 1; color: $text-muted; }
+    """
+
+    def show(self, text: str) -> None:
+        """Say what goes on."""
+        self.update(Text(clean(text)))
 
 
 class ContextMeter(Static):

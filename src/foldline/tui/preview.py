@@ -9,7 +9,6 @@ from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
-from textual.screen import ModalScreen
 from textual.widgets import Button, Input, OptionList, Static, TextArea
 
 from foldline.agent.commands.boundaries import done, sizes
@@ -20,25 +19,21 @@ from foldline.session.preview import Preview
 from foldline.session.recall import EntryInfo
 from foldline.session.session import Session
 from foldline.terminal import clean
-from foldline.tui.dialogs import BOX
+from foldline.tui.dialogs import Dialog
 
 ROLE: Final = re.compile(r"\A\[[A-Z][A-Za-z ]*\]: ")  # before the words of an entry
 
 
-class PreviewScreen(ModalScreen[str | None]):
+class PreviewScreen(Dialog[str]):
     """Shows a compaction before it is made; returns what was done, None where it was left."""
 
-    CSS = (
-        BOX.format(name="PreviewScreen")
-        + """
+    CSS = """
     PreviewScreen > Vertical { width: 96%; max-width: 160; height: 94%; }
     PreviewScreen OptionList { height: 1fr; text-wrap: nowrap; text-overflow: ellipsis; }
     PreviewScreen TextArea { height: 1fr; }
-        PreviewScreen Input { margin: 0 0 1 0; }
+    PreviewScreen Input { margin: 0 0 1 0; }
     """
-    )
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "leave", "Leave"),
         Binding("ctrl+s", "confirm", "Confirm"),
         Binding("ctrl+r", "redo", "Draw up anew"),
     ]

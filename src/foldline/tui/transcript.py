@@ -150,6 +150,10 @@ class Transcript(VerticalScroll, can_focus=False):
         """Add a block at the end."""
         await self.mount(block)
 
+    async def note(self, text: str, kind: str = "") -> None:
+        """Say something at the end: the answer of a command, or (`kind`) a warning or an error."""
+        await self.add(NoteBlock(text, kind))
+
     def page(self, pages: int) -> None:
         """Scroll by pages; at the end it follows what comes again."""
         self.release_anchor()
