@@ -14,7 +14,9 @@ import pytest
 import foldline.agent
 from foldline.agent.attachments import attached
 from foldline.agent.prompt import instructions, system_prompt
-from foldline.agent.tools import edit, grep, read, write
+from foldline.agent.tools import read
+from foldline.agent.tools.change import edit, write
+from foldline.agent.tools.search import grep
 from foldline.agent.workspace import Workspace
 from foldline.errors import InputError
 from foldline.files import content, written
@@ -52,8 +54,8 @@ def test_no_name_of_a_half_written_file_leads_out(workspace, away, name, part):
     path = workspace.root / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.with_name(part.format(path.name)).symlink_to(away / "secret.txt")
-    run(write.make(workspace), path=name, content="one\n")
-    run(edit.make(workspace), path=name, old="one", new="two")
+    run(write(workspace), path=name, content="one\n")
+    run(edit(workspace), path=name, old="one", new="two")
     assert path.read_text() == "two\n"
     assert (away / "secret.txt").read_text() == SECRET
     assert sorted(one.name for one in path.parent.iterdir()) == sorted((path.name, part.format(path.name)))
@@ -135,9 +137,9 @@ def special(request, workspace, tmp_path, monkeypatch):
 def test_what_is_no_file_is_refused_at_once(special):
     for tool, given in (
         (read.make(special), {}),
-        (write.make(special), {"content": "x"}),
-        (edit.make(special), {"old": "a", "new": "b"}),
-        (grep.make(special), {"pattern": "x"}),
+        (write(special), {"content": "x"}),
+        (edit(special), {"old": "a", "new": "b"}),
+        (grep(special), {"pattern": "x"}),
     ):
         with pytest.raises(InputError):
             run(tool, path="AGENTS.md", **given)
@@ -197,8 +199,8 @@ def test_the_end_of_a_file_is_told(workspace):
 def test_a_large_file_is_not_changed_in_memory(workspace):
     (workspace.root / "large").write_bytes(b"x" * 50_000_001)
     with pytest.raises(InputError, match="larger than 50,000,000 bytes"):
-        run(edit.make(workspace), path="large", old="x", new="y", all=True)
-    run(write.make(workspace), path="large", content="small")
+        run(edit(workspace), path="large", old="x", new="y", all=True)
+    run(write(workspace), path="large", content="small")
     assert (workspace.root / "large").read_text() == "small"
 
 
@@ -206,11 +208,11 @@ def test_a_file_that_is_replaced_keeps_its_mode(workspace):
     path = workspace.root / "run.sh"
     path.write_text("one")
     path.chmod(0o751)
-    run(write.make(workspace), path="run.sh", content="two")
+    run(write(workspace), path="run.sh", content="two")
     assert path.stat().st_mode & 0o7777 == 0o751
     before = os.umask(0o027)
     try:
-        run(write.make(workspace), path="new/file", content="x")
+        run(write(workspace), path="new/file", content="x")
     finally:
         os.umask(before)
     assert (workspace.root / "new/file").stat().st_mode & 0o777 == 0o640
@@ -235,13 +237,13 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path):
 
 def test_a_search_is_bounded(workspace):
     (workspace.root / "large").write_text(("x" * 99 + "\n") * 100_000)
-    told = run(grep.make(workspace), pattern="x")
+    told = run(grep(workspace), pattern="x")
     assert told.count("\n") == 200
     assert "more: narrow the search" in told
-    assert run(grep.make(workspace), pattern="y|x{99}", path="large").startswith("1:xxx")
-    assert run(grep.make(workspace), pattern="nobody wrote this", glob="*") == "No line matches."
+    assert run(grep(workspace), pattern="y|x{99}", path="large").startswith("1:xxx")
+    assert run(grep(workspace), pattern="nobody wrote this", glob="*") == "No line matches."
     with pytest.raises(InputError, match=r"\S"):
-        run(grep.make(workspace), pattern="(")
+        run(grep(workspace), pattern="(")
 
 
 def test_files_of_the_folder_are_opened_by_the_workspace_alone():

@@ -1,16 +1,27 @@
-"""What an agent tells those who watch it, beside what its session tells."""
+"""What an agent tells those who watch it, beside what its session tells; and all of it as JSON objects.
+
+`run --json` prints these objects and `rpc` sends them, one a line, each with a `type`: see `docs/chat.md`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
+
+import msgspec
 
 from foldline.catalogue import cost
+from foldline.core.log.entries import Compacted, Pruned
 from foldline.core.log.messages import Usage
 from foldline.core.measure.price import Price
 from foldline.providers import Delta, Reply
-from foldline.session.events import Event
+from foldline.session.events import CompactionDone, Event, PruneDone
 
+if TYPE_CHECKING:
+    from foldline.session.session import Session
+
+VERSION: Final = 1  # of the objects; a new field does not change it
 Ending = Literal["done", "waiting", "interrupted", "failed", "steps", "refused", "empty", "length"]
 
 
@@ -137,3 +148,39 @@ def replied(reply: Reply, entry: str, price: Price | None) -> ReplyEnded:
     usd = cost(usage, price) if usage is not None and price is not None else None
     told = {"entry": entry, "text": reply.text, "stop": reply.stop, "model": reply.model}
     return ReplyEnded(**told, usage=usage, usd=usd)
+
+
+async def recorded(event: Event, session: Session) -> dict[str, Any]:
+    """Return an event as a JSON object."""
+    if isinstance(event, CompactionDone | PruneDone):
+        return await _boundary(event, session)
+    return {"type": event.name, **msgspec.to_builtins(event)}
+
+
+async def _boundary(event: CompactionDone | PruneDone, session: Session) -> dict[str, Any]:
+    """Return a compaction with its summary, the time, the tokens before and the first entry kept."""
+    entry = await session.store.entry(session.id, event.entry)
+    receipt = event.receipt
+    return {
+        "type": "compaction",
+        "kind": "summary" if isinstance(event, CompactionDone) else "prune",
+        "entry": event.entry,
+        "reason": receipt.reason,
+        "timestamp": _time(entry.at if isinstance(entry, Compacted | Pruned) else None),
+        "tokensBefore": receipt.tokens_before,
+        "tokensAfter": receipt.tokens_after,
+        "summary": entry.checkpoint.summary if isinstance(entry, Compacted) else "",
+        "firstKeptEntryId": entry.first_kept if isinstance(entry, Compacted) else None,
+        "drafted": event.drafted,
+        "receipt": msgspec.to_builtins(receipt),
+    }
+
+
+def _time(at: float | None) -> str:
+    moment = datetime.now(UTC) if at is None else datetime.fromtimestamp(at, UTC)
+    return moment.isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def failed(text: str) -> dict[str, str]:
+    """Return an error as an object: these two keys and no other."""
+    return {"type": "error", "error": text}

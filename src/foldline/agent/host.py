@@ -24,13 +24,13 @@ from foldline.agent.attachments import attached
 from foldline.agent.events import CallEnded, CallStarted, ReplyEnded, TurnEnded
 from foldline.agent.hooks import CommandHooks
 from foldline.agent.loop import Agent, Emit
-from foldline.agent.messages import Prompt
 from foldline.agent.options import HostOptions
 from foldline.agent.permissions import FoldRequest, Permissions
 from foldline.agent.prompt import system_prompt
+from foldline.agent.replies import Prompt
 from foldline.agent.servers import McpServers
-from foldline.agent.tools import bash, edit, find, grep, read, subagent, todo, write
-from foldline.agent.tools.context import ContextTools
+from foldline.agent.tools import bash, change, read, search, todo
+from foldline.agent.tools.context import ContextTools, task
 from foldline.agent.tools.toolbox import Toolbox
 from foldline.agent.workspace import Workspace
 from foldline.config import settings
@@ -280,9 +280,10 @@ class Host:
         place = self.workspace
         context = ContextTools(session)
         tools = [
-            *(kind.make(place) for kind in (read, write, edit, bash, grep, find)),
+            *(read.make(place), change.write(place), change.edit(place)),
+            *(bash.make(place), search.grep(place), search.find(place)),
             todo.make(todo.Todos() if nested else self.todos),
-            subagent.make(refuse_nested if nested else self._delegated),
+            task(refuse_nested if nested else self._delegated),
             *context.all(),
             *self._more_tools,
         ]

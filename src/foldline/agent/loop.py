@@ -11,18 +11,9 @@ from collections import deque
 from collections.abc import Callable, Sequence
 
 from foldline import ContextMessages, Message, Said, Session, ToolCall, ToolResult
-from foldline.agent.asking import EMPTY, ask, says_nothing
-from foldline.agent.endings import PAUSED, ending
-from foldline.agent.events import (
-    CallEnded,
-    CallStarted,
-    OverflowRetried,
-    PromptTaken,
-    TurnEnded,
-    replied,
-)
-from foldline.agent.messages import LEFT, Prepare, Words, as_prompt, results_of, unfinished
-from foldline.agent.tasks import to_its_end
+from foldline.agent import replies
+from foldline.agent.events import CallEnded, CallStarted, OverflowRetried, PromptTaken, TurnEnded, replied
+from foldline.agent.replies import Prepare, Words
 from foldline.agent.tools.toolbox import Toolbox
 from foldline.errors import FoldlineError, InputError, ProviderError
 from foldline.providers import Provider, Reply
@@ -42,7 +33,7 @@ class Agent:
         tools: Toolbox,
         *,
         emit: Emit = lambda _: None,
-        prepare: Prepare = as_prompt,
+        prepare: Prepare = replies.as_prompt,
         steps: int = STEPS,
         max_tokens: int | None = None,
         words: Callable[[Exception], str] = str,
@@ -124,9 +115,9 @@ class Agent:
         await self._answer_open()
         for _ in range(self._steps):
             reply, calls = await self._reply()
-            if not (calls or reply.reason == PAUSED) or reply.stop == "refused":
+            if not (calls or reply.reason == replies.PAUSED) or reply.stop == "refused":
                 await self._answer_open()
-                return ending(reply, waiting=(await self.session.standing()).state == "waiting")
+                return replies.ending(reply, waiting=(await self.session.standing()).state == "waiting")
             if calls:
                 await self._answer(calls)
         return TurnEnded(how="steps", detail=f"{self._steps} replies to one prompt: say whether to go on")
@@ -143,9 +134,9 @@ class Agent:
         while True:
             try:
                 reply = await self._asked(messages)
-                if says_nothing(reply) and not empty:
+                if replies.says_nothing(reply) and not empty:
                     empty = True
-                    for event in EMPTY:
+                    for event in replies.EMPTY:
                         self._emit(event)
                     continue
                 if reply.stop != "length" or (again := await self._cut_short(reply, messages)) is None:
@@ -169,14 +160,18 @@ class Agent:
         return again
 
     async def _asked(self, messages: ContextMessages) -> Reply:
-        return await ask(self.session, self.provider, messages, max_tokens=self._most, emit=self._emit)
+        return await replies.ask(
+            self.session, self.provider, messages, max_tokens=self._most, emit=self._emit
+        )
 
     # ---- the tools
 
     async def _answer_open(self) -> None:
         """Answer the calls that an earlier run left open: nobody knows how they ended."""
         if still_open := (await self.session.standing()).calls:
-            await self.session.append(results_of(unfinished(call, LEFT) for call in still_open))
+            await self.session.append(
+                replies.results_of(replies.unfinished(call, replies.LEFT) for call in still_open)
+            )
 
     async def _answer(self, calls: Sequence[ToolCall]) -> None:
         """Run the calls of a reply and append their results in one commit, also when they are interrupted."""
@@ -185,8 +180,8 @@ class Agent:
             for batch in self.tools.batches(calls):
                 await asyncio.gather(*(self._call(call, done) for call in batch))
         finally:
-            answers = [done.get(call.id) or unfinished(call.id) for call in calls]
-            await to_its_end(self.session.append(results_of(answers)))
+            answers = [done.get(call.id) or replies.unfinished(call.id) for call in calls]
+            await replies.to_its_end(self.session.append(replies.results_of(answers)))
         await self.session.track_files(**self.tools.touched())
         await self.tools.settle()
 

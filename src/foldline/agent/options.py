@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 if TYPE_CHECKING:
-    from foldline.agent.tools.tool import AgentTool
+    from foldline.agent.tools.toolbox import AgentTool
     from foldline.core.decide.policy import Policy
     from foldline.core.measure.window import Window
     from foldline.providers import Provider

@@ -12,11 +12,10 @@ import msgspec
 from foldline.agent import requests as asked
 from foldline.agent.commands.places import back_to, chosen, prompts
 from foldline.agent.commands.registry import parsed, run
-from foldline.agent.events import TurnEnded
+from foldline.agent.events import VERSION, TurnEnded, failed, recorded
 from foldline.agent.host import Host
 from foldline.agent.options import HostOptions
 from foldline.agent.permissions import Answer, PermissionRequest
-from foldline.agent.record import VERSION, failed, recorded
 from foldline.agent.spending import spent
 from foldline.core.decide.ask import Nothing
 from foldline.core.log.entries import Receipt

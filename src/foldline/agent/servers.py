@@ -11,7 +11,7 @@ from contextlib import AsyncExitStack
 from typing import Any, Final, cast
 
 from foldline.agent.permissions import PermissionRequest
-from foldline.agent.tools.tool import AgentTool, Arguments, Output
+from foldline.agent.tools.toolbox import AgentTool, Arguments, Output
 from foldline.config import McpServer
 from foldline.core.log.messages import Media
 from foldline.errors import InputError

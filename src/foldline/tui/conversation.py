@@ -21,7 +21,7 @@ from foldline.agent.events import OverflowRetried, ReplyDelayed, TurnEnded, dela
 from foldline.agent.host import Host
 from foldline.agent.options import HostOptions
 from foldline.agent.permissions import Answer, PermissionRequest
-from foldline.agent.tools import find
+from foldline.agent.tools.search import files
 from foldline.agent.workspace import Workspace
 from foldline.errors import FoldlineError
 from foldline.session.events import (
@@ -61,7 +61,7 @@ class Completion:
     def load(self) -> None:
         """List the files of the folder."""
         found: list[str] = []
-        for path in find.files(self._workspace.root):
+        for path in files(self._workspace.root):
             found.append(self._workspace.shown(path))
             if len(found) >= LISTED:
                 break

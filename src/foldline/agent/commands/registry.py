@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from foldline.agent.commands import boundaries, figures, models, places, rules, sessions
+from foldline.agent.commands import boundaries, figures, places, rules, sessions
 from foldline.agent.commands.command import Command, Outcome
 from foldline.agent.host import Host
 from foldline.errors import InputError, did_you_mean
@@ -32,7 +32,6 @@ COMMANDS: Final[dict[str, Command]] = {
         *places.COMMANDS,
         *rules.COMMANDS,
         *sessions.COMMANDS,
-        *models.COMMANDS,
         Command("help", "Say what the commands do.", _help, "[COMMAND]"),
         Command("exit", "Leave; the session is saved as it is.", _leave),
         Command("quit", "Leave; the session is saved as it is.", _leave),

@@ -9,8 +9,8 @@ from typing import IO, Self
 
 from foldline.agent.permissions import PermissionRequest
 from foldline.agent.processes import ran
-from foldline.agent.tools.tool import AgentTool, Arguments, Output, number
-from foldline.agent.tools.tool import text as string
+from foldline.agent.tools.toolbox import AgentTool, Arguments, Output, number
+from foldline.agent.tools.toolbox import text as string
 from foldline.agent.workspace import Workspace
 from foldline.files import make_private
 from foldline.session.tools import Tool

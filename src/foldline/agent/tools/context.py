@@ -1,4 +1,4 @@
-"""The tools by which the model looks after its own context: recall, figures, compaction, hand-off and rewind.
+"""Tools by which the model looks after its context: recall, compaction, hand-off, rewind, sub-agents.
 
 Recall, figures and compaction are the session's own; hand-off and rewind change what comes next, so they are
 done when the batch that asked for them is answered.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from foldline.agent.tools.tool import AgentTool, Arguments, text
+from foldline.agent.tools.toolbox import AgentTool, Arguments, text
 from foldline.core.log.messages import Message, Text
 from foldline.session.session import Session
 from foldline.session.tools import COMPACT, COMPACT_TOOL, RECALL_TOOLS, STATS_TOOL, Tool
@@ -86,3 +86,19 @@ class ContextTools:
     async def _newest_prompt(self) -> str:
         infos = await self._session.entries()
         return next(one.entry for one in reversed(infos) if one.role == "user")
+
+
+def task(work: Callable[[str], Awaitable[str]]) -> AgentTool:
+    """Return the tool that has a sub-agent work on a goal; `work` returns its report."""
+
+    async def run(given: Arguments) -> str:
+        return await work(given["goal"])
+
+    about = Tool(
+        "task",
+        "Have a sub-agent do a piece of work of its own, such as a search of many files, and get its "
+        "report. It sees none of this conversation: say all that it needs to know.",
+        {"goal": text("What it shall do, and what its report shall hold.")},
+        ("goal",),
+    )
+    return AgentTool(about, run, reads=True)

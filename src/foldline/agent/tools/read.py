@@ -11,7 +11,7 @@ from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
 
-from foldline.agent.tools.tool import AgentTool, Arguments, Output, number, text
+from foldline.agent.tools.toolbox import AgentTool, Arguments, Output, number, text
 from foldline.agent.workspace import Workspace
 from foldline.core.log.messages import Media
 from foldline.errors import InputError

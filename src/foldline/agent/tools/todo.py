@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, Final, cast
 
-from foldline.agent.tools.tool import AgentTool, Arguments
+from foldline.agent.tools.toolbox import AgentTool, Arguments
 from foldline.errors import InputError
 from foldline.session.tools import Tool
 

@@ -1,16 +1,56 @@
-"""The tools that an agent has, and the running of their calls."""
+"""What a tool is, what it needs permission for, and how the calls of a reply are run."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from typing import Any
 
-from foldline.agent.permissions import Permissions
-from foldline.agent.tools.tool import AgentTool, Output
+import msgspec
+
+from foldline.agent.permissions import PermissionRequest, Permissions
 from foldline.agent.workspace import Touched, Workspace
-from foldline.core.log.messages import Text, ToolCall, ToolResult
+from foldline.core.log.messages import Media, Text, ToolCall, ToolResult
 from foldline.errors import FoldlineError, did_you_mean
-from foldline.session.tools import arguments_of, definitions
+from foldline.session.tools import Tool, arguments_of, definitions
+
+Arguments = dict[str, Any]
+
+
+class Output(msgspec.Struct, frozen=True):
+    """What a tool answers: a text, pictures beside it, and whether it failed."""
+
+    text: str
+    media: tuple[Media, ...] = ()
+    failed: bool = False
+
+
+class AgentTool(msgspec.Struct, frozen=True):
+    """A tool of the agent's.
+
+    `run` gets checked arguments; it raises InputError with words for the model. `reads`: it changes nothing,
+    so that it may run beside others. `asks` says what it needs permission for (None: nothing).
+    """
+
+    about: Tool
+    run: Callable[[Arguments], Awaitable[Output | str]]
+    reads: bool = False
+    asks: Callable[[Arguments], PermissionRequest | None] = lambda _: None
+
+
+def text(description: str, *, empty: bool = False) -> dict[str, Any]:
+    """Return the schema of a string, which may be `empty` where that says something."""
+    return {"type": "string", "description": description, **({"minLength": 0} if empty else {})}
+
+
+def number(description: str, least: int = 1) -> dict[str, Any]:
+    """Return the schema of a whole number."""
+    return {"type": "integer", "description": description, "minimum": least}
+
+
+def flag(description: str) -> dict[str, Any]:
+    """Return the schema of a switch."""
+    return {"type": "boolean", "description": description}
 
 
 class Toolbox:

@@ -11,8 +11,8 @@ from typing import Any
 import click
 import msgspec
 
+from foldline.agent.events import VERSION
 from foldline.agent.options import HostOptions
-from foldline.agent.record import VERSION
 from foldline.agent.remote import Remote
 from foldline.agent.requests import AnyRequest
 from foldline.cli.agent_options import agent_options, options_of

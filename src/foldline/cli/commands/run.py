@@ -9,9 +9,8 @@ from typing import Any
 import click
 
 from foldline.agent.commands.registry import run as run_command
-from foldline.agent.events import CallStarted, ReplyDelayed, TurnEnded, delayed
+from foldline.agent.events import VERSION, CallStarted, ReplyDelayed, TurnEnded, delayed, failed, recorded
 from foldline.agent.host import Host
-from foldline.agent.record import VERSION, failed, recorded
 from foldline.cli.agent_options import agent_options, options_of
 from foldline.cli.output import err, escape, print_line, print_text
 from foldline.cli.tracing import traced

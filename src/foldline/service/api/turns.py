@@ -18,8 +18,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from foldline.agent.loop import Agent
-from foldline.agent.tools.tool import AgentTool, Arguments
-from foldline.agent.tools.toolbox import Toolbox
+from foldline.agent.tools.toolbox import AgentTool, Arguments, Toolbox
 from foldline.core.log.codec import encode_utf8
 from foldline.core.log.messages import Message, Text
 from foldline.errors import FoldlineError, InputError, LeafMoved, StoreError

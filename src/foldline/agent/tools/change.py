@@ -1,0 +1,112 @@
+"""write and edit: a whole file, or a text of a file replaced by another."""
+
+from __future__ import annotations
+
+import asyncio
+import difflib
+from pathlib import Path
+
+from foldline.agent.permissions import PermissionRequest
+from foldline.agent.tools.toolbox import AgentTool, Arguments, flag, text
+from foldline.agent.workspace import Workspace
+from foldline.errors import InputError
+from foldline.session.tools import Tool
+
+
+def write(workspace: Workspace) -> AgentTool:
+    """Return the tool that writes a whole file."""
+
+    def asks(given: Arguments) -> PermissionRequest:
+        path = workspace.resolve(given["path"], writing=True)
+        return PermissionRequest(
+            "write", workspace.shown(path), _diff(_known(path, workspace), given["content"], path.name)
+        )
+
+    async def run(given: Arguments) -> str:
+        path = workspace.resolve(given["path"], writing=True)
+        before = path.exists()
+        await asyncio.to_thread(workspace.put, path, given["content"])
+        workspace.touch("modified" if before else "created", path)
+        lines = len(given["content"].splitlines())
+        return f"{'Replaced' if before else 'Created'} {workspace.shown(path)}, {lines} lines."
+
+    about = Tool(
+        "write",
+        "Write a file: make it, or replace all that it holds. Use edit for a change of a part.",
+        {
+            "path": text("The file, relative to the working folder."),
+            "content": text("All that it shall hold.", empty=True),
+        },
+        ("path", "content"),
+    )
+    return AgentTool(about, run, asks=asks)
+
+
+def edit(workspace: Workspace) -> AgentTool:
+    """Return the tool that replaces a text of a file by another."""
+
+    def asks(given: Arguments) -> PermissionRequest:
+        path = workspace.resolve(given["path"], writing=True)
+        before, after = _changed(path, given, workspace)
+        return PermissionRequest("edit", workspace.shown(path), _diff(before, after, path.name))
+
+    async def run(given: Arguments) -> str:
+        path = workspace.resolve(given["path"], writing=True)
+        before, after = await asyncio.to_thread(_changed, path, given, workspace)
+        await asyncio.to_thread(workspace.put, path, after)
+        workspace.touch("modified", path)
+        return f"Changed {workspace.shown(path)}:\n{_diff(before, after, path.name)}"
+
+    about = Tool(
+        "edit",
+        "Replace a text of a file. The old text must stand there exactly, with its blanks and breaks, and "
+        "once, unless `all` is set.",
+        {
+            "path": text("The file, relative to the working folder."),
+            "old": text("The text to replace."),
+            "new": text("What takes its place.", empty=True),
+            "all": flag("Replace it wherever it stands."),
+        },
+        ("path", "old", "new"),
+    )
+    return AgentTool(about, run, asks=asks)
+
+
+def _changed(path: Path, given: Arguments, workspace: Workspace) -> tuple[str, str]:
+    """Return what a file holds and would hold; raises InputError where the old text is not there once."""
+    try:
+        before = workspace.content(path).decode("utf-8")
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such file") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: {error}") from error
+    old, new = given["old"], given["new"]
+    count = before.count(old)
+    if old == new:
+        raise InputError("old and new are the same text")
+    if not count and "\r\n" in before and (with_breaks := old.replace("\n", "\r\n")) in before:
+        old, new = with_breaks, new.replace("\n", "\r\n")
+        count = before.count(old)
+    if not count:
+        raise InputError("the old text is not in the file: read it again")
+    if count > 1 and not given.get("all"):
+        raise InputError(
+            f"the old text stands there {count} times: give more of what is around it, or set all"
+        )
+    return before, before.replace(old, new)
+
+
+def _known(path: Path, workspace: Workspace) -> str:
+    """Return what a file holds; nothing where it is not there, no text or too large to be shown."""
+    try:
+        return workspace.content(path).decode("utf-8")
+    except (InputError, OSError, UnicodeDecodeError):
+        return ""
+
+
+def _diff(before: str, after: str, name: str) -> str:
+    """Return what would change, as a unified diff."""
+    lines = difflib.unified_diff(
+        before.splitlines(), after.splitlines(), f"a/{name}", f"b/{name}", lineterm=""
+    )
+    return "\n".join(lines)
