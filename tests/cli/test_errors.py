@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from tests.cli.calling import talk, work, write_lines
 
-from foldline.cli.memory import available
+from foldline.cli.common import available
 from foldline.errors import FormatError
 from foldline.stores.connection import APPLICATION
 from foldline.transcripts import open_transcript, source

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from tests.e2e.running import COMMAND, environment
 
-from foldline.cli.memory import TO_FOLD, TO_READ, available
+from foldline.cli.common import TO_FOLD, TO_READ, available
 
 pytestmark = pytest.mark.soak
 

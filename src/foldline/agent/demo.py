@@ -19,25 +19,10 @@ from foldline.testing import Answer, Asked, Scripted, call, calls
 WINDOW: Final = Window(context=12_000, output=1_000)
 PARTS: Final = ("loans", "holds", "members", "fines", "shelves", "notices", "reports", "branches")
 WORD: Final = re.compile(r"[A-Za-z_]{4,}")
-COMMON: Final = frozenset(
-    [
-        "what",
-        "which",
-        "when",
-        "where",
-        "does",
-        "this",
-        "that",
-        "with",
-        "have",
-        "were",
-        "your",
-        "about",
-        "there",
-        "said",
-        "please",
-    ]
-)
+COMMON: Final = frozenset((
+    "what", "which", "when", "where", "does", "this", "that", "with",
+    "have", "were", "your", "about", "there", "said", "please",
+))  # fmt: skip
 HIT: Final = re.compile(r"^- [0-9a-f]+ (?:\S+ \S+ UTC, )?")  # the entry and the time of a hit
 TO_TRY: Final = """\
 - Say `Never change the limits.`, and what else to look at: loans, holds, members, fines, shelves.

@@ -40,19 +40,16 @@ COMMANDS = {
     "demo": "Fold an example session and show every step.",
 }
 
-MODULES = {"import": "import_"}  # a module cannot be named by a keyword
+# the files of commands that are named otherwise; where several share one, each has its own name in it
+MODULES = {
+    "import": "import_",
+    **dict.fromkeys(("sessions", "show", "search"), "stored"),
+    **dict.fromkeys(("verify", "backup", "migrate", "purge"), "stores"),
+}
 
 INTERRUPTED = 130  # as in shells: 128 + SIGINT
-PARTS = {
-    "where",
-    "line",
-    "index",
-    "floor",
-    "budget",
-    "breakdown",
-    "leaf",
-    "detail",
-}  # of our errors, for --json
+# of our errors, for --json
+PARTS = frozenset(("where", "line", "index", "floor", "budget", "breakdown", "leaf", "detail"))
 
 EXAMPLES = """
 \b
@@ -79,9 +76,8 @@ class _Commands(click.Group):
         del ctx
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = import_module(
-            f"foldline.cli.commands.{MODULES.get(cmd_name, cmd_name)}"
-        ).command
+        module = import_module(f"foldline.cli.commands.{MODULES.get(cmd_name, cmd_name)}")
+        command: click.Command = getattr(module, "command" if hasattr(module, "command") else cmd_name)
         return command
 
     def resolve_command(

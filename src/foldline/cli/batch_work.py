@@ -5,9 +5,13 @@ Both run in processes of their own, where nothing is printed.
 
 from __future__ import annotations
 
+import asyncio
+import tempfile
 import time
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import IO, Any, BinaryIO
 
 import msgspec
 
@@ -15,14 +19,18 @@ from foldline.catalogue import Catalogue
 from foldline.cli.commands.compact import write_messages
 from foldline.cli.common import load_session
 from foldline.cli.output import write_whole
-from foldline.cli.stored_file import as_file
 from foldline.core.decide.policy import Policy
 from foldline.core.log.codec import encode
 from foldline.core.log.entries import Receipt
+from foldline.errors import SessionNotFound
+from foldline.exports.base import line
 from foldline.folding import FoldOptions, fold_now
 from foldline.lab.manifest import Found
 from foldline.lab.report import SessionReport, as_json
 from foldline.lab.run import Wanted, replay_file
+from foldline.lab.sources import is_stored, place_of
+from foldline.stores import open_store
+from foldline.transcripts import header_line
 
 
 class FoldFiles(msgspec.Struct, frozen=True):
@@ -51,7 +59,7 @@ class ReplayFiles(msgspec.Struct, frozen=True):
 def fold_one(folding: FoldFiles, file: str, target: Path) -> Found:
     """Fold a file and write its messages as JSON lines."""
     started = time.perf_counter()
-    with as_file(file) as path:
+    with _as_file(file) as path:
         loaded = load_session(path, from_start=folding.from_start)
     info = Catalogue(folding.models).look_up(folding.model or loaded.model, folding.window)
     done = fold_now(loaded, FoldOptions(folding.policy, info, target=folding.target, dialect=folding.dialect))
@@ -77,7 +85,7 @@ def _timeless(receipt: Receipt) -> dict[str, Any]:
 
 def replay_one(replaying: ReplayFiles, file: str, target: Path) -> Found:
     """Replay a file and write its report; kept of it are the totals and the means, without turns and cuts."""
-    with as_file(file) as path:
+    with _as_file(file) as path:
         report = msgspec.structs.replace(replay_file(path, replaying.wanted), session=file)
     beside = {"model": report.model, "note": report.note, "warnings": report.warnings}
     shown = as_json([report])["sessions"][0]
@@ -103,3 +111,32 @@ def _in_short(report: SessionReport) -> SessionReport:
         for one in report.policies
     )
     return msgspec.structs.replace(report, policies=policies)
+
+
+@contextmanager
+def _as_file(name: str) -> Generator[str]:
+    """Give the path of a source: a file's own, or that of a copy in our own form, which is gone at the end.
+
+    Raises SessionNotFound where the store does not have the session any more.
+    """
+    if not is_stored(name):
+        yield name
+        return
+    with tempfile.NamedTemporaryFile(prefix="foldline-", suffix=".jsonl") as copy:
+        asyncio.run(_copy(name, copy.file))
+        yield copy.name
+
+
+async def _copy(name: str, copy: IO[bytes]) -> None:
+    url, session = place_of(name)
+    store = open_store(url)
+    try:
+        leaf = await store.leaf(session)
+        if leaf is None:
+            raise SessionNotFound(f"{name}: this session is not in the store any more")
+        copy.write(header_line(session=session, leaf=leaf))
+        async for entry in store.all(session):
+            copy.write(line(entry))
+        copy.flush()
+    finally:
+        await store.close()

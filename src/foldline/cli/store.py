@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from foldline.cli.output import warn
 from foldline.config import settings
+from foldline.core.log.entries import Entry
 from foldline.errors import SessionNotFound
 from foldline.stores import MemoryStore, SqliteStore, Store, open_store
 
@@ -53,6 +54,16 @@ def with_store(url: str | None, work: Callable[[Store], Coroutine[Any, Any, T]],
             return await work(store)
 
     return asyncio.run(run())
+
+
+def entries_of(url: str | None, session: str) -> list[Entry]:
+    """Return the path of a stored session, named by its id or the beginning of it."""
+
+    async def path(store: Store) -> list[Entry]:
+        name = await known(store, session)
+        return [entry async for entry in store.path(name)]
+
+    return with_store(url, path)
 
 
 async def known(store: Store, session: str) -> str:

@@ -13,8 +13,8 @@ import foldline
 from foldline.cli.batch_table import FORMATS, check_format, write_table
 from foldline.cli.batch_work import FoldFiles, ReplayFiles, fold_one, replay_one
 from foldline.cli.commands.replay import policies_of, shares_of
-from foldline.cli.common import OneOf, find_policy, policy_options
-from foldline.cli.options import json_option
+from foldline.cli.common import find_policy
+from foldline.cli.options import TOKENS, OneOf, json_option, policies_option, policy_options
 from foldline.cli.output import fail
 from foldline.cli.reports.batch import print_results, ticking
 from foldline.config import settings
@@ -41,7 +41,6 @@ when there are new sessions. What the manifest in the output folder names is not
 """
 
 F = TypeVar("F", bound=Callable[..., Any])
-_tokens = click.IntRange(min=1)
 
 
 class _Place(msgspec.Struct, frozen=True):
@@ -80,7 +79,7 @@ _PLACE: tuple[Callable[[Any], Any], ...] = (
     click.option(
         "--format", "form", type=OneOf(FORMATS), default="jsonl", show_default=True, help="Of the table."
     ),
-    click.option("--jobs", type=click.IntRange(min=1), metavar="N", help="At once  [default: one a core]"),
+    click.option("--jobs", type=TOKENS, metavar="N", help="At once  [default: one a core]"),
     click.option(
         "--ray",
         is_flag=False,
@@ -112,8 +111,8 @@ def command() -> None:
 
 
 @command.command(epilog=EPILOG)
-@click.option("--target", type=_tokens, metavar="N", help="Fold each to N tokens at most.")
-@click.option("--window", type=_tokens, metavar="N", help="The context window to fold for.")
+@click.option("--target", type=TOKENS, metavar="N", help="Fold each to N tokens at most.")
+@click.option("--window", type=TOKENS, metavar="N", help="The context window to fold for.")
 @click.option("--model", metavar="NAME", help="Whose window to use  [default: each file's]")
 @policy_options
 @click.option("--dialect", type=OneOf(names()), help="Write folded messages in this dialect.")
@@ -152,17 +151,12 @@ def fold(
 
 
 @command.command(epilog=EPILOG)
-@click.option("--window", type=_tokens, metavar="N", help="The context window to replay in.")
+@click.option("--window", type=TOKENS, metavar="N", help="The context window to replay in.")
 @click.option("--model", metavar="NAME", help="Whose window and prices to use  [default: each file's]")
 @click.option(
     "--policy", "policy_names", multiple=True, metavar="NAME,...", help="As in `replay`; may be repeated."
 )
-@click.option(
-    "--policies",
-    "policy_file",
-    type=click.Path(path_type=Path),
-    help="A TOML file with policies of your own.",
-)
+@policies_option
 @click.option("--cuts", default="0.5,0.75", show_default=True, metavar="SHARES", help="As in `replay`.")
 @click.option("--retention/--no-retention", default=True, help="As in `replay`  [default: yes]")
 @click.option("--rounds", type=click.IntRange(min=1, max=50), metavar="N", help="As in `replay`.")

@@ -7,8 +7,8 @@ from typing import BinaryIO
 
 import click
 
-from foldline.cli.common import OneOf, find_policy, policy_options, read_session
-from foldline.cli.options import file_argument, json_option
+from foldline.cli.common import find_policy, read_session
+from foldline.cli.options import TOKENS, OneOf, file_argument, json_option, policy_options
 from foldline.cli.output import err, escape, message_lines, out, print_json, progress, warn, write_whole
 from foldline.cli.reports.fold import print_done, print_preview
 from foldline.compaction import asked_summarizer
@@ -28,14 +28,12 @@ Examples:
   cat messages.json | foldline compact - --target 8000 -o - | jq .role
 """
 
-_tokens = click.IntRange(min=1)
-
 
 @click.command(epilog=EPILOG)
 @file_argument
-@click.option("--target", type=_tokens, metavar="N", help="The budget in tokens; never exceeded.")
+@click.option("--target", type=TOKENS, metavar="N", help="The budget in tokens; never exceeded.")
 @click.option(
-    "--window", type=_tokens, metavar="N", help="A context window; the policy says how much is usable."
+    "--window", type=TOKENS, metavar="N", help="A context window; the policy says how much is usable."
 )
 @click.option(
     "--model",

@@ -13,13 +13,12 @@ import msgspec
 from foldline.cli.common import read_session
 from foldline.cli.options import json_option, store_option
 from foldline.cli.output import escape, out, print_json
-from foldline.cli.store import known, with_store
+from foldline.cli.store import entries_of
 from foldline.core.ledger.facts.constraints import Ended
 from foldline.core.ledger.facts.kinds import ConstraintFact
 from foldline.core.log.entries import Entry, Said
 from foldline.core.secrets.redact import redact
 from foldline.session.rules import rules_of
-from foldline.stores import Store
 
 EPILOG = """
 \b
@@ -70,14 +69,9 @@ def _read(source: str, store_url: str | None) -> _Session:
     if source == "-" or Path(source).is_file():
         loaded = read_session(source)
         return _Session(loaded.entries, loaded.index)
-    entries = with_store(store_url, lambda store: _path(store, source))
+    entries = entries_of(store_url, source)
     said = (entry.id for entry in entries if isinstance(entry, Said))
     return _Session(entries, {entry: number for number, entry in enumerate(said)})
-
-
-async def _path(store: Store, session: str) -> list[Entry]:
-    name = await known(store, session)
-    return [entry async for entry in store.path(name)]
 
 
 def _record(fact: ConstraintFact, session: _Session) -> dict[str, Any]:

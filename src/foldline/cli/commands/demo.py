@@ -11,7 +11,7 @@ from rich.console import Console
 
 from foldline.catalogue import ModelInfo
 from foldline.cli.common import find_policy, read_session
-from foldline.cli.options import json_option
+from foldline.cli.options import TOKENS, json_option
 from foldline.cli.output import escape, out, print_json, row, rule, share, table
 from foldline.cli.reports.fold import bar, print_figures, print_summary, print_view
 from foldline.core.decide.policy import Policy
@@ -35,9 +35,7 @@ WINDOW = Window(context=32_000, output=4_000)
     metavar="FILE",
     help="The session to fold  [default: an example that comes with Foldline]",
 )
-@click.option(
-    "--target", type=click.IntRange(min=1), default=9_000, show_default=True, help="The budget in tokens."
-)
+@click.option("--target", type=TOKENS, default=9_000, show_default=True, help="The budget in tokens.")
 @click.option(
     "--lines",
     type=click.IntRange(min=0),

@@ -12,8 +12,8 @@ import click
 import msgspec
 
 from foldline import dialects
-from foldline.cli.common import OneOf, find_policy, policy_options, read_session, shown_name
-from foldline.cli.options import json_option, store_option
+from foldline.cli.common import find_policy, read_session, shown_name
+from foldline.cli.options import TOKENS, OneOf, json_option, policy_options, store_option
 from foldline.cli.output import err, escape, print_json, progress, warn, write_whole
 from foldline.cli.store import known, with_store
 from foldline.config import settings
@@ -49,7 +49,6 @@ Examples:
 """
 
 _LINES = (OWN, "pi", "claude-code", "codex")
-_tokens = click.IntRange(min=1)
 
 
 class _Folding(msgspec.Struct, frozen=True):
@@ -93,8 +92,8 @@ Write = Callable[[Callable[[bytes], object]], ExportResult]
     is_flag=True,
     help="What the model is sent, instead of all that was said (jsonl: as openai-chat).",
 )
-@click.option("--target", type=_tokens, metavar="N", help="Fold it to N tokens first (with --view).")
-@click.option("--window", type=_tokens, metavar="N", help="Fold it for this context window (with --view).")
+@click.option("--target", type=TOKENS, metavar="N", help="Fold it to N tokens first (with --view).")
+@click.option("--window", type=TOKENS, metavar="N", help="Fold it for this context window (with --view).")
 @policy_options
 @click.option("--cwd", metavar="DIR", help="The folder to go on in  [default: the file's own, else this one]")
 @click.option(

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import click
 
-from foldline.cli.common import read_session, shown_name
-from foldline.cli.memory import TO_READ
+from foldline.cli.common import TO_READ, read_session, shown_name
 from foldline.cli.options import file_argument, json_option, store_option
 from foldline.cli.output import escape, out, print_json, progress
 from foldline.cli.store import with_store

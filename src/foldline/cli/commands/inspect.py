@@ -9,9 +9,8 @@ import click
 import msgspec
 from rich.console import Console
 
-from foldline.cli.common import counted, find_policy, find_window, policy_options, shown_name
-from foldline.cli.memory import TO_READ, check_room
-from foldline.cli.options import file_argument, json_option
+from foldline.cli.common import TO_READ, check_room, counted, find_policy, find_window, shown_name
+from foldline.cli.options import TOKENS, file_argument, json_option, plot_options, policy_options
 from foldline.cli.output import escape, out, print_json, progress, row, share, table, tell, warn
 from foldline.cli.reports.fold import bar
 from foldline.core.cut.prune import prune
@@ -39,24 +38,14 @@ Examples:
 
 @click.command(epilog=EPILOG)
 @file_argument
-@click.option("--top", type=click.IntRange(min=1), default=8, show_default=True, help="Rows of each table.")
+@click.option("--top", type=TOKENS, default=8, show_default=True, help="Rows of each table.")
 @click.option(
     "--window",
-    type=click.IntRange(min=1),
+    type=TOKENS,
     metavar="N",
     help="The context window for the estimate of a prune.",
 )
-@click.option(
-    "--plot",
-    "plots",
-    multiple=True,
-    type=click.Path(path_type=Path),
-    metavar="OUT",
-    help="Draw it: OUT.html, OUT.png or OUT.svg.",
-)
-@click.option(
-    "--plot-linked", is_flag=True, help="HTML loads plotly's script from the network: under 1 MB, not 5."
-)
+@plot_options("it")
 @policy_options
 @json_option
 def command(

@@ -9,7 +9,7 @@ import msgspec
 from rich.console import Console
 
 from foldline.cli.common import find_window
-from foldline.cli.options import json_option
+from foldline.cli.options import TOKENS, json_option, policies_option
 from foldline.cli.output import escape, out, print_json, row, rule, table
 from foldline.config import settings
 from foldline.core.decide.describe import describe
@@ -34,16 +34,9 @@ Examples:
 
 @click.command(epilog=EPILOG)
 @click.argument("names", nargs=-1, metavar="[NAME|FILE.toml]...")
-@click.option(
-    "--window", type=click.IntRange(min=1), metavar="N", help="Show the thresholds for this context window."
-)
+@click.option("--window", type=TOKENS, metavar="N", help="Show the thresholds for this context window.")
 @click.option("--model", metavar="NAME", help="Show the thresholds for this model.")
-@click.option(
-    "--policies",
-    "policy_file",
-    type=click.Path(path_type=Path),
-    help="A TOML file with your own policies.",
-)
+@policies_option
 @json_option
 def command(
     names: tuple[str, ...], window: int | None, model: str | None, policy_file: Path | None, as_json: bool

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from foldline.cli.common import shown_name
-from foldline.cli.options import json_option
+from foldline.cli.options import TOKENS, json_option, plot_options, policies_option
 from foldline.cli.output import err, escape, fail, out, print_json, progress, progress_lines, tell, warn
 from foldline.cli.reports.replay import print_session, print_totals
 from foldline.config import settings
@@ -49,15 +49,10 @@ Examples:
     help="Presets, or policies of your own; `none` never compacts, `all` is none and the ten systems  "
     "[default: none and the settings' policy]",
 )
-@click.option(
-    "--policies",
-    "policy_file",
-    type=click.Path(path_type=Path),
-    help="A TOML file with your own policies.",
-)
+@policies_option
 @click.option(
     "--window",
-    type=click.IntRange(min=1),
+    type=TOKENS,
     metavar="N",
     help="The context window, in tokens  [default: the file's own, else its model's, else 200000]",
 )
@@ -73,20 +68,10 @@ Examples:
 @click.option(
     "--rounds", type=click.IntRange(min=1, max=50), metavar="N", help="Fold N times while the session grows."
 )
-@click.option(
-    "--plot",
-    "plots",
-    multiple=True,
-    type=click.Path(path_type=Path),
-    metavar="OUT",
-    help="Draw one session: OUT.html, OUT.png or OUT.svg.",
-)
-@click.option(
-    "--plot-linked", is_flag=True, help="HTML loads plotly's script from the network: under 1 MB, not 5."
-)
+@plot_options("one session")
 @click.option(
     "--jobs",
-    type=click.IntRange(min=1),
+    type=TOKENS,
     metavar="N",
     help="Processes, for several files  [default: one per core]",
 )

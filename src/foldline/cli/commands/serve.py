@@ -15,7 +15,7 @@ import click
 import msgspec
 
 from foldline import files
-from foldline.cli.options import store_option
+from foldline.cli.options import TOKENS, store_option
 from foldline.cli.tracing import traced
 from foldline.config import ServeSettings, settings
 from foldline.errors import InputError
@@ -43,9 +43,7 @@ Examples:
 @click.option(
     "--policy", metavar="NAME", help="How sessions are folded  [default: the settings', else foldline]"
 )
-@click.option(
-    "--window", type=click.IntRange(min=1), help="The models' context in tokens  [default: as known]"
-)
+@click.option("--window", type=TOKENS, help="The models' context in tokens  [default: as known]")
 @click.option("--model", metavar="NAME", help="Who answers the turns of sessions under /api")
 @click.option("--openai-upstream", metavar="URL", help="Where OpenAI's APIs are  [default: api.openai.com]")
 @click.option(

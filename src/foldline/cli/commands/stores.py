@@ -1,0 +1,160 @@
+"""`foldline verify`, `backup`, `migrate` and `purge`: look after a store as a whole."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import click
+
+from foldline.cli.options import json_option, store_option
+from foldline.cli.output import err, escape, out, print_json, progress
+from foldline.cli.store import is_missing, known, opened, with_store
+from foldline.config import settings
+from foldline.errors import InputError
+from foldline.stores import SqliteStore, Store, open_store
+from foldline.stores.backup import back_up
+from foldline.stores.transfer import Transferred, differences, transfer
+from foldline.terminal import clean
+
+VERIFY = """
+\b
+Examples:
+  foldline verify
+  foldline verify --session login-bug --store sqlite:///team.db
+"""
+BACKUP = """
+\b
+Examples:
+  foldline backup sessions-2026-11-22.db
+  foldline backup --store sqlite:///team.db /backups/team.db
+"""
+MIGRATE = """
+\b
+Examples:
+  foldline migrate sqlite:///team.db postgresql://foldline@db.example.com/team
+  foldline migrate postgresql://foldline@db.example.com/team sqlite:///copy.db
+"""
+
+
+@click.command(epilog=VERIFY)
+@click.option("--session", metavar="ID", help="Only this session.")
+@store_option
+@json_option
+def verify(session: str | None, store_url: str | None, as_json: bool) -> None:
+    """Hash every stored entry again and compare; exit 1 if anything changed."""
+    problems = _emptied(store_url)
+    if not problems:
+        with progress("verifying"):
+            problems = with_store(store_url, lambda store: _verify(store, session))
+    _end(problems, "[green]intact:[/] every entry is as it was appended", {} if as_json else None)
+
+
+def _emptied(url: str | None) -> list[str]:
+    """Return what is wrong with a file that is there, but holds nothing: a store never is so small."""
+    store = open_store(url or settings().store)
+    if not (isinstance(store, SqliteStore) and store.file.is_file() and is_missing(store)):
+        return []
+    return [f"{store.file} has 0 bytes: whatever it held is gone. Restore a backup, or delete the file."]
+
+
+async def _verify(store: Store, session: str | None) -> list[str]:
+    return await store.verify(await known(store, session) if session else None)
+
+
+@click.command(epilog=BACKUP)
+@click.argument("target", type=click.Path(path_type=Path))
+@store_option
+@json_option
+def backup(target: Path, store_url: str | None, as_json: bool) -> None:
+    """Copy the store to the new file TARGET, whole or not at all; others may go on writing.
+
+    To restore it, name it as the store (`--store sqlite:///TARGET`), or put it in the place of the old file
+    while no program has that open.
+    """
+    with progress("copying the store"):
+        back_up(open_store(store_url or settings().store), target)
+    size = target.stat().st_size
+    if as_json:
+        print_json({"target": str(target), "bytes": size})
+        return
+    out().print(f"[green]backed up:[/] {escape(str(target))}, {size:,} bytes", soft_wrap=True)
+
+
+@click.command(epilog=MIGRATE)
+@click.argument("source", metavar="FROM")
+@click.argument("target", metavar="TO")
+@click.option("--no-verify", is_flag=True, help="Do not verify both stores and compare them at the end.")
+@json_option
+def migrate(source: str, target: str, no_verify: bool, as_json: bool) -> None:
+    """Copy every session from the store FROM to the store TO: all branches, leaves, titles and times.
+
+    Run again after an interruption, or after more was said, it goes on. What TO holds beside that stays.
+    Exit 1 if a session of TO is another one, or if what was copied differs.
+    """
+    copied, problems = asyncio.run(_migrate(source, target, verify=not no_verify))
+    sessions, entries = len(copied), sum(one.entries for one in copied)
+    checked = "" if no_verify else "; both stores are intact, and the copy is the same"
+    text = f"[green]copied:[/] {sessions:,} sessions, {entries:,} new entries{checked}"
+    _end(problems, text, {"sessions": sessions, "entries": entries} if as_json else None)
+
+
+def _end(problems: list[str], well: str, document: dict[str, Any] | None) -> None:
+    """Tell of problems and exit with 1, or say that all is well; as JSON where there is a document for it."""
+    if document is not None:
+        print_json({**document, "ok": not problems, "problems": problems})
+    for problem in problems if document is None else ():
+        err().print(f"[red]problem:[/] {escape(problem)}", soft_wrap=True)
+    if problems:
+        raise SystemExit(1)
+    if document is None:
+        out().print(well, soft_wrap=True)
+
+
+async def _migrate(source: str, target: str, *, verify: bool) -> tuple[list[Transferred], list[str]]:
+    if is_missing(open_store(source)):
+        raise InputError(f"there is no store at {source}")
+    async with opened(source) as one, opened(target, make=True) as two:
+        copied: list[Transferred] = []
+        with progress("copying sessions", await one.count()) as tick:
+            async for session in transfer(one, two):
+                copied.append(session)
+                tick(len(copied))
+        problems = [f"session {session.session}: {session.problem}" for session in copied if session.problem]
+        return copied, problems + (await _compared(one, two) if verify and not problems else [])
+
+
+async def _compared(source: Store, target: Store) -> list[str]:
+    with progress("verifying both stores"):
+        problems = [*await source.verify(), *await target.verify()]
+    with progress("comparing"):
+        return problems + [line async for line in differences(source, target)]
+
+
+@click.command(epilog="\b\nExamples:\n  foldline purge login-bug\n  foldline purge login-bug --yes --json")
+@click.argument("session", metavar="ID")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@store_option
+@json_option
+def purge(session: str, yes: bool, store_url: str | None, as_json: bool) -> None:
+    """Delete the stored session ID with all its entries permanently."""
+    name = with_store(store_url, lambda store: known(store, session))
+    if not yes:
+        shown = clean(name)
+        question = f"Delete {shown} permanently? `foldline export {shown}` keeps a copy."
+        try:
+            click.confirm(question, abort=True, err=True)
+        except click.Abort as abort:
+            if isinstance(abort.__cause__, EOFError) or isinstance(abort.__context__, EOFError):
+                click.echo(err=True)
+                raise InputError(
+                    "nobody answered, nothing was deleted: --yes deletes without asking"
+                ) from None
+            raise
+
+    with_store(store_url, lambda store: store.purge(name))
+    if as_json:
+        print_json({"purged": name})
+    else:
+        out().print(f"[green]purged[/] {escape(name)}")
