@@ -5,9 +5,13 @@ from __future__ import annotations
 import pytest
 from tests.cases.reported import CASES, CHECKS, REPORTED
 
-pytestmark = pytest.mark.skipif(
-    not CASES.is_dir(), reason="no reported cases beside the checkout (../shared/cases, or FOLDLINE_CASES)"
-)
+pytestmark = [
+    pytest.mark.slow,  # each case is a program
+    pytest.mark.skipif(
+        not CASES.is_dir(),
+        reason="no reported cases beside the checkout (../shared/cases, or FOLDLINE_CASES)",
+    ),
+]
 
 
 @pytest.mark.parametrize("folder", sorted(CHECKS))

@@ -48,7 +48,7 @@ def sent_in_all(policy, window):
 
 @pytest.mark.parametrize(
     ("policy", "window", "most"),
-    [("coop", HEAD["window"], 1_130_000), ("coop", 44_000, 1_130_000), ("foldline", 32_000, 1_020_000)],
+    [("coop", HEAD["window"], 1_130_000), ("coop", 44_000, 1_130_000)],
 )
 def test_what_the_model_is_sent(policy, window, most):
     assert sent_in_all(policy, window) <= most
