@@ -24,8 +24,8 @@ from foldline.core.measure.tokens import OFFLINE, Counter, text_tokens, tools_to
 from foldline.core.measure.window import Floor
 from foldline.core.view import AddedItem, ViewState, native_items
 from foldline.dialects import get
+from foldline.dialects.base import join_system
 from foldline.dialects.cache_marks import within_marks
-from foldline.dialects.dialect_of import join_system
 from foldline.dialects.in_turn import applies_template, in_turn
 from foldline.errors import InputError
 from foldline.executor import execute, run_sync

@@ -1,8 +1,13 @@
 """What every dialect must do, whichever it is."""
 
+import re
+from inspect import getfile
+from pathlib import Path
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.rule_sources import sourced
 
 from foldline.core.log import codec
 from foldline.core.log.entries import Edit
@@ -184,3 +189,15 @@ def test_system_prompts_are_messages(dialect):
     out = dialect.render([(message, ()), *((m, ()) for m in CONVERSATION)])
     assert dialect.validate(out.messages, out.system) == []
     assert out.system == "Be kind." or out.messages[0]["content"] == "Be kind."
+
+
+SHARED = {"list", "system", "text-surrogate"}  # rules of every dialect
+
+
+@EVERY
+def test_every_rule_that_the_code_names_has_a_source(dialect):
+    files = Path(getfile(type(dialect))).parent.glob("*.py")
+    code = "".join(file.read_text("utf-8") for file in files)
+    named = set(re.findall(r'(?:(?<!_)say\(\s*|Problem\([a-z-]?\w+, )"([a-z-]+)"', code))
+    assert {*named, *SHARED, dialect.element} - set(sourced(dialect.name)) <= {"text-surrogate"}
+    assert set(sourced(dialect.name)) <= {*named, *SHARED, dialect.element}

@@ -15,8 +15,9 @@ from foldline.core.log.entries import Said
 from foldline.core.log.messages import Message, Text
 from foldline.core.measure.tokens import OFFLINE
 from foldline.core.view import Item, ViewState
-from foldline.dialects import base, get
-from foldline.dialects.dialect_of import in_dialect
+from foldline.dialects import dialect as dialects
+from foldline.dialects import get
+from foldline.dialects.base import in_dialect
 from foldline.dialects.native_view import NativeView, deep_copy
 
 
@@ -83,11 +84,14 @@ class Counted:
         self.rendered += len(items)
         return self.dialect.render(items, whole=whole)
 
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.dialect, name)
+
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_a_turn_renders_what_the_turn_added(monkeypatch, dialect):
     counted = Counted(get(dialect))
-    monkeypatch.setitem(base._DIALECTS, dialect, counted)
+    monkeypatch.setitem(dialects._DIALECTS, dialect, counted)
     natives = [{"role": ("user", "assistant")[n % 2], "content": f"message {n}"} for n in range(60)]
     natives = [in_dialect(native, dialect, str(n)) for n, native in enumerate(natives)]
     entries = chain([counted.dialect.decode(native) for native in natives]).path()

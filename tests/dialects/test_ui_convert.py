@@ -8,7 +8,7 @@ from tests.dialects.test_roundtrip import calls, results, texts
 from tests.dialects.ui_samples import STEP, file, reasoning, say
 
 from foldline.dialects import decode_all, get, names
-from foldline.dialects.losses import lost_fields
+from foldline.dialects.dialect import lost_fields
 from foldline.dialects.values import Losses
 
 DIALECT = "ui-message"

@@ -5,7 +5,7 @@ from tests.dialects.ui_samples import STEP, done, ui
 
 from foldline.core.log.messages import Usage
 from foldline.dialects import get
-from foldline.dialects.dialect_of import dialect_of, reply_dialect
+from foldline.dialects.base import dialect_of, reply_dialect
 from foldline.errors import DialectError
 
 VERCEL = get("ui-message")

@@ -1,6 +1,7 @@
 """Stored message shapes: native messages <-> `Message`, rendering of views, and a strict validator each."""
 
-from foldline.dialects.base import Dialect, decode_all, decode_placed, detect, elements, get, names
+from foldline.dialects.base import decode_all, decode_placed, detect, elements
+from foldline.dialects.dialect import Dialect, get, names
 from foldline.dialects.values import ANTHROPIC, OPENAI_CHAT, OPENAI_RESPONSES, UI_MESSAGE, Problem, Rendered
 
 __all__ = [

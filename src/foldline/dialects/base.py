@@ -1,79 +1,43 @@
-"""The dialects: what each one does, and which there are."""
+"""The dialects: which there are, which one a message is in, and whole lists read."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
-from foldline.core.log.entries import Edit
+from foldline.core.log.codec import in_utf8
 from foldline.core.log.messages import Message
 from foldline.dialects.anthropic.dialect import AnthropicDialect
+from foldline.dialects.dialect import define, get, known, names, native_dialect
 from foldline.dialects.mend import Mender, mend_reply, with_notes
 from foldline.dialects.openai_chat.dialect import OpenAIChatDialect
-from foldline.dialects.payload import is_list, parse, read
+from foldline.dialects.payload import is_list, read
 from foldline.dialects.responses.dialect import OpenAIResponsesDialect
 from foldline.dialects.ui_message.dialect import UIMessageDialect
-from foldline.dialects.ui_message.plain_text import to_ui_message
-from foldline.dialects.values import OPENAI_CHAT, OPENAI_RESPONSES, Problem, Rendered
-from foldline.errors import DialectError, did_you_mean
+from foldline.dialects.values import OPENAI_CHAT
+from foldline.errors import DialectError
 
-
-class Dialect(Protocol):
-    """A stored message shape: native messages in and out, without loss, and its documented rules."""
-
-    @property
-    def name(self) -> str:
-        """The name by which `get` finds it."""
-        ...
-
-    def decode(self, payload: Any, *, index: int | None = None) -> Message:
-        """Read one native message; raises DialectError (with `index`) for anything else."""
-        ...
-
-    def decode_reply(self, reply: Any) -> Message:
-        """Read a provider's whole reply: the message, its usage, the model and why it stopped."""
-        ...
-
-    def decode_system(self, system: Any) -> Message:
-        """Read a system prompt given separately from the messages."""
-        ...
-
-    def render(self, items: Sequence[tuple[Message, Sequence[Edit]]], *, whole: bool = False) -> Rendered:
-        """Write messages, each with its edits, as native ones; `whole`: they are a complete request."""
-        ...
-
-    def validate(self, messages: Sequence[Any], system: Any = None) -> list[Problem]:
-        """Return the documented rules that a native list breaks."""
-        ...
-
-    def recognises(self, payload: Any) -> bool:
-        """Return whether a native message can only be in this dialect."""
-        ...
-
-
-# detection asks them in this order
-_DIALECTS: dict[str, Dialect] = {
-    dialect.name: dialect
-    for dialect in (UIMessageDialect(), OpenAIResponsesDialect(), AnthropicDialect(), OpenAIChatDialect())
-}
-
-
-def names() -> tuple[str, ...]:
-    """Return the names of all dialects."""
-    return tuple(sorted(_DIALECTS))
-
-
-def get(name: str) -> Dialect:
-    """Find a dialect by name; raises DialectError for an unknown one."""
-    if name not in _DIALECTS:
-        hint = did_you_mean(name, names())
-        raise DialectError(f"unknown dialect {name!r}{hint}; known are {', '.join(names())}")
-    return _DIALECTS[name]
+define(UIMessageDialect(), OpenAIResponsesDialect(), AnthropicDialect(), OpenAIChatDialect())
 
 
 def message_dialect(payload: Any) -> str | None:
     """Return the only dialect that could have written a message; None if several could."""
-    return next((name for name, dialect in _DIALECTS.items() if dialect.recognises(payload)), None)
+    return next((dialect.name for dialect in known() if dialect.recognises(payload)), None)
+
+
+def reply_dialect(payload: Any) -> str | None:
+    """Return the dialect of a whole reply, as an SDK or an API returns it; None for a message."""
+    return next((dialect.name for dialect in known() if dialect.is_reply(payload)), None)
+
+
+def dialect_of(payload: Any) -> str | None:
+    """Return the only dialect that could have written a message or reply; None if several could."""
+    return reply_dialect(payload) or message_dialect(payload)
+
+
+def in_dialect(message: Any, name: str, salt: str) -> Any:
+    """Return a message in a dialect's form: plain text gets an id made from `salt` where it needs one."""
+    return get(name).adopt(message, salt) if name in names() else message
 
 
 def detect(messages: Sequence[Any]) -> str:
@@ -94,7 +58,7 @@ def detect(messages: Sequence[Any]) -> str:
             bare = index
         if found is None:
             found = message_dialect(body)
-    if bare is not None and found != OPENAI_RESPONSES:  # items alone need no role
+    if bare is not None and not (found and get(found).bare):
         raise DialectError("no role; a message is an object with role and content", index=bare)
     return found or OPENAI_CHAT
 
@@ -118,17 +82,14 @@ def decode_placed(
     Raises DialectError with the index of an element that is no message.
     """
     dialect = get(name)
-    mender = Mender(name, salt=salt, open_calls=open_calls)
-    if isinstance(dialect, UIMessageDialect):
-        messages = [to_ui_message(payload, str(index)) for index, payload in enumerate(messages)]
+    mender = Mender(dialect, salt=salt, open_calls=open_calls)
+    messages = [dialect.adopt(payload, str(index)) for index, payload in enumerate(messages)]
     mended = [
         None if is_list(payload) else mender.mend(payload, index) for index, payload in enumerate(messages)
     ]
     payloads = [one.raw if one is not None else given for one, given in zip(mended, messages, strict=True)]
-    several = isinstance(dialect, OpenAIResponsesDialect)
-    spans = dialect.spans(payloads) if several else [(place, place + 1) for place in range(len(payloads))]
     found: list[tuple[int, Message]] = []
-    for start, end in spans:
+    for start, end in dialect.spans(payloads):
         payload = payloads[start] if end == start + 1 else payloads[start:end]
         message = dialect.decode(payload, index=start)
         found.append((start, with_notes(message, [one for one in mended[start:end] if one is not None])))
@@ -137,12 +98,26 @@ def decode_placed(
 
 def decode_reply(reply: Any, name: str, *, salt: str = "") -> Message:
     """Read a provider's whole reply in a dialect; what is malformed in its message is mended and noted."""
-    whole, mended = mend_reply(reply, name, Mender(name, salt=salt))
-    return with_notes(get(name).decode_reply(whole), mended)
+    dialect = get(name)
+    whole, mended = mend_reply(reply, dialect, Mender(dialect, salt=salt))
+    return with_notes(dialect.decode_reply(whole), mended)
 
 
 def elements(message: Message) -> int:
     """Return how many elements of a native list a message takes; a reply of Responses items takes several."""
-    native = message.native
-    several = native is not None and native.dialect == OPENAI_RESPONSES and native.raw.startswith(b"[")
-    return len(parse(native.raw)) if native is not None and several else 1
+    dialect = native_dialect(message)
+    return dialect.elements(message.native) if dialect is not None and message.native is not None else 1
+
+
+def join_system(given: Any, recorded: Any) -> Any:
+    """Join the system prompt that was given with the one found among the messages, as it may be sent."""
+    given, recorded = in_utf8(given), in_utf8(recorded)
+    if not given or not recorded:
+        return given or recorded
+    if isinstance(given, str) and isinstance(recorded, str):
+        return f"{given}\n\n{recorded}"
+    return [*_blocks(given), *_blocks(recorded)]
+
+
+def _blocks(system: Any) -> list[Any]:
+    return [{"type": "text", "text": system}] if isinstance(system, str) else list(system)

@@ -1,8 +1,9 @@
-"""The edits of one message, as the writers use them: part index -> replacement."""
+"""Messages on their way into another dialect: edited, split into steps, with no reference that it lacks."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import cast
 
 import msgspec
@@ -10,7 +11,11 @@ import msgspec
 from foldline.core.carried.compaction import told
 from foldline.core.log.entries import Edit
 from foldline.core.log.messages import Message, Part, Text, ToolCall, ToolResult
+from foldline.core.log.references import stored_calls
+from foldline.core.log.steps import own_results, steps
 from foldline.errors import DialectError
+
+Rendering = Sequence[tuple[Message, Sequence[Edit]]]
 
 
 def replacements(edits: Sequence[Edit]) -> dict[int, Part | None]:
@@ -61,3 +66,56 @@ def _introduced(message: Message) -> Message:
     parts = list(message.parts)
     parts[at] = Text(f"{message.name}: {cast('Text', parts[at]).text}")
     return msgspec.structs.replace(message, parts=tuple(parts), name=None, native=None)
+
+
+def split_steps(message: Message) -> list[Message]:
+    """Split an assistant message with results into its steps, each followed by its results.
+
+    Any other message comes back alone. The new messages keep the native form of the one they came from.
+    """
+    own = own_results(message)
+    if not own:
+        return [message]
+    found: list[Message] = []
+    for start, stop in steps(message):
+        said: list[Part] = [message.parts[index] for index in range(start, stop) if index not in own]
+        told: list[Part] = [message.parts[index] for index in range(start, stop) if index in own]
+        if said:
+            found.append(msgspec.structs.replace(message, parts=tuple(said)))
+        if told:
+            found.append(msgspec.structs.replace(message, role="tool", parts=tuple(told)))
+    return found
+
+
+def in_words(items: Rendering) -> Rendering:
+    """Return what is to be rendered with the results of calls that a provider keeps as text of a program's.
+
+    The call is a reference (OpenAI Responses), which has no form in any other dialect.
+    """
+    if not any(stored_calls(message) for message, _ in items):
+        return items
+    called = {call.id for message, _ in items for call in message.calls}
+    return [told_in_words(message, edits, called) for message, edits in items]
+
+
+def told_in_words(
+    message: Message, edits: Sequence[Edit], called: AbstractSet[str]
+) -> tuple[Message, Sequence[Edit]]:
+    """Return a message and its edits with the results as text that answer none of the calls `called`."""
+    if all(result.call_id in called for result in message.results):
+        return message, edits
+    kept = with_edits(message, edits) or Message(message.role)
+    parts = [
+        part
+        for each in kept.parts
+        for part in (_told(each) if isinstance(each, ToolResult) and each.call_id not in called else (each,))
+    ]
+    return Message("user", tuple(parts), injected=True), ()
+
+
+def _told(result: ToolResult) -> tuple[Part, ...]:
+    head = f"[Result of tool call {result.call_id}, which its provider keeps]"
+    content = result.content
+    if content and isinstance(content[0], Text):
+        return (Text(f"{head}\n{content[0].text}"), *content[1:])
+    return (Text(head), *content)

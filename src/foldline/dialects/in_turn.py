@@ -5,17 +5,15 @@ Vendors take two messages of one role in a row; servers that apply a model's own
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, cast
 
 from foldline.dialects.anthropic.write import OPENING, SYSTEM_NOTE
-from foldline.dialects.responses.items import is_output, kind_of
-from foldline.dialects.values import OPENAI_RESPONSES, UI_MESSAGE
+from foldline.dialects.dialect import Dialect, get
+from foldline.dialects.payload import Fields
 
 NO_REPLY = "[The model said nothing here.]"  # stands between a tool's result and the user's words
 _SYSTEM = ("system", "developer")
-
-Fields = dict[str, Any]
 
 
 def applies_template(model: str | None) -> bool:
@@ -29,42 +27,30 @@ def in_turn(messages: Sequence[Any], dialect: str) -> list[Any]:
     Neighbours are joined, their texts by a blank line; system messages behind the head become the user's. The
     result of a longer list extends that of a shorter one. What is given stays as it is.
     """
-    if dialect == UI_MESSAGE or not all(isinstance(message, dict) for message in messages):
+    spoken = get(dialect)
+    if not spoken.templated or not all(isinstance(message, dict) for message in messages):
         return list(messages)
     found: list[Fields] = []
     for message in cast("Sequence[Fields]", messages):
         said = message
-        role, before = _role(said, dialect), _role(found[-1], dialect) if found else ""
+        role, before = spoken.turn(said), spoken.turn(found[-1]) if found else ""
         if role in _SYSTEM and before and before not in _SYSTEM:
             said, role = _of_user(said), "user"
         if (role == before and role in ("tool", "item")) or (role in _SYSTEM and not before):
             found.append(said)
         elif (role in _SYSTEM and before in _SYSTEM) or (role == before and not _calls(found[-1])):
-            found[-1] = _joined(found[-1], said, dialect)
+            found[-1] = _joined(found[-1], said, spoken)
         else:
             if role == "user" and before == "tool":
-                found.append(_said("assistant", NO_REPLY, dialect))
+                found.append(spoken.said("assistant", NO_REPLY))
             elif role in ("assistant", "tool") and before in ("", *_SYSTEM):
-                found.append(_said("user", OPENING, dialect))
+                found.append(spoken.said("user", OPENING))
             found.append(said)
     return found
 
 
-def _role(message: Mapping[str, Any], dialect: str) -> str:
-    """Return the role of a message; "item" for what is none, among the items of Responses."""
-    if dialect != OPENAI_RESPONSES or kind_of(dict(message)) == "message":
-        role = str(message.get("role"))
-        return "tool" if role == "function" else role
-    return "tool" if is_output(dict(message)) else "item"
-
-
 def _calls(message: Fields) -> bool:
     return bool(message.get("tool_calls") or message.get("function_call"))
-
-
-def _said(role: str, text: str, dialect: str) -> Fields:
-    kind = {"type": "message"} if dialect == OPENAI_RESPONSES else {}
-    return {**kind, "role": role, "content": text}
 
 
 def _of_user(message: Fields) -> Fields:
@@ -79,7 +65,7 @@ def _of_user(message: Fields) -> Fields:
     return {**message, "role": "user", "content": parts}
 
 
-def _joined(before: Fields, after: Fields, dialect: str) -> Fields:
+def _joined(before: Fields, after: Fields, dialect: Dialect) -> Fields:
     """Return two messages of one role as one; the first gives its role, the last its other fields."""
     first, second = before.get("content"), after.get("content")
     content: Any
@@ -88,12 +74,9 @@ def _joined(before: Fields, after: Fields, dialect: str) -> Fields:
     elif isinstance(first, str) and isinstance(second, str):
         content = f"{first}\n\n{second}"
     else:
-        kind = "text"
-        if dialect == OPENAI_RESPONSES:
-            kind = "output_text" if before.get("role") == "assistant" else "input_text"
-        content = [*_parts(first, kind), *_parts(second, kind)]
+        role = str(before.get("role"))
+        listed = (
+            [dialect.text_part(role, one)] if isinstance(one, str) else list(one) for one in (first, second)
+        )
+        content = [part for parts in listed for part in parts]
     return {**before, **after, "role": before["role"], "content": content}
-
-
-def _parts(content: Any, kind: str) -> list[Any]:
-    return [{"type": kind, "text": content}] if isinstance(content, str) else list(content)

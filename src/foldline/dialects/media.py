@@ -6,7 +6,7 @@ import base64
 import binascii
 from typing import Any, cast
 
-from foldline.core.log.messages import Media
+from foldline.core.log.messages import Media, Part, Text, Thinking, ToolResult
 from foldline.dialects.values import FILE_ID
 
 IMAGE_TYPES = ("image/jpeg", "image/png", "image/gif", "image/webp")
@@ -29,6 +29,13 @@ def plain_text(media: Media) -> str | None:
         return base64.b64decode(media.data, validate=True).decode("utf-8", "surrogatepass")
     except (binascii.Error, ValueError):
         return None
+
+
+def words_of(part: Part) -> str:
+    """Return a part as text, where nothing else can carry it."""
+    if isinstance(part, Text | Thinking | ToolResult):
+        return part.text
+    return (plain_text(part) or placeholder(part)) if isinstance(part, Media) else ""
 
 
 def from_openai(part: dict[str, Any]) -> Media | None:

@@ -1,12 +1,15 @@
 """Mend a list of native messages: one malformed message must not make a session useless.
 
-Every change is noted in the message's `Native`, beside its bytes as received.
+`Mender` goes through a list: each message is mended by its dialect, then ids are given where they lack. Every
+change is noted in the message's `Native`, beside its bytes as received. The functions at the end are what the
+`mend.py` of all dialects share.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Sequence
+import re
+from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import chain
 from typing import Any, cast
 
@@ -14,18 +17,17 @@ import msgspec
 
 from foldline.core.cut.call_ids import ReplyIds
 from foldline.core.log import codec
-from foldline.core.log.messages import Message, Native
-from foldline.dialects.anthropic.mend import mend as mend_anthropic
-from foldline.dialects.mending import DEEPEST, Fields, Notes, as_text, fields_of, is_deep
-from foldline.dialects.openai_chat.mend import mend as mend_chat
-from foldline.dialects.payload import is_list, read
-from foldline.dialects.responses.items import CALLS, answered_key, is_call, is_output, kind_of, role_of
-from foldline.dialects.responses.mend import mend as mend_item
-from foldline.dialects.ui_message.mend import mend as mend_ui
-from foldline.dialects.values import ANTHROPIC, OPENAI_CHAT, OPENAI_RESPONSES, UI_MESSAGE
+from foldline.core.log.messages import Media, Message, Native
+from foldline.dialects.dialect import Dialect, Slot
+from foldline.dialects.ids import safe_name
+from foldline.dialects.media import placeholder
+from foldline.dialects.payload import Fields, fields_of, items_of, json_text, read
+from foldline.dialects.values import Notes
 from foldline.errors import DialectError
 
-Slot = tuple[Fields, str]  # an object that holds a call's id, and the key of it
+DEEPEST = 64  # levels of objects and lists in a value that is kept as one; deeper ones are kept as text
+UNNAMED = "unnamed_tool"  # stands for a tool whose name is missing
+_NAME = re.compile(r"[a-zA-Z0-9_-]+")
 _ENVELOPE = 8  # levels of a message around the values that it holds
 
 
@@ -44,10 +46,11 @@ class Mender:
     those of the messages before, `salt` makes the ids that are given.
     """
 
-    def __init__(self, dialect: str, *, salt: str = "", open_calls: Collection[str] = ()) -> None:
+    def __init__(self, dialect: Dialect, *, salt: str = "", open_calls: Collection[str] = ()) -> None:
         self._dialect = dialect
         self._salt = salt
-        self._in_reply = dialect == OPENAI_RESPONSES  # the item before was the model's, or may have been
+        # where replies are split: the message before was the model's, or may have been
+        self._in_reply = dialect.traits.splits_replies
         self._ids = ReplyIds(open_calls, goes_on=self._in_reply)
         self._before = open_calls  # looked at only where a result names no call: there may be thousands
         self._asked: list[str] = []
@@ -67,15 +70,12 @@ class Mender:
 
     def _mended(self, body: Fields, index: int, notes: Notes) -> Fields:
         salt = f"{self._salt} {index}"
-        if self._dialect == UI_MESSAGE:
-            new = mend_ui(body, notes, salt)
-        else:
-            new = _MENDERS[self._dialect](body, notes)
+        new = self._dialect.mend(body, notes, salt)
         if is_deep(new, DEEPEST + _ENVELOPE):
             notes.add("what is nested too deeply was kept as text")
             new = cast("Fields", _clipped(new, DEEPEST))
-        calls, results = _SLOTS[self._dialect](new)
-        self._follow(new, answers=bool(results))
+        calls, results = self._dialect.call_slots(new)
+        self._follow(new)
         self._answer(results, salt, notes)
         self._name(calls, salt, notes)
         if not calls and not results and new.get("role") == "user":
@@ -84,14 +84,10 @@ class Mender:
             self._answered.clear()
         return new
 
-    def _follow(self, body: Fields, *, answers: bool) -> None:
-        """Note where a reply begins: at each message of the model's, of items at the first in a row."""
-        models, goes_on = body.get("role") == "assistant", False
-        if self._dialect == OPENAI_RESPONSES:
-            goes_on = self._in_reply
-            if kind_of(body) not in ("message", None):
-                models = not answers and role_of(body) == "assistant"
-        if models and not goes_on:
+    def _follow(self, body: Fields) -> None:
+        """Note where a reply begins: at a message of the model's; of those in a row, perhaps at the first."""
+        models = self._dialect.is_models(body)
+        if models and not (self._in_reply and self._dialect.traits.splits_replies):
             self._ids.reply()
         self._in_reply = models
 
@@ -134,30 +130,18 @@ def with_notes(message: Message, mended: Sequence[Mended]) -> Message:
     return msgspec.structs.replace(message, native=native)
 
 
-def mend_reply(reply: Any, dialect: str, mender: Mender) -> tuple[Any, list[Mended]]:
+def mend_reply(reply: Any, dialect: Dialect, mender: Mender) -> tuple[Any, list[Mended]]:
     """Return a whole reply with its message, or its items, mended, and what was changed."""
     try:
         body, _ = read(reply)
     except DialectError:
         return reply, []
-    natives, put = _inside_reply(body, dialect)
+    natives, put = dialect.in_reply(body)
     found = [mender.mend(native, place) for place, native in enumerate(natives)]
     known = [one for one in found if one is not None]
     if len(known) != len(natives) or not any(one.notes for one in known):
         return reply, []
     return put([codec.decode(one.raw) for one in known]), known
-
-
-def _inside_reply(body: Fields, dialect: str) -> tuple[list[Any], Callable[[list[Any]], Any]]:
-    """Return the messages or items of a reply, and a function that puts others in their place."""
-    if dialect == OPENAI_CHAT and is_list(body.get("choices")) and body["choices"]:
-        choice = fields_of(body["choices"][0])
-        return [choice.get("message")], lambda new: {**body, "choices": [{**choice, "message": new[0]}]}
-    if dialect == OPENAI_RESPONSES and isinstance(body.get("output"), list):
-        return body["output"], lambda new: {**body, "output": new}
-    if dialect == UI_MESSAGE and "responseMessage" in body:
-        return [body["responseMessage"]], lambda new: {**body, "responseMessage": new[0]}
-    return [body], lambda new: new[0]
 
 
 def _made_id(salt: str) -> str:
@@ -175,40 +159,123 @@ def _clipped(value: Any, levels: int) -> Any:
     return value
 
 
-def _chat_slots(body: Fields) -> tuple[list[Slot], list[Slot]]:
-    calls = cast("list[Fields]", body.get("tool_calls") or [])
-    answers: list[Slot] = [(body, "tool_call_id")] if body.get("role") == "tool" else []
-    return [(call, "id") for call in calls], answers
+def as_text(value: Any) -> str:
+    """Return a JSON value as text: a string as it is, null as nothing, others as JSON."""
+    return "" if value is None else json_text(value)
 
 
-def _block_slots(body: Fields) -> tuple[list[Slot], list[Slot]]:
-    content = body.get("content")
-    blocks = [fields_of(block) for block in cast("list[Any]", content)] if isinstance(content, list) else []
-    calls: list[Slot] = [(block, "id") for block in blocks if block.get("type") == "tool_use"]
-    return calls, [(block, "tool_use_id") for block in blocks if block.get("type") == "tool_result"]
+def is_deep(value: Any, most: int = DEEPEST) -> bool:
+    """Return whether a JSON value holds more than `most` levels of objects and lists."""
+    level = [value]
+    for _ in range(most + 1):
+        level = [inner for outer in level for inner in _inside(outer)]
+        if not level:
+            return False
+    return True
 
 
-def _item_slots(item: Fields) -> tuple[list[Slot], list[Slot]]:
-    if is_call(item):
-        return [(item, CALLS[str(kind_of(item))].id)], []
-    key = answered_key(item)
-    return [], [(item, key)] if is_output(item) and isinstance(item.get(key), str) else []
+def _inside(value: Any) -> Iterator[Any]:
+    held: list[Any] = [*fields_of(value).values(), *items_of(value)]
+    yield from (item for item in held if isinstance(item, dict | list))
 
 
-def _part_slots(body: Fields) -> tuple[list[Slot], list[Slot]]:
-    content = body.get("parts")
-    held = [fields_of(part) for part in cast("list[Any]", content)] if isinstance(content, list) else []
-    return [(part, "toolCallId") for part in held if isinstance(part.get("toolCallId"), str)], []
+def deep_text(text: str) -> bool:
+    """Return whether JSON text may hold more levels than are read: counted without reading it."""
+    return text.count("{") + text.count("[") > DEEPEST and _levels(text) > DEEPEST
 
 
-_MENDERS: dict[str, Callable[[Fields, Notes], Fields]] = {
-    OPENAI_CHAT: mend_chat,
-    ANTHROPIC: mend_anthropic,
-    OPENAI_RESPONSES: mend_item,
-}
-_SLOTS: dict[str, Callable[[Fields], tuple[list[Slot], list[Slot]]]] = {
-    OPENAI_CHAT: _chat_slots,
-    ANTHROPIC: _block_slots,
-    OPENAI_RESPONSES: _item_slots,
-    UI_MESSAGE: _part_slots,
-}
+def _levels(text: str) -> int:
+    """Return the most brackets open at once outside strings."""
+    level = most = 0
+    inside = escaped = False
+    for char in text:
+        if escaped:
+            escaped = False
+        elif inside:
+            escaped, inside = char == "\\", char != '"'
+        elif char == '"':
+            inside = True
+        elif char in "{[":
+            level += 1
+            most = max(most, level)
+        elif char in "}]":
+            level -= 1
+    return most
+
+
+def tool_name(value: Any, notes: Notes) -> str:
+    """Return the name of a tool, or one that says that it has none."""
+    if isinstance(value, str) and value:
+        return value
+    notes.add(f"a tool call without a name became {UNNAMED}")
+    return UNNAMED
+
+
+def safe_tool_name(value: Any, notes: Notes, *, most: int | None = None) -> str:
+    """Return the name of a tool in the characters, and of the length, that an API takes."""
+    name = tool_name(value, notes)
+    if _NAME.fullmatch(name) and len(name) <= (most or len(name)):
+        return name
+    notes.add("a tool's name with characters that the API refuses was changed")
+    return safe_name(name, 128, "tool")
+
+
+def call_id(value: Any, notes: Notes) -> str:
+    """Return a call's id as text; "" where it has none, for the list to find one."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, int) and not isinstance(value, bool):
+        notes.add("a call id that is a number became text")
+        return str(value)
+    return ""
+
+
+def flat(content: Any) -> list[Any]:
+    """Return the parts of a content list, those of lists inside it in their place."""
+    found: list[Any] = []
+    waiting = [content]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, list):
+            waiting.extend(reversed(cast("list[Any]", value)))
+        else:
+            found.append(value)
+    return found
+
+
+def left_out(kind: str) -> str:
+    """Return the text that stands for media without data."""
+    return placeholder(Media(kind))
+
+
+def text_part(text: str) -> Fields:
+    """Return a text as a part of a message."""
+    return {"type": "text", "text": text}
+
+
+def parts(
+    content: Any,
+    text_part: Callable[[str], Fields],
+    part: Callable[[Fields, Notes], Fields | None],
+    notes: Notes,
+) -> list[Any]:
+    """Mend a list of content parts: lists inside it are spread, what is no part becomes text.
+
+    `text_part` makes a text part, `part` mends an object with a type; None leaves it out.
+    """
+    found: list[Any] = []
+    values = flat(content)
+    if len(values) != len(content) or any(isinstance(value, list) for value in content):
+        notes.add("a list inside the content was spread")
+    for value in values:
+        fields = fields_of(value)
+        if isinstance(fields.get("type"), str):
+            mended = part(fields, notes)
+        else:
+            told = fields.get("text")
+            text = told if isinstance(told, str) else as_text(value)
+            notes.add("a content part without a type became text")
+            mended = text_part(text) if text else None
+        if mended is not None:
+            found.append(mended)
+    return found

@@ -7,11 +7,8 @@ from typing import Any
 
 import msgspec
 
-from foldline.core.log.messages import Opaque, Thinking
 from foldline.core.view import Item, MessageItem, native_items
-from foldline.dialects.anthropic.native import request
-from foldline.dialects.base import get
-from foldline.dialects.values import ANTHROPIC, OPENAI_RESPONSES, Losses
+from foldline.dialects.dialect import Dialect, get, native_dialect
 
 
 class NativeView:
@@ -34,14 +31,14 @@ class NativeView:
 
         With `shared` they are not copied: nobody may change them. Raises DialectError as `render` does.
         """
+        spoken = get(dialect)
         new = items[self._known :]
         same = items is self._items and dialect == self._dialect
-        alone = all(_is_native(item, dialect) for item in new) and not _joins(items, self._known, dialect)
+        alone = all(_is_native(item, dialect) for item in new) and not _joins(items, self._known, spoken)
         if same and self._extends and alone and not any(map(_is_open, new)):
-            added = get(dialect).render(native_items(new)).messages
-            self._take(request(added, Losses()) if dialect == ANTHROPIC else added)
+            self._take(spoken.more(spoken.render(native_items(new)).messages))
         else:
-            rendered = get(dialect).render(native_items(items), whole=True).messages
+            rendered = spoken.render(native_items(items), whole=True).messages
             self._messages, self._nested = [], []
             self._take(rendered)
             self._items, self._dialect = items, dialect
@@ -71,25 +68,18 @@ def _is_native(item: Item, dialect: str) -> bool:
     return native is not None and native.dialect == dialect and message.role not in {"system", "developer"}
 
 
-def _joins(items: Sequence[Item], known: int, dialect: str) -> bool:
-    """Return whether the first new item joins the last known one: results in a user message of their own."""
-    if dialect != ANTHROPIC or not 0 < known < len(items):
+def _joins(items: Sequence[Item], known: int, dialect: Dialect) -> bool:
+    """Return whether the first new item may be joined with the last known one."""
+    if not 0 < known < len(items):
         return False
     item = items[known]
-    return (
-        isinstance(item, MessageItem)
-        and item.entry.message.role == "user"
-        and bool(item.entry.message.results)
-    )
+    return isinstance(item, MessageItem) and dialect.joins(item.entry.message)
 
 
 def _is_open(item: Item) -> bool:
-    """Return whether an item ends in reasoning: what is sent of it depends on what follows."""
-    if not isinstance(item, MessageItem):
-        return False
-    message = item.entry.message
-    ours = message.native is not None and message.native.dialect == OPENAI_RESPONSES
-    return ours and bool(message.parts) and isinstance(message.parts[-1], Thinking | Opaque)
+    """Return whether what is sent of an item depends on what follows."""
+    dialect = native_dialect(item.entry.message) if isinstance(item, MessageItem) else None
+    return dialect is not None and isinstance(item, MessageItem) and dialect.is_open(item.entry.message)
 
 
 def _may_extend(items: Sequence[Item], dialect: str) -> bool:

@@ -9,7 +9,10 @@ from typing import Any, cast
 import msgspec
 
 from foldline.core.log import codec
+from foldline.core.log.messages import Role, Usage
 from foldline.errors import DialectError
+
+Fields = dict[str, Any]
 
 _UNREADABLE = (TypeError, ValueError, RecursionError, OverflowError, msgspec.MsgspecError)
 
@@ -130,6 +133,71 @@ def block_types(payload: Any) -> set[str]:
     content = peek(payload, "content")
     blocks = cast("list[Any]", content) if isinstance(content, list) else []
     return {kind for block in blocks if isinstance(kind := peek(block, "type"), str)}
+
+
+def items_of(value: Any) -> list[Any]:
+    """Return a list's items; none for anything else."""
+    return cast("list[Any]", value) if isinstance(value, list) else []
+
+
+def fields_of(value: Any) -> Fields:
+    """Return an object's fields; none for anything else."""
+    return cast("Fields", value) if isinstance(value, dict) else {}
+
+
+def filled(fields: Fields, key: str) -> bool:
+    """Return whether a field holds text."""
+    value = fields.get(key)
+    return isinstance(value, str) and bool(value)
+
+
+def string(fields: Fields, key: str, what: str, index: int | None = None) -> str:
+    """Return a field that must be a string; raises DialectError (with `index`) that names it."""
+    value = fields.get(key)
+    if not isinstance(value, str):
+        raise DialectError(f"{what}: {key} must be a string", index=index)
+    return value
+
+
+def role_in(roles: Mapping[str, Role], body: Fields, index: int | None = None, remedy: str = "") -> Role:
+    """Return the role of a message; raises DialectError for one that its dialect lacks."""
+    role = body.get("role")
+    if not isinstance(role, str) or role not in roles:
+        raise DialectError(f"role is {role!r}; it must be one of {', '.join(roles)}{remedy}", index=index)
+    return roles[role]
+
+
+def json_text(value: Any) -> str:
+    """Return a value as compact JSON text; text stays as it is."""
+    return value if isinstance(value, str) else codec.encode(value).decode("utf-8")
+
+
+def read_usage(
+    usage: Any, *, given: str, output: str, cached: str, written: str, apart: bool = False
+) -> Usage | None:
+    """Read a usage by the names that an API has for the input, the output and the two kinds of cached input.
+
+    A name may be a path, or several with bars between them: the first that counts. `apart`: the input leaves
+    cached tokens out.
+    """
+    if not isinstance(usage, dict):
+        return None
+    read_back, wrote, prompt = (_counted(fields_of(usage), names) for names in (cached, written, given))
+    beside = 0 if apart else read_back + wrote
+    return Usage(
+        input=max(0, prompt - beside),
+        cache_read=read_back,
+        cache_write=wrote,
+        output=_counted(fields_of(usage), output),
+    )
+
+
+def _counted(usage: Fields, names: str) -> int:
+    for name in names.split("|"):
+        holder, _, key = name.rpartition(".")
+        if found := count((fields_of(usage.get(holder)) if holder else usage).get(key)):
+            return found
+    return 0
 
 
 def _name(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""What every dialect returns: rendered messages, the problems found, and what a conversion left out."""
+"""What the dialects return: rendered messages, problems found, changes made, what a conversion left out."""
 
 from __future__ import annotations
 
@@ -23,11 +23,6 @@ class Rendered(msgspec.Struct, frozen=True):
     messages: list[Any]
     system: Any | None = None
     warnings: tuple[str, ...] = ()
-
-
-def rendered(messages: list[Any], system: Any | None, losses: Losses) -> Rendered:
-    """Return what is sent: messages and system prompt as UTF-8 can carry them, with what was left out."""
-    return Rendered(in_utf8(messages), in_utf8(system), losses.lines())
 
 
 class Problem(msgspec.Struct, frozen=True):
@@ -56,6 +51,18 @@ def check_text(say: Say, value: Any) -> None:
         say("text-surrogate", "a text holds half of a surrogate pair, which UTF-8 cannot carry")
 
 
+class Notes:
+    """What was changed in one message, in plain words."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def add(self, line: str) -> None:
+        """Note a change once."""
+        if line not in self.lines:
+            self.lines.append(line)
+
+
 class Losses:
     """Count what a conversion could not carry, by kind."""
 
@@ -65,6 +72,10 @@ class Losses:
     def add(self, kind: str, count: int = 1) -> None:
         """Count `count` things of a kind that were left out or changed."""
         self._counts[kind] = self._counts.get(kind, 0) + count
+
+    def field(self, key: str) -> None:
+        """Count a field that was left out."""
+        self.add(f"field {key!r} left out")
 
     def lines(self) -> tuple[str, ...]:
         """Return one line for each kind with its count, in the order first met."""

@@ -8,9 +8,9 @@ from typing import Any, cast
 from foldline.core.log.entries import Edit
 from foldline.core.log.messages import Media, Message, Opaque, Part, Thinking, ToolCall, ToolResult
 from foldline.dialects.anthropic.write import ID_LIMIT, block_of, edit_native
+from foldline.dialects.dialect import lost_fields
 from foldline.dialects.edits import replacements, with_edits
 from foldline.dialects.ids import Ids
-from foldline.dialects.losses import lost_fields
 from foldline.dialects.media import to_anthropic
 from foldline.dialects.payload import parse
 from foldline.dialects.values import ANTHROPIC, Losses

@@ -21,8 +21,8 @@ from foldline.core.log.messages import (
     ToolResult,
     Usage,
 )
+from foldline.dialects.dialect import lost_fields
 from foldline.dialects.edits import with_edits
-from foldline.dialects.losses import lost_fields
 from foldline.dialects.media import placeholder
 from foldline.dialects.payload import parse
 from foldline.dialects.values import OPENAI_CHAT

@@ -23,8 +23,8 @@ from foldline.core.log.messages import (
     ToolResult,
     Usage,
 )
+from foldline.dialects.dialect import lost_fields
 from foldline.dialects.edits import with_edits
-from foldline.dialects.losses import lost_fields
 from foldline.dialects.media import IMAGE_TYPES, placeholder
 from foldline.exports.base import (
     ExportWriter,

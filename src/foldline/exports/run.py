@@ -12,7 +12,7 @@ import msgspec
 from foldline import dialects
 from foldline.core.log.entries import Compacted, Entry, Lifted
 from foldline.core.log.references import stored_calls
-from foldline.dialects.stored import told_in_words
+from foldline.dialects.edits import told_in_words
 from foldline.dialects.values import Losses
 from foldline.errors import InputError, did_you_mean
 from foldline.exports.base import RESULT_CAP, ExportWriter, FoldStep, Origin, SaidStep, Step

@@ -13,8 +13,7 @@ from foldline.core.log.messages import Message, Text
 from foldline.core.log.steps import is_step, own_results
 from foldline.core.measure.tokens import OFFLINE
 from foldline.core.view import AddedItem, MessageItem, ViewState
-from foldline.dialects.edits import with_edits
-from foldline.dialects.steps import split_steps
+from foldline.dialects.edits import split_steps, with_edits
 from foldline.dialects.values import Losses
 from foldline.exports.base import FoldStep, SaidStep, Step
 

@@ -12,8 +12,7 @@ from foldline.core.ledger.facts.files import FILES, Status, files_note
 from foldline.core.log.entries import Noted, Pinned, Said
 from foldline.core.log.messages import Message
 from foldline.dialects import decode_all
-from foldline.dialects.base import decode_reply
-from foldline.dialects.dialect_of import dialect_of, in_dialect, reply_dialect
+from foldline.dialects.base import decode_reply, dialect_of, in_dialect, reply_dialect
 from foldline.errors import InputError
 from foldline.session.events import MessageAdded, PinChanged, WarningGiven
 from foldline.session.recall import as_text

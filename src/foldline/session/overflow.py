@@ -26,7 +26,7 @@ from foldline.core.measure.overflow import (
 from foldline.core.measure.roles import refuses_roles
 from foldline.core.secrets.redact import redact
 from foldline.dialects import get
-from foldline.dialects.dialect_of import reply_dialect
+from foldline.dialects.base import reply_dialect
 from foldline.errors import CallsOpen, FloorExceeded, InputError, OverflowRemains, ProviderError
 from foldline.providers.base import Reply
 from foldline.providers.failures import from_sdk

@@ -19,8 +19,8 @@ from foldline.core.log.messages import Message
 from foldline.core.measure.window import Window
 from foldline.core.view import MessageItem, native_items, sized
 from foldline.dialects import get
+from foldline.dialects.base import join_system
 from foldline.dialects.cache_marks import within_marks
-from foldline.dialects.dialect_of import join_system
 from foldline.dialects.in_turn import in_turn
 from foldline.dialects.native_view import NativeView
 from foldline.loading.stated import absent_messages

@@ -7,9 +7,9 @@ from collections.abc import Callable, Collection, Sequence
 import msgspec
 
 from foldline.core.cut.pairing import continues, is_item
+from foldline.core.log.dialects import traits_of
 from foldline.core.log.messages import Message, Part, ToolCall, ToolResult
 
-UNIQUE_IDS = ("anthropic", "openai-responses")  # dialects that want a call's id once in the whole list
 ID_LIMIT = 64  # characters of a call's id, the most that every API takes
 
 
@@ -119,8 +119,7 @@ class CallIds:
 
         `gone` are the parts that the view leaves out.
         """
-        native = message.native
-        unique = native is None or native.dialect in UNIQUE_IDS
+        unique = traits_of(message).unique_ids
         new: dict[int, str] = {}
         for index, part in enumerate(message.parts):
             if index in gone:

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from foldline.core.log.dialects import traits_of
 from foldline.core.log.messages import Message, ToolCall, ToolResult
 from foldline.core.log.references import stored_calls
 from foldline.core.log.steps import ends_in_results, own_results
@@ -130,14 +131,13 @@ def _stands_aside(message: Message) -> bool:
 
 
 def continues(message: Message, before: Message | None) -> bool:
-    """Whether a message belongs to the reply of the one before it, as items of OpenAI's Responses do."""
+    """Whether a message belongs to the reply of the one before it, where its dialect splits replies."""
     return before is not None and is_item(before) and is_item(message)
 
 
 def is_item(message: Message) -> bool:
-    """Whether a message is items of OpenAI's Responses, which may be the beginning of a reply alone."""
-    native = message.native
-    return message.role == "assistant" and native is not None and native.dialect == "openai-responses"
+    """Whether a message may be a part of a reply that its dialect writes as several."""
+    return message.role == "assistant" and traits_of(message).splits_replies
 
 
 def pair(messages: Sequence[Message]) -> Pairing:

@@ -6,6 +6,7 @@ is the truth: a step is what the model said at a time, its calls, and their resu
 
 from __future__ import annotations
 
+from foldline.core.log.dialects import traits_of
 from foldline.core.log.messages import Message, Opaque, Part, ToolCall, ToolResult
 
 STEP = "step-start"
@@ -20,11 +21,10 @@ def is_step(part: Part) -> bool:
 def own_results(message: Message) -> frozenset[int]:
     """Return the indices of the results that answer a call standing before them in the same message.
 
-    Only an assistant's message has any, and none of Anthropic's, where results belong to the user's turn. Of
-    calls that share an id the first counts.
+    Only an assistant's message has any, and only in a dialect where results may stand there. Of calls that
+    share an id the first counts.
     """
-    native = message.native
-    if message.role != "assistant" or not message.results or (native and native.dialect == "anthropic"):
+    if message.role != "assistant" or not message.results or not traits_of(message).own_results:
         return frozenset()
     waiting: set[str] = set()
     asked: set[str] = set()

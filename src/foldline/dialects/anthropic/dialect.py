@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, cast
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-import msgspec
-
-from foldline.core.log import codec
+from foldline.core.log.dialects import Traits
 from foldline.core.log.entries import Edit
-from foldline.core.log.messages import Message, Native, Text, Usage
+from foldline.core.log.messages import Message, Part, Role, Text
+from foldline.dialects.anthropic.mend import mend
 from foldline.dialects.anthropic.read import parts_of, role_of
-from foldline.dialects.anthropic.rules import validate as check_rules
-from foldline.dialects.anthropic.write import AnthropicWriter, edit_native
-from foldline.dialects.edits import replacements, with_edits
-from foldline.dialects.losses import lost_fields
-from foldline.dialects.payload import as_sent, block_types, count, parse, peek, read, read_any
-from foldline.dialects.steps import split_steps
-from foldline.dialects.stored import in_words
-from foldline.dialects.values import ANTHROPIC, Problem, Rendered
+from foldline.dialects.anthropic.rules import check, check_system
+from foldline.dialects.anthropic.write import AnthropicWriter, edit_native, request
+from foldline.dialects.cache_marks import MARKS, marks
+from foldline.dialects.dialect import Dialect, Slot, replied
+from foldline.dialects.edits import replacements
+from foldline.dialects.payload import Fields, block_types, fields_of, items_of, peek, read, read_usage
+from foldline.dialects.values import ANTHROPIC, Losses, Notes, Problem, Say
 from foldline.errors import DialectError
 
 _STOPS = {
@@ -38,118 +36,103 @@ _OWN_BLOCKS = frozenset(
 )  # fmt: skip
 
 
-class AnthropicDialect:
-    """The dialect `anthropic`."""
+class AnthropicDialect(Dialect):
+    """The dialect `anthropic`.
+
+    Messages of others are merged into turns with results first. System messages at the head become `system`,
+    later ones and made ones become user text. A whole request that begins with the assistant gets a first
+    user message, as the API requires.
+    """
 
     name = ANTHROPIC
-
-    def decode(self, payload: Any, *, index: int | None = None) -> Message:
-        """Read a native message (dict, JSON bytes or SDK object); it is kept as received beside its parts.
-
-        Raises DialectError (with `index`) if it is not a Messages API message.
-        """
-        body, raw = read(payload, index)
-        return self._message(body, raw, index)
+    traits = Traits(own_results=False)  # results belong to the user's turn
 
     def decode_reply(self, reply: Any) -> Message:
         """Read a whole reply: its role and content in the form to send back, usage, model, why it stopped.
 
         Empty text blocks, which the API sends but does not take back, are left out.
         """
-        body, raw = read(reply)
+        body, _ = read(reply)
         if body.get("type") != "message" and "stop_reason" not in body and "usage" not in body:
-            return self._message(body, raw, None)
+            return self.decode(reply)
         content = body.get("content")
         if isinstance(content, list):
-            content = [block for block in cast("list[Any]", content) if not _is_empty_text(block)]
-        sendable = {"role": body.get("role", "assistant"), "content": content}
-        message = self._message(sendable, codec.encode(sendable), None)
-        model, stop = body.get("model"), body.get("stop_reason")
-        return msgspec.structs.replace(
-            message,
-            usage=_usage(body.get("usage")),
-            model=model if isinstance(model, str) else None,
-            stop=_STOPS.get(stop) if isinstance(stop, str) else None,
+            content = [block for block in items_of(content) if not _is_empty_text(block)]
+        usage = read_usage(
+            body.get("usage"),
+            given="input_tokens",
+            output="output_tokens",
+            cached="cache_read_input_tokens",
+            written="cache_creation_input_tokens",
+            apart=True,
         )
-
-    def decode_system(self, system: Any) -> Message:
-        """Read a `system` field (text or text blocks) as a system message; rendering gives it back."""
-        value, raw = read_any(system)
-        if not isinstance(value, str | list):
-            raise DialectError("system must be a string or a list of text blocks")
-        parts = tuple(parts_of(as_sent(value, raw)))
-        if any(not isinstance(part, Text) for part in parts):
-            raise DialectError("system may hold only text blocks")
-        return Message("system", parts, native=Native(ANTHROPIC, raw))
-
-    def render(self, items: Sequence[tuple[Message, Sequence[Edit]]], *, whole: bool = False) -> Rendered:
-        """Write messages, each with its edits, as an Anthropic list.
-
-        Its own messages come back as received, edited ones with just those blocks changed; all others are
-        encoded, and merged into turns with results first. System messages at the head become `system`, later
-        ones and made ones become user text. `warnings` names and counts what could not be carried. A `whole`
-        request that begins with the assistant gets a first user message, as the API requires.
-        Raises DialectError for an edit of a part that does not exist.
-        """
-        items = in_words(items)
-        ours = [message for message, _ in items if _is_ours(message)]
-        writer = AnthropicWriter(call.id for message in ours for call in message.calls)
-        for index, (message, edits) in enumerate(items):
-            native = message.native
-            body = parse(native.raw, index) if native is not None and _is_ours(message) else None
-            if isinstance(body, dict) and message.role not in ("system", "developer"):
-                own = cast("dict[str, Any]", body)
-                new = edit_native(own, replacements(edits), index) if edits else own
-                if new is not None:
-                    writer.native(new, message)
-            elif isinstance(body, dict) and writer.at_head and not edits:  # the API has no system message
-                writer.native_system(cast("dict[str, Any]", body).get("content") or "")
-            elif body is not None and not isinstance(body, dict):
-                writer.native_system(_edited_system(body, edits))
-            elif (kept := with_edits(message, edits, index)) is not None:
-                lost_fields(native, writer.losses, index)
-                for said in split_steps(msgspec.structs.replace(kept, native=native)):
-                    writer.add(said)
-        return writer.finish(whole=whole)
-
-    def validate(self, messages: Sequence[Any], system: Any = None) -> list[Problem]:
-        """Return every documented rule that a list breaks; empty if the API accepts it. Never raises."""
-        return check_rules(messages, system)
+        message = self.decode({"role": body.get("role", "assistant"), "content": content})
+        return replied(message, usage, body.get("model"), _STOPS.get(str(body.get("stop_reason"))))
 
     def recognises(self, payload: Any) -> bool:
         """Return whether a message can only be in this dialect."""
         return bool(block_types(payload) & _OWN_BLOCKS)
 
-    def _message(self, body: dict[str, Any], raw: bytes, index: int | None) -> Message:
-        body = as_sent(body, raw)
-        role = role_of(body, index)
-        return Message(role, tuple(parts_of(body.get("content"), index)), native=Native(ANTHROPIC, raw))
+    def is_reply(self, payload: Any) -> bool:
+        """Return whether this is a Message of the API."""
+        return peek(payload, "type") == "message" and peek(payload, "usage") is not None
 
+    def mend(self, body: Fields, notes: Notes, salt: str) -> Fields:
+        """Return a message with what is malformed in it mended; see `mend.py`."""
+        del salt
+        return mend(body, notes)
 
-def _is_ours(message: Message) -> bool:
-    return message.native is not None and message.native.dialect == ANTHROPIC
+    def call_slots(self, body: Fields) -> tuple[list[Slot], list[Slot]]:
+        """Return where a message holds the ids of its calls, and those that its results answer."""
+        blocks = [fields_of(block) for block in items_of(body.get("content"))]
+        calls: list[Slot] = [(block, "id") for block in blocks if block.get("type") == "tool_use"]
+        return calls, [(block, "tool_use_id") for block in blocks if block.get("type") == "tool_result"]
 
+    def more(self, messages: list[Any]) -> list[Any]:
+        """Return messages that follow others as a request takes them."""
+        return request(messages, Losses())
 
-def _edited_system(system: Any, edits: Sequence[Edit]) -> Any:
-    if not edits:
-        return system
-    body = edit_native({"content": system}, replacements(edits))
-    return body["content"] if body else ""
+    def joins(self, message: Message) -> bool:
+        """Return whether a message may be joined with the one before it: results of the same turn."""
+        return message.role == "user" and bool(message.results)
+
+    def _parts(self, body: Any, index: int | None) -> tuple[Role, Sequence[Part]]:
+        return role_of(body, index), parts_of(body.get("content"), index)
+
+    def _system_parts(self, system: Any) -> tuple[Text, ...]:
+        if not isinstance(system, str | list):
+            raise DialectError("system must be a string or a list of text blocks")
+        parts = parts_of(system)
+        texts = tuple(part for part in parts if isinstance(part, Text))
+        if len(texts) < len(parts):
+            raise DialectError("system may hold only text blocks")
+        return texts
+
+    def _moves(self, message: Message) -> bool:
+        return message.role in ("system", "developer")
+
+    def _edited_system(self, message: Message, system: Any, edits: Sequence[Edit], index: int) -> Any:
+        del message
+        body = edit_native({"content": system}, replacements(edits), index)
+        return body["content"] if body else ""
+
+    def _writer(self, received: Sequence[tuple[Message, Any]]) -> AnthropicWriter:
+        return AnthropicWriter(call.id for message, _ in received for call in message.calls)
+
+    def _edited(self, body: Any, edits: Mapping[int, Part | None], index: int) -> Fields | None:
+        return edit_native(body, edits, index)
+
+    def _check_system(self, say: Say, system: Any) -> None:
+        check_system(say, system)
+
+    def _check(self, problems: list[Problem], bodies: Sequence[tuple[int, Fields]], last: int) -> None:
+        check(problems, bodies, last)
+
+    def _check_whole(self, say: Say, bodies: Sequence[Fields], system: Any) -> None:
+        if (given := marks(bodies, system)) > MARKS:
+            say("cache-marks", f"{given} blocks have cache_control; {MARKS} may")
 
 
 def _is_empty_text(block: Any) -> bool:
     text = peek(block, "text")
     return peek(block, "type") == "text" and isinstance(text, str) and not text.strip()
-
-
-def _usage(usage: Any) -> Usage | None:
-    """Read a usage; Anthropic's input_tokens leave out what was read from or written to the cache."""
-    if not isinstance(usage, dict):
-        return None
-    fields = cast("dict[str, Any]", usage)
-    return Usage(
-        input=count(fields.get("input_tokens")),
-        cache_read=count(fields.get("cache_read_input_tokens")),
-        cache_write=count(fields.get("cache_creation_input_tokens")),
-        output=count(fields.get("output_tokens")),
-    )

@@ -9,21 +9,20 @@ import msgspec
 
 from foldline.dialects.ids import safe_name
 from foldline.dialects.media import IMAGE_TYPES, from_anthropic
-from foldline.dialects.mending import (
-    Fields,
-    Notes,
+from foldline.dialects.mend import (
     as_text,
     call_id,
     deep_text,
-    fields_of,
     is_deep,
     left_out,
     parts,
-    tool_name,
+    safe_tool_name,
+    text_part,
 )
+from foldline.dialects.payload import Fields, fields_of
+from foldline.dialects.values import Notes
 
 _ID = re.compile(r"[a-zA-Z0-9_-]+")
-_NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}")
 _LONGEST_ID = 64
 _THOUGHTS = ("thinking", "redacted_thinking")
 _IN_RESULT = ("text", "image", "document", "search_result", "tool_reference")
@@ -33,13 +32,9 @@ def mend(body: Fields, notes: Notes) -> Fields:
     """Return the message with what is malformed in it mended, and note each change."""
     content, role = body.get("content"), body.get("role")
     if isinstance(content, list):
-        mended = parts(content, _text, lambda block, notes: _block(block, str(role), notes), notes)
+        mended = parts(content, text_part, lambda block, notes: _block(block, str(role), notes), notes)
         return {**body, "content": mended}
     return body
-
-
-def _text(text: str) -> Fields:
-    return {"type": "text", "text": text}
 
 
 def _block(block: Fields, role: str, notes: Notes) -> Fields | None:
@@ -53,7 +48,7 @@ def _block(block: Fields, role: str, notes: Notes) -> Fields | None:
     if kind in ("tool_use", "tool_result"):
         if (kind == "tool_use") != (role == "assistant"):
             notes.add(f"a {kind} of a {role} message became text")
-            return _text(as_text(block))
+            return text_part(as_text(block))
         return _call(block, notes) if kind == "tool_use" else _result(block, notes)
     return block
 
@@ -76,7 +71,7 @@ def _media(block: Fields, role: str, notes: Notes) -> Fields:
         return block
     what = "without data" if not whole else "of an unknown type" if not known else "of an assistant message"
     notes.add(f"a {kind} {what} became text")
-    return _text(left_out(kind))
+    return text_part(left_out(kind))
 
 
 def _thought(block: Fields, role: str, notes: Notes) -> Fields | None:
@@ -104,10 +99,7 @@ def _safe_id(value: Any, notes: Notes) -> str:
 
 
 def _call(block: Fields, notes: Notes) -> Fields:
-    name = tool_name(block.get("name"), notes)
-    if not _NAME.fullmatch(name):
-        notes.add("a tool's name with characters that the API refuses was changed")
-        name = safe_name(name, 128, "tool")
+    name = safe_tool_name(block.get("name"), notes, most=128)
     new = {**block, "id": _safe_id(block.get("id"), notes), "name": name}
     value = block.get("input")
     if not isinstance(value, dict) or is_deep(value):
@@ -142,7 +134,7 @@ def _result(block: Fields, notes: Notes) -> Fields:
     failed = new.get("is_error") is True
     content = block.get("content")
     if isinstance(content, list):
-        new["content"] = parts(content, _text, lambda inner, notes: _inner(inner, failed, notes), notes)
+        new["content"] = parts(content, text_part, lambda inner, notes: _inner(inner, failed, notes), notes)
     elif content is not None and not isinstance(content, str):
         notes.add("the content of a result that is neither text nor blocks became text")
         new["content"] = as_text(content)
@@ -155,7 +147,7 @@ def _inner(block: Fields, failed: bool, notes: Notes) -> Fields | None:
         return _text_block(block, notes)
     if kind not in _IN_RESULT:
         notes.add(f"a {kind} block of a result became text")
-        return _text(as_text(block))
+        return text_part(as_text(block))
     if kind in ("image", "document"):
         return _media(block, "assistant" if failed else "user", notes)
     return block

@@ -6,6 +6,7 @@ from typing import Any, cast
 
 from foldline.core.log.messages import Media, Opaque, Part, Role, Text, Thinking, ToolCall, ToolResult
 from foldline.dialects.media import from_anthropic
+from foldline.dialects.payload import Fields, role_in, string
 from foldline.dialects.values import ANTHROPIC
 from foldline.errors import DialectError
 
@@ -18,13 +19,10 @@ ROLES: dict[str, Role] = {
 }
 
 
-def role_of(body: dict[str, Any], index: int | None = None) -> Role:
+def role_of(body: Fields, index: int | None = None) -> Role:
     """Return the role of a message; raises DialectError for one that the Messages API lacks."""
-    role = body.get("role")
-    if not isinstance(role, str) or role not in ROLES:
-        remedy = "; a tool message belongs to openai-chat" if role == "tool" else ""
-        raise DialectError(f"role is {role!r}; it must be user or assistant{remedy}", index=index)
-    return ROLES[role]
+    remedy = "; a tool message belongs to openai-chat" if body.get("role") == "tool" else ""
+    return role_in(ROLES, body, index, remedy)
 
 
 def parts_of(content: Any, index: int | None = None) -> list[Part]:
@@ -44,10 +42,10 @@ def parts_of(content: Any, index: int | None = None) -> list[Part]:
 def _part(block: Any, index: int | None) -> Part:
     if not isinstance(block, dict):
         raise DialectError("a content block must be an object with a type", index=index)
-    fields = cast("dict[str, Any]", block)
+    fields = cast("Fields", block)
     kind = fields.get("type")
     if kind == "text":
-        return Text(_string(fields, "text", kind, index))
+        return Text(string(fields, "text", "text block", index))
     if kind == "tool_use":
         return _call(fields, index)
     if kind == "tool_result":
@@ -61,26 +59,26 @@ def _part(block: Any, index: int | None) -> Part:
     return Opaque(ANTHROPIC, kind, fields)
 
 
-def _thinking(fields: dict[str, Any], index: int | None) -> Thinking:
+def _thinking(fields: Fields, index: int | None) -> Thinking:
     signature = fields.get("signature")
     if signature is not None and not isinstance(signature, str):
         raise DialectError("thinking block: signature must be a string", index=index)
-    return Thinking(_string(fields, "thinking", "thinking", index), signature or None)
+    return Thinking(string(fields, "thinking", "thinking block", index), signature or None)
 
 
-def _call(fields: dict[str, Any], index: int | None) -> ToolCall:
-    call_id = _string(fields, "id", "tool_use", index)
-    name = _string(fields, "name", "tool_use", index)
+def _call(fields: Fields, index: int | None) -> ToolCall:
+    call_id = string(fields, "id", "tool_use block", index)
+    name = string(fields, "name", "tool_use block", index)
     arguments = fields.get("input", {})
     if arguments is None:
         arguments = {}
     if not isinstance(arguments, dict | str):
         raise DialectError(f"tool_use {call_id!r}: input must be an object", index=index)
-    return ToolCall(call_id, name, cast("dict[str, Any] | str", arguments))
+    return ToolCall(call_id, name, cast("Fields | str", arguments))
 
 
-def _result(fields: dict[str, Any], index: int | None) -> ToolResult:
-    call_id = _string(fields, "tool_use_id", "tool_result", index)
+def _result(fields: Fields, index: int | None) -> ToolResult:
+    call_id = string(fields, "tool_use_id", "tool_result block", index)
     content = fields.get("content")
     is_error = fields.get("is_error") is True
     if content is None or content == "":
@@ -97,10 +95,3 @@ def _inner(block: Any, index: int | None) -> Text | Media | Opaque:
     if isinstance(part, Text | Media | Opaque):
         return part
     return Opaque(ANTHROPIC, str(block.get("type")), block)
-
-
-def _string(fields: dict[str, Any], key: str, what: str, index: int | None) -> str:
-    value = fields.get(key)
-    if not isinstance(value, str):
-        raise DialectError(f"{what} block: {key} must be a string", index=index)
-    return value

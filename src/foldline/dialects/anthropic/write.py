@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
-from foldline.core.log.messages import (
-    Media,
-    Message,
-    Opaque,
-    Part,
-    Text,
-    Thinking,
-    ToolCall,
-    ToolResult,
-)
+from foldline.core.log.messages import Media, Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult
 from foldline.core.measure.tokens import NO_OUTPUT
-from foldline.dialects.anthropic.native import request
 from foldline.dialects.anthropic.read import parts_of
 from foldline.dialects.edits import check_edits
-from foldline.dialects.ids import Ids, safe_name
+from foldline.dialects.ids import Ids
 from foldline.dialects.media import placeholder, to_anthropic
-from foldline.dialects.values import ANTHROPIC, Losses, Rendered, rendered
+from foldline.dialects.payload import fields_of, items_of
+from foldline.dialects.values import ANTHROPIC, Losses, Rendered
+from foldline.dialects.writer import Writer
 
 ID_LIMIT = 64
 NAME_LIMIT = 128
@@ -31,9 +23,7 @@ OPENING = "[The conversation begins with the assistant.]"  # the API requires a 
 Block = dict[str, Any]
 
 
-def edit_native(
-    body: dict[str, Any], edits: Mapping[int, Part | None], index: int | None = None
-) -> Block | None:
+def edit_native(body: Block, edits: Mapping[int, Part | None], index: int | None = None) -> Block | None:
     """Return a native message with some of its blocks replaced (None: removed); None if no block is left.
 
     All other keys and blocks stay as received. An assistant message never ends in thinking: if an edit
@@ -118,7 +108,7 @@ def block_of(part: Part) -> Block | None:
     return _result_block(part, part.call_id)
 
 
-def _input(call: ToolCall) -> dict[str, Any]:
+def _input(call: ToolCall) -> Block:
     return {"input": call.arguments} if isinstance(call.arguments, str) else call.arguments
 
 
@@ -143,19 +133,16 @@ def _result_block(result: ToolResult, call_id: str) -> Block:
     return block
 
 
-class AnthropicWriter:
+class AnthropicWriter(Writer):
     """Build an Anthropic list: native messages as they are, others encoded and merged into turns."""
 
     def __init__(self, native_ids: Iterable[str]) -> None:
-        self.losses = Losses()
-        self._out: list[Any] = []
-        self._system: list[Any] = []
+        super().__init__(Ids(limit=ID_LIMIT, everywhere=True, any_text=False, taken=native_ids))
         self._turn: tuple[str, list[Block], list[Block]] | None = None  # role, results, other blocks
-        self._ids = Ids(limit=ID_LIMIT, everywhere=True, any_text=False, taken=native_ids)
         self._foreign = False  # something was encoded
         self._encoded = False  # the list begins with an encoded message
 
-    def native(self, body: dict[str, Any], message: Message) -> None:
+    def native(self, body: Block, message: Message) -> None:
         """Append a message as received; one without content is left out."""
         if body.get("content") in (None, []):
             self.losses.add("empty messages left out")
@@ -170,11 +157,7 @@ class AnthropicWriter:
         """Whether nothing but system prompts was written."""
         return not self._out and self._turn is None
 
-    def native_system(self, system: Any) -> None:
-        """Take a system prompt as it was given."""
-        self._system.append(system)
-
-    def add(self, message: Message) -> None:
+    def _add(self, message: Message) -> None:
         """Append a message of another dialect (or a made one) as part of a turn."""
         self._foreign = True
         if message.role in {"system", "developer"}:
@@ -196,15 +179,13 @@ class AnthropicWriter:
         if ((whole or self._encoded) and begins == "assistant") or (self._foreign and begins is None):
             self.losses.add("a first user message added")
             self._out.insert(0, {"role": "user", "content": OPENING})
-        if self._ids.renamed:
-            self.losses.add("call ids changed", self._ids.renamed)
-        return rendered(self._out, _one_system(self._system), self.losses)
+        return super().finish(whole=whole)
 
     def _add_system(self, message: Message) -> None:
         texts = [part for part in message.parts if isinstance(part, Text) and part.text.strip()]
         for part in message.parts:
             if not isinstance(part, Text):
-                self._lose(part)
+                self._leave(part)
         if self.at_head and message.native is not None:
             self._system.extend(part.text for part in texts)
             return
@@ -262,9 +243,7 @@ class AnthropicWriter:
         return block_of(part)
 
     def _call(self, call: ToolCall) -> Block:
-        name = safe_name(call.name, NAME_LIMIT, "tool")
-        if name != call.name:
-            self.losses.add("tool names changed")
+        name = self._named(call, NAME_LIMIT)
         if isinstance(call.arguments, str):
             self.losses.add("call arguments that are not a JSON object wrapped in one")
         return {"type": "tool_use", "id": self._ids.call(call.id), "name": name, "input": _input(call)}
@@ -274,29 +253,96 @@ class AnthropicWriter:
         if isinstance(part, Media) and to_anthropic(part) is None:
             self.losses.add(f"{part.kind} left out")
         elif isinstance(part, Thinking | Opaque) and block_of(part) is None:
-            self._lose(part)
+            self._leave(part)
 
-    def _lose(self, part: Part) -> None:
+    def _leave(self, part: Part) -> None:
         if isinstance(part, Opaque):
-            self.losses.add(f"{part.dialect} {part.kind} left out")
+            self._lose(part)
         elif isinstance(part, Thinking):
             self.losses.add("unsigned thinking left out")
         elif isinstance(part, Media):
             self.losses.add(f"{part.kind} left out")
+
+    def _one_system(self) -> Any | None:
+        """Return a single system prompt as given; several become text blocks."""
+        given = self._system
+        if len(given) < 2:
+            return given[0] if given else None
+        blocks: list[Any] = []
+        for value in given:
+            if isinstance(value, list):
+                blocks.extend(items_of(value))
+            elif str(value).strip():
+                blocks.append({"type": "text", "text": str(value)})
+        return blocks
 
 
 def _is_thought(part: Thinking | Opaque) -> bool:
     return isinstance(part, Thinking) or part.kind == "redacted_thinking"
 
 
-def _one_system(given: list[Any]) -> Any | None:
-    """Return a single system prompt as given; several become text blocks."""
-    if len(given) < 2:
-        return given[0] if given else None
-    blocks: list[Any] = []
-    for value in given:
-        if isinstance(value, list):
-            blocks.extend(cast("list[Any]", value))
-        elif str(value).strip():
-            blocks.append({"type": "text", "text": str(value)})
-    return blocks
+# ---- what a request refuses
+
+
+def request(messages: Sequence[Block], losses: Losses) -> list[Block]:
+    """Return messages as a request takes them: see `_sendable`; results of one turn stand in one message.
+
+    A message that says nothing is left out. The API wants all results of a turn in the next message.
+    """
+    found: list[Block] = []
+    for message in messages:
+        body = _sendable(message, losses)
+        before = found[-1] if found else {}
+        if not _blocks_in(body):
+            losses.add("empty messages left out")
+        elif before.get("role") == body.get("role") == "user" and any(map(_is_result, _blocks_in(body))):
+            found[-1] = {**before, "content": _results_first([*_blocks_in(before), *_blocks_in(body)])}
+        else:
+            found.append(body)
+    return found
+
+
+def _blocks_in(body: Block) -> list[Any]:
+    """Return the blocks of a message; a string is one text block."""
+    content = body.get("content")
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}] if content.strip() else []
+    return list(items_of(content))
+
+
+def _results_first(blocks: list[Any]) -> list[Any]:
+    """Return blocks with the results before all others, each in its order."""
+    return sorted(blocks, key=lambda block: not _is_result(block))
+
+
+def _sendable(body: Block, losses: Losses) -> Block:
+    """Return a message without thinking that has no signature, its results first and none of them empty."""
+    content = items_of(body.get("content"))
+    blocks = [_said(block) for block in content if not _is_refused(block)]
+    if len(blocks) < len(content):
+        losses.add("empty texts and thinking without a signature left out", len(content) - len(blocks))
+    if body.get("role") == "user":
+        blocks = _results_first(blocks)
+    return body if blocks == content else {**body, "content": blocks}
+
+
+def _said(block: Any) -> Any:
+    """Return a block whose result, if it is one, says something in each of its texts."""
+    if not _is_result(block):
+        return block
+    content = block.get("content")
+    if isinstance(content, list):
+        content = [inner for inner in items_of(content) if not _is_refused(inner)]
+    return block if content and content == block["content"] else {**block, "content": content or NO_OUTPUT}
+
+
+def _is_result(block: Any) -> bool:
+    return fields_of(block).get("type") == "tool_result"
+
+
+def _is_refused(block: Any) -> bool:
+    """Return whether the API refuses a block: a text of nothing but space, thinking without a signature."""
+    fields = fields_of(block)
+    if fields.get("type") == "text":
+        return not str(fields.get("text") or "").strip()
+    return fields.get("type") == "thinking" and not fields.get("signature")

@@ -7,18 +7,15 @@ from typing import Any, cast
 
 import msgspec
 
-from foldline.core.log import codec
-from foldline.core.log.entries import Edit
-from foldline.core.log.messages import Message, Native, Usage
-from foldline.dialects.edits import replacements, with_edits
-from foldline.dialects.losses import lost_fields
+from foldline.core.log.dialects import Traits
+from foldline.core.log.messages import Message, Part, Role, Text
+from foldline.dialects.dialect import Dialect, Put, Slot, replied
+from foldline.dialects.openai_chat.mend import mend
 from foldline.dialects.openai_chat.read import role_of, slots
-from foldline.dialects.openai_chat.rules import validate as check_rules
+from foldline.dialects.openai_chat.rules import check
 from foldline.dialects.openai_chat.write import ChatWriter, edit_native
-from foldline.dialects.payload import as_sent, block_types, count, parse, peek, read
-from foldline.dialects.steps import split_steps
-from foldline.dialects.stored import in_words
-from foldline.dialects.values import OPENAI_CHAT, Problem, Rendered, check_text, reporter
+from foldline.dialects.payload import Fields, block_types, fields_of, items_of, peek, read, read_usage
+from foldline.dialects.values import OPENAI_CHAT, Notes, Problem
 from foldline.errors import DialectError
 
 _STOPS = {
@@ -34,18 +31,11 @@ _OWN_PARTS = frozenset({"image_url", "input_audio", "file", "refusal"})
 _EMPTY_IN_REPLIES = ("annotations", "tool_calls")  # lists that may be empty in a reply, but not in a request
 
 
-class OpenAIChatDialect:
-    """The dialect `openai-chat`."""
+class OpenAIChatDialect(Dialect):
+    """The dialect `openai-chat`; a system prompt is a message in it."""
 
     name = OPENAI_CHAT
-
-    def decode(self, payload: Any, *, index: int | None = None) -> Message:
-        """Read a native message (dict, JSON bytes or SDK object); it is kept as received beside its parts.
-
-        Raises DialectError (with `index`) if it is not a Chat Completions message.
-        """
-        body, raw = read(payload, index)
-        return self._message(body, raw, index)
+    traits = Traits(unique_ids=False)
 
     def decode_reply(self, reply: Any) -> Message:
         """Read a whole ChatCompletion: its message in the form to send back, usage, model, why it stopped.
@@ -55,61 +45,25 @@ class OpenAIChatDialect:
         body, _ = read(reply)
         if "choices" not in body:
             return self.decode(reply)
-        choices = body["choices"]
-        first = cast("list[Any]", choices)[0] if isinstance(choices, list) and choices else None
-        choice = cast("dict[str, Any]", first) if isinstance(first, dict) else {}
+        choice = fields_of(next(iter(items_of(body["choices"])), None))
         native = choice.get("message")
         if not isinstance(native, dict):
             raise DialectError(
                 "the reply has no choices[0].message (is it a streamed chunk? join its deltas first)"
             )
-        sendable = _sendable(cast("dict[str, Any]", native))
-        message = self._message(sendable, codec.encode(sendable), None)
-        model, stop = body.get("model"), choice.get("finish_reason")
-        return msgspec.structs.replace(
-            message,
-            usage=_usage(body.get("usage")),
-            model=model if isinstance(model, str) else None,
-            stop=_STOPS.get(stop) if isinstance(stop, str) else None,
+        usage = read_usage(
+            body.get("usage"),
+            given="prompt_tokens",
+            output="completion_tokens",
+            cached="prompt_tokens_details.cached_tokens|prompt_cache_hit_tokens",
+            written="prompt_tokens_details.cache_write_tokens",
         )
+        message = self.decode(_sendable(cast("Fields", native)))
+        return replied(message, usage, body.get("model"), _STOPS.get(str(choice.get("finish_reason"))))
 
     def decode_system(self, system: Any) -> Message:
         """Read a system prompt given separately (text, or a list of text parts) as a system message."""
         return self.decode({"role": "system", "content": system})
-
-    def render(self, items: Sequence[tuple[Message, Sequence[Edit]]], *, whole: bool = False) -> Rendered:
-        """Write messages, each with its edits, as a Chat Completions list.
-
-        Its own messages come back as received, edited ones with just those parts changed; all others are
-        encoded. `warnings` names and counts what could not be carried. `system` stays None: the
-        system prompt is a message here. Raises DialectError for an edit of a part that does not exist.
-        """
-        items = in_words(items)
-        del whole  # a request may begin with any role here
-        writer = ChatWriter()
-        for index, (message, edits) in enumerate(items):
-            native = message.native
-            if native is None or native.dialect != OPENAI_CHAT:
-                kept = with_edits(message, edits, index)
-                if kept is not None:
-                    lost_fields(native, writer.losses, index)
-                    for said in split_steps(kept):
-                        writer.add(said)
-                continue
-            body = parse(native.raw, index)
-            if edits:
-                body = edit_native(body, replacements(edits), index)
-            if body is not None:
-                writer.native(body, message)
-        return writer.finish()
-
-    def validate(self, messages: Sequence[Any], system: Any = None) -> list[Problem]:
-        """Return every documented rule that a list breaks; empty if the API accepts it. Never raises."""
-        problems = check_rules(messages)
-        if system is not None and not isinstance(system, str):
-            problems.insert(0, Problem(-1, "system", "the system prompt must be a string"))
-        check_text(reporter(problems, -1), system)
-        return problems
 
     def recognises(self, payload: Any) -> bool:
         """Return whether a message can only be in this dialect."""
@@ -117,45 +71,60 @@ class OpenAIChatDialect:
             return True
         return bool(block_types(payload) & _OWN_PARTS)
 
-    def _message(self, body: dict[str, Any], raw: bytes, index: int | None) -> Message:
-        body = as_sent(body, raw)
-        role = role_of(body, index)
-        parts = tuple(part for part, _ in slots(body, index))
-        name = body.get("name") if role == "user" else None
-        return Message(
-            role, parts, native=Native(OPENAI_CHAT, raw), name=name if isinstance(name, str) else None
-        )
+    def is_reply(self, payload: Any) -> bool:
+        """Return whether this is a ChatCompletion."""
+        return peek(payload, "choices") is not None
+
+    def mend(self, body: Fields, notes: Notes, salt: str) -> Fields:
+        """Return a message with what is malformed in it mended; see `mend.py`."""
+        del salt
+        return mend(body, notes)
+
+    def call_slots(self, body: Fields) -> tuple[list[Slot], list[Slot]]:
+        """Return where a message holds the ids of its calls, and that of its result."""
+        answers: list[Slot] = [(body, "tool_call_id")] if body.get("role") == "tool" else []
+        return [(call, "id") for call in cast("list[Fields]", body.get("tool_calls") or [])], answers
+
+    def in_reply(self, body: Fields) -> tuple[list[Any], Put]:
+        """Return the first message of a ChatCompletion, and what puts another in its place."""
+        if not items_of(body.get("choices")):
+            return super().in_reply(body)
+        choice = fields_of(body["choices"][0])
+        return [choice.get("message")], lambda new: {**body, "choices": [{**choice, "message": new[0]}]}
+
+    def _parts(self, body: Any, index: int | None) -> tuple[Role, Sequence[Part]]:
+        return role_of(body, index), [part for part, _ in slots(body, index)]
+
+    def _message(self, body: Any, raw: bytes, index: int | None) -> Message:
+        message = super()._message(body, raw, index)
+        name = message.role == "user" and body.get("name")
+        return msgspec.structs.replace(message, name=name) if isinstance(name, str) else message
+
+    def _system_parts(self, system: Any) -> tuple[Text, ...]:
+        return (Text(str(system)),)
+
+    def _writer(self, received: Sequence[tuple[Message, Any]]) -> ChatWriter:
+        del received
+        return ChatWriter()
+
+    def _edited(self, body: Any, edits: Mapping[int, Part | None], index: int) -> Fields | None:
+        return edit_native(body, edits, index)
+
+    def _check(self, problems: list[Problem], bodies: Sequence[tuple[int, Fields]], last: int) -> None:
+        del last
+        check(problems, bodies)
 
 
-def _sendable(native: dict[str, Any]) -> dict[str, Any]:
+def _sendable(native: Fields) -> Fields:
     """Return a reply's message in the form of a request, without nulls and fields that only replies have."""
-    body: dict[str, Any] = {"role": native.get("role") or "assistant", "content": native.get("content")}
+    body: Fields = {"role": native.get("role") or "assistant", "content": native.get("content")}
     for key, value in native.items():
         empty = value is None or (not value and key in _EMPTY_IN_REPLIES)
         if key not in body and not empty and key != "parsed":  # parsed: the SDK's own parse of the content
             body[key] = value
-    audio = body.get("audio")
-    if isinstance(audio, Mapping) and "id" in audio:
+    audio = fields_of(body.get("audio"))
+    if "id" in audio:
         # a request names audio by its id alone; the transcript stays as content
-        fields = cast("Mapping[str, Any]", audio)
-        body["audio"] = {"id": fields["id"]}
-        body["content"] = body["content"] or fields.get("transcript")
+        body["audio"] = {"id": audio["id"]}
+        body["content"] = body["content"] or audio.get("transcript")
     return body
-
-
-def _usage(usage: Any) -> Usage | None:
-    """Read a usage; OpenAI's prompt_tokens include cached tokens, completion_tokens include reasoning."""
-    if not isinstance(usage, dict):
-        return None
-    fields = cast("dict[str, Any]", usage)
-    details = fields.get("prompt_tokens_details")
-    inner = cast("dict[str, Any]", details) if isinstance(details, dict) else {}
-    read_back = count(inner.get("cached_tokens")) or count(fields.get("prompt_cache_hit_tokens"))
-    written = count(inner.get("cache_write_tokens"))
-    prompt = count(fields.get("prompt_tokens"))
-    return Usage(
-        input=max(0, prompt - read_back - written),
-        cache_read=read_back,
-        cache_write=written,
-        output=count(fields.get("completion_tokens")),
-    )

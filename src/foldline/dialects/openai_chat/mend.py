@@ -5,17 +5,9 @@ from __future__ import annotations
 from typing import Any, cast
 
 from foldline.dialects.media import from_openai
-from foldline.dialects.mending import (
-    Fields,
-    Notes,
-    as_text,
-    call_id,
-    fields_of,
-    items_of,
-    left_out,
-    parts,
-    tool_name,
-)
+from foldline.dialects.mend import as_text, call_id, left_out, parts, text_part, tool_name
+from foldline.dialects.payload import Fields, fields_of, items_of
+from foldline.dialects.values import Notes
 
 _TEXTS = ("text", "refusal")
 _MEDIA = {"image_url": "image", "input_audio": "audio", "file": "document"}
@@ -52,7 +44,7 @@ def _result(new: Fields, notes: Notes) -> None:
     if isinstance(content, str) or (content is None and legacy):
         return
     if isinstance(content, list) and content:
-        new["content"] = parts(content, _text, _result_part, notes) or ""
+        new["content"] = parts(content, text_part, _result_part, notes) or ""
         return
     new["content"] = "" if isinstance(content, list) else as_text(content)
     notes.add("the content of a result that is neither text nor parts became text")
@@ -64,17 +56,13 @@ def _content(new: Fields, role: str, notes: Notes) -> None:
         new["content"] = ""
         notes.add(f"the missing content of a {role} message became empty text")
     elif isinstance(content, list):
-        mended = parts(content, _text, _part, notes)
+        mended = parts(content, text_part, _part, notes)
         if not mended:
             notes.add("an empty list of content parts became empty text")
         new["content"] = mended or ""
     if "refusal" in new and not isinstance(new["refusal"], str | None):
         new["refusal"] = as_text(new["refusal"])
         notes.add("a refusal that is not text became text")
-
-
-def _text(text: str) -> Fields:
-    return {"type": "text", "text": text}
 
 
 def _part(part: Fields, notes: Notes) -> Fields | None:
@@ -92,7 +80,7 @@ def _part(part: Fields, notes: Notes) -> Fields | None:
         url = media.url if media is not None else None
         if media is None or not (media.data or url):
             notes.add(f"a {kind} part without data became text")
-            return _text(left_out(_MEDIA[kind]))
+            return text_part(left_out(_MEDIA[kind]))
         return part if isinstance(part.get(kind), dict) else {**part, kind: {"url": part[kind]}}
     return part
 
@@ -102,7 +90,7 @@ def _result_part(part: Fields, notes: Notes) -> Fields | None:
     if kind in _TEXTS or kind in _MEDIA:
         return _part(part, notes)
     notes.add(f"a {kind} part of a result became text")
-    return _text(as_text(part))
+    return text_part(as_text(part))
 
 
 def _calls(new: Fields, notes: Notes) -> None:

@@ -8,18 +8,10 @@ from typing import Any, NoReturn, cast
 import msgspec
 
 from foldline.core.log.codec import in_utf8
-from foldline.core.log.messages import (
-    Media,
-    Opaque,
-    Part,
-    Role,
-    Text,
-    Thinking,
-    ToolCall,
-    ToolResult,
-)
+from foldline.core.log.messages import Media, Opaque, Part, Role, Text, Thinking, ToolCall, ToolResult
 from foldline.dialects.media import from_openai
-from foldline.dialects.mending import deep_text
+from foldline.dialects.mend import deep_text
+from foldline.dialects.payload import Fields, role_in, string
 from foldline.dialects.values import OPENAI_CHAT
 from foldline.errors import DialectError
 
@@ -38,15 +30,12 @@ Where = tuple[str, int | None]  # a key of the message, and the index in its lis
 Slot = tuple[Part, Where]
 
 
-def role_of(body: dict[str, Any], index: int | None = None) -> Role:
+def role_of(body: Fields, index: int | None = None) -> Role:
     """Return the role of a message; raises DialectError for one that Chat Completions lacks."""
-    role = body.get("role")
-    if not isinstance(role, str) or role not in ROLES:
-        raise DialectError(f"role is {role!r}; it must be one of {', '.join(ROLES)}", index=index)
-    return ROLES[role]
+    return role_in(ROLES, body, index)
 
 
-def slots(body: dict[str, Any], index: int | None = None) -> list[Slot]:
+def slots(body: Fields, index: int | None = None) -> list[Slot]:
     """Return the parts of a message in order, each with its place.
 
     Raises DialectError (with `index`) if a field that is read has the wrong type; unknown ones are kept.
@@ -64,10 +53,10 @@ def slots(body: dict[str, Any], index: int | None = None) -> list[Slot]:
     ]
 
 
-def arguments_of(value: Any) -> dict[str, Any] | str:
+def arguments_of(value: Any) -> Fields | str:
     """Parse a call's arguments, {} for empty ones; no JSON object, or one nested too deeply, stays text."""
     if isinstance(value, dict):
-        return cast("dict[str, Any]", value)
+        return cast("Fields", value)
     if value is None:
         return {}
     text = cast("str", value)
@@ -79,7 +68,7 @@ def arguments_of(value: Any) -> dict[str, Any] | str:
         parsed = msgspec.json.decode(text)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         parsed = _lenient(text)
-    return cast("dict[str, Any]", parsed) if isinstance(parsed, dict) else text
+    return cast("Fields", parsed) if isinstance(parsed, dict) else text
 
 
 def _lenient(text: str) -> Any:
@@ -94,7 +83,7 @@ def _no_constant(name: str) -> NoReturn:
     raise ValueError(name)
 
 
-def _reasoning(body: dict[str, Any]) -> list[Slot]:
+def _reasoning(body: Fields) -> list[Slot]:
     found: list[Slot] = []
     seen: str | None = None
     for key in REASONING:
@@ -109,17 +98,17 @@ def _reasoning(body: dict[str, Any]) -> list[Slot]:
     return found
 
 
-def _extras(body: dict[str, Any]) -> list[Slot]:
+def _extras(body: Fields) -> list[Slot]:
     found: list[Slot] = []
     refusal = body.get("refusal")
     if isinstance(refusal, str) and refusal:
         found.append((Text(refusal), ("refusal", None)))
-    if isinstance(audio := body.get("audio"), dict):
-        found.append((Opaque(OPENAI_CHAT, "audio", cast("Any", audio)), ("audio", None)))
+    if isinstance(body.get("audio"), dict):
+        found.append((Opaque(OPENAI_CHAT, "audio", body["audio"]), ("audio", None)))
     return found
 
 
-def _content(body: dict[str, Any], index: int | None) -> list[Slot]:
+def _content(body: Fields, index: int | None) -> list[Slot]:
     content = body.get("content")
     if content is None or content == "":
         return []
@@ -134,7 +123,7 @@ def _content(body: dict[str, Any], index: int | None) -> list[Slot]:
 def _part(part: Any, index: int | None) -> Part:
     if not isinstance(part, dict):
         raise DialectError("a content part must be an object with a type", index=index)
-    fields = cast("dict[str, Any]", part)
+    fields = cast("Fields", part)
     kind = fields.get("type")
     if kind in ("text", "refusal"):
         text = fields.get(kind)
@@ -151,7 +140,7 @@ def _part(part: Any, index: int | None) -> Part:
     return Opaque(OPENAI_CHAT, kind, fields)
 
 
-def _result(body: dict[str, Any], index: int | None) -> ToolResult:
+def _result(body: Fields, index: int | None) -> ToolResult:
     legacy = body.get("role") == "function"
     key = "name" if legacy else "tool_call_id"
     call_id = body.get(key)
@@ -164,11 +153,11 @@ def _result(body: dict[str, Any], index: int | None) -> ToolResult:
     return ToolResult(call_id, content)
 
 
-def _calls(body: dict[str, Any], index: int | None) -> list[Slot]:
+def _calls(body: Fields, index: int | None) -> list[Slot]:
     found: list[Slot] = []
     if isinstance(legacy := body.get("function_call"), dict):
-        fields = cast("dict[str, Any]", legacy)
-        name = _string(fields, "name", "function_call", index)
+        fields = cast("Fields", legacy)
+        name = string(fields, "name", "function_call", index)
         # the deprecated form has no ids: its result is found by the function's name
         found.append((ToolCall(name, name, _arguments(fields, "arguments", index)), ("function_call", None)))
     calls = body.get("tool_calls")
@@ -184,28 +173,21 @@ def _calls(body: dict[str, Any], index: int | None) -> list[Slot]:
 def _call(call: Any, index: int | None) -> ToolCall:
     if not isinstance(call, dict):
         raise DialectError("a tool call must be an object", index=index)
-    fields = cast("dict[str, Any]", call)
-    call_id = _string(fields, "id", "tool call", index)
+    fields = cast("Fields", call)
+    call_id = string(fields, "id", "tool call", index)
     custom = fields.get("type") == "custom"
     inner = fields.get("custom" if custom else "function")
     if not isinstance(inner, dict):
         raise DialectError(f"tool call {call_id!r} names no function", index=index)
-    function = cast("dict[str, Any]", inner)
-    name = _string(function, "name", f"tool call {call_id!r}", index)
+    function = cast("Fields", inner)
+    name = string(function, "name", f"tool call {call_id!r}", index)
     if custom:
-        return ToolCall(call_id, name, _string(function, "input", f"tool call {call_id!r}", index))
+        return ToolCall(call_id, name, string(function, "input", f"tool call {call_id!r}", index))
     return ToolCall(call_id, name, _arguments(function, "arguments", index))
 
 
-def _arguments(fields: dict[str, Any], key: str, index: int | None) -> dict[str, Any] | str:
+def _arguments(fields: Fields, key: str, index: int | None) -> Fields | str:
     value = fields.get(key)
     if value is not None and not isinstance(value, str | dict):
         raise DialectError("the arguments of a tool call must be JSON text", index=index)
     return arguments_of(value)
-
-
-def _string(fields: dict[str, Any], key: str, what: str, index: int | None) -> str:
-    value = fields.get(key)
-    if not isinstance(value, str):
-        raise DialectError(f"{what}: {key} must be a string", index=index)
-    return value

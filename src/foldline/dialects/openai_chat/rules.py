@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from foldline.dialects.openai_chat.read import ROLES
-from foldline.dialects.payload import is_list, read
-from foldline.dialects.values import Problem, check_text
-from foldline.errors import DialectError
+from foldline.dialects.openai_chat.write import INSTEAD
+from foldline.dialects.payload import Fields, filled
+from foldline.dialects.values import Problem
 
 _PARTS = {
     "system": ("text",),
@@ -18,15 +18,13 @@ _PARTS = {
     "tool": ("text",),
     "function": (),
 }
-# an assistant message with null content needs one of these
-_INSTEAD = ("tool_calls", "function_call", "refusal", "audio")
 
 
 class _ChatCheck:
     """One pass over a list; `open` are the calls that still wait for their tool message."""
 
-    def __init__(self) -> None:
-        self.problems: list[Problem] = []
+    def __init__(self, problems: list[Problem]) -> None:
+        self.problems = problems
         self.index = -1
         self.open: dict[str, int] = {}
         self.answered: set[str] = set()
@@ -35,29 +33,15 @@ class _ChatCheck:
         self.problems.append(Problem(self.index if index is None else index, rule, text))
 
 
-def validate(messages: Sequence[Any]) -> list[Problem]:
-    """Return every rule that a message list breaks, in message order; empty if it may be sent.
-
-    Reads dicts, JSON bytes and SDK objects; never raises.
-    """
-    check = _ChatCheck()
-    if not is_list(messages) or not messages:
-        check.say("list", "messages must be a list with at least one message")
-        return check.problems
-    for index, payload in enumerate(messages):
-        check.index = index
-        try:
-            body, _ = read(payload, index)
-        except DialectError as error:
-            check.say("message", str(error))
-            continue
-        check_text(check.say, body)
-        _message(check, body)
-    _close(check)
-    return check.problems
+def check(problems: list[Problem], bodies: Sequence[tuple[int, Fields]]) -> None:
+    """Add every rule that messages, each with its index, break."""
+    found = _ChatCheck(problems)
+    for found.index, body in bodies:
+        _message(found, body)
+    _close(found)
 
 
-def _message(check: _ChatCheck, body: dict[str, Any]) -> None:
+def _message(check: _ChatCheck, body: Fields) -> None:
     role = body.get("role")
     if not isinstance(role, str) or role not in ROLES:
         check.say("role", f"role is {role!r}; it must be one of {', '.join(ROLES)}")
@@ -82,7 +66,7 @@ def _close(check: _ChatCheck) -> None:
     check.answered = set()
 
 
-def _tool(check: _ChatCheck, body: dict[str, Any]) -> None:
+def _tool(check: _ChatCheck, body: Fields) -> None:
     call_id = body.get("tool_call_id")
     if not isinstance(call_id, str) or not call_id:
         check.say("result-id", "a tool message needs a tool_call_id")
@@ -95,7 +79,7 @@ def _tool(check: _ChatCheck, body: dict[str, Any]) -> None:
         check.answered.add(call_id)
 
 
-def _name(check: _ChatCheck, role: str, body: dict[str, Any]) -> None:
+def _name(check: _ChatCheck, role: str, body: Fields) -> None:
     if "name" not in body and role != "function":
         return
     name = body.get("name")
@@ -103,10 +87,10 @@ def _name(check: _ChatCheck, role: str, body: dict[str, Any]) -> None:
         check.say("name", "name must be a non-empty string")
 
 
-def _content(check: _ChatCheck, role: str, body: dict[str, Any]) -> None:
+def _content(check: _ChatCheck, role: str, body: Fields) -> None:
     content = body.get("content")
     if content is None:
-        may = role == "function" or (role == "assistant" and any(body.get(key) for key in _INSTEAD))
+        may = role == "function" or (role == "assistant" and any(body.get(key) for key in INSTEAD))
         if not may:
             check.say("content-null", f"a {role} message needs content")
         return
@@ -125,7 +109,7 @@ def _part(check: _ChatCheck, role: str, part: Any) -> None:
     if not isinstance(part, dict):
         check.say("part-type", "a content part must be an object")
         return
-    fields = cast("dict[str, Any]", part)
+    fields = cast("Fields", part)
     kind = fields.get("type")
     if not isinstance(kind, str) or kind not in _PARTS[role]:
         check.say("part-type", f"a {role} message cannot have a content part of type {kind!r}")
@@ -137,24 +121,19 @@ def _part(check: _ChatCheck, role: str, part: Any) -> None:
         elif not value:
             check.say("text-empty", f"a {kind} part must not be empty")
         return
-    if not isinstance(value, dict) or not _media_fits(kind, cast("dict[str, Any]", value)):
+    if not isinstance(value, dict) or not _media_fits(kind, cast("Fields", value)):
         check.say("part-shape", f"the {kind} of a part is not as documented")
 
 
-def _media_fits(kind: str, value: dict[str, Any]) -> bool:
+def _media_fits(kind: str, value: Fields) -> bool:
     if kind == "image_url":
-        return _filled(value, "url")
+        return filled(value, "url")
     if kind == "input_audio":
-        return _filled(value, "data") and value.get("format") in ("wav", "mp3")
-    return _filled(value, "file_id") or _filled(value, "file_data")
+        return filled(value, "data") and value.get("format") in ("wav", "mp3")
+    return filled(value, "file_id") or filled(value, "file_data")
 
 
-def _filled(value: dict[str, Any], key: str) -> bool:
-    text = value.get(key)
-    return isinstance(text, str) and bool(text)
-
-
-def _calls(check: _ChatCheck, body: dict[str, Any]) -> None:
+def _calls(check: _ChatCheck, body: Fields) -> None:
     legacy = body.get("function_call")
     if legacy is not None:
         _function(check, legacy, "function_call", "arguments")
@@ -174,7 +153,7 @@ def _call(check: _ChatCheck, call: Any) -> None:
     if not isinstance(call, dict):
         check.say("call-type", "a tool call must be an object")
         return
-    fields = cast("dict[str, Any]", call)
+    fields = cast("Fields", call)
     kind = fields.get("type")
     if kind not in ("function", "custom"):
         check.say("call-type", f"the type of a tool call is {kind!r}; it must be function or custom")
@@ -193,8 +172,8 @@ def _function(check: _ChatCheck, value: Any, what: str, key: str) -> None:
     if not isinstance(value, dict):
         check.say("call-type", f"{what} must be an object")
         return
-    fields = cast("dict[str, Any]", value)
-    if not _filled(fields, "name"):
+    fields = cast("Fields", value)
+    if not filled(fields, "name"):
         check.say("call-name", f"{what} needs a name, a non-empty string")
     if not isinstance(fields.get(key), str):
         check.say("call-arguments", f"the {key} of a call must be a string (JSON text)")

@@ -5,37 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
-from foldline.core.log import codec
-from foldline.core.log.messages import (
-    Media,
-    Message,
-    Opaque,
-    Part,
-    Text,
-    Thinking,
-    ToolCall,
-    ToolResult,
-)
+from foldline.core.log.messages import Media, Message, Opaque, Part, Text, ToolCall, ToolResult
 from foldline.dialects.edits import check_edits
-from foldline.dialects.ids import Ids, safe_name
-from foldline.dialects.media import placeholder, plain_text, to_openai
+from foldline.dialects.ids import Ids
+from foldline.dialects.media import placeholder, plain_text, to_openai, words_of
 from foldline.dialects.openai_chat.read import REASONING, slots
-from foldline.dialects.values import OPENAI_CHAT, Losses, Rendered, rendered
+from foldline.dialects.payload import Fields, json_text
+from foldline.dialects.values import OPENAI_CHAT
+from foldline.dialects.writer import Writer
 
 ID_LIMIT = 40  # of tool_calls[].id, from the API's own error text
 NAME_LIMIT = 64  # of function.name, API reference
 _KEYS = ("audio", "reasoning_details")
-_INSTEAD = (
-    "tool_calls",
-    "function_call",
-    "refusal",
-    "audio",
-)  # an assistant message without content has one of these
+# an assistant message without content has one of these
+INSTEAD = ("tool_calls", "function_call", "refusal", "audio")
 
 
-def edit_native(
-    body: dict[str, Any], edits: Mapping[int, Part | None], index: int | None = None
-) -> dict[str, Any] | None:
+def edit_native(body: Fields, edits: Mapping[int, Part | None], index: int | None = None) -> Fields | None:
     """Return a native message with some of its parts replaced (None: removed); None if no part is left.
 
     All other keys and parts stay as received. `edits` maps a part's index to its replacement.
@@ -58,13 +44,13 @@ def edit_native(
     return _tidy(new, touched=lists)
 
 
-def _edit_field(new: dict[str, Any], key: str, old: Part, replacement: Part | None) -> None:
+def _edit_field(new: Fields, key: str, old: Part, replacement: Part | None) -> None:
     if isinstance(old, ToolResult):
         new["content"] = _result_content(new.get("content"), old, cast("ToolResult", replacement))
     elif key == "function_call":
         call = new.pop(key)
         if isinstance(replacement, ToolCall):  # otherwise it is removed
-            new[key] = {**call, "name": replacement.name, "arguments": _json(replacement.arguments)}
+            new[key] = {**call, "name": replacement.name, "arguments": json_text(replacement.arguments)}
     elif replacement is None:
         text = new.get(key)
         for name in REASONING if key in REASONING else ():
@@ -77,16 +63,16 @@ def _edit_field(new: dict[str, Any], key: str, old: Part, replacement: Part | No
     elif isinstance(replacement, Opaque):
         new[key] = replacement.data
     else:
-        new[key] = _words(replacement)
+        new[key] = words_of(replacement)
 
 
-def _tidy(new: dict[str, Any], touched: Mapping[str, list[Any]]) -> dict[str, Any]:
+def _tidy(new: Fields, touched: Mapping[str, list[Any]]) -> Fields:
     """Replace empty lists and missing content with the form that the API requires."""
     if "tool_calls" in touched and not new["tool_calls"]:
         del new["tool_calls"]
     if "content" in touched and not new["content"]:
         new["content"] = None
-    if new.get("content") is None and not any(new.get(key) for key in _INSTEAD):
+    if new.get("content") is None and not any(new.get(key) for key in INSTEAD):
         new["content"] = ""
     return new
 
@@ -97,11 +83,14 @@ def _patched(native: Any, old: Part, new: Part | None) -> Any:
         return None
     if new == old:
         return native
-    fields = cast("dict[str, Any]", native)
+    fields = cast("Fields", native)
     if isinstance(new, ToolCall):
         if fields.get("type") == "custom":
-            return {**fields, "custom": {**fields["custom"], "name": new.name, "input": _json(new.arguments)}}
-        function = {**fields["function"], "name": new.name, "arguments": _json(new.arguments)}
+            return {
+                **fields,
+                "custom": {**fields["custom"], "name": new.name, "input": json_text(new.arguments)},
+            }
+        function = {**fields["function"], "name": new.name, "arguments": json_text(new.arguments)}
         return {**fields, "function": function}
     if isinstance(new, Text):
         kind = str(fields.get("type"))
@@ -111,38 +100,23 @@ def _patched(native: Any, old: Part, new: Part | None) -> Any:
     media = to_openai(new) if isinstance(new, Media) else None
     if isinstance(new, Opaque):
         return new.data
-    return media or {"type": "text", "text": _words(new)}
+    return media or {"type": "text", "text": words_of(new)}
 
 
 def _result_content(native: Any, old: ToolResult, new: ToolResult) -> Any:
     kept = cast("list[Any]", native) if isinstance(native, list) else []
     if not kept:
-        return _joined([_words(part) for part in new.content])
+        return _joined([words_of(part) for part in new.content])
     values: list[Any] = []
     for place, part in enumerate(new.content):
         if place < len(old.content) and old.content[place] == part:
             values.append(kept[place])
-        elif words := _words(part):
+        elif words := words_of(part):
             values.append({"type": "text", "text": words})
     return values or ""
 
 
-def _json(arguments: dict[str, Any] | str) -> str:
-    if isinstance(arguments, str):
-        return arguments
-    return codec.encode(arguments).decode("utf-8")
-
-
-def _words(part: Part) -> str:
-    """Return a part as text, where nothing else can carry it."""
-    if isinstance(part, Text | Thinking | ToolResult):
-        return part.text
-    if isinstance(part, Media):
-        return plain_text(part) or placeholder(part)
-    return ""
-
-
-def _joined(texts: list[str]) -> str | list[dict[str, Any]]:
+def _joined(texts: list[str]) -> str | list[Fields]:
     """Return texts as content: a string for one, text parts for several (so that they stay separate)."""
     texts = [text for text in texts if text]
     if len(texts) < 2:
@@ -150,17 +124,15 @@ def _joined(texts: list[str]) -> str | list[dict[str, Any]]:
     return [{"type": "text", "text": text} for text in texts]
 
 
-class ChatWriter:
+class ChatWriter(Writer):
     """Build a Chat Completions list: native messages as they are, others encoded."""
 
     def __init__(self) -> None:
-        self.losses = Losses()
-        self._out: list[Any] = []
-        self._ids = Ids(limit=ID_LIMIT, everywhere=False, any_text=True)
+        super().__init__(Ids(limit=ID_LIMIT, everywhere=False, any_text=True))
         self._merge = False  # the last message is an encoded assistant message, which the next one may join
 
-    def native(self, body: dict[str, Any], message: Message) -> None:
-        """Append a message as received."""
+    def native(self, body: Fields, message: Message) -> None:
+        """Append a message as received; one of the assistant's that says nothing is left out."""
         if message.role == "assistant":
             self._ids.batch()
         for call in message.calls:
@@ -171,7 +143,7 @@ class ChatWriter:
         self._out.append(body)
         self._merge = False
 
-    def add(self, message: Message) -> None:
+    def _add(self, message: Message) -> None:
         """Append a message of another dialect (or a made one), as one or more messages."""
         if message.role == "assistant":
             self._assistant(message.parts)
@@ -184,13 +156,7 @@ class ChatWriter:
         elif rest:
             self._say({"role": "user", "content": self._user_content(rest)})
 
-    def finish(self) -> Rendered:
-        """Return the list and what was left out of it."""
-        if self._ids.renamed:
-            self.losses.add("call ids changed", self._ids.renamed)
-        return rendered(self._out, None, self.losses)
-
-    def _say(self, body: dict[str, Any]) -> None:
+    def _say(self, body: Fields) -> None:
         if body["content"]:
             self._out.append(body)
             self._merge = False
@@ -205,7 +171,7 @@ class ChatWriter:
 
     def _assistant(self, parts: Iterable[Part]) -> None:
         parts = tuple(parts)
-        last = cast("dict[str, Any]", self._out[-1]) if self._merge else {}
+        last = cast("Fields", self._out[-1]) if self._merge else {}
         # calls of two assistant messages in a row are one batch: results must follow immediately
         joins = bool(last.get("tool_calls"))
         if not joins:
@@ -216,7 +182,7 @@ class ChatWriter:
         if joins:
             _join(last, content, calls, extra)
         elif content or calls or extra:
-            body: dict[str, Any] = {"role": "assistant", "content": content or None, **extra}
+            body: Fields = {"role": "assistant", "content": content or None, **extra}
             if calls:
                 body["tool_calls"] = calls
             elif body["content"] is None and "audio" not in extra:
@@ -224,23 +190,20 @@ class ChatWriter:
             self._out.append(body)
             self._merge = True
 
-    def _own_keys(self, parts: Iterable[Part]) -> dict[str, Any]:
+    def _own_keys(self, parts: Iterable[Part]) -> Fields:
         """Return the fields that only this dialect has, carried by its own opaque parts."""
-        found: dict[str, Any] = {}
+        found: Fields = {}
         for part in parts:
-            if isinstance(part, Opaque) and part.dialect == OPENAI_CHAT and part.kind in _KEYS:
+            if isinstance(part, Opaque) and _is_own_key(part):
                 found[part.kind] = part.data
         return found
 
-    def _call(self, call: ToolCall) -> dict[str, Any]:
-        name = safe_name(call.name, NAME_LIMIT, "tool")
-        if name != call.name:
-            self.losses.add("tool names changed")
+    def _call(self, call: ToolCall) -> Fields:
         arguments = call.arguments
         if isinstance(arguments, str):
             self.losses.add("call arguments that are not a JSON object wrapped in one")
             arguments = {"input": arguments}
-        function = {"name": name, "arguments": _json(arguments)}
+        function = {"name": self._named(call, NAME_LIMIT), "arguments": json_text(arguments)}
         return {"id": self._ids.call(call.id), "type": "function", "function": function}
 
     def _texts(self, parts: Iterable[Part]) -> list[str]:
@@ -255,23 +218,17 @@ class ChatWriter:
                     self.losses.add(f"{part.kind} left out")
                 found.append(text or placeholder(part))
             else:
-                self._lose(part)
+                self._lose(part, _is_own_key)
         return found
 
-    def _lose(self, part: Part) -> None:
-        if isinstance(part, Thinking):
-            self.losses.add("signed thinking left out" if part.signature else "thinking left out")
-        elif isinstance(part, Opaque) and not (part.dialect == OPENAI_CHAT and part.kind in _KEYS):
-            self.losses.add(f"{part.dialect} {part.kind} left out")
-
     def _user_content(self, parts: Sequence[Part]) -> Any:
-        content: list[dict[str, Any]] = []
+        content: list[Fields] = []
         for part in parts:
             media = to_openai(part) if isinstance(part, Media) else None
             if media is not None:
                 content.append(media)
             elif isinstance(part, Opaque) and part.dialect == OPENAI_CHAT and isinstance(part.data, dict):
-                content.append(cast("dict[str, Any]", part.data))
+                content.append(cast("Fields", part.data))
             else:
                 content.extend({"type": "text", "text": text} for text in self._texts([part]) if text)
         if len(content) == 1 and content[0].get("type") == "text":
@@ -279,7 +236,7 @@ class ChatWriter:
         return content
 
 
-def _join(last: dict[str, Any], content: Any, calls: list[dict[str, Any]], extra: dict[str, Any]) -> None:
+def _join(last: Fields, content: Any, calls: list[Fields], extra: Fields) -> None:
     """Add an assistant message to the encoded one before it."""
     texts: list[str] = []
     for value in (last["content"], content):
@@ -287,3 +244,7 @@ def _join(last: dict[str, Any], content: Any, calls: list[dict[str, Any]], extra
     last["content"] = _joined(texts) or None
     last["tool_calls"] = [*last["tool_calls"], *calls]
     last.update(extra)
+
+
+def _is_own_key(part: Opaque) -> bool:
+    return part.dialect == OPENAI_CHAT and part.kind in _KEYS

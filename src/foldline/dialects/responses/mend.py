@@ -2,27 +2,16 @@
 
 from __future__ import annotations
 
-import re
-from typing import Any, cast
+from typing import Any
 
-from foldline.dialects.ids import safe_name
 from foldline.dialects.media import from_responses
-from foldline.dialects.mending import (
-    Fields,
-    Notes,
-    as_text,
-    call_id,
-    fields_of,
-    items_of,
-    left_out,
-    parts,
-    tool_name,
-)
+from foldline.dialects.mend import as_text, call_id, left_out, parts, safe_tool_name
+from foldline.dialects.payload import Fields, fields_of, items_of
+from foldline.dialects.responses.edits import BLANK
 from foldline.dialects.responses.items import CALLS, is_call, is_output, kind_of
-from foldline.dialects.responses.outputs import BLANK
 from foldline.dialects.responses.read import TEXTS
+from foldline.dialects.values import Notes
 
-_NAME = re.compile(r"[a-zA-Z0-9_-]+")
 _MEDIA = {"input_image": "image", "input_file": "document"}
 _ACTIONS: dict[str, Fields] = {
     "local_shell_call": {"type": "exec", "command": []},
@@ -99,11 +88,7 @@ def _call(item: Fields, kind: str, notes: Notes) -> Fields:
     new = {**item, form.id: call_id(item.get(form.id), notes)}
     value = item.get(form.arguments)
     if form.tool is None:
-        name = tool_name(item.get("name"), notes)
-        if not _NAME.fullmatch(name):
-            notes.add("a tool's name with characters that the API refuses was changed")
-            name = safe_name(name, 128, "tool")
-        new["name"] = name
+        new["name"] = safe_tool_name(item.get("name"), notes)
         if value is None:
             notes.add(f"missing {form.arguments} became none")
             new[form.arguments] = "" if kind == "custom_tool_call" else "{}"
@@ -157,7 +142,7 @@ def _output_part(part: Fields, notes: Notes) -> Fields | None:
 
 
 def _ran(output: Any, notes: Notes) -> list[Any]:
-    chunks = cast("list[Any]", output) if isinstance(output, list) else [] if output is None else [output]
+    chunks = items_of(output) if isinstance(output, list) or output is None else [output]
     found: list[Any] = []
     for chunk in chunks:
         fields = fields_of(chunk)

@@ -7,6 +7,7 @@ from typing import Any, cast
 from foldline.core.log.messages import Media, Opaque, Part, Text, Thinking, ToolCall, ToolResult
 from foldline.dialects.media import from_responses
 from foldline.dialects.openai_chat.read import arguments_of
+from foldline.dialects.payload import fields_of, string
 from foldline.dialects.responses.items import CALLS, Item, answered_id, is_call, is_output, kind_of
 from foldline.dialects.values import OPENAI_RESPONSES
 from foldline.errors import DialectError
@@ -45,7 +46,7 @@ def _content(content: Any, index: int | None, key: str = "content") -> list[Slot
 
 
 def _part(part: Any, index: int | None) -> Text | Media | Opaque:
-    fields = cast("Item", part) if isinstance(part, dict) else {}
+    fields = fields_of(part)
     kind = fields.get("type")
     if not isinstance(kind, str):
         raise DialectError("a content part must be an object with a type", index=index)
@@ -75,7 +76,7 @@ def _reasoning(item: Item, index: int | None) -> list[Slot]:
         raise DialectError("reasoning needs a summary, a list of summary_text parts", index=index)
     texts: list[str] = []
     for part in cast("list[Any]", parts):
-        text = cast("Item", part).get("text") if isinstance(part, dict) else None
+        text = fields_of(part).get("text")
         if not isinstance(text, str):
             raise DialectError("a part of reasoning must be an object with a text", index=index)
         texts.append(text)
@@ -90,10 +91,10 @@ def _reasoning(item: Item, index: int | None) -> list[Slot]:
 def _call(item: Item, index: int | None) -> ToolCall:
     kind = str(kind_of(item))
     form = CALLS[kind]
-    call_id = _string(item, form.id, kind, index)
-    name = form.tool or _string(item, "name", kind, index)
+    call_id = string(item, form.id, f"a {kind}", index)
+    name = form.tool or string(item, "name", f"a {kind}", index)
     if kind == "custom_tool_call":
-        return ToolCall(call_id, name, _string(item, form.arguments, kind, index))
+        return ToolCall(call_id, name, string(item, form.arguments, f"a {kind}", index))
     if kind == "computer_call":
         return ToolCall(call_id, name, {key: item[key] for key in ("action", "actions") if key in item})
     value = item.get(form.arguments)
@@ -142,12 +143,11 @@ def _screenshot(output: Any, index: int | None) -> Media:
 
 def _ran(chunk: Any, index: int | None) -> Text:
     """Return what one command wrote, and how it ended if it failed."""
-    fields = cast("Item", chunk) if isinstance(chunk, dict) else {}
+    fields = fields_of(chunk)
     texts = [fields.get("stdout"), fields.get("stderr")]
     if any(not isinstance(text, str) for text in texts):
         raise DialectError("each output of a shell call needs stdout and stderr, both strings", index=index)
-    outcome = fields.get("outcome")
-    ended = cast("Item", outcome) if isinstance(outcome, dict) else {}
+    ended = fields_of(fields.get("outcome"))
     code = ended.get("exit_code")
     note = f"[exit code {code}]" if code else "[timed out]" if ended.get("type") == "timeout" else ""
     return Text("\n".join(text for text in (*cast("list[str]", texts), note) if text))
@@ -157,10 +157,3 @@ def _list(value: Any, kind: str, index: int | None) -> list[Any]:
     if not isinstance(value, list):
         raise DialectError(f"the output of a {kind} must be a list", index=index)
     return cast("list[Any]", value)
-
-
-def _string(item: Item, key: str, kind: str, index: int | None) -> str:
-    value = item.get(key)
-    if not isinstance(value, str):
-        raise DialectError(f"a {kind} needs {key}, a string", index=index)
-    return value

@@ -6,46 +6,48 @@ from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
 from foldline.core.log.messages import Media, Message, Opaque, Part, Thinking, ToolCall, ToolResult
-from foldline.dialects.ids import Ids, safe_name
-from foldline.dialects.media import plain_text, to_responses
-from foldline.dialects.responses.edits import call_item, content_part, json_text, words_of
-from foldline.dialects.responses.items import CALLS, OUTPUTS, Item, answered_id, is_call, is_output, kind_of
-from foldline.dialects.responses.outputs import NO_TEXT, output_item
+from foldline.dialects.ids import Ids
+from foldline.dialects.media import plain_text, to_responses, words_of
+from foldline.dialects.payload import fields_of, json_text
+from foldline.dialects.responses.edits import NO_TEXT, call_item, content_part, output_item
+from foldline.dialects.responses.items import (
+    CALLS,
+    OUTPUTS,
+    Item,
+    answered_id,
+    is_call,
+    is_output,
+    kind_of,
+    role_of,
+)
 from foldline.dialects.responses.read import slots
-from foldline.dialects.responses.request import drop_refused
-from foldline.dialects.values import OPENAI_RESPONSES, Losses, Rendered, rendered
+from foldline.dialects.values import OPENAI_RESPONSES, Losses, Rendered
+from foldline.dialects.writer import Writer
 
 ID_LIMIT = 64  # of call_id, from the API's own error text
 NAME_LIMIT = 64  # of a function's name, API reference
 
 
-class ResponsesWriter:
+class ResponsesWriter(Writer):
     """Build a list of Responses items: native items as they are, others encoded."""
 
     def __init__(self, native_ids: Iterable[str]) -> None:
-        self.losses = Losses()
-        self._out: list[Item] = []
-        self._system: list[str] = []
-        self._ids = Ids(limit=ID_LIMIT, everywhere=True, any_text=True, taken=native_ids)
+        super().__init__(Ids(limit=ID_LIMIT, everywhere=True, any_text=True, taken=native_ids))
         self._calls: dict[str, str] = {}  # call id -> the type of its item
 
-    def native(self, items: Sequence[Item], message: Message) -> None:
+    def native(self, body: Any, message: Message) -> None:
         """Append the items of a message as received; message items without content are left out."""
         if message.role == "assistant":
             self._ids.batch()
         for call in message.calls:
             self._ids.keep(call.id)
-        for item in items:
+        for item in cast("list[Item]", body if isinstance(body, list) else [body]):
             if kind_of(item) == "message" and not item.get("content"):
                 self.losses.add("empty messages left out")
             else:
                 self._put(self._fitting(item))
 
-    def native_system(self, instructions: str) -> None:
-        """Take instructions as they were given."""
-        self._system.append(instructions)
-
-    def add(self, message: Message) -> None:
+    def _add(self, message: Message) -> None:
         """Append a message of another dialect (or a made one), as one or more items."""
         if message.role == "assistant":
             self._assistant(message.parts)
@@ -58,10 +60,9 @@ class ResponsesWriter:
 
     def finish(self, *, whole: bool = False) -> Rendered:
         """Return the list, the instructions and what was left out."""
-        out = drop_refused(self._out, self.losses) if whole else self._out
-        if self._ids.renamed:
-            self.losses.add("call ids changed", self._ids.renamed)
-        return rendered(cast("list[Any]", out), "\n\n".join(self._system) or None, self.losses)
+        if whole:
+            self._out = drop_refused(self._out, self.losses)
+        return super().finish(whole=whole)
 
     def _put(self, item: Item) -> None:
         self._out.append(item)
@@ -121,9 +122,7 @@ class ResponsesWriter:
         self._out.append({"type": "message", "role": role, "content": content})
 
     def _call(self, call: ToolCall) -> Item:
-        name = safe_name(call.name, NAME_LIMIT, "tool")
-        if name != call.name:
-            self.losses.add("tool names changed")
+        name = self._named(call, NAME_LIMIT)
         call_id = self._ids.call(call.id)
         if isinstance(call.arguments, str):
             # a custom tool takes any text
@@ -136,11 +135,8 @@ class ResponsesWriter:
             if not (media and to_responses(part)) and plain_text(part) is None:
                 self.losses.add(f"{part.kind} left out")
             return not words_of(part)
-        if isinstance(part, Thinking):
-            self.losses.add("signed thinking left out" if part.signature else "thinking left out")
-            return True
-        if isinstance(part, Opaque) and part.dialect != OPENAI_RESPONSES:
-            self.losses.add(f"{part.dialect} {part.kind} left out")
+        if isinstance(part, Thinking) or (isinstance(part, Opaque) and part.dialect != OPENAI_RESPONSES):
+            self._lose(part)
             return True
         return isinstance(part, ToolCall)
 
@@ -152,3 +148,64 @@ def _own_item(part: Opaque) -> Item | None:
     if part.kind == "reasoning":
         return {"summary": [], **data}
     return data if kind_of(data) == part.kind and not part.kind.startswith("input_") else None
+
+
+# ---- what a request refuses, though each item is as received
+
+
+def drop_refused(items: Sequence[Item], losses: Losses) -> list[Item]:
+    """Return the items without those that the API refuses in a request; `losses` counts each kind.
+
+    Dropped are reasoning that nothing follows, outputs of folded programs, items given twice, and a
+    compaction trigger that is not the last item.
+    """
+    kept: list[Item] = []
+    programs: set[str] = set()
+    seen: set[str] = set()
+    for number, item in enumerate(items):
+        kind = kind_of(item)
+        if kind == "compaction_trigger" and number < len(items) - 1:
+            losses.add("compaction triggers left out")
+        elif kind == "program_output" and item.get("call_id") not in programs:
+            losses.add("outputs of folded programs left out")
+        elif (one := _once(item, seen, losses)) is not None:
+            if kind == "program":
+                programs.add(str(item.get("call_id")))
+            kept.append(_called(one, programs, losses))
+    return _followed(kept, losses)
+
+
+def _once(item: Item, seen: set[str], losses: Losses) -> Item | None:
+    """Return a repeated item without its id; None if it is worth nothing without one."""
+    item_id = item.get("id")
+    if not isinstance(item_id, str) or kind_of(item) in {"item_reference", "local_shell_call_output"}:
+        return item
+    if item_id not in seen:
+        seen.add(item_id)
+        return item
+    losses.add("repeated item ids left out")
+    if kind_of(item) in {"message", "function_call", "custom_tool_call"} or role_of(item) == "tool":
+        return {key: value for key, value in item.items() if key != "id"}
+    return None
+
+
+def _called(item: Item, programs: set[str], losses: Losses) -> Item:
+    """Return an item without its caller, if that is a folded program."""
+    caller = fields_of(item.get("caller"))
+    if caller.get("type") != "program" or caller.get("caller_id") in programs:
+        return item
+    losses.add("callers that are folded left out")
+    return {key: value for key, value in item.items() if key != "caller"}
+
+
+def _followed(items: Sequence[Item], losses: Losses) -> list[Item]:
+    """Return the items without reasoning that nothing follows."""
+    kept: list[Item] = []
+    follows = False
+    for item in reversed(items):
+        if kind_of(item) == "reasoning" and not follows:
+            losses.add("reasoning that nothing follows left out")
+            continue
+        follows = role_of(item) == "assistant"
+        kept.append(item)
+    return kept[::-1]

@@ -3,23 +3,42 @@
 from __future__ import annotations
 
 import hashlib
+from typing import Any, cast
 
 from foldline.core.log import codec
-from foldline.dialects.mending import (
-    Fields,
-    Notes,
-    as_text,
-    call_id,
-    is_deep,
-    left_out,
-    parts,
-    tool_name,
-)
-from foldline.dialects.ui_message.read import V4_KEYS
+from foldline.dialects.mend import as_text, call_id, is_deep, left_out, parts, text_part, tool_name
+from foldline.dialects.payload import Fields, items_of, peek
+from foldline.dialects.ui_message.read import ROLES, V4_KEYS
 from foldline.dialects.ui_message.tools import ANSWERED, DYNAMIC, OPEN, PREFIX, STREAMING, is_tool, kind_of
+from foldline.dialects.values import Notes
 
 _TEXTS = ("text", "reasoning")
 _STATES = (STREAMING, *OPEN, *ANSWERED)
+
+
+def message_id(made_of: bytes) -> str:
+    """Return an id for a message without one; the same for the same bytes."""
+    return f"msg_{hashlib.blake2s(made_of, digest_size=8).hexdigest()}"
+
+
+def plain_text(payload: Any, salt: str) -> Any:
+    """Return a plain text message (a role and a text, without id and parts) as a UI message.
+
+    Everything else comes back unchanged. Its id is made from its text and `salt`, which tells equal texts
+    apart.
+    """
+    if not isinstance(payload, dict) or any(key in payload for key in ("parts", "id", *V4_KEYS)):
+        return cast("Any", payload)
+    body = cast("Fields", payload)
+    role, content = body.get("role"), body.get("content")
+    blocks = [text_part(content)] if isinstance(content, str) else items_of(content)
+    words = [peek(block, "text") for block in blocks if peek(block, "type") == "text"]
+    whole = len(words) == len(blocks) and all(isinstance(text, str) for text in words)
+    if not isinstance(role, str) or role not in ROLES or not blocks or not whole:
+        return body
+    kept = {key: value for key, value in body.items() if key != "content"}
+    own = message_id(codec.encode([salt, role, words]))
+    return {"id": own, **kept, "parts": [text_part(text) for text in words]}
 
 
 def mend(body: Fields, notes: Notes, salt: str) -> Fields:
@@ -27,20 +46,15 @@ def mend(body: Fields, notes: Notes, salt: str) -> Fields:
     new = dict(body)
     if not isinstance(new.get("id"), str) and ("parts" in new or not any(key in new for key in V4_KEYS)):
         notes.add("a message without an id was given one")
-        made_of = codec.encode([salt, body])
-        new["id"] = f"msg_{hashlib.blake2s(made_of, digest_size=8).hexdigest()}"
+        new["id"] = message_id(codec.encode([salt, body]))
     content = new.get("parts")
     if isinstance(content, list):
-        new["parts"] = parts(content, _text, _part, notes)
+        new["parts"] = parts(content, text_part, _part, notes)
     elif "parts" in new and not isinstance(new.get("content"), str):
         notes.add("parts that are no list became text")
         text = as_text(content)
-        new["parts"] = [_text(text)] if text else []
+        new["parts"] = [text_part(text)] if text else []
     return new
-
-
-def _text(text: str) -> Fields:
-    return {"type": "text", "text": text}
 
 
 def _part(part: Fields, notes: Notes) -> Fields | None:
@@ -60,7 +74,7 @@ def _part(part: Fields, notes: Notes) -> Fields | None:
             return part
         notes.add("a file without data became text")
         mime = part.get("mediaType")
-        return _text(left_out(kind_of(mime) if isinstance(mime, str) else "document"))
+        return text_part(left_out(kind_of(mime) if isinstance(mime, str) else "document"))
     return _tool(part, notes) if is_tool(part) else part
 
 

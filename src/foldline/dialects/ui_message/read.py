@@ -6,6 +6,7 @@ from typing import Any, cast
 
 from foldline.core.log.messages import Media, Opaque, Part, Role, Text, Thinking
 from foldline.dialects.media import from_url
+from foldline.dialects.payload import Fields, fields_of, items_of, role_in, string
 from foldline.dialects.ui_message.tools import is_tool, kind_of, read_tool, sdk4_call
 from foldline.dialects.values import ANTHROPIC, UI_MESSAGE
 from foldline.errors import DialectError
@@ -18,16 +19,14 @@ Where = tuple[str, int | None]  # a key of the message, and the index in its lis
 Slot = tuple[Part, Where]
 
 
-def role_of(body: dict[str, Any], index: int | None = None) -> Role:
+def role_of(body: Fields, index: int | None = None) -> Role:
     """Return the role of a message; raises DialectError for one that UI messages lack."""
-    role = body.get("role")
-    if not isinstance(role, str) or role not in ROLES:
-        remedy = "; leave out messages of role data, they are never sent to a model" if role == "data" else ""
-        raise DialectError(f"role is {role!r}; it must be one of {', '.join(ROLES)}{remedy}", index=index)
-    return ROLES[role]
+    data = body.get("role") == "data"
+    remedy = "; leave out messages of role data, they are never sent to a model" if data else ""
+    return role_in(ROLES, body, index, remedy)
 
 
-def slots(body: dict[str, Any], index: int | None = None) -> list[Slot]:
+def slots(body: Fields, index: int | None = None) -> list[Slot]:
     """Return the parts of a message in order, each with its place; a tool part gives a call and its result.
 
     Raises DialectError (with `index`) if a field that is read has the wrong type; unknown parts are kept.
@@ -46,7 +45,7 @@ def slots(body: dict[str, Any], index: int | None = None) -> list[Slot]:
 
 
 def _parts(native: Any, role: Role, index: int | None) -> list[Part]:
-    fields = cast("dict[str, Any]", native) if isinstance(native, dict) else {}
+    fields = fields_of(native)
     kind = fields.get("type")
     if not isinstance(kind, str):
         raise DialectError("a part must be an object with a type", index=index)
@@ -61,28 +60,25 @@ def _parts(native: Any, role: Role, index: int | None) -> list[Part]:
     return [Opaque(UI_MESSAGE, kind, fields)]
 
 
-def _reasoning(fields: dict[str, Any], index: int | None) -> Part:
+def _reasoning(fields: Fields, index: int | None) -> Part:
     """Read reasoning; its provider metadata holds Anthropic's signature, or the data of redacted thinking."""
     text = _string(fields, "reasoning" if "text" not in fields and "reasoning" in fields else "text", index)
-    metadata = fields.get("providerMetadata")
-    own = cast("dict[str, Any]", metadata).get(ANTHROPIC) if isinstance(metadata, dict) else None
-    signed = cast("dict[str, Any]", own) if isinstance(own, dict) else {}
+    signed = fields_of(fields_of(fields.get("providerMetadata")).get(ANTHROPIC))
     if isinstance(data := signed.get("redactedData"), str) and data and not text:
         return Opaque(ANTHROPIC, REDACTED, {"type": REDACTED, "data": data})
     signature = signed.get("signature")
     return Thinking(text, signature if isinstance(signature, str) and signature else _v4_signature(fields))
 
 
-def _v4_signature(fields: dict[str, Any]) -> str | None:
-    details = fields.get("details")
-    for detail in cast("list[Any]", details) if isinstance(details, list) else ():
-        signature = cast("dict[str, Any]", detail).get("signature") if isinstance(detail, dict) else None
+def _v4_signature(fields: Fields) -> str | None:
+    for detail in items_of(fields.get("details")):
+        signature = fields_of(detail).get("signature")
         if isinstance(signature, str) and signature:
             return signature
     return None
 
 
-def _file(fields: dict[str, Any], index: int | None) -> Part:
+def _file(fields: Fields, index: int | None) -> Part:
     name = fields.get("filename")
     if "url" not in fields and "data" in fields:  # AI SDK 4
         mime, data = _string(fields, "mimeType", index), _string(fields, "data", index)
@@ -102,7 +98,7 @@ def _media(mime: str, url: str, name: Any) -> Media:
     )
 
 
-def _v4(body: dict[str, Any], role: Role, index: int | None) -> list[Slot]:
+def _v4(body: Fields, role: Role, index: int | None) -> list[Slot]:
     """Read a message without parts, as AI SDK 4 wrote it: reasoning, calls, text, attachments."""
     content = body.get("content")
     if not isinstance(content, str) or not (
@@ -113,15 +109,15 @@ def _v4(body: dict[str, Any], role: Role, index: int | None) -> list[Slot]:
     reasoning = body.get("reasoning")
     if role == "assistant" and isinstance(reasoning, str) and reasoning:
         found.append((Thinking(reasoning), ("reasoning", None)))
-    for place, native in enumerate(_items(body, "toolInvocations")):
-        fields = cast("dict[str, Any]", native) if isinstance(native, dict) else {}
+    for place, native in enumerate(items_of(body.get("toolInvocations"))):
+        fields = fields_of(native)
         read = read_tool(fields, index) if role == "assistant" and sdk4_call(fields) else None
         parts: list[Part] = [*(read or [Opaque(UI_MESSAGE, "tool-invocation", native)])]
         found += [(part, ("toolInvocations", place)) for part in parts]
     if content:
         found.append((Text(content), ("content", None)))
-    for place, native in enumerate(_items(body, "experimental_attachments")):
-        fields = cast("dict[str, Any]", native) if isinstance(native, dict) else {}
+    for place, native in enumerate(items_of(body.get("experimental_attachments"))):
+        fields = fields_of(native)
         url, mime = fields.get("url"), fields.get("contentType")
         part: Part = Opaque(UI_MESSAGE, "attachment", native)
         if isinstance(url, str):
@@ -130,13 +126,5 @@ def _v4(body: dict[str, Any], role: Role, index: int | None) -> list[Slot]:
     return found
 
 
-def _items(body: dict[str, Any], key: str) -> list[Any]:
-    value = body.get(key)
-    return cast("list[Any]", value) if isinstance(value, list) else []
-
-
-def _string(fields: dict[str, Any], key: str, index: int | None) -> str:
-    value = fields.get(key)
-    if not isinstance(value, str):
-        raise DialectError(f"{fields.get('type')} part: {key} must be a string", index=index)
-    return value
+def _string(fields: Fields, key: str, index: int | None) -> str:
+    return string(fields, key, f"{fields.get('type')} part", index)

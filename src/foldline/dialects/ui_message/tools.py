@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from foldline.core.log import codec
 from foldline.core.log.messages import Media, Opaque, Text, ToolCall, ToolResult
-from foldline.errors import DialectError
+from foldline.dialects.payload import fields_of, items_of, json_text, string
 
 Native = dict[str, Any]
 
@@ -48,9 +47,9 @@ def read_tool(native: Native, index: int | None = None) -> list[ToolCall | ToolR
     state = native.get("state")
     if state not in (*OPEN, *ANSWERED) or native.get("providerExecuted") is True:
         return None
-    call_id = _text(native, "toolCallId", index)
+    call_id = string(native, "toolCallId", "tool part", index)
     kind = str(native.get("type"))
-    name = _text(native, "toolName", index) if kind == DYNAMIC else kind[len(PREFIX) :]
+    name = string(native, "toolName", "tool part", index) if kind == DYNAMIC else kind[len(PREFIX) :]
     given = native.get("input")
     if given is None and state == "output-error":
         given = native.get("rawInput")
@@ -62,8 +61,8 @@ def _read_v4(native: Native, index: int | None) -> list[ToolCall | ToolResult] |
     state = native.get("state")
     if state not in _V4_STATES:
         return None
-    call_id = _text(native, "toolCallId", index)
-    call = ToolCall(call_id, _text(native, "toolName", index), arguments_of(native.get("args")))
+    call_id = string(native, "toolCallId", "tool part", index)
+    call = ToolCall(call_id, string(native, "toolName", "tool part", index), arguments_of(native.get("args")))
     if state == "call":
         return [call]
     return [call, ToolResult(call_id, *_content(native.get("result")))]
@@ -75,8 +74,7 @@ def _result(call_id: str, native: Native) -> ToolResult:
         return ToolResult(call_id, *_content(native.get("output")))
     if state == "output-error":
         return ToolResult(call_id, _content(native.get("errorText"))[0], is_error=True)
-    approval = native.get("approval")
-    reason = cast("Native", approval).get("reason") if isinstance(approval, dict) else None
+    reason = fields_of(native.get("approval")).get("reason")
     return ToolResult(
         call_id, (Text(reason if isinstance(reason, str) and reason else DENIED),), is_error=True
     )
@@ -101,7 +99,7 @@ def _content(output: Any) -> tuple[tuple[Text | Media | Opaque, ...], bool]:
     if isinstance(output, dict):
         fields = cast("Native", output)
         blocks = fields.get("value") if fields.get("type") == "content" else fields.get("content")
-        read = [_block(block) for block in cast("list[Any]", blocks)] if isinstance(blocks, list) else []
+        read = [_block(block) for block in items_of(blocks)]
         known = tuple(block for block in read if block is not None)
         if known and len(known) == len(read) and fields.get("structuredContent") is None:
             return known, fields.get("isError") is True
@@ -109,7 +107,7 @@ def _content(output: Any) -> tuple[tuple[Text | Media | Opaque, ...], bool]:
 
 
 def _block(block: Any) -> Text | Media | None:
-    fields = cast("Native", block) if isinstance(block, dict) else {}
+    fields = fields_of(block)
     kind, text, data = fields.get("type"), fields.get("text"), fields.get("data")
     mime = fields.get("mediaType", fields.get("mimeType"))
     if kind == "text" and isinstance(text, str):
@@ -123,11 +121,6 @@ def kind_of(mime: str) -> str:
     """Return the kind of media that a MIME type names."""
     kind = mime.partition("/")[0]
     return kind if kind in ("image", "audio", "video") else "document"
-
-
-def json_text(value: Any) -> str:
-    """Return a value as compact JSON text."""
-    return codec.encode(value).decode("utf-8")
 
 
 def tool_part(call: ToolCall) -> Native:
@@ -162,9 +155,7 @@ def with_result(native: Native, output: Any, *, is_error: bool) -> Native:
         new = {**old, "state": "result", "result": output}
         return new if old is native else {**native, "toolInvocation": new}
     new = without_result(native)
-    approval = native.get("approval")
-    agreed = isinstance(approval, dict) and cast("Native", approval).get("approved") is True
-    if not agreed:
+    if fields_of(native.get("approval")).get("approved") is not True:
         new.pop("approval", None)
     if is_error:
         return {**new, "state": "output-error", "errorText": output if isinstance(output, str) else ""}
@@ -178,10 +169,3 @@ def without_result(native: Native) -> Native:
         new = {**{key: value for key, value in old.items() if key != "result"}, "state": "call"}
         return new if old is native else {**native, "toolInvocation": new}
     return {**{k: v for k, v in native.items() if k not in _OF_RESULTS}, "state": "input-available"}
-
-
-def _text(native: Native, key: str, index: int | None) -> str:
-    value = native.get(key)
-    if not isinstance(value, str):
-        raise DialectError(f"tool part: {key} must be a string", index=index)
-    return value

@@ -2,40 +2,174 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from foldline.core.cut.notes import UNANSWERED
 from foldline.core.log import codec
 from foldline.core.log.messages import Media, Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult
 from foldline.core.log.steps import STEP, is_step, own_results, steps
+from foldline.dialects.edits import check_edits
 from foldline.dialects.ids import Ids
-from foldline.dialects.media import plain_text
-from foldline.dialects.ui_message.edits import answer, file_of, native_of
-from foldline.dialects.ui_message.read import REDACTED, slots
-from foldline.dialects.ui_message.tools import Native, tool_part
-from foldline.dialects.values import Losses, Rendered, rendered
+from foldline.dialects.media import placeholder, plain_text, words_of
+from foldline.dialects.ui_message.mend import message_id
+from foldline.dialects.ui_message.read import REDACTED, V4_KEYS, slots
+from foldline.dialects.ui_message.tools import Native, tool_part, with_call, with_result, without_result
+from foldline.dialects.values import ANTHROPIC, FILE_ID, UI_MESSAGE, Rendered
+from foldline.dialects.writer import Writer
 
 _ANY_LENGTH = 1 << 30  # call ids are text of any length here
 
 Place = tuple[int, str, int]  # index of a message, a key in it, the index in its list
+_MIMES = {"image": "image/*", "audio": "audio/*", "video": "video/*"}
+_COPIES = ("toolInvocations", "reasoning")  # AI SDK 4 stored these as well as `parts`
+
+Change = tuple[Part, Part | None]  # a part, and what it becomes
 
 
-class UIWriter:
+def native_of(part: Part) -> Native | None:
+    """Return the native part for anything but a call or result; None if UI messages have no such part."""
+    if isinstance(part, Text):
+        return {"type": "text", "text": part.text} if part.text.strip() else None
+    if isinstance(part, Thinking):
+        signed = {"providerMetadata": {ANTHROPIC: {"signature": part.signature}}} if part.signature else {}
+        return {"type": "reasoning", "text": part.text, **signed}
+    if isinstance(part, Media):
+        return file_of(part) or {"type": "text", "text": placeholder(part)}
+    if isinstance(part, Opaque) and isinstance(part.data, dict):
+        fields = cast("Native", part.data)
+        if part.dialect == UI_MESSAGE:
+            return fields
+        if (part.dialect, part.kind) == (ANTHROPIC, REDACTED):
+            metadata = {ANTHROPIC: {"redactedData": fields.get("data")}}
+            return {"type": "reasoning", "text": "", "providerMetadata": metadata}
+    return None
+
+
+def file_of(media: Media) -> Native | None:
+    """Return the file part for media; None for a file that only its provider can find."""
+    mime = media.mime or _MIMES.get(media.kind, "application/octet-stream")
+    if media.data is not None:
+        url = f"data:{mime};base64,{media.data}"
+    elif media.url and not media.url.startswith(FILE_ID):
+        url = media.url
+    else:
+        return None
+    name = {"filename": media.name} if media.name else {}
+    return {"type": "file", "mediaType": mime, **name, "url": url}
+
+
+def output_of(content: Sequence[Part]) -> str:
+    """Return a result's content as output: its texts, and a line for each media part."""
+    return "\n".join(text for text in map(words_of, content) if text)
+
+
+def edit_native(body: Native, edits: Mapping[int, Part | None], index: int | None = None) -> Native | None:
+    """Return a native message with some of its parts replaced (None: removed); None if nothing is left.
+
+    All other keys and parts stay as received. A removed call takes its result along. A message of step
+    marks alone counts as nothing.
+    """
+    found = slots(body, index)
+    check_edits(edits, [part for part, _ in found], index)
+    places: dict[tuple[str, int | None], list[Change]] = {}
+    for number, (part, where) in enumerate(found):
+        places.setdefault(where, []).append((part, edits.get(number, part)))
+    new = dict(body)
+    for key in dict.fromkeys(key for key, _ in places):
+        changes = {place: change for (name, place), change in places.items() if name == key}
+        if None in changes:
+            new[key] = _words(changes[None][0])
+        else:
+            patched = [_patched(native, changes[place]) for place, native in enumerate(body[key])]
+            new[key] = [native for native in patched if native is not None]
+    if isinstance(body.get("parts"), list):
+        _drop_copies(new)
+    return new if _says(new) else None
+
+
+def _says(body: Native) -> bool:
+    if isinstance(natives := body.get("parts"), list):
+        return any(cast("Native", native).get("type") != STEP for native in cast("list[Any]", natives))
+    return any(body.get(key) for key in ("content", "reasoning", *V4_KEYS))
+
+
+def _drop_copies(new: Native) -> None:
+    """Drop AI SDK 4's second copy of the text and the calls: what was edited must not survive there."""
+    for key in _COPIES:
+        new.pop(key, None)
+    if isinstance(new.get("content"), str):
+        texts = [native.get("text") for native in new["parts"] if native.get("type") == "text"]
+        new["content"] = "".join(text for text in texts if isinstance(text, str))
+
+
+def _words(change: Change) -> str:
+    new = change[1]
+    return new.text if isinstance(new, Text | Thinking) else ""
+
+
+def _patched(native: Native, changes: Sequence[Change]) -> Native | None:
+    if all(new is old or new == old for old, new in changes):
+        return native
+    old, new = changes[0]
+    if new is None:
+        return None
+    if isinstance(new, ToolCall) and isinstance(old, ToolCall):
+        return _patched_tool(native, (old, new), changes[1:])
+    if isinstance(new, Text) and isinstance(old, Text):
+        return {**native, "text": new.text} if new.text.strip() else None
+    if isinstance(new, Thinking) and isinstance(old, Thinking):
+        return {**native, "reasoning" if "reasoning" in native else "text": new.text}
+    return native_of(new)
+
+
+def _patched_tool(native: Native, call: tuple[ToolCall, ToolCall], more: Sequence[Change]) -> Native:
+    old, new = call
+    body = native if new == old else with_call(native, new)
+    for was, now in more:
+        if now is None:
+            body = without_result(body)
+        elif now != was and isinstance(now, ToolResult) and isinstance(was, ToolResult):
+            body = _patched_result(body, was, now)
+    return body
+
+
+def _patched_result(native: Native, old: ToolResult, new: ToolResult) -> Native:
+    """Replace a result: unchanged blocks stay as received, an output of another form becomes text."""
+    failed = new.is_error and native.get("state") != "output-available"
+    output = native.get("output")
+    key = next((key for key in ("content", "value") if isinstance(output, dict) and key in output), None)
+    if key is None or failed or all(isinstance(part, Text) for part in new.content):
+        return with_result(native, output_of(new.content), is_error=failed)
+    fields = cast("Native", output)
+    kept = cast("list[Any]", fields[key])
+    blocks = [
+        kept[place]
+        if place < len(old.content) and old.content[place] == part
+        else {"type": "text", "text": output_of([part])}
+        for place, part in enumerate(new.content)
+    ]
+    return with_result(native, {**fields, key: blocks}, is_error=False)
+
+
+def answer(native: Native, result: ToolResult) -> Native:
+    """Return a tool part with the result of its call."""
+    return with_result(native, output_of(result.content), is_error=result.is_error)
+
+
+class UIWriter(Writer):
     """Build a list of UI messages; `taken` are the ids of those kept as received."""
 
     def __init__(self, taken: Iterable[str]) -> None:
-        self.losses = Losses()
-        self._out: list[Native] = []
-        self._system: list[Any] = []
+        super().__init__(Ids(limit=_ANY_LENGTH, everywhere=False, any_text=True))
         self._taken = set(taken)
-        self._ids = Ids(limit=_ANY_LENGTH, everywhere=False, any_text=True)
         self._open: dict[str, list[Place]] = {}  # the original id of a call -> where it stands
         self._noted: list[tuple[Place, Native]] = []  # parts that only a note answers, as they were before
+        self._given = b""  # what the id of the message is made from that is encoded
 
-    def native(self, body: Native) -> None:
+    def native(self, body: Native, message: Message) -> None:
         """Append a message as received; one without parts is left out."""
+        del message
         if body.get("parts") == []:
             self.losses.add("empty messages left out")
             return
@@ -50,12 +184,13 @@ class UIWriter:
                 waiting[part.call_id].pop()
         self._open.update(waiting)
 
-    def native_system(self, system: Any) -> None:
-        """Take a system prompt as it was given."""
-        self._system.append(system)
+    def add(self, message: Message, given: Message) -> None:
+        """Append a message that is encoded, whole: its steps are parts here."""
+        native = given.native
+        self._given = native.raw if native is not None else codec.encode([given.role, given.parts])
+        self._add(message)
 
-    def add(self, message: Message, made_of: bytes) -> None:
-        """Append a message of another dialect (or a made one); its id is made from `made_of`."""
+    def _add(self, message: Message) -> None:
         own = own_results(message)
         for index, part in enumerate(message.parts):
             if isinstance(part, ToolResult) and index not in own:
@@ -74,9 +209,9 @@ class UIWriter:
         if all(part["type"] == STEP for part in parts):
             return
         self._open.update(asked)
-        self._out.append({"id": self._new_id(made_of), "role": role, "parts": parts})
+        self._out.append({"id": self._new_id(), "role": role, "parts": parts})
 
-    def finish(self) -> Rendered:
+    def finish(self, *, whole: bool = False) -> Rendered:
         """Return the list, the system prompt and what was left out.
 
         A call at the end that only our own note answers stays open: this dialect has a state for that, and
@@ -85,9 +220,7 @@ class UIWriter:
         for (at, key, place), before in self._noted:
             if at == len(self._out) - 1:
                 self._out[at][key][place] = before
-        if self._ids.renamed:
-            self.losses.add("call ids changed", self._ids.renamed)
-        return rendered(self._out, _one_system(self._system), self.losses)
+        return super().finish(whole=whole)
 
     def _part(
         self, part: Part, role: str, parts: list[Native], asked: dict[str, list[Place]], *, own: bool
@@ -144,28 +277,11 @@ class UIWriter:
             elif isinstance(part, Opaque):
                 self.losses.add(f"{part.dialect} {part.kind} left out")
 
-    def _new_id(self, made_of: bytes) -> str:
-        """Return an id for a message without one: unique in the list, and stable for the same message."""
-        base = f"msg_{hashlib.blake2s(made_of, digest_size=8).hexdigest()}"
+    def _new_id(self) -> str:
+        """Return an id for a message without one: unique in the list, and not changed by edits."""
+        base = message_id(self._given)
         new, number = base, 2
         while new in self._taken:
             new, number = f"{base}_{number}", number + 1
         self._taken.add(new)
         return new
-
-
-def made_of(message: Message) -> bytes:
-    """Return what a message's id is made from: its native form, or its parts; edits do not change it."""
-    return message.native.raw if message.native is not None else codec.encode([message.role, message.parts])
-
-
-def _one_system(given: Sequence[Any]) -> Any | None:
-    """Return a single system prompt as given; several are joined into one text."""
-    if len(given) < 2:
-        return given[0] if given else None
-    texts = [value if isinstance(value, str) else _text_of(value) for value in given]
-    return "\n\n".join(text for text in texts if text)
-
-
-def _text_of(blocks: Any) -> str:
-    return "\n\n".join(str(cast("Native", block).get("text", "")) for block in cast("list[Any]", blocks))
