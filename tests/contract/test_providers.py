@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from foldline import providers
-from foldline.catalogue import Catalogue
+from foldline.catalogue import Catalogue, learned
 from foldline.core.log.messages import ToolCall
 from foldline.dialects import get as dialect_of
 from foldline.dialects.base import elements
@@ -118,7 +118,7 @@ async def test_silent_overflows(dialect, overflow):
     big = Call(messages=[{"role": "user", "content": "word " * 4_000}], max_tokens=100)
     async with serve(Scripted(["as if"], window=2_000, overflow=overflow)) as url:
         name = f"{PREFIX.get(dialect, 'openai-compatible')}:scripted@{url}/v1"
-        info = providers.learned(Catalogue().look_up(name), 2_000)
+        info = learned(Catalogue().look_up(name), 2_000)
         provider = providers.get(name, dialect=dialect, info=info)
         if overflow == "truncate":  # nobody can tell
             assert (await asked(provider, big, stream=False)).text == "as if"

@@ -9,7 +9,7 @@ from foldline.core.log.messages import ToolCall
 from foldline.core.measure.overflow import Overflow, overflow
 from foldline.core.measure.window import Window
 from foldline.testing import Answer, Asked, Scripted, serve
-from foldline.testing.strict import THINKING_LEAST
+from foldline.testing.apis.anthropic import THINKING_LEAST
 
 HI = {"role": "user", "content": "Hello"}
 

@@ -1,7 +1,7 @@
 """What models can take and cost, and exact token counts. Importing reads no file."""
 
 from foldline.catalogue.exact import exact
-from foldline.catalogue.info import DEFAULT_WINDOW, ModelInfo
+from foldline.catalogue.info import DEFAULT_WINDOW, ModelInfo, learn, learned
 from foldline.catalogue.models import Catalogue, catalogue_date
 from foldline.core.measure.price import Price, cost
 
@@ -13,4 +13,6 @@ __all__ = [
     "catalogue_date",
     "cost",
     "exact",
+    "learn",
+    "learned",
 ]

@@ -1,4 +1,4 @@
-"""What is known of a model: its window and its price, resolved once and passed along."""
+"""What is known of a model: its window and its price, resolved once; and what an overflow teaches of them."""
 
 from __future__ import annotations
 
@@ -6,12 +6,17 @@ from typing import Final, Literal
 
 import msgspec
 
+from foldline.core.measure.overflow import Overflow
 from foldline.core.measure.price import Price
-from foldline.core.measure.window import Window
+from foldline.core.measure.window import Window, share
 
 # The one default, where no window is given and none is known. A window assumed too large mends itself at the
 # first overflow; one assumed too small would fold too early for good.
 DEFAULT_WINDOW: Final = Window(context=200_000, output=8_192)
+
+# Of what an unknown model did not take, where its error names no limit. A guess: two of them halve it.
+NEXT_TRY: Final = 0.7
+LEAST: Final = 2_048  # tokens; no model in use has less
 
 Found = Literal["given", "override", "exact", "same name", "longest prefix", "learned", "default"]
 
@@ -47,3 +52,30 @@ class ModelInfo(msgspec.Struct, frozen=True, omit_defaults=True):
         if not isinstance(window, Window):
             window = msgspec.structs.replace(self.window, context=window, input=None)
         return msgspec.structs.replace(self, window=window, known=True, found="given")
+
+
+def learned(info: ModelInfo, context: int) -> ModelInfo:
+    """Return a model with a context, in tokens, that an overflow taught."""
+    return msgspec.structs.replace(info, window=narrowed(info.window, context), known=True, found="learned")
+
+
+def learn(window: Window, overflow: Overflow, *, known: bool, sent: int | None = None) -> Window | None:
+    """Return the window that an overflow teaches, or None where it teaches nothing new.
+
+    A limit that the provider names is believed, above or below what was assumed: it is a fact of that server.
+    Where it names none, an unknown model (`known` False) is tried with 70% of the tokens that were `sent`; a
+    known one keeps its window, as our count, not the window, may be off. Tokens are the provider's for a
+    named limit, Foldline's for `sent`.
+    """
+    if overflow.limit:
+        return None if overflow.limit == window.context else narrowed(window, max(LEAST, overflow.limit))
+    size = overflow.asked or sent
+    if known or not size:
+        return None
+    guess = max(LEAST, share(min(size, window.context), NEXT_TRY))
+    return narrowed(window, guess) if guess < window.context else None
+
+
+def narrowed(window: Window, context: int) -> Window:
+    """Return a window of that context, in tokens, without an input limit; a reply may take half of it."""
+    return Window(context=context, output=min(window.output, max(1, context // 2)))

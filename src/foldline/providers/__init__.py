@@ -8,7 +8,6 @@ Importing this does not import an SDK; the first call does.
 
 from foldline.providers.base import Call, Delta, Provider, ProviderError, Reply
 from foldline.providers.choose import get, missing
-from foldline.providers.learned import learn, learned
 from foldline.providers.retry import Patience, Retrying
 
 __all__ = [
@@ -20,7 +19,5 @@ __all__ = [
     "Reply",
     "Retrying",
     "get",
-    "learn",
-    "learned",
     "missing",
 ]

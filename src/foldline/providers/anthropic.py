@@ -11,9 +11,8 @@ from foldline.core.measure.window import share
 from foldline.dialects import ANTHROPIC
 from foldline.providers.base import Call, Delta, Stop
 from foldline.providers.options import Body, Option
-from foldline.providers.sdk import SDKProvider
+from foldline.providers.sdk import NO_KEY, SDKProvider
 
-NO_KEY: Final = "none"  # the SDK requires a key; servers without keys ignore it
 # The API requires a limit with every call and adds it to the input: the reserve that `foldline` leaves free.
 MOST_REPLY: Final = 16_384
 REPLY_SHARE: Final = 0.15

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from typing import Final
 
 import msgspec
 
 from foldline.catalogue import Catalogue, ModelInfo
 from foldline.dialects import ANTHROPIC, OPENAI_CHAT, OPENAI_RESPONSES
-from foldline.errors import InputError, did_you_mean
+from foldline.errors import InputError, ProviderError, did_you_mean
 from foldline.providers.anthropic import Anthropic
-from foldline.providers.base import Provider
-from foldline.providers.offline import OFFLINE, OfflineProvider
+from foldline.providers.base import Call, Delta, Provider, Reply
 from foldline.providers.openai.chat import OpenAIChat
 from foldline.providers.openai.responses import OpenAIResponses
 from foldline.providers.sdk import Access, SDKProvider, installed
+
+OFFLINE: Final = "offline"
 
 
 class Kind(msgspec.Struct, frozen=True):
@@ -40,7 +42,7 @@ KINDS: Final = {
         "anthropic", (ANTHROPIC,), ("ANTHROPIC_COMPATIBLE_API_KEY",), compatible=True
     ),
 }
-_CLASSES: Final[dict[str, type[SDKProvider]]] = {
+CLASSES: Final[dict[str, type[SDKProvider]]] = {
     OPENAI_CHAT: OpenAIChat,
     OPENAI_RESPONSES: OpenAIResponses,
     ANTHROPIC: Anthropic,
@@ -104,7 +106,7 @@ def get(
     if kind.compatible and not url:
         raise InputError(f"{name!r} needs the server's URL: NAME@http://host:port/v1, or base_url=")
     access = Access(base_url=url, variables=kind.variables, key=api_key, keyless=kind.compatible)
-    return _CLASSES[spoken](name, parts.model, access, info or Catalogue().look_up(name))
+    return CLASSES[spoken](name, parts.model, access, info or Catalogue().look_up(name))
 
 
 def missing(name: str, *, api_key: str | None = None) -> str | None:
@@ -119,3 +121,30 @@ def missing(name: str, *, api_key: str | None = None) -> str | None:
         return f"{kind.package} is not installed: pip install 'foldline[{kind.package}]'"
     access = Access(variables=kind.variables, key=api_key, keyless=kind.compatible)
     return None if kind.compatible or access.find_key() else f"no key: set {' or '.join(kind.variables)}"
+
+
+class OfflineProvider:
+    """Refuse every call permanently, so that callers fall back on what needs no model."""
+
+    name = OFFLINE
+
+    def __init__(self, dialect: str) -> None:
+        self.dialect = dialect
+
+    async def complete(self, call: Call) -> Reply:
+        """Raise ProviderError of kind `auth`, which no retry helps."""
+        del call
+        raise _refusal()
+
+    async def stream(self, call: Call) -> AsyncIterator[Delta | Reply]:
+        """Raise ProviderError of kind `auth`, which no retry helps."""
+        del call
+        raise _refusal()
+        yield  # makes this a generator, as every stream is
+
+    async def close(self) -> None:
+        """Do nothing: there is no connection."""
+
+
+def _refusal() -> ProviderError:
+    return ProviderError("no model is asked", kind="auth", provider=OFFLINE)

@@ -14,19 +14,21 @@ from typing import Any, ClassVar, Protocol, TypeVar, cast
 
 import msgspec
 
+from foldline import tracing
 from foldline.catalogue import ModelInfo
 from foldline.core.log.codec import in_utf8
 from foldline.core.log.messages import Message, Opaque, Text, Thinking
 from foldline.core.measure.overflow import overflow, silent
 from foldline.dialects import get as dialect_of
 from foldline.errors import InputError, ProviderError
-from foldline.providers import spans
 from foldline.providers.base import PATIENCE, Call, Delta, Reply, Stop
 from foldline.providers.failures import Scrub, from_body, from_sdk, scrub_with
 from foldline.providers.options import Body, Option, Options
+from foldline.tracing import Span
 
 T = TypeVar("T")
 
+NO_KEY = "none"  # the SDKs require a key; servers without keys ignore it
 _HIDDEN = ("reasoning", "redacted_thinking")  # kinds of parts in which a model thinks unseen
 
 
@@ -70,13 +72,13 @@ class SDKProvider(ABC):
     dialect: str
     package: ClassVar[str]  # the SDK's module, and the name of the extra that installs it
 
-    def __init__(self, name: str, model: str, access: Access, info: ModelInfo) -> None:
+    def __init__(self, name: str, model: str, access: Access, info: ModelInfo, *, client: Any = None) -> None:
         self.name = name
         self.model = model
         self.info = info
         self._access = access
         self._options = Options()
-        self._made: Any = None
+        self._made = client  # the SDK's, or one with the same methods; None: made at the first call
         self._scrub: Scrub = scrub_with(())  # once connected, it knows the key
 
     def __repr__(self) -> str:
@@ -116,11 +118,11 @@ class SDKProvider(ABC):
 
     async def complete(self, call: Call) -> Reply:
         """Ask for a whole reply; see `Provider`."""
-        with spans.chat(self.package, self.model, call) as opened, self._reported():
+        with _chat(self.package, self.model, call) as opened, self._reported():
             async with asyncio.timeout(call.timeout or PATIENCE):
                 answer = await self._send(call, stream=False)
             reply = self._reply(_plain(answer), call)
-            spans.answered(opened, reply)
+            _answered(opened, reply)
             return reply
 
     async def stream(self, call: Call) -> AsyncIterator[Delta | Reply]:
@@ -130,7 +132,7 @@ class SDKProvider(ABC):
         """
         patience = call.timeout or PATIENCE
         assembler = self._assembler()
-        with spans.chat(self.package, self.model, call, stream=True) as opened, self._reported():
+        with _chat(self.package, self.model, call, stream=True) as opened, self._reported():
             events = await _within(patience, self._send(call, stream=True))
             try:
                 if not hasattr(events, "__aiter__"):
@@ -147,7 +149,7 @@ class SDKProvider(ABC):
             if body is None:
                 raise self._failed("the stream ended before the reply did", "connection")
             reply = self._reply(body, call)
-            spans.answered(opened, reply)
+            _answered(opened, reply)
         if unstreamed is not None and reply.text:
             yield Delta("text", reply.text)
         yield reply
@@ -294,3 +296,50 @@ def _plain(value: Any) -> Body:
         text = str(cast("Any", body))[:200]
         raise ValueError(f"not a JSON object: {text}")  # noqa: TRY004 - sent by a server
     return cast("Body", body)
+
+
+@contextlib.contextmanager
+def _chat(package: str, model: str, call: Call, *, stream: bool = False) -> Generator[Span]:
+    """Open the span of a call, without children; an exception marks it as failed, by its kind.
+
+    It is by the gen_ai conventions, and holds nothing of what was said.
+    """
+    opened = tracing.started(
+        f"chat {model}",
+        values={
+            tracing.OPERATION: "chat",
+            tracing.PROVIDER: package,
+            tracing.REQUEST_MODEL: model,
+            tracing.REQUEST_MAX_TOKENS: call.max_tokens,
+            tracing.REQUEST_STREAM: True if stream else None,
+            tracing.MESSAGE_COUNT: len(call.messages),
+            **getattr(call.messages, "traced", {}),  # of a session's view
+        },
+    )
+    try:
+        yield opened
+    except ProviderError as error:
+        opened.failed(error.kind)
+        raise
+    except GeneratorExit:  # the reader of a stream stopped early
+        raise
+    except BaseException as error:
+        opened.failed(type(error).__name__)
+        raise
+    finally:
+        opened.end()
+
+
+def _answered(opened: Span, reply: Reply) -> None:
+    """Record the reply in the span: the model, why it stopped, and the usage."""
+    usage = reply.usage
+    opened.put(
+        {
+            tracing.RESPONSE_MODEL: reply.model,
+            tracing.FINISH_REASONS: [reply.stop],
+            tracing.INPUT_TOKENS: usage.total - usage.output if usage else None,
+            tracing.CACHE_READ_TOKENS: usage.cache_read if usage else None,
+            tracing.CACHE_WRITE_TOKENS: usage.cache_write if usage else None,
+            tracing.OUTPUT_TOKENS: usage.output if usage else None,
+        }
+    )

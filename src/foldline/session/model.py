@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from foldline.catalogue import Catalogue, ModelInfo
+from foldline.catalogue import Catalogue, ModelInfo, learn, learned
 from foldline.core.compact.sight import Sizer, ViewSight, asked
 from foldline.core.decide.ask import FoldRequest
 from foldline.core.decide.policy import Policy
@@ -31,7 +31,6 @@ from foldline.core.view import MessageItem, ViewState, item_tokens
 from foldline.dialects import ANTHROPIC
 from foldline.dialects.in_turn import applies_template
 from foldline.folding import now, overhead_of
-from foldline.providers.learned import learn, learned
 from foldline.session.cursor import Cursor
 from foldline.session.events import Events, ModelChanged, WarningGiven, WindowLearnt
 from foldline.session.kept import KeptModel, kept_in

@@ -7,7 +7,7 @@ from foldline.core.decide.policy import Policy
 from foldline.core.measure.tokens import OFFLINE, Counter
 from foldline.errors import InputError
 from foldline.providers import choose
-from foldline.providers.offline import OFFLINE as NO_MODEL
+from foldline.providers.choose import OFFLINE as NO_MODEL
 from foldline.summarizers.base import Summarizer
 from foldline.summarizers.candidate import Candidate
 from foldline.summarizers.model import ModelSummarizer

@@ -11,12 +11,11 @@ The server needs the extra `testing` (h11); the models themselves need nothing.
 
 from typing import TYPE_CHECKING, Any
 
-from foldline.testing.answers import Answer, call, calls
+from foldline.testing.answers import Answer, Refusal, call, calls
 from foldline.testing.faulty import FAULTS, Fault, Faulty
-from foldline.testing.gate import Gate
-from foldline.testing.refusals import Refusal
 from foldline.testing.request import Asked
 from foldline.testing.scripted import Scripted
+from foldline.testing.wire import Gate
 
 if TYPE_CHECKING:
     from foldline.testing.server import serve, serve_in_thread

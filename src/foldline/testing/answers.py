@@ -1,4 +1,4 @@
-"""What a scripted model answers, and the finished reply made of it."""
+"""What a scripted model answers, or refuses, and the finished reply made of it."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from typing import Any, Literal
 import msgspec
 
 from foldline.core.log.messages import ToolCall, Usage
-from foldline.testing.gate import Gate
-from foldline.testing.refusals import Refusal
 from foldline.testing.request import Asked
+from foldline.testing.wire import Gate
 
 Stop = Literal["end", "tools", "length", "refused", "paused"]
 
@@ -33,6 +32,38 @@ class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
     stop: Stop | None = None
     usage: Usage | None = None
     wait: float | Gate = 0.0
+
+
+class Refusal(Exception):
+    """An error of a provider, raised by the rules or given in a script.
+
+    `status` is HTTP's. Without `text` (and `kind`, the error's type) the words are the provider's own for
+    that status. `code` and `param` are OpenAI's fields, `retry_after` (seconds) becomes the header.
+    """
+
+    def __init__(
+        self,
+        status: int,
+        text: str = "",
+        *,
+        kind: str | None = None,
+        code: str | None = None,
+        param: str | None = None,
+        retry_after: float | None = None,
+    ) -> None:
+        super().__init__(text or f"status {status}")
+        self.status = status
+        self.text = text
+        self.kind = kind
+        self.code = code
+        self.param = param
+        self.retry_after = retry_after
+
+    def headers(self) -> list[tuple[str, str]]:
+        """Return the headers of the error."""
+        if self.retry_after is None:
+            return []
+        return [("retry-after", f"{self.retry_after:g}")]
 
 
 Item = str | Answer | Refusal | Callable[[Asked], Any]  # a function returns an Item

@@ -12,8 +12,7 @@ from typing import Final
 import h11
 import msgspec
 
-from foldline.testing.gate import Gate, wait_for
-from foldline.testing.wire import Wire
+from foldline.testing.wire import Gate, Wire, wait_for
 
 _READ: Final = 65_536
 _LINGER: Final = struct.pack("ii", 1, 0)  # closing sends RST at once

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
-from typing import Final, Literal, Protocol, get_args
+from typing import Final, Literal, get_args
 
 import msgspec
 
 from foldline.core.log.messages import Usage
-from foldline.core.measure.window import Window
-from foldline.testing.answers import FinishedReply
-from foldline.testing.forms.dispatch import interrupt, respond
+from foldline.testing.answers import FinishedReply, Refusal
+from foldline.testing.apis import api_of
 from foldline.testing.objects import AsProvider
-from foldline.testing.refusals import Refusal
 from foldline.testing.request import Asked
+from foldline.testing.scripted import Scripted
 from foldline.testing.wire import Wire
 
 Fault = Literal[
@@ -23,43 +22,6 @@ Fault = Literal[
 FAULTS: Final[tuple[Fault, ...]] = get_args(Fault)
 
 _WAITS: Final = (0.0, 0.01, 0.02)  # seconds in a retry-after
-
-
-class Maker(Protocol):
-    """A model that faults can be put around, such as a `Scripted`."""
-
-    dialect: str
-    model: str
-    window: Window
-
-    @property
-    def models(self) -> tuple[str, ...]:
-        """The names of the models it answers to."""
-        ...
-
-    def note(self, asked: Asked) -> None:
-        """Number a request and keep it."""
-        ...
-
-    def reply(self, asked: Asked) -> tuple[FinishedReply, float]:
-        """Make the reply to a request; raises Refusal."""
-        ...
-
-    def again(self) -> None:
-        """Give the last answer of the script again."""
-        ...
-
-    def refuse(self, asked: Asked, refusal: Refusal) -> Wire:
-        """Return the response of a refusal."""
-        ...
-
-    def refuse_body(self, dialect: str, text: str) -> Wire:
-        """Answer a body that is not a JSON object."""
-        ...
-
-    def count(self, asked: Asked) -> int:
-        """Count the input of a request in the model's tokens."""
-        ...
 
 
 class Faulty(AsProvider):
@@ -82,7 +44,7 @@ class Faulty(AsProvider):
 
     def __init__(
         self,
-        inner: Maker,
+        inner: Scripted,
         seed: int = 0,
         rates: Mapping[Fault, float] | float = 0.0,
         *,
@@ -123,9 +85,10 @@ class Faulty(AsProvider):
             made, wait = self.inner.reply(asked)
         except Refusal as refusal:
             return self.inner.refuse(asked, refusal)
+        api = api_of(asked.dialect)
         if fault in ("usage", "truncated"):
-            return respond(_altered(made, fault, chance), wait)
-        wire = respond(made, wait)
+            return api.respond(_altered(made, fault, chance), wait)
+        wire = api.respond(made, wait)
         if fault is None:
             return wire
         self.inner.again()
@@ -164,7 +127,8 @@ class Faulty(AsProvider):
         if fault == "half":
             return change(cut, end="close")
         if fault == "overloaded":
-            event = interrupt(Refusal(529), asked.dialect, len(cut.pieces))
+            api = api_of(asked.dialect)
+            event = api.error_event(api.error(Refusal(529)), len(cut.pieces))
             return change(cut, pieces=(*cut.pieces, event))
         if fault == "unfinished" and wire.streamed:
             return cut

@@ -4,34 +4,22 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
-from typing import Any, Final, Protocol, cast
+from typing import Any, Final, cast
 
 from foldline.catalogue import ModelInfo
 from foldline.core.log.codec import decode, encode
 from foldline.core.measure.window import Window
-from foldline.dialects.values import ANTHROPIC, OPENAI_CHAT, OPENAI_RESPONSES
 from foldline.errors import ProviderError
-from foldline.providers.anthropic import Anthropic
 from foldline.providers.base import Call, Delta, Provider, Reply
+from foldline.providers.choose import CLASSES
 from foldline.providers.failures import from_body, scrub_with
-from foldline.providers.openai.chat import OpenAIChat
-from foldline.providers.openai.responses import OpenAIResponses
-from foldline.providers.sdk import Access, SDKProvider
-from foldline.testing.gate import wait_for
+from foldline.providers.sdk import Access
 from foldline.testing.request import Asked
-from foldline.testing.wire import Wire
+from foldline.testing.wire import Served, Wire, wait_for
 
 _DATA: Final = b"data: "
 _KEY: Final = Access(key="test")
 _NONE: Final = scrub_with(())
-
-
-class Answering(Protocol):
-    """The model behind the client: a `Scripted` or a `Faulty`."""
-
-    async def answer(self, asked: Asked) -> Wire:
-        """Answer a request."""
-        ...
 
 
 class AsProvider:
@@ -44,9 +32,9 @@ class AsProvider:
         """Set up the provider of one model in one dialect."""
         self.dialect = dialect
         self.name = f"scripted:{model}"
-        client = _Client(cast("Answering", self), dialect, self.name)
+        client = _Client(cast("Served", self), dialect, self.name)
         info = ModelInfo(self.name, window)
-        self._provider: Provider = _LOCAL[dialect](self.name, model, info, client)
+        self._provider: Provider = CLASSES[dialect](self.name, model, _KEY, info, client=client)
 
     async def complete(self, call: Call) -> Reply:
         """Ask for a whole reply; raises ProviderError as the real provider does."""
@@ -63,7 +51,7 @@ class AsProvider:
 class _Client:
     """Replace an SDK's client: each of its `create` methods asks the served model."""
 
-    def __init__(self, served: Answering, dialect: str, name: str) -> None:
+    def __init__(self, served: Served, dialect: str, name: str) -> None:
         self._served = served
         self._dialect = dialect
         self._name = name
@@ -119,33 +107,3 @@ class _EventStream:
     async def close(self) -> None:
         """Stop reading."""
         await self._events.aclose()
-
-
-class _Local(SDKProvider):
-    """A provider whose client is given."""
-
-    def __init__(self, name: str, model: str, info: ModelInfo, client: _Client) -> None:
-        super().__init__(name, model, _KEY, info)
-        self._local = client
-
-    async def _connected(self) -> Any:
-        return self._local
-
-
-class _LocalChat(_Local, OpenAIChat):
-    pass
-
-
-class _LocalResponses(_Local, OpenAIResponses):
-    pass
-
-
-class _LocalAnthropic(_Local, Anthropic):
-    pass
-
-
-_LOCAL: Final = {
-    OPENAI_CHAT: _LocalChat,
-    OPENAI_RESPONSES: _LocalResponses,
-    ANTHROPIC: _LocalAnthropic,
-}

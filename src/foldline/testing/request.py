@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import msgspec
 
+from foldline.dialects.payload import fields_of, items_of
 from foldline.dialects.values import ANTHROPIC, OPENAI_CHAT, OPENAI_RESPONSES
 
 # The key under which a request holds its messages, its system prompt and the cap of its reply.
@@ -42,7 +43,7 @@ class Asked(msgspec.Struct):
         value = self.body.get(LIST_KEY[self.dialect])
         if isinstance(value, str) and self.dialect == OPENAI_RESPONSES:
             return [{"role": "user", "content": value}]
-        return cast("list[Any]", value) if isinstance(value, list) else []
+        return items_of(value)
 
     @property
     def system(self) -> Any:
@@ -78,8 +79,4 @@ class Asked(msgspec.Struct):
     @property
     def thinking(self) -> bool:
         """Whether the request lets an Anthropic model show its thinking."""
-        value = self.body.get("thinking")
-        return isinstance(value, dict) and cast("dict[str, Any]", value).get("type") in (
-            "enabled",
-            "adaptive",
-        )
+        return fields_of(self.body.get("thinking")).get("type") in ("enabled", "adaptive")

@@ -13,20 +13,16 @@ from foldline.core.log.codec import encode
 from foldline.core.log.messages import ToolCall, Usage
 from foldline.core.measure.tokens import OFFLINE, Counter
 from foldline.core.measure.window import Window
-from foldline.dialects.values import ANTHROPIC, OPENAI_CHAT, OPENAI_RESPONSES
-from foldline.testing.answers import Answer, FinishedReply, Item, Stop
-from foldline.testing.forms.chat import written
-from foldline.testing.forms.dispatch import refuse, respond
-from foldline.testing.gate import Gate
+from foldline.dialects.values import ANTHROPIC, OPENAI_CHAT
+from foldline.testing.answers import Answer, FinishedReply, Item, Refusal, Stop
+from foldline.testing.apis import api_of
+from foldline.testing.apis.openai import written
 from foldline.testing.meter import Meter
 from foldline.testing.objects import AsProvider
-from foldline.testing.refusals import Refusal
 from foldline.testing.request import Asked
 from foldline.testing.signatures import Binding, Signer
 from foldline.testing.strict import Overflowing, Strict
-from foldline.testing.wire import Wire
-
-_CALL_IDS = {ANTHROPIC: "toolu", OPENAI_CHAT: "call", OPENAI_RESPONSES: "call"}
+from foldline.testing.wire import Gate, Wire
 
 
 class Scripted(AsProvider):
@@ -80,7 +76,7 @@ class Scripted(AsProvider):
             made, wait = self.reply(asked)
         except Refusal as refusal:
             return self.refuse(asked, refusal)
-        return respond(made, wait)
+        return api_of(asked.dialect).respond(made, wait)
 
     def reply(self, asked: Asked) -> tuple[FinishedReply, float | Gate]:
         """Make the reply to a request, and what to wait for before it; raises Refusal."""
@@ -104,21 +100,14 @@ class Scripted(AsProvider):
 
     def refuse(self, asked: Asked, refusal: Refusal) -> Wire:
         """Return the response of a refusal, and note its words on the request."""
-        error = refusal.error(asked.dialect)
-        asked.refused = str(error["message"])
-        return refuse(refusal, asked.dialect, _key(asked), asked)
+        api = api_of(asked.dialect)
+        asked.refused = str(api.error(refusal)["message"])
+        return api.refuse(refusal, _key(asked), asked)
 
     def refuse_body(self, dialect: str, text: str) -> Wire:
         """Answer a body that is not a JSON object."""
-        words = (
-            f"The request body is not valid JSON: {text}"
-            if dialect == ANTHROPIC
-            else "We could not parse the JSON body of your request. (HINT: This likely means you aren't "
-            "using your "
-            "HTTP library correctly. The OpenAI API expects a JSON payload, but what was sent was not valid "
-            "JSON.)"
-        )
-        return refuse(Refusal(400, words, kind="invalid_request_error"), dialect)
+        api = api_of(dialect)
+        return api.refuse(api.bad(api.bad_json.format(text=text)))
 
     def count(self, asked: Asked) -> int:
         """Count the input of a request in the model's tokens."""
@@ -151,7 +140,7 @@ class Scripted(AsProvider):
 
     def _make(self, asked: Asked, answer: Answer) -> FinishedReply:
         key = _key(asked)
-        prefix = f"{_CALL_IDS[asked.dialect]}_{key[:20]}"
+        prefix = f"{api_of(asked.dialect).call_prefix}_{key[:20]}"
         calls = tuple(
             msgspec.structs.replace(call, id=call.id or f"{prefix}{number:02d}")
             for number, call in enumerate(answer.calls)

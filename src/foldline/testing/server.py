@@ -15,10 +15,10 @@ from typing import Any, Final, cast
 
 from foldline.core.log.codec import decode, encode
 from foldline.dialects.values import ANTHROPIC, OPENAI_CHAT, OPENAI_RESPONSES
+from foldline.testing.answers import Refusal
+from foldline.testing.apis import api_of
+from foldline.testing.apis.openai import CREATED
 from foldline.testing.connection import Connection, Received
-from foldline.testing.forms.chat import CREATED
-from foldline.testing.forms.dispatch import refuse
-from foldline.testing.refusals import Refusal
 from foldline.testing.request import Asked
 from foldline.testing.wire import Served, Wire
 
@@ -84,11 +84,11 @@ class Server:
             return _json(_models(self._served.models, anthropic))
         dialect = _ROUTES.get(path)
         if dialect is None:
-            return refuse(Refusal(404), ANTHROPIC if anthropic else OPENAI_CHAT)
+            return api_of(ANTHROPIC if anthropic else OPENAI_CHAT).refuse(Refusal(404))
         if received.method != "POST":
-            return refuse(Refusal(405, "Method Not Allowed"), dialect)
+            return api_of(dialect).refuse(Refusal(405, "Method Not Allowed"))
         if (refusal := self._stranger(received, dialect)) is not None:
-            return refuse(refusal, dialect)
+            return api_of(dialect).refuse(refusal)
         try:
             body = decode(received.body)
         except ValueError as error:
@@ -105,14 +105,7 @@ class Server:
         bearer = received.headers.get("authorization", "").removeprefix("Bearer ")
         key = received.headers.get("x-api-key") or bearer if dialect == ANTHROPIC else bearer
         if not key:
-            return Refusal(
-                401,
-                "x-api-key header is required"
-                if dialect == ANTHROPIC
-                else "You didn't provide an API key. You need to provide your API key in an Authorization "
-                "header "
-                "using Bearer auth (i.e. Authorization: Bearer YOUR_KEY).",
-            )
+            return Refusal(401, api_of(dialect).no_key)
         if self._api_key is not None and key != self._api_key:
             return Refusal(401)
         if dialect == ANTHROPIC and "anthropic-version" not in received.headers:

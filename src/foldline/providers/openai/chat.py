@@ -10,8 +10,8 @@ from foldline.core.log.messages import Message
 from foldline.dialects import OPENAI_CHAT
 from foldline.dialects.in_turn import in_turn
 from foldline.providers.base import Call, Delta, Stop
-from foldline.providers.openai.client import OpenAISDK
 from foldline.providers.options import Body, Option
+from foldline.providers.sdk import NO_KEY, SDKProvider
 
 _OFF: Final[tuple[Body, ...]] = ({"reasoning_effort": "none"}, {"reasoning_effort": "minimal"}, {})
 _ON: Final[tuple[Body, ...]] = ({"reasoning_effort": "medium"}, {})
@@ -26,6 +26,24 @@ _TEMPLATE_ON: Final[tuple[Body, ...]] = (
 )
 _THOUGHTS: Final = ("reasoning_content", "reasoning")
 _JOINED: Final = (*_THOUGHTS, "content", "refusal")  # texts of a message that come in pieces
+
+
+class OpenAISDK(SDKProvider):
+    """What both of OpenAI's APIs share."""
+
+    package = "openai"
+
+    @property
+    def official(self) -> bool:
+        """Whether it is OpenAI's own server, as far as the call says."""
+        return self._access.base_url is None
+
+    def _client(self, sdk: Any, key: str | None, variable: str) -> Any:
+        del variable
+        omitted = {} if self.official else {"OpenAI-Organization": sdk.Omit(), "OpenAI-Project": sdk.Omit()}
+        return sdk.AsyncOpenAI(
+            api_key=key or NO_KEY, base_url=self._access.base_url, max_retries=0, default_headers=omitted
+        )
 
 
 class OpenAIChat(OpenAISDK):

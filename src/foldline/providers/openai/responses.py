@@ -9,7 +9,7 @@ from foldline.core.log.messages import Message
 from foldline.dialects import OPENAI_RESPONSES
 from foldline.errors import ProviderError
 from foldline.providers.base import Call, Delta, Stop
-from foldline.providers.openai.client import OpenAISDK
+from foldline.providers.openai.chat import OpenAISDK
 from foldline.providers.options import Body, Option
 
 _OFF: Final[tuple[Body, ...]] = ({"reasoning": {"effort": "none"}}, {"reasoning": {"effort": "minimal"}}, {})

@@ -2,10 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from foldline.catalogue import DEFAULT_WINDOW, Catalogue
+from foldline.catalogue import DEFAULT_WINDOW, Catalogue, learn, learned
 from foldline.core.measure.overflow import Overflow
 from foldline.core.measure.window import Window
-from foldline.providers import learn, learned
 
 
 def test_a_learnt_window_stands_above_the_catalogue():

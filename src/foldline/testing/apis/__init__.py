@@ -1,0 +1,17 @@
+"""The APIs that a served model speaks: what each refuses, in its words, and the form of its replies."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from foldline.testing.apis.anthropic import AnthropicApi
+from foldline.testing.apis.base import Api
+from foldline.testing.apis.chat import ChatApi
+from foldline.testing.apis.responses import ResponsesApi
+
+_APIS: Final[dict[str, Api]] = {api.dialect: api for api in (AnthropicApi(), ChatApi(), ResponsesApi())}
+
+
+def api_of(dialect: str) -> Api:
+    """Return the API that takes messages of a dialect."""
+    return _APIS[dialect]

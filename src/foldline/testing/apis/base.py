@@ -1,0 +1,100 @@
+"""What a served model has to know of an API: its refusals, in its words, and the form of its replies."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from foldline.core.log.codec import encode
+from foldline.testing.answers import FinishedReply, Refusal
+from foldline.testing.request import Asked
+from foldline.testing.signatures import Signer
+from foldline.testing.wire import EVENTS, Gate, Wire
+
+
+class Api(ABC):
+    """One API. What it says for a status if a test gives no text: (error type, code, message)."""
+
+    dialect: ClassVar[str]
+    statuses: ClassVar[dict[int, tuple[str, str | None, str]]]
+    request_id: ClassVar[str] = "x-request-id"
+    call_prefix: ClassVar[str] = "call"
+    no_key: ClassVar[str]
+    no_model: ClassVar[str]
+    bad_json: ClassVar[str]
+
+    # ---- what is refused
+
+    @abstractmethod
+    def bad(self, text: str) -> Refusal:
+        """Return the refusal of a bad request."""
+
+    @abstractmethod
+    def unknown_model(self, model: str) -> Refusal:
+        """Return the refusal of a model that the server does not have."""
+
+    @abstractmethod
+    def check(self, asked: Asked, signer: Signer, *, prefill: bool) -> None:
+        """Check the request itself; raises the Refusal of what is wrong with it."""
+
+    @abstractmethod
+    def too_large(self, asked: Asked, cap: int, most: int) -> Refusal:
+        """Return the refusal of a cap of the reply above the model's limit."""
+
+    @abstractmethod
+    def overflow(self, used: int, most: int, cap: int, context: int) -> Refusal | None:
+        """Return the refusal of an input, or of input and cap, that do not fit; None where they do."""
+
+    # ---- refusals and replies on the wire
+
+    def status(self, refusal: Refusal) -> int:
+        """Return the status as the provider sends it: 529 is Anthropic's, elsewhere it is 503."""
+        return 503 if refusal.status == 529 and 529 not in self.statuses else refusal.status
+
+    def error(self, refusal: Refusal) -> dict[str, Any]:
+        """Return the inner object of an error's body, which streams also send by itself."""
+        status = self.status(refusal)
+        kind, code, text = self.statuses.get(status, self.statuses[500 if status >= 500 else 400])
+        said = refusal.code if refusal.text else refusal.code or code
+        return {
+            "message": refusal.text or text,
+            "type": refusal.kind or kind,
+            "param": refusal.param,
+            "code": said,
+        }
+
+    def error_body(self, refusal: Refusal, request_id: str) -> dict[str, Any]:
+        """Return the JSON body of an error."""
+        del request_id
+        return {"error": self.error(refusal)}
+
+    @abstractmethod
+    def error_event(self, inner: dict[str, Any], number: int) -> bytes:
+        """Return the event by which a stream that has begun reports an error; `number` is its place."""
+
+    @abstractmethod
+    def body(self, made: FinishedReply) -> dict[str, Any]:
+        """Return a finished reply whole."""
+
+    @abstractmethod
+    def stream(self, made: FinishedReply) -> Sequence[bytes]:
+        """Return the events of a finished reply."""
+
+    def respond(self, made: FinishedReply, wait: float | Gate = 0.0) -> Wire:
+        """Return what goes over the wire for a reply."""
+        body, headers = self.body(made), self._headers(made.key)
+        if made.asked.stream:
+            events = tuple(self.stream(made))
+            return Wire(200, events, content_type=EVENTS, headers=headers, wait=wait, reply=body)
+        return Wire(200, (encode(body),), headers=headers, wait=wait, reply=body)
+
+    def refuse(self, refusal: Refusal, key: str = "0", asked: Asked | None = None) -> Wire:
+        """Return what goes over the wire for a refusal."""
+        del asked
+        body = self.error_body(refusal, f"req_{key}")
+        headers = (*self._headers(key), *refusal.headers())
+        return Wire(self.status(refusal), (encode(body),), headers=headers)
+
+    def _headers(self, key: str) -> tuple[tuple[str, str], ...]:
+        return ((self.request_id, f"req_{key}"),)

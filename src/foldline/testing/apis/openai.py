@@ -1,0 +1,121 @@
+"""What OpenAI's two APIs share: their refusals.
+
+The texts of refusals are those of error reports in public issue trackers (2024 to 2026); where none was found
+the field is named in the form of the API's other messages.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+from foldline.core.log.codec import encode
+from foldline.core.log.messages import ToolCall
+from foldline.dialects.payload import fields_of
+from foldline.testing.answers import Refusal
+from foldline.testing.apis.base import Api
+from foldline.testing.request import CAP_KEYS, LIST_KEY, Asked
+
+CREATED: Final = 1_767_225_600  # 2026-01-01: the same in every run
+QUOTED: Final = re.compile(r"'([^']*)'")
+EMPTY: Final = "empty array. Expected an array with minimum length 1, but got an empty array instead."
+_STATUSES: Final[dict[int, tuple[str, str | None, str]]] = {
+    400: ("invalid_request_error", None, "Invalid request"),
+    401: (
+        "invalid_request_error",
+        "invalid_api_key",
+        (
+            "Incorrect API key provided. You can find your API key at "
+            "https://platform.openai.com/account/api-keys."
+        ),
+    ),
+    403: ("invalid_request_error", "unsupported_country_region_territory", "Country not supported"),
+    404: ("invalid_request_error", None, "Not Found"),
+    413: ("invalid_request_error", None, "Request too large"),
+    429: (
+        "tokens",
+        "rate_limit_exceeded",
+        (
+            "Rate limit reached for this model on tokens per min (TPM): Limit 30000, Used 29000, Requested "
+            "2500. "
+            "Please try again in 3s. Visit https://platform.openai.com/account/rate-limits to learn more."
+        ),
+    ),
+    500: (
+        "server_error",
+        None,
+        "The server had an error while processing your request. Sorry about that!",
+    ),
+    503: (
+        "server_error",
+        None,
+        (
+            "The server is currently overloaded with other requests. Sorry about that! Please retry your "
+            "request."
+        ),
+    ),
+}
+
+
+class OpenAIApi(Api):
+    """Chat Completions or Responses."""
+
+    statuses = _STATUSES
+    no_key = (
+        "You didn't provide an API key. You need to provide your API key in an Authorization header using "
+        "Bearer auth (i.e. Authorization: Bearer YOUR_KEY)."
+    )
+    no_model = "you must provide a model parameter"
+    bad_json = (
+        "We could not parse the JSON body of your request. (HINT: This likely means you aren't using your "
+        "HTTP library correctly. The OpenAI API expects a JSON payload, but what was sent was not valid "
+        "JSON.)"
+    )
+
+    def bad(self, text: str) -> Refusal:
+        """Return the refusal of a bad request."""
+        return bad(text)
+
+    def unknown_model(self, model: str) -> Refusal:
+        """Return the refusal of a model that the server does not have."""
+        text = f"The model `{model}` does not exist or you do not have access to it."
+        return Refusal(404, text, kind="invalid_request_error", code="model_not_found")
+
+    def too_large(self, asked: Asked, cap: int, most: int) -> Refusal:
+        """Return the refusal of a cap of the reply above the model's limit."""
+        key = next(key for key in CAP_KEYS[self.dialect] if key in asked.body)
+        return bad(
+            f"{key} is too large: {cap}. This model supports at most {most} completion tokens, whereas you "
+            f"provided {cap}.",
+            key,
+            "invalid_value",
+        )
+
+
+def bad(text: str, param: str | None = None, code: str | None = None) -> Refusal:
+    """Return the refusal of a bad request."""
+    return Refusal(400, text, kind="invalid_request_error", param=param, code=code)
+
+
+def missing(param: str) -> Refusal:
+    """Return the refusal of a request without a parameter that it needs."""
+    return bad(f"Missing required parameter: '{param}'.", param, "missing_required_parameter")
+
+
+def require_list(asked: Asked) -> None:
+    """Refuse a request without its list of messages or items."""
+    key = LIST_KEY[asked.dialect]
+    if asked.body.get(key) is None:
+        raise missing(key)
+    if not isinstance(asked.body[key], list):
+        raise bad(f"Invalid type for '{key}': expected an array of objects.", key, "invalid_type")
+
+
+def written(call: ToolCall) -> str:
+    """Return a call's arguments as the JSON text that OpenAI sends; broken ones as they are."""
+    return call.arguments if isinstance(call.arguments, str) else encode(call.arguments).decode()
+
+
+def field(message: Any, key: str) -> Any:
+    """Return a field of a message that may be anything."""
+    return fields_of(message).get(key)

@@ -1,1 +1,0 @@
-"""A reply or a refusal in the form of each API."""

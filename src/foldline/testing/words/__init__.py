@@ -1,1 +1,0 @@
-"""The words in which a real API refuses a request."""
