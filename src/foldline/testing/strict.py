@@ -12,7 +12,7 @@ from typing import Final, Literal
 
 from foldline.core.measure.window import Window
 from foldline.testing.apis import api_of
-from foldline.testing.apis.base import Api
+from foldline.testing.apis.base import ModelApi
 from foldline.testing.meter import Meter
 from foldline.testing.request import Asked
 from foldline.testing.signatures import Signer
@@ -72,7 +72,7 @@ class Strict:
             raise refusal
 
 
-def _alternate(asked: Asked, api: Api) -> None:
+def _alternate(asked: Asked, api: ModelApi) -> None:
     for before, role in pairwise(message.get("role") for message in asked.messages):
         if role == before and role in ("user", "assistant"):
             raise api.bad(_ALTERNATE.format(role=role))

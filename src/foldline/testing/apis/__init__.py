@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Final
 
 from foldline.testing.apis.anthropic import AnthropicApi
-from foldline.testing.apis.base import Api
+from foldline.testing.apis.base import ModelApi
 from foldline.testing.apis.chat import ChatApi
 from foldline.testing.apis.responses import ResponsesApi
 
-_APIS: Final[dict[str, Api]] = {api.dialect: api for api in (AnthropicApi(), ChatApi(), ResponsesApi())}
+_APIS: Final[dict[str, ModelApi]] = {api.dialect: api for api in (AnthropicApi(), ChatApi(), ResponsesApi())}
 
 
-def api_of(dialect: str) -> Api:
+def api_of(dialect: str) -> ModelApi:
     """Return the API that takes messages of a dialect."""
     return _APIS[dialect]

@@ -16,7 +16,7 @@ from foldline.dialects import get
 from foldline.dialects.payload import fields_of, items_of
 from foldline.dialects.values import ANTHROPIC, Problem
 from foldline.testing.answers import FinishedReply, Refusal, fragments
-from foldline.testing.apis.base import Api
+from foldline.testing.apis.base import ModelApi
 from foldline.testing.request import Asked
 from foldline.testing.signatures import Signer
 from foldline.testing.wire import sse
@@ -88,7 +88,7 @@ _PLAIN: Final = {
 }
 
 
-class AnthropicApi(Api):
+class AnthropicApi(ModelApi):
     """The Messages API."""
 
     dialect = ANTHROPIC

@@ -13,7 +13,7 @@ from foldline.testing.signatures import Signer
 from foldline.testing.wire import EVENTS, Gate, Wire
 
 
-class Api(ABC):
+class ModelApi(ABC):
     """One API. What it says for a status if a test gives no text: (error type, code, message)."""
 
     dialect: ClassVar[str]

@@ -13,7 +13,7 @@ from foldline.core.log.codec import encode
 from foldline.core.log.messages import ToolCall
 from foldline.dialects.payload import fields_of
 from foldline.testing.answers import Refusal
-from foldline.testing.apis.base import Api
+from foldline.testing.apis.base import ModelApi
 from foldline.testing.request import CAP_KEYS, LIST_KEY, Asked
 
 CREATED: Final = 1_767_225_600  # 2026-01-01: the same in every run
@@ -57,7 +57,7 @@ _STATUSES: Final[dict[int, tuple[str, str | None, str]]] = {
 }
 
 
-class OpenAIApi(Api):
+class OpenAIApi(ModelApi):
     """Chat Completions or Responses."""
 
     statuses = _STATUSES
