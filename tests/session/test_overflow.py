@@ -319,7 +319,7 @@ async def test_an_overflow_waits_for_the_draft_in_the_making(store):
 
 async def test_a_message_that_nothing_can_make_fit_is_one_clear_error(store):
     system = "be kind " * 4_000
-    given = {"system": system, "apart": overhead_of(system, None, OFFLINE)}
+    given = {"system": system, "overhead": overhead_of(system, None, OFFLINE)}
     session = session_on(store, window=Window(context=3_000, output=500), **given)
     await session.append(prompt(1))
     with pytest.raises(FloorExceeded) as caught:
