@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from tests.exports.moving import boundaries, export, load, prompts, replies, said
-from tests.support.openers import open_in_claude_code, open_in_pi
+from tests.support.openers import OPEN
 
 from foldline.core.compact.job import CompactionInput
 from foldline.core.compact.plan import plan
@@ -22,7 +22,6 @@ from foldline.summarizers.offline import OfflineSummarizer
 
 NAMES = ("claude-code-1", "claude-code-2", "claude-code-3", "pi-1", "pi-2")
 QUICK = ("claude-code-3", "pi-2")
-OPEN = {"pi": open_in_pi, "claude-code": open_in_claude_code}
 RISING = {"claude-code-2", "claude-code-3"}  # the others hold lines that are older than those before them
 
 
@@ -79,6 +78,26 @@ def test_all_that_was_said_comes_back_and_opens_there(native, name, form):
     context = OPEN[form](raw, rising=name in RISING)
     assert len(context) > 5
     assert told.count > 100
+
+
+@pytest.mark.parametrize(
+    ("name", "left_out"),
+    [
+        ("codex-1", "results over 12,000 bytes"),
+        pytest.param("codex-2", "results over 12,000 bytes", marks=pytest.mark.corpus),
+        pytest.param("codex-3", "results over 12,000 bytes", marks=pytest.mark.corpus),
+        pytest.param("opencode-1", "costs of replies are zero", marks=pytest.mark.corpus),
+        ("opencode-2", "costs of replies are zero"),
+    ],
+)
+def test_a_session_comes_back_from_the_form_it_had(recorded, name, left_out):
+    native = load((recorded / "native" / f"{name}.jsonl").read_bytes())
+    raw, told = export(native, native.format)
+    again = load(raw)
+
+    OPEN[native.format](raw)
+    same(again, native)
+    assert all(warning.startswith(left_out) for warning in told.warnings)
 
 
 @pytest.mark.parametrize("form", ["pi", "claude-code"])

@@ -18,6 +18,11 @@ def load(raw: bytes, *, from_start: bool = False) -> Loaded:
     return from_records(read(io.BytesIO(raw), name="session"), OFFLINE, from_start=from_start)
 
 
+def as_loaded(path: Sequence[Entry]) -> Loaded:
+    """What loading the path would give, to be compared with what was read again."""
+    return Loaded(list(path), {}, "anthropic", title="The parser")
+
+
 def export(loaded: Loaded | Sequence[Entry], form: str, **request: Any) -> tuple[bytes, ExportResult]:
     entries = loaded.entries if isinstance(loaded, Loaded) else loaded
     known = {"title": loaded.title, "model": loaded.model} if isinstance(loaded, Loaded) else {}

@@ -2,15 +2,13 @@ from __future__ import annotations
 
 import json
 
-import pytest
-from tests.exports.moving import boundaries, export, load, prompts, replies, said
+from tests.exports.moving import as_loaded, boundaries, export, load, prompts, replies, said
 from tests.exports.sessions import chat, entries, talk
 from tests.support.openers import open_in_codex, rows
 
 from foldline.core.log.messages import Media, Text, Thinking, ToolResult
 from foldline.core.measure.tokens import OFFLINE
 from foldline.core.view import ViewState
-from foldline.loading import Loaded
 
 
 def plain(loaded):
@@ -22,10 +20,6 @@ def plain(loaded):
     ]
 
 
-def loaded(path):
-    return Loaded(path, {}, "anthropic", title="The parser")
-
-
 def test_everything_comes_back():
     path = entries()
     raw, told = export(path, "codex")
@@ -34,11 +28,11 @@ def test_everything_comes_back():
 
     assert again.format == "codex"
     assert again.warnings == []
-    assert plain(again) == plain(loaded(path))
+    assert plain(again) == plain(as_loaded(path))
     assert [(r[0], r[1].total, r[2]) for r in replies(again)] == [
-        (r[0], r[1].total, r[2]) for r in replies(loaded(path))
+        (r[0], r[1].total, r[2]) for r in replies(as_loaded(path))
     ]
-    assert prompts(again) == prompts(loaded(path))
+    assert prompts(again) == prompts(as_loaded(path))
     assert (again.title, again.model) == ("The parser", "claude-sonnet-4-5")
     assert set(told.warnings) == {
         "signed thinking left out (1)",
@@ -73,7 +67,7 @@ def test_a_boundary_that_kept_nothing_comes_back():
     again = load(export(path, "codex")[0])
 
     ((summary, _, at, count, kept),) = boundaries(again)
-    assert (summary, at, count, kept) == ("## Goal\nMend it.", boundaries(loaded(path))[0][2], 7, None)
+    assert (summary, at, count, kept) == ("## Goal\nMend it.", boundaries(as_loaded(path))[0][2], 7, None)
 
 
 def test_the_folded_form_begins_with_the_checkpoint():
@@ -110,20 +104,3 @@ def test_images_are_carried():
         "And then commit.",
         talk()[-1]["content"],
     ]
-
-
-@pytest.mark.parametrize(
-    "name", ["codex-1", *(pytest.param(name, marks=pytest.mark.corpus) for name in ("codex-2", "codex-3"))]
-)
-def test_a_recorded_rollout_comes_back(recorded, name):
-    native = load((recorded / "native" / f"{name}.jsonl").read_bytes())
-    raw, told = export(native, "codex")
-    again = load(raw)
-
-    open_in_codex(raw)
-    assert again.warnings == []
-    assert said(again) == said(native)
-    assert replies(again) == replies(native)
-    assert prompts(again) == prompts(native)
-    assert boundaries(again) == boundaries(native)
-    assert all(warning.startswith("results over 12,000 bytes") for warning in told.warnings)

@@ -7,7 +7,7 @@ import json
 
 import msgspec
 import pytest
-from tests.exports.moving import boundaries, export, load, prompts, said
+from tests.exports.moving import as_loaded, boundaries, export, load, prompts, said
 from tests.exports.sessions import chat, entries
 from tests.support.openers import rows
 
@@ -16,7 +16,7 @@ from foldline.core.log.entries import Checkpoint, Compacted, Edit, Receipt, Said
 from foldline.core.log.log import chained
 from foldline.core.log.messages import Media, Text, Thinking, ToolResult
 from foldline.core.measure.tokens import OFFLINE
-from foldline.loading import Loaded, from_records
+from foldline.loading import from_records
 from foldline.transcripts import read
 
 FACTS = Ledger(
@@ -66,10 +66,6 @@ def words(loaded):
     ]
 
 
-def loaded(found):
-    return Loaded(found, {}, "anthropic", title="The parser")
-
-
 @pytest.mark.parametrize("form", ["klaude-code", "coop", "gencode"])
 def test_everything_comes_back(form, tmp_path):
     raw, told = export(path(), form)
@@ -77,9 +73,9 @@ def test_everything_comes_back(form, tmp_path):
 
     assert again.format == form
     assert again.warnings == []
-    assert words(again) == words(loaded(path()))
+    assert words(again) == words(as_loaded(path()))
     assert [text for text, *_ in prompts(again) if text != SHOWN.text] == [
-        text for text, *_ in prompts(loaded(path()))
+        text for text, *_ in prompts(as_loaded(path()))
     ]
     assert again.title == ("The parser" if form != "coop" else None)
 
@@ -90,7 +86,7 @@ def test_a_boundary_is_the_tools_own_and_keeps_what_it_kept(form, tmp_path):
     raw, told = export(original, form)
     again = opened(raw, told, tmp_path)
 
-    assert [one[:2] for one in boundaries(again)] == [one[:2] for one in boundaries(loaded(original))]
+    assert [one[:2] for one in boundaries(again)] == [one[:2] for one in boundaries(as_loaded(original))]
     (boundary,) = [entry for entry in again.entries if isinstance(entry, Compacted)]
     kept = next(entry for entry in again.entries if entry.id == boundary.first_kept)
     assert "Like this picture" in kept.message.text
@@ -206,8 +202,8 @@ def test_pi_as_in_its_plan_counts_the_messages_that_it_kept(keep_from):
 
     assert not any("id" in row for row in rows(raw)[1:])
     assert fold["keepLastMessages"] == {1: 6, 4: 2}[keep_from]
-    assert words(again) == words(loaded(original))
-    assert boundaries(again) == boundaries(loaded(original))
+    assert words(again) == words(as_loaded(original))
+    assert boundaries(again) == boundaries(as_loaded(original))
     assert "title left out (1)" in told.warnings
 
 

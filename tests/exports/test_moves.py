@@ -6,16 +6,15 @@ import json
 
 import msgspec
 import pytest
-from tests.exports.moving import boundaries, export, load, prompts, replies, said
+from tests.exports.moving import as_loaded, boundaries, export, load, prompts, replies, said
 from tests.exports.sessions import START, boundary, chat, entries, talk
-from tests.support.openers import open_in_claude_code, open_in_pi, rows
+from tests.support.openers import OPEN, open_in_claude_code, open_in_pi, rows
 
 from foldline.core.log.entries import Lifted, Pinned, Pruned, Receipt, Said
 from foldline.core.log.log import chained
 from foldline.core.measure.tokens import OFFLINE
 from foldline.core.view import ViewState
 from foldline.errors import InputError
-from foldline.loading import Loaded
 
 FORMS = {"pi": open_in_pi, "claude-code": open_in_claude_code}
 
@@ -25,16 +24,12 @@ def form(request):
     return request.param
 
 
-def loaded(path):
-    return Loaded(path, {}, "anthropic", title="The parser")
-
-
 def same(again, path):
     assert again.warnings == []
-    assert said(again) == said(loaded(path))
-    assert replies(again) == replies(loaded(path))
-    assert prompts(again) == prompts(loaded(path))
-    assert boundaries(again) == boundaries(loaded(path))
+    assert said(again) == said(as_loaded(path))
+    assert replies(again) == replies(as_loaded(path))
+    assert prompts(again) == prompts(as_loaded(path))
+    assert boundaries(again) == boundaries(as_loaded(path))
     assert again.title == "The parser"
 
 
@@ -78,7 +73,7 @@ def test_the_folded_form_begins_with_the_checkpoint(form):
     assert "Mend it." in json.dumps(context[0])
     assert "Please mend the parser" not in raw.decode()
     assert again.entries[0].checkpoint == ViewState(path, counter=OFFLINE).boundary.checkpoint
-    assert said(again) == said(loaded([e for e in path if isinstance(e, Said)][4:]))
+    assert said(again) == said(as_loaded([e for e in path if isinstance(e, Said)][4:]))
     assert told.warnings[0] == "usage measured before the fold left out (1)"
     assert [r[1].total for r in replies(again)] == [0, 7_042]
 
@@ -216,3 +211,60 @@ def test_an_unknown_format_is_refused_with_the_known_ones():
         InputError, match=r"unknown format 'word'; known are jsonl, pi, claude-code, .*anthropic"
     ):
         export(entries(), "word")
+
+
+# ---- turns, step by step
+
+TOOL = {"type": "tool-bash", "state": "output-available"}
+TURN = [
+    {"id": "m1", "role": "user", "parts": [{"type": "text", "text": "How many?"}]},
+    {"id": "m2", "role": "assistant", "parts": [
+        {"type": "step-start"},
+        {"type": "text", "text": "I count."},
+        {**TOOL, "toolCallId": "call_1", "input": {"command": "ls | wc -l"}, "output": "7"},
+        {"type": "step-start"},
+        {**TOOL, "toolCallId": "call_2", "input": {"command": "ls"}, "output": "a b c d e f g"},
+        {"type": "step-start"},
+        {"type": "text", "text": "Seven."},
+    ]},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("tool", sorted(OPEN))
+def test_a_turn_that_is_one_message_is_told_step_by_step(tool):
+    raw, told = export(entries(TURN, dialect="ui-message", title=None), tool)
+    OPEN[tool](raw)
+    again = load(raw)
+    shapes = [(role, type(part).__name__) for role, part in said(again)]
+
+    assert shapes == [
+        ("user", "Text"),
+        ("assistant", "Text"),
+        ("assistant", "ToolCall"),
+        ("user", "ToolResult"),
+        ("assistant", "ToolCall"),
+        ("user", "ToolResult"),
+        ("assistant", "Text"),
+    ]
+    assert [part.text for _, part in said(again) if hasattr(part, "text")] == [
+        "How many?", "I count.", "7", "a b c d e f g", "Seven."
+    ]  # fmt: skip
+    assert [usage.total > 0 for _, usage, _, _ in replies(again)] == [False, False, True]
+    assert not [warning for warning in told.warnings if "step-start" in warning]
+
+
+@pytest.mark.parametrize("tool", sorted(OPEN))
+def test_calls_that_stand_one_by_one_before_their_results(tool):
+    items = [
+        {"type": "message", "role": "user", "content": "Both."},
+        {"type": "function_call", "call_id": "call_1", "name": "read", "arguments": '{"path":"a"}'},
+        {"type": "function_call", "call_id": "call_2", "name": "read", "arguments": '{"path":"b"}'},
+        {"type": "function_call_output", "call_id": "call_1", "output": "A"},
+        {"type": "function_call_output", "call_id": "call_2", "output": "B"},
+        {"type": "message", "role": "assistant", "content": "A and B."},
+    ]
+    raw, told = export(entries(items, dialect="openai-responses", title=None), tool)
+    OPEN[tool](raw)
+
+    assert [part.text for _, part in said(load(raw)) if hasattr(part, "call_id")] == ["A", "B"]
+    assert not [warning for warning in told.warnings if "late" in warning]

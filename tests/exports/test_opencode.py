@@ -3,18 +3,13 @@ from __future__ import annotations
 import json
 
 import pytest
-from tests.exports.moving import boundaries, export, load, prompts, replies, said
+from tests.exports.moving import as_loaded, boundaries, export, load, prompts, replies, said
 from tests.exports.sessions import START, chat, entries, talk
 from tests.support.openers import open_in_opencode
 
-from foldline.core.log.messages import Media, Thinking
+from foldline.core.log.messages import Media
 from foldline.core.measure.tokens import OFFLINE
 from foldline.core.view import ViewState
-from foldline.loading import Loaded
-
-
-def loaded(path):
-    return Loaded(path, {}, "anthropic", title="The parser")
 
 
 def test_everything_comes_back():
@@ -25,7 +20,7 @@ def test_everything_comes_back():
 
     assert (again.format, again.warnings, again.title) == ("opencode", [], "The parser")
     assert again.about["session"]["cwd"] == "/project"
-    texts = [part.text for _, part in said(loaded(path)) if hasattr(part, "text")]
+    texts = [part.text for _, part in said(as_loaded(path)) if hasattr(part, "text")]
     assert [
         part.text
         for _, part in said(again)
@@ -37,8 +32,8 @@ def test_everything_comes_back():
         {"command": "pytest"},
     ]
     assert [part.is_error for _, part in said(again) if hasattr(part, "is_error")] == [False, True, False]
-    assert [(r[0], r[1], r[2], r[3]) for r in replies(again)] == replies(loaded(path))
-    assert [p for p in prompts(again) if not p[1]] == prompts(loaded(path))
+    assert [(r[0], r[1], r[2], r[3]) for r in replies(again)] == replies(as_loaded(path))
+    assert [p for p in prompts(again) if not p[1]] == prompts(as_loaded(path))
     assert sum(isinstance(part, Media) for _, part in said(again)) == 2
     assert told.warnings == ("costs of replies are zero (a log holds none) (4)",)
 
@@ -103,19 +98,3 @@ def test_ids_rise_when_times_fall():
     )
 
     open_in_opencode(export(path, "opencode")[0])
-
-
-@pytest.mark.parametrize("name", ["opencode-1", "opencode-2"])
-def test_a_recorded_export_comes_back(recorded, name):
-    native = load((recorded / "native" / f"{name}.jsonl").read_bytes())
-    raw, told = export(native, "opencode")
-    again = load(raw)
-
-    open_in_opencode(raw)
-    assert again.warnings == []
-    assert said(again) == said(native)
-    assert replies(again) == replies(native)
-    assert prompts(again) == prompts(native)
-    assert boundaries(again) == boundaries(native)
-    assert set(told.warnings) <= {f"costs of replies are zero (a log holds none) ({len(replies(native))})"}
-    assert sum(isinstance(part, Thinking) for _, part in said(native)) > 5

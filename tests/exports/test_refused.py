@@ -13,6 +13,8 @@ from tests.support.openers import open_in_claude_code, open_in_codex, open_in_op
 from foldline.core.cut.notes import UNANSWERED
 from foldline.core.log.entries import Noted, Said
 from foldline.core.log.log import chained
+from foldline.core.log.log import said as chained_said
+from foldline.core.log.messages import Message, Text, Thinking
 from foldline.dialects import get
 
 PATCH = "*** Begin Patch\n*** Add File: a.py\n+print('hi')\n*** End Patch"
@@ -237,3 +239,52 @@ def test_a_call_whose_result_comes_behind_a_boundary_is_answered_once():
 
     assert UNANSWERED not in raw.decode()
     assert not any("unanswered" in warning for warning in told.warnings)
+
+
+# ---- thinking that the other tool leaves out by itself
+
+TOLD = {
+    "claude-code": "replies with thinking, which Claude Code keeps but may not send",
+    "pi": "replies with thinking, which pi sends as such to the model that wrote it alone",
+    "openai-chat": "replies with reasoning beside them, which LangChain leaves out",
+}
+
+
+def after_questions(*replies: Message):
+    """A question before each reply."""
+    path, parent, key = [], None, ""
+    for reply in replies:
+        for message in (Message("user", (Text("Go on."),)), reply):
+            entry = chained_said(message, parent=parent, said_key=key)
+            path.append(entry)
+            parent, key = entry.id, entry.said_key
+    return path
+
+
+def thought(signature: str | None) -> Message:
+    return Message("assistant", (Thinking("Hm.", signature), Text("Done.")), model="claude-sonnet-4-5")
+
+
+REASONED = get("openai-chat").decode({"role": "assistant", "content": "Done.", "reasoning_content": "Hm."})
+PLAIN = Message("assistant", (Text("Done."),), model="claude-sonnet-4-5")
+
+
+@pytest.mark.parametrize("form", TOLD)
+def test_thinking_that_the_tool_leaves_out_is_counted_once_a_kind(form):
+    thinking = REASONED if form == "openai-chat" else thought("c2ln")
+    raw, told = export(after_questions(thinking, PLAIN, thinking), form)
+    assert raw.count(b"Hm.") == 2
+    assert [one for one in told.warnings if one.startswith("replies with")] == [f"{TOLD[form]} (2)"]
+
+
+@pytest.mark.parametrize("form", TOLD)
+def test_where_there_is_no_thinking_nothing_is_said(form):
+    _, told = export(after_questions(PLAIN, PLAIN), form)
+    assert not [one for one in told.warnings if "thinking" in one or "reasoning" in one]
+
+
+def test_thinking_that_is_not_written_is_not_said_to_be_kept():
+    raw, told = export(after_questions(thought(None)), "claude-code")
+    assert b"Hm." not in raw
+    assert [one for one in told.warnings if "thinking" in one] == ["unsigned thinking left out (1)"]
+    assert msgspec.json.decode(raw.splitlines()[-1])["type"] == "assistant"

@@ -7,20 +7,13 @@ import tracemalloc
 import pytest
 from tests.exports.moving import load
 from tests.exports.sessions import entries, talk
-from tests.support.openers import open_in_claude_code, open_in_codex, open_in_opencode, open_in_pi
+from tests.support.openers import OPEN
 
 import foldline
 from foldline.core.log.entries import Said
 from foldline.errors import InputError
 from foldline.exports import ExportRequest, export_entries, export_stored, formats
 from foldline.stores import open_store
-
-OPEN = {
-    "pi": open_in_pi,
-    "claude-code": open_in_claude_code,
-    "codex": open_in_codex,
-    "opencode": open_in_opencode,
-}
 
 
 @pytest.mark.parametrize("form", sorted(OPEN))

@@ -411,3 +411,12 @@ def _opencode_part(part: dict[str, Any]) -> None:
         assert part["url"]
     else:
         assert part["type"] in ("step-start", "step-finish", "compaction")
+
+
+OPEN = {
+    "pi": open_in_pi,
+    "claude-code": open_in_claude_code,
+    "codex": open_in_codex,
+    "opencode": open_in_opencode,
+}
+"""The checker of each tool."""

@@ -12,10 +12,7 @@ from foldline.core.ledger.facts.kinds import FileFact, Item, Ledger, ToolFact
 from foldline.core.ledger.table import merge
 from foldline.core.secrets.facts import redact_facts
 
-_FILES = (
-    ("read", "read_files"), ("read", "readFiles"),
-    ("modified", "modified_files"), ("modified", "modifiedFiles"),
-)  # fmt: skip
+_READ, _MODIFIED = ("read_files", "readFiles"), ("modified_files", "modifiedFiles")
 _NOTABLE = 3  # uses of a tool that a ledger keeps
 
 
@@ -35,8 +32,9 @@ def with_stated(ledger: Ledger, told: dict[str, Any]) -> Ledger:
 def _files(told: dict[str, Any]) -> list[FileFact]:
     details = told.get("details")
     lists = cast("dict[str, Any]", details) if isinstance(details, dict) else {}
-    found = {path: "read" for status, key in _FILES if status == "read" for path in _texts(lists.get(key))}
-    changed = [path for status, key in _FILES if status == "modified" for path in _texts(lists.get(key))]
+    read = [path for key in _READ for path in _texts(lists.get(key))]
+    changed = [path for key in _MODIFIED for path in _texts(lists.get(key))]
+    found = dict.fromkeys(read, "read")
     found |= dict.fromkeys([*changed, *_texts(told.get("filesModified"))], "modified")
     return [FileFact(path, status) for path, status in found.items()]
 

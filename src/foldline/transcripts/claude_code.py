@@ -50,14 +50,14 @@ class _ClaudeReader:
     def __init__(self, index: Index, path: Path | None) -> None:
         self._index = index
         self._path = path
-        self._session_told = False
+        self._session_known = False
         self._reply: list[Row] = []  # lines of a reply that is not complete yet
         self._reply_left = 0
         self._behind: list[Row] = []  # lines that came between those
         self._calls: set[str] = set()  # call ids of the last reply
         self._results: list[Row] = []  # its results, to be yielded as one message
         self._boundary: Row | None = None
-        self._stands_in: dict[str, str] = {}  # a line's key -> the key of its message
+        self._message_of: dict[str, str] = {}  # a line's key -> the key of its message
         self._silent: list[int] = []  # lines without a message; their keys stand for the next message
 
     def read(self, stream: BinaryIO) -> Iterator[Record]:
@@ -72,8 +72,8 @@ class _ClaudeReader:
         if row.number not in self._index.keys:
             yield from _beside(row)
             return
-        if not self._session_told and text_or(row.value.get("sessionId")):
-            self._session_told = True
+        if not self._session_known and text_or(row.value.get("sessionId")):
+            self._session_known = True
             yield FactRecord("session", {k: row.value[k] for k in _SESSION if k in row.value}, row.number)
         if row.value.get("type") == "assistant":
             yield from self._take_reply(row)
@@ -81,7 +81,7 @@ class _ClaudeReader:
             self._behind.append(row)
         else:
             yield from self._end_reply()
-            yield from self._tell(row)
+            yield from self._other(row)
 
     def _take_reply(self, row: Row) -> Iterator[Record]:
         reply = written.message_id(row.value)
@@ -105,21 +105,21 @@ class _ClaudeReader:
         known = {"usage": written.usage(values[-1]), "model": written.model(values[-1])}
         yield self._message(reply, "assistant", **known, stop=written.stop(values))
         for row in behind:
-            yield from self._tell(row)
+            yield from self._other(row)
 
-    def _tell(self, row: Row) -> Iterator[Record]:
+    def _other(self, row: Row) -> Iterator[Record]:
         """Yield the records of a line that is not a reply."""
         kind = row.value.get("type")
         if kind != "user":
             self._silent.append(row.number)
         if kind == "user":
-            yield from self._tell_user(row)
+            yield from self._user(row)
         elif kind == "attachment":
-            yield from self._tell_attachment(row)
+            yield from self._attachment(row)
         elif kind == "system":
-            yield from self._tell_system(row)
+            yield from self._system(row)
 
-    def _tell_user(self, row: Row) -> Iterator[Record]:
+    def _user(self, row: Row) -> Iterator[Record]:
         answers = written.result_ids(row.value)
         yield from self._stored(row)
         if answers and self._calls.issuperset(answers):
@@ -129,7 +129,7 @@ class _ClaudeReader:
             return
         yield from self._end_results()
         if row.value.get("isCompactSummary") is True:
-            yield from self._tell_summary(row)
+            yield from self._summary(row)
             return
         yield from self._end_boundary()
         meta = row.value.get("isMeta") is True and not answers and not written.has_media(row.value)
@@ -142,7 +142,7 @@ class _ClaudeReader:
             found = next((str(path) for path in (Path(file), beside) if path and path.is_file()), None)
             yield FactRecord("stored_beside", {"call": call, "file": file, "found": found}, row.number)
 
-    def _tell_summary(self, row: Row) -> Iterator[Record]:
+    def _summary(self, row: Row) -> Iterator[Record]:
         """Yield a compaction: its summary, with what the boundary line before it says."""
         boundary, self._boundary = self._boundary, None
         summary = self._message([row], "user")
@@ -152,10 +152,10 @@ class _ClaudeReader:
         told = boundary.value if boundary else {}
         tokens = count_or_none(mapping(told.get("compactMetadata")).get("preTokens"))
         head = written.preserved_head(told)
-        kept = self._stands_in.get(head, head) if self._index.has(head) else None
+        kept = self._message_of.get(head, head) if self._index.has(head) else None
         yield CompactionRecord(summary.message.text, kept, tokens, at=summary.at, line=row.number)
 
-    def _tell_attachment(self, row: Row) -> Iterator[Record]:
+    def _attachment(self, row: Row) -> Iterator[Record]:
         attachment = mapping(row.value.get("attachment"))
         told = written.attached_content(attachment)
         if told is None:
@@ -166,7 +166,7 @@ class _ClaudeReader:
         line = Row(row.number, {**row.value, "message": {"role": "user", "content": content}})
         yield self._message([line], "user", injected=not typed)
 
-    def _tell_system(self, row: Row) -> Iterator[Record]:
+    def _system(self, row: Row) -> Iterator[Record]:
         subtype = text_or(row.value.get("subtype"), "system")
         if subtype == "compact_boundary":
             yield from self._end_results()
@@ -210,7 +210,7 @@ class _ClaudeReader:
         parts = [number for number in self._silent if number < first.number]
         self._silent = [number for number in self._silent if number > first.number]
         parts += [line.number for line in lines[1:]]
-        self._stands_in.update((self._index.keys[number], key) for number in parts)
+        self._message_of.update((self._index.keys[number], key) for number in parts)
         return found
 
 

@@ -16,7 +16,7 @@ _SESSION = (
     "id", "timestamp", "cwd", "originator", "cli_version", "source", "model_provider", "git",
     "forked_from_id",
 )  # fmt: skip
-_TOLD = {
+_FACT_OF = {
     "error": "error", "stream_error": "error", "warning": "warning", "turn_aborted": "turn_aborted",
     "item_completed": "item_completed", "thread_rolled_back": "rolled_back", "token_count": "usage",
 }  # fmt: skip
@@ -175,8 +175,8 @@ class _CodexReader:
             yield from self._counted(row, payload)
         elif kind == "thread_name_updated" and text_or(payload.get("thread_name")):
             yield FactRecord("title", {"title": payload["thread_name"]}, row.number)
-        elif kind in _TOLD:
-            yield FactRecord(_TOLD[kind], payload, row.number)
+        elif kind in _FACT_OF:
+            yield FactRecord(_FACT_OF[kind], payload, row.number)
         else:
             self._left[kind or "event_msg"] += 1  # what the terminal showed: the items say the same
 

@@ -65,11 +65,11 @@ def _is_lines(stream: BinaryIO) -> bool:
 
 def _read_document(stream: BinaryIO, name: str) -> Iterator[Record]:
     holder = yield from read_messages_document(stream, name)
-    told: set[str] = set()
+    answered_calls: set[str] = set()
     yield from _about(holder, 1)
     for index, message in enumerate(items(holder["messages"]), 1):
         if isinstance(message, dict):
-            yield from records(mapping(message), index, told)
+            yield from records(mapping(message), index, answered_calls)
         else:
             yield WarningRecord(index, "a message that is not a JSON object (left out)")
 
@@ -198,7 +198,7 @@ class _GeminiReader:
         self._index = index
         self._order = deque(index.order)
         self._early: dict[str | _Compression, tuple[dict[str, Any], int]] = {}
-        self._told: set[str] = set()
+        self._answered_calls: set[str] = set()
         self._figures: dict[str, dict[str, Any]] = {}  # of messages whose newest version is still to come
 
     def take(self, row: Row) -> Iterator[Record]:
@@ -235,7 +235,7 @@ class _GeminiReader:
             key = self._order.popleft()
             value, line = self._early.pop(key)
             if isinstance(key, str):
-                yield from records(value, line, self._told)
+                yield from records(value, line, self._answered_calls)
             else:
                 yield self._compaction(key, value)
 

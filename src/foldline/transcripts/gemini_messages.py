@@ -68,13 +68,13 @@ def _result(response: Json) -> Result:
     return call, payloads.words_of(value), error is not None
 
 
-def records(value: Json, line: int, told: set[str]) -> Iterator[Record]:
-    """Yield the records of a message; `told` holds the call ids whose results were yielded, and grows."""
+def records(value: Json, line: int, answered_calls: set[str]) -> Iterator[Record]:
+    """Yield the records of a message; `answered_calls` grows by those whose results it yields."""
     kind = text_or(value.get("type"))
     if kind == "gemini":
-        yield from _reply(value, line, told)
+        yield from _reply(value, line, answered_calls)
     elif kind == "user":
-        yield from _user(value, line, told)
+        yield from _user(value, line, answered_calls)
     elif kind in _SHOWN:
         yield FactRecord(kind, {"content": value.get("content"), "at": moment(value.get("timestamp"))}, line)
     else:
@@ -86,11 +86,11 @@ def is_setup(message: Json) -> bool:
     return "\n".join(sort_parts(message.get("content")).text).lstrip().startswith(_SETUP)
 
 
-def _user(value: Json, line: int, told: set[str]) -> Iterator[Record]:
+def _user(value: Json, line: int, answered_calls: set[str]) -> Iterator[Record]:
     found = sort_parts(value.get("content"))
     at, key = moment(value.get("timestamp")), text_or(value.get("id")) or None
-    fresh = [result for result in found.results if result[0] not in told]
-    yield from _answers(fresh, line, at, told)
+    fresh = [result for result in found.results if result[0] not in answered_calls]
+    yield from _answers(fresh, line, at, answered_calls)
     yield from _strange(found.unknown, line)
     if found.results and not found.text and not (fresh and found.media):
         if not fresh:
@@ -119,7 +119,7 @@ def _content(texts: list[str], media: list[Json]) -> Any:
     return [*({"type": "text", "text": text} for text in texts), *media]
 
 
-def _reply(value: Json, line: int, told: set[str]) -> Iterator[Record]:
+def _reply(value: Json, line: int, answered_calls: set[str]) -> Iterator[Record]:
     """Yield what the model said, then the results of its calls, then the images in them."""
     found = sort_parts(value.get("content"))
     recorded = [mapping(call) for call in items(value.get("toolCalls"))]
@@ -149,7 +149,9 @@ def _reply(value: Json, line: int, told: set[str]) -> Iterator[Record]:
         if answered.text and not results:
             results = [(text_or(call.get("id")), "\n".join(answered.text), False)]
         failed = text_or(call.get("status")) in ("error", "cancelled")
-        yield from _answers([(one, text, bad or failed) for one, text, bad in results], line, at, told)
+        yield from _answers(
+            [(one, text, bad or failed) for one, text, bad in results], line, at, answered_calls
+        )
         yield from _strange(answered.unknown, line)
         pictures.extend(answered.media)
     if pictures:
@@ -157,10 +159,10 @@ def _reply(value: Json, line: int, told: set[str]) -> Iterator[Record]:
 
 
 def _answers(
-    results: Iterable[Result], line: int, at: float | None, told: set[str]
+    results: Iterable[Result], line: int, at: float | None, answered_calls: set[str]
 ) -> Iterator[MessageRecord | WarningRecord]:
     for call, text, failed in results:
-        told.add(call)
+        answered_calls.add(call)
         yield message_record(payloads.answer(call, text), line, at=at, key=call, failed=failed)
 
 
