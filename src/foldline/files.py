@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import secrets
 import stat
 from collections.abc import Generator
@@ -18,6 +19,7 @@ from typing import BinaryIO, Final
 from foldline.errors import InputError
 
 PRIVATE: Final = 0o600
+_UNSAFE: Final = re.compile(r"[^A-Za-z0-9._-]+")
 _OWNER: Final = 0o700
 
 
@@ -145,3 +147,8 @@ def _folder(path: Path, inside: Path | None, *, make: int | None = None) -> Gene
         yield handle
     finally:
         os.close(handle)
+
+
+def safe_name(label: str, most: int = 60) -> str:
+    """Return a file's name with plain letters only, none of which steers a path, an option or a drawing."""
+    return _UNSAFE.sub("-", label)[-most:].strip("-.") or "session"

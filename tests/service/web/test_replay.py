@@ -15,9 +15,9 @@ import pytest
 from tests.service.api.client import api
 from tests.service.web.test_pages import Browser
 
-from foldline.service.web import replays
-from foldline.service.web.rendering import safe_name
-from foldline.service.web.replay_folders import ReplayFolder
+from foldline.files import safe_name
+from foldline.service.jobs import replay_process, replays
+from foldline.service.jobs.replay_process import ReplayFolder
 
 pytestmark = pytest.mark.slow
 
@@ -30,7 +30,7 @@ SECONDS = 120
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
     """The temporary folder of the service alone, which draws nothing: that takes seconds."""
-    monkeypatch.setattr(replays, "find_spec", lambda name: None)
+    monkeypatch.setattr(replay_process, "find_spec", lambda name: None)
     made = tmp_path / "tmp"
     made.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(made))
@@ -205,7 +205,7 @@ def test_the_page_says_how_far_it_is(browser):
 def test_what_a_replay_lacks_is_told_drawings_without_their_extra_and_folds_in_a_large_window(
     browser, monkeypatch
 ):
-    monkeypatch.setattr(replays, "find_spec", lambda name: None)
+    monkeypatch.setattr(replay_process, "find_spec", lambda name: None)
     place = begin(browser, policies=("codex",), window="8000")
     page = wait(browser, place)[-1]
     assert "Done in" in page

@@ -11,6 +11,7 @@ from starlette.responses import RedirectResponse, Response
 from foldline.core.decide.ask import Nothing
 from foldline.core.log.codec import encode_utf8
 from foldline.errors import FoldlineError
+from foldline.files import safe_name
 from foldline.service.api import compaction, messages, sessions, transfers, tree, turns
 from foldline.service.api.compaction import CompactionWish
 from foldline.service.api.sessions import NewTitle
@@ -19,7 +20,7 @@ from foldline.service.api.tree import BranchWish, ForkWish, HandoffGoal, Handoff
 from foldline.service.api.turns import TurnStream, TurnWish
 from foldline.service.problems import words_of
 from foldline.service.web.page_request import BASE, PageRequest, to_session
-from foldline.service.web.rendering import HEADERS, safe_name, segment, short
+from foldline.service.web.rendering import HEADERS, segment, short
 
 EDGE: Final = "edge"  # the place of the fold in a history
 NOTHING_YET: Final = "There is nothing to fold yet: nothing was said."

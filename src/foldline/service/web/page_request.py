@@ -85,8 +85,8 @@ class PageRequest:
         self, operation: Operation[T], *, body: Any = None, query: Any = None, raw: bytes = b"", **names: str
     ) -> T:
         """Return what an operation of the API finds; raises FoldlineError."""
-        if operation.of_session:
-            names.setdefault("session", self.session)
+        if operation.of_session and "session" not in names:
+            names["session"] = self.session
         kinds = {"body": (operation.body, body), "query": (operation.query, query)}
         given = {name: kind() if one is None else one for name, (kind, one) in kinds.items() if kind}
         return await self._api.ask(self.tenant, operation, names=names, raw=raw, **given)

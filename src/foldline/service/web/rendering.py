@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from typing import Any, Final
 from urllib.parse import quote
@@ -25,7 +24,6 @@ HEADERS: Final = {
     "referrer-policy": "same-origin",
     "cache-control": "no-store",
 }
-_UNSAFE: Final = re.compile(r"[^A-Za-z0-9._-]+")
 REASONS: Final = {
     "manual": "asked for by hand",
     "threshold": "the window was nearly full",
@@ -55,11 +53,6 @@ def short(count: float | None) -> str:
 def plural(count: int, what: str, many: str = "") -> str:
     """Return a count with what is counted: 1 fold, 2 folds."""
     return f"{count:,} {what if count == 1 else many or f'{what}s'}"
-
-
-def safe_name(label: str, most: int = 60) -> str:
-    """Return a file's name with plain letters only, none of which steers a path, an option or a drawing."""
-    return _UNSAFE.sub("-", label)[-most:].strip("-.") or "session"
 
 
 def money(dollars: float | None) -> str:

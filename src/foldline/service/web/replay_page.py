@@ -11,19 +11,20 @@ from starlette.datastructures import FormData, UploadFile
 from starlette.responses import RedirectResponse, Response
 
 from foldline.config import Settings
+from foldline.files import safe_name
 from foldline.lab.report import MEASURES
 from foldline.service.api import sessions, transfers
 from foldline.service.api.sessions import SessionPage
 from foldline.service.api.transfers import ExportQuery
 from foldline.service.bodies import TooLarge
+from foldline.service.jobs.replay_process import can_draw
+from foldline.service.jobs.replay_records import PLOTS, REPORT, ReplayRecord, ReplayRecords, ReplayWish
+from foldline.service.jobs.replay_table import NONE, as_csv, as_list
+from foldline.service.jobs.replays import ReplayJobs
 from foldline.service.problems import Refused
-from foldline.service.tenants import Tenant
 from foldline.service.web.list_page import policies_of
 from foldline.service.web.page_request import BASE, STOP_ASKING, PageRequest
-from foldline.service.web.rendering import HEADERS, safe_name
-from foldline.service.web.replay_records import ReplayRecord, ReplayWish
-from foldline.service.web.replay_table import NONE, as_csv, as_list
-from foldline.service.web.replays import PLOTS, REPORT, ReplayJob, ReplayJobs, can_draw
+from foldline.service.web.rendering import HEADERS
 
 LISTED: Final = 200  # sessions that can be chosen
 FIELDS: Final = 200  # of the form
@@ -81,7 +82,7 @@ class ReplayPages:
             sessions=[one for one in found.sessions if one.messages],
             session=session,
             max_body=asked.max_body,
-            jobs=await self.jobs.of(asked.tenant),
+            jobs=await self.jobs.of(asked.tenant.presence),
         )
 
     async def begin(self, asked: PageRequest) -> Response:
@@ -93,14 +94,15 @@ class ReplayPages:
             try:
                 chosen, tokens = self._chosen(ticked), _window(window)
                 label, write = await _source(asked, form.get("file"), session)
-                await self._check_room(asked.tenant)
-                job = await self.jobs.begin(asked.tenant, ReplayWish(label, chosen, tokens, session), write)
+                await self._check_room(asked)
+                wish = ReplayWish(label, chosen, tokens, session)
+                name = await self.jobs.begin(asked.tenant.presence, wish, write)
             except (Refused, OSError) as error:  # a full disk
                 return await self._form(asked, str(error), session=session, window=window, ticked=ticked)
-        return RedirectResponse(_place(job), 303)
+        return RedirectResponse(f"{BASE}/replay/{name}", 303)
 
-    async def _check_room(self, tenant: Tenant) -> None:
-        if await self.jobs.full(tenant):
+    async def _check_room(self, asked: PageRequest) -> None:
+        if await self.jobs.full(asked.tenant.presence):
             raise Refused(429, "Too many replays", "Wait until one of yours has ended.")
 
     def _chosen(self, ticked: set[str]) -> tuple[str, ...]:
@@ -131,9 +133,7 @@ class ReplayPages:
 
     async def drop(self, asked: PageRequest) -> Response:
         """Stop a replay that runs, and remove what it found."""
-        job = await self._job(asked)
-        if job is not None:
-            await self.jobs.drop(asked.tenant, job.id)
+        await self.jobs.drop(asked.tenant.presence, asked.request.path_params["job"])
         return RedirectResponse(f"{BASE}/replay", 303)
 
     async def save(self, asked: PageRequest) -> Response:
@@ -144,7 +144,7 @@ class ReplayPages:
         base = PurePosixPath(safe_name(job.wish.label)).stem
         headers = {**HEADERS, "content-disposition": f'attachment; filename="{base}.replay.{name}"'}
         if name in (REPORT, *PLOTS):
-            content = await self.jobs.file(asked.tenant, job, name)
+            content = await ReplayRecords(asked.tenant.presence).file(job.id, name)
             if content is None:
                 return _gone(asked)
             return Response(content, media_type=MEDIA[name], headers=headers)
@@ -152,7 +152,7 @@ class ReplayPages:
         return Response(body, media_type=MEDIA[name], headers=headers)
 
     async def _job(self, asked: PageRequest) -> ReplayRecord | None:
-        return await self.jobs.find(asked.tenant, asked.request.path_params["job"])
+        return await self.jobs.find(asked.tenant.presence, asked.request.path_params["job"])
 
 
 async def _source(asked: PageRequest, given: Any, session: str) -> tuple[str, Callable[[Path], object]]:
@@ -197,10 +197,6 @@ def _most(job: ReplayRecord) -> dict[str, float]:
         for name, value in row.prices.items():
             most[name] = max(most.get(name, 0.0), value or 0.0)
     return most
-
-
-def _place(job: ReplayJob) -> str:
-    return f"{BASE}/replay/{job.id}"
 
 
 def _gone(asked: PageRequest) -> Response:
