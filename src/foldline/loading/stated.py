@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from foldline.core.ledger.facts.kinds import FileFact, Item, Ledger, ToolFact
 from foldline.core.ledger.table import merge
-from foldline.core.secrets.facts import redact_facts
+from foldline.core.secrets.derived import redact_facts
 
 _READ, _MODIFIED = ("read_files", "readFiles"), ("modified_files", "modifiedFiles")
 _NOTABLE = 3  # uses of a tool that a ledger keeps

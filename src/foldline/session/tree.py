@@ -22,9 +22,8 @@ from foldline.core.log.boundaries import undone
 from foldline.core.log.entries import Compacted, Entry, Lifted, Noted, Said
 from foldline.core.log.messages import Message, Text
 from foldline.core.measure.tokens import Counter
+from foldline.core.secrets.derived import Sweep, redact_facts
 from foldline.core.secrets.entries import CleanEntries
-from foldline.core.secrets.facts import redact_facts
-from foldline.core.secrets.sweep import Sweep
 from foldline.core.view import ViewState
 from foldline.errors import InputError, LeafMoved
 from foldline.executor import execute

@@ -7,7 +7,7 @@ from foldline.core.checkpoint.request import SummaryReply, SummaryRequest
 from foldline.core.checkpoint.state import two_sentences
 from foldline.core.ledger.facts.kinds import Ledger
 from foldline.core.measure.tokens import OFFLINE, Counter
-from foldline.core.secrets.facts import redact_facts
+from foldline.core.secrets.derived import redact_facts
 from foldline.core.secrets.redact import redact
 
 NAME = "offline"

@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from foldline import dialects
-from foldline.core.ledger.text.machine_forms import past_notices
+from foldline.core.ledger.text.origin import past_notices
 from foldline.core.log.codec import encode
 from foldline.core.log.messages import Message, Text, ToolResult, Usage
 from foldline.errors import DialectError

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from tests.core.checkpoint.talk import assistant, call, result, user
 
 from foldline.core.checkpoint import conversation, listing
-from foldline.core.checkpoint.ground import WORDS, ground
-from foldline.core.checkpoint.marks import UNVERIFIED
+from foldline.core.checkpoint.ground import UNVERIFIED, WORDS, ground
 from foldline.core.checkpoint.rules import read
 from foldline.core.ledger.facts.kinds import ConstraintFact, FileFact, Item, Ledger
 from foldline.core.measure.tokens import OFFLINE

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from foldline.core.ledger.facts.kinds import CheckFact, ConstraintFact, Item, Ledger, MetName
-from foldline.core.secrets.facts import redact_facts
+from foldline.core.secrets.derived import redact_facts
 from foldline.core.secrets.redact import redact
 
 # Put together at run time, so that nothing in this file has the shape of a key.

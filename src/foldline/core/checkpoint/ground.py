@@ -1,23 +1,26 @@
 """A model's summary checked against what code knows, and completed.
 
-Names that stand in no entry are marked where they stand; nothing that a model wrote is taken away. Behind it
-code puts what no model may lose: the user's standing rules in the block that code alone writes, the user's
-words, and the lists of files. Grounding a grounded summary changes nothing.
+Names that stand in no entry are marked where they stand, and a mark never washes out; nothing that a model
+wrote is taken away. Behind it code puts what no model may lose: the user's standing rules in the block that
+code alone writes, the user's words, and the lists of files. Grounding a grounded summary changes nothing.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
+from typing import Any
 
 import msgspec
 
 from foldline.core.checkpoint import conversation, listing, rules
-from foldline.core.checkpoint.marks import Evidence, marked
 from foldline.core.checkpoint.page import USERS_RULES, WORDS
 from foldline.core.ledger.facts.kinds import LEVELS, USER, Ledger
-from foldline.core.log.messages import Message
-from foldline.core.secrets.facts import redact_facts
+from foldline.core.ledger.text import names
+from foldline.core.log.codec import encode
+from foldline.core.log.messages import Message, texts
+from foldline.core.secrets.derived import redact_facts, strings_in
 
 LISTED = 800  # tokens that the lists of files may take
 _OURS = re.compile(rf"^(?:{WORDS}|{USERS_RULES}\n{rules.OPEN})\n(?:(?!## ).*\n?)*", re.MULTILINE)
@@ -72,3 +75,106 @@ def _without(body: str, lines: Iterable[str]) -> str:
     """Take out the lines that the block of rules says."""
     gone = {row for line in lines for row in line.split("\n")}
     return "\n".join(row for row in body.split("\n") if row not in gone).rstrip()
+
+
+# ---- names that stand nowhere
+
+UNVERIFIED = "(unverified)"
+_MARKED = re.compile(rf"(?<!\S)\S+ {re.escape(UNVERIFIED)}")
+_GROUPED = re.compile(r"(?<=\d)[,_](?=\d{3}(?!\d))")
+LONG_NUMBER = 5  # digits from which a number has to stand somewhere
+
+
+def marked(body: str, quoted: Sequence[str], evidence: Evidence) -> tuple[str, tuple[str, ...]]:
+    """Mark the names that stand nowhere, but in lines that quote a rule; return also those names."""
+    unverified: dict[str, None] = {}
+    rows = [
+        row if any(words and words in row for words in quoted) else _mark_names(row, evidence, unverified)
+        for row in body.split("\n")
+    ]
+    return "\n".join(rows), tuple(unverified)
+
+
+def _mark_names(row: str, evidence: Evidence, unverified: dict[str, None]) -> str:
+    """Mark the names of a line that stand nowhere."""
+    for name in dict.fromkeys(names.in_line(row)):
+        if _checked(name) and not evidence.stands(name):
+            unverified[name.text] = None
+            border = re.compile(
+                rf"(?<![\w./\-]){re.escape(name.text)}(?![\w/\-])(?::\d+)*+[`'\")\]>*]*+(?! \(unverified)"
+            )
+            row = border.sub(lambda found: f"{found[0]} {UNVERIFIED}", row)
+    return row
+
+
+def _checked(name: names.Name) -> bool:
+    """Whether a name must stand somewhere: prose such as `read/write` only looks like a path."""
+    if name.kind == "number":
+        return len(name.text) >= LONG_NUMBER
+    if name.kind == "path":
+        parts = name.text.strip("/").split("/")
+        looks = "." in parts[-1] or len(parts) > 2 or name.text.startswith(("/", "./", "../", "~/"))
+        return looks and not re.search(r"[*{}<>$]|\.\.\.", name.text)
+    return name.kind in ("url", "id")
+
+
+class Evidence:
+    """Everything that entries, ledger and previous summary say, searchable.
+
+    A name that an earlier summary marks as unverified is no evidence: a mark never washes out.
+    """
+
+    def __init__(self, said: Iterable[Message | str], ledger: Ledger, previous: str | None) -> None:
+        pieces = [piece for item in said for piece in _pieces(item)]
+        told = _MARKED.sub(" ", "\n".join([*strings_in(ledger), previous or ""]))
+        whole = "\n".join([*pieces, told])
+        self._text = whole.replace("\\\\", "/").replace("\\", "/")
+
+    @cached_property
+    def _folded(self) -> str:
+        return self._text.casefold()
+
+    @cached_property
+    def _ungrouped(self) -> str:
+        return _GROUPED.sub("", self._text)
+
+    def has(self, text: str) -> bool:
+        """Whether a text stands in the evidence, letter case aside."""
+        text = text.replace("\\", "/")
+        return text in self._text or text.casefold() in self._folded
+
+    def stands(self, name: names.Name) -> bool:
+        """Whether a name stands there, in any of its spellings.
+
+        A path also counts where its last two parts do, or its folder and its last part apart (a listing); an
+        id where its first seven letters do; a number whichever way its digits are grouped.
+        """
+        if self.has(name.text):
+            return True
+        if name.kind == "id":
+            return len(name.key) >= 7 and self.has(name.key)
+        if name.kind == "number":
+            return name.text in self._ungrouped
+        if name.kind != "path":
+            return False
+        if "/" in name.key and self.has(name.key):
+            return True
+        *folder, last = [part for part in name.text.split("/") if part.strip(".~")]
+        return bool(folder) and self.has("/".join(folder[-2:])) and self.has(last)
+
+
+def _pieces(item: Message | str) -> Iterator[str]:
+    if isinstance(item, str):
+        yield item
+        return
+    yield from texts(item)
+    for call in item.calls:
+        yield call.name
+        yield call.arguments if isinstance(call.arguments, str) else _written(call.arguments)
+
+
+def _written(arguments: dict[str, Any]) -> str:
+    try:
+        return encode(arguments).decode()
+    except (RecursionError, ValueError, TypeError):
+        return ""

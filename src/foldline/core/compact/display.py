@@ -9,7 +9,7 @@ from foldline.core.checkpoint.state import two_sentences
 from foldline.core.checkpoint.summary import request
 from foldline.core.compact.facts import ledger_of
 from foldline.core.compact.job import CompactionInput
-from foldline.core.secrets.sweep import Sweep
+from foldline.core.secrets.derived import Sweep
 
 DISPLAY_TOKENS = 120  # the most that the two sentences take
 

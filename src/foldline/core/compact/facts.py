@@ -13,7 +13,7 @@ from foldline.core.ledger.facts.kinds import Ledger
 from foldline.core.ledger.table import collect, current, merge, within
 from foldline.core.log.entries import Said
 from foldline.core.measure.tokens import Counter
-from foldline.core.secrets.facts import redact_facts
+from foldline.core.secrets.derived import redact_facts
 
 CONSTRAINT_SHARE = 10  # standing constraints take at most usable / CONSTRAINT_SHARE
 

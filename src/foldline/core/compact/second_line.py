@@ -10,7 +10,7 @@ from foldline.core.checkpoint.checkpoint import as_message
 from foldline.core.compact.job import CompactionInput
 from foldline.core.log.entries import Compacted, Pruned, Receipt
 from foldline.core.measure.tokens import message_tokens
-from foldline.core.secrets.sweep import Sweep
+from foldline.core.secrets.derived import Sweep
 
 T = TypeVar("T", bound=Compacted | Pruned | Receipt)
 

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from foldline.core.secrets.decoded import UNSEEN, as_read
 from foldline.core.secrets.plain import (
+    FILLER,
     is_count,
     is_mixed,
     is_name,
@@ -20,10 +21,10 @@ from foldline.core.secrets.plain import (
     is_plain,
     is_prose,
     is_random,
+    masked,
     written_out,
 )
 from foldline.core.secrets.span import BREAK, GUTTER, SecretSpan
-from foldline.core.secrets.templates import FILLER, masked
 
 # (letters that a name begins with, what follows); a text without the letters is not searched for the name
 _NAME_ROWS = (

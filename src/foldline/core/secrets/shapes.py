@@ -13,7 +13,7 @@ import msgspec
 
 from foldline.core.secrets.span import SecretSpan, lines_with
 
-# (kind, how it begins, what follows): at the start of a run of letters, digits, `_` and `-`
+# (kind, how it begins, one word each, what follows): at the start of a run of letters, digits, `_` and `-`
 _HEADED = (
     ("1Password token", "ops_eyJ", r"[A-Za-z0-9+/=_\-]{100,}+"),
     ("Adafruit key", "aio_", r"[A-Za-z0-9]{28}"),
@@ -25,13 +25,9 @@ _HEADED = (
     ("API key", "sk-", r"(?=[A-Za-z_\-]{0,200}[0-9])[A-Za-z0-9_\-]{20,}+"),
     ("API key", "sk_", r"[a-f0-9]{40,}+"),
     ("Artifactory key", "AKCp", r"[A-Za-z0-9]{60,}+"),
-    ("Atlassian token", "ATATT3", r"[A-Za-z0-9_\-=]{60,}+"),
-    ("Atlassian token", "ATCTT3", r"[A-Za-z0-9_\-=]{60,}+"),
+    ("Atlassian token", "ATATT3 ATCTT3", r"[A-Za-z0-9_\-=]{60,}+"),
     ("Atlassian token", "ATBB", r"[A-Za-z0-9]{24,}+"),
-    ("AWS key", "AKIA", r"[A-Z0-9]{16}"),
-    ("AWS key", "ASIA", r"[A-Z0-9]{16}"),
-    ("AWS key", "ABIA", r"[A-Z0-9]{16}"),
-    ("AWS key", "ACCA", r"[A-Z0-9]{16}"),
+    ("AWS key", "AKIA ASIA ABIA ACCA", r"[A-Z0-9]{16}"),
     ("AWS key", "ABSK", r"[A-Za-z0-9+/]{60,}+={0,2}"),
     ("Buildkite token", "bkua_", r"[a-f0-9]{40}"),
     ("Cerebras key", "csk-", r"[a-z0-9]{40,}+"),
@@ -41,30 +37,20 @@ _HEADED = (
     ("Contentful token", "CFPAT-", r"[A-Za-z0-9_\-]{40,}+"),
     ("crates.io token", "cio", r"(?=[A-Za-z]{0,31}[0-9])[A-Za-z0-9]{32}"),
     ("Databricks token", "dapi", r"[a-f0-9]{32}(?:-[0-9])?"),
-    ("DigitalOcean token", "doo_v1_", r"[a-f0-9]{64}"),
-    ("DigitalOcean token", "dop_v1_", r"[a-f0-9]{64}"),
-    ("DigitalOcean token", "dor_v1_", r"[a-f0-9]{64}"),
-    ("Discord token", "M", r"[A-Za-z0-9_\-]{23,27}\.[A-Za-z0-9_\-]{6}\.[A-Za-z0-9_\-]{27,}+"),
-    ("Discord token", "N", r"[A-Za-z0-9_\-]{23,27}\.[A-Za-z0-9_\-]{6}\.[A-Za-z0-9_\-]{27,}+"),
-    ("Discord token", "O", r"[A-Za-z0-9_\-]{23,27}\.[A-Za-z0-9_\-]{6}\.[A-Za-z0-9_\-]{27,}+"),
+    ("DigitalOcean token", "doo_v1_ dop_v1_ dor_v1_", r"[a-f0-9]{64}"),
+    ("Discord token", "M N O", r"[A-Za-z0-9_\-]{23,27}\.[A-Za-z0-9_\-]{6}\.[A-Za-z0-9_\-]{27,}+"),
     ("Docker token", "dckr_", r"(?:pat|oat)_[A-Za-z0-9_\-]{20,}+"),
     ("Duffel token", "duffel_", r"(?:live|test)_[A-Za-z0-9_\-=]{40,}+"),
     ("E2B key", "e2b_", r"[a-f0-9]{40}"),
-    ("EasyPost key", "EZAK", r"[A-Za-z0-9]{54}"),
-    ("EasyPost key", "EZTK", r"[A-Za-z0-9]{54}"),
+    ("EasyPost key", "EZAK EZTK", r"[A-Za-z0-9]{54}"),
     ("Facebook token", "EAA", r"[A-Za-z0-9]{80,}+"),
-    ("Figma token", "figd_", r"[A-Za-z0-9_\-]{36,}+"),
-    ("Figma token", "figo_", r"[A-Za-z0-9_\-]{36,}+"),
+    ("Figma token", "figd_ figo_", r"[A-Za-z0-9_\-]{36,}+"),
     ("Firecrawl key", "fc-", r"[a-f0-9]{32}"),
     ("Flutterwave key", "FLWSECK", r"(?:_TEST)?-[A-Za-z0-9]{12,}+(?:-X)?"),
     ("Fly token", "fm2_", r"[A-Za-z0-9+/=_\-]{60,}+"),
     ("Fly token", "fo1_", r"[A-Za-z0-9_\-]{40,}+"),
     ("Frame.io token", "fio-u-", r"[A-Za-z0-9_\-=]{64}"),
-    ("GitHub token", "ghp_", r"[A-Za-z0-9]{36,}+"),
-    ("GitHub token", "gho_", r"[A-Za-z0-9]{36,}+"),
-    ("GitHub token", "ghu_", r"[A-Za-z0-9]{36,}+"),
-    ("GitHub token", "ghs_", r"[A-Za-z0-9]{36,}+"),
-    ("GitHub token", "ghr_", r"[A-Za-z0-9]{36,}+"),
+    ("GitHub token", "ghp_ gho_ ghu_ ghs_ ghr_", r"[A-Za-z0-9]{36,}+"),
     ("GitHub token", "github_pat_", r"[A-Za-z0-9_]{22,}+"),
     (
         "GitLab token",
@@ -80,15 +66,13 @@ _HEADED = (
     ("Groq key", "gsk_", r"[A-Za-z0-9]{32,}+"),
     ("Heroku key", "HRKU-", r"[A-Za-z0-9_\-]{30,}+"),
     ("HubSpot token", "pat-", r"(?:na|eu)[0-9]-[a-f0-9]{8}-[a-f0-9\-]{27}"),
-    ("Hugging Face token", "hf_", r"[A-Za-z0-9]{30,}+"),
-    ("Hugging Face token", "api_org_", r"[A-Za-z0-9]{30,}+"),
+    ("Hugging Face token", "hf_ api_org_", r"[A-Za-z0-9]{30,}+"),
     ("Infracost key", "ico-", r"[A-Za-z0-9]{32}"),
     ("Inngest key", "signkey-", r"(?:prod|test)-[a-f0-9]{32,}+"),
     ("Jina key", "jina_", r"[A-Za-z0-9_\-]{40,}+"),
     ("JWT", "eyJ", r"[A-Za-z0-9_\-]{8,}+\.eyJ[A-Za-z0-9_\-]{8,}+\.[A-Za-z0-9_\-]{8,}+"),
     ("LangSmith key", "lsv2_", r"(?:pt|sk)_[a-f0-9]{32}_[a-f0-9]{10}"),
-    ("Linear key", "lin_api_", r"[A-Za-z0-9]{32,}+"),
-    ("Linear key", "lin_oauth_", r"[A-Za-z0-9]{32,}+"),
+    ("Linear key", "lin_api_ lin_oauth_", r"[A-Za-z0-9]{32,}+"),
     ("Mailgun key", "key-", r"(?=[a-f]{0,30}[0-9])[a-f0-9]{32}"),
     ("Neon key", "napi_", r"[a-z0-9]{40,}+"),
     ("Netlify token", "nfp_", r"[A-Za-z0-9]{36}"),
@@ -119,19 +103,14 @@ _HEADED = (
     ("Sentry token", "sntrys_", r"[A-Za-z0-9+/=_\-]{40,}+"),
     ("Sentry token", "sntryu_", r"[a-f0-9]{64}"),
     ("Shippo token", "shippo_", r"(?:live|test)_[a-f0-9]{40}"),
-    ("Shopify token", "shpat_", r"[a-fA-F0-9]{32}"),
-    ("Shopify token", "shpca_", r"[a-fA-F0-9]{32}"),
-    ("Shopify token", "shppa_", r"[a-fA-F0-9]{32}"),
+    ("Shopify token", "shpat_ shpca_ shppa_", r"[a-fA-F0-9]{32}"),
     ("Shopify secret", "shpss_", r"[a-fA-F0-9]{32}"),
     ("Slack token", "xapp-", r"[A-Za-z0-9\-]{10,}+"),
     ("Slack token", "xox", r"[abeoprs]-[A-Za-z0-9\-]{10,}+"),
-    ("SonarQube token", "sqa_", r"[a-f0-9]{40}"),
-    ("SonarQube token", "sqp_", r"[a-f0-9]{40}"),
-    ("SonarQube token", "squ_", r"[a-f0-9]{40}"),
+    ("SonarQube token", "sqa_ sqp_ squ_", r"[a-f0-9]{40}"),
     ("Square token", "EAAA", r"[A-Za-z0-9_\-]{56,}+"),
     ("Square token", "sq0", r"(?:atp|csp|idp)-[A-Za-z0-9_\-]{22,}+"),
-    ("Stripe key", "rk_", r"(?:live|test|prod)_[A-Za-z0-9]{16,}+"),
-    ("Stripe key", "sk_", r"(?:live|test|prod)_[A-Za-z0-9]{16,}+"),
+    ("Stripe key", "rk_ sk_", r"(?:live|test|prod)_[A-Za-z0-9]{16,}+"),
     ("Stripe key", "whsec_", r"[A-Za-z0-9+/=]{16,}+"),
     ("Supabase key", "sb_secret_", r"[A-Za-z0-9_\-]{20,}+"),
     ("Supabase token", "sbp_", r"[a-f0-9]{40}"),
@@ -201,10 +180,14 @@ class _Shape(msgspec.Struct, frozen=True):
     pattern: re.Pattern[str]
 
 
+def _headed_rows() -> Iterator[tuple[str, str, str]]:
+    yield from ((kind, head, body) for kind, heads, body in _HEADED for head in heads.split())
+
+
 def _by_head() -> dict[str, tuple[_Shape, ...]]:
     """Return the shapes by up to three letters that they begin with."""
     found: dict[str, tuple[_Shape, ...]] = {}
-    for kind, head, body in _HEADED:
+    for kind, head, body in _headed_rows():
         shape = _Shape(kind, re.compile(f"{re.escape(head)}{body}{_END}"))
         found[head[:3]] = (*found.get(head[:3], ()), shape)
     return found
@@ -217,7 +200,7 @@ _BY_NEEDLE = (
     # A run ends at the slash or plus that these may hold early.
     *(
         (head, _Shape(kind, re.compile(f"{re.escape(head)}{body}{_END}")))
-        for kind, head, body in _HEADED
+        for kind, head, body in _headed_rows()
         if len(head) > 2 and ("+/" in body or "/+" in body)
     ),
 )

@@ -1,20 +1,24 @@
-"""The second line: the secrets that stood in a range, taken out of all that was made from it.
+"""Secrets out of what is made from entries: facts, summaries, checkpoints.
 
-Rules find a secret where it was said. What was made of it may say it again without what gave it away: a
-model's summary that quotes a password alone, or half of a key.
+The rules find a secret where it was said. What was made of it may say it again without what gave it away: a
+model's summary that quotes a password alone, or half of a key. So the secrets that stood in a range are also
+taken out of all that was made from it (`Sweep`).
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from typing import Any, TypeVar, cast
 
 import msgspec
 
 from foldline.core.secrets.plain import MARK, is_mixed, is_name, is_odd
+from foldline.core.secrets.redact import redact
 
 T = TypeVar("T")
+Facts = TypeVar("Facts", bound=msgspec.Struct)
 
 WINDOW = 12  # characters of a secret that give it away
 _LEAST = 8  # characters of a whole secret below which it may be a common word
@@ -22,6 +26,41 @@ _BY_NAME = frozenset(("password", "secret", "token", "key", "credential"))  # ki
 _KEPT = frozenset(
     ("id", "parent", "entry", "entries", "first_kept", "leading", "quoted", "call_id", "native")
 )
+
+
+def redact_facts(facts: Facts) -> Facts:
+    """Redact every string in a struct of facts (a `Ledger`), nested ones included; citations stay.
+
+    Where one look at all of them together finds nothing to redact, the same object comes back.
+    """
+    whole = "\n".join(strings_in(facts))
+    return facts if redact(whole) == whole else cast("Facts", _walked(facts, redact))
+
+
+def strings_in(value: Any) -> Iterable[str]:
+    """Return the distinct strings in structs, tuples and dicts, without the entry ids that facts cite."""
+    found: dict[str, None] = {}
+    _gather(value, found)
+    return found
+
+
+def _gather(value: Any, found: dict[str, None]) -> None:
+    if isinstance(value, str):
+        found[value] = None
+    elif isinstance(value, msgspec.Struct):
+        for name in _telling(type(value)):
+            _gather(getattr(value, name), found)
+    elif isinstance(value, dict):
+        found.update(dict.fromkeys(cast("dict[str, Any]", value)))
+    elif isinstance(value, tuple):
+        for item in cast("tuple[Any, ...]", value):
+            _gather(item, found)
+
+
+@cache
+def _telling(kind: type[msgspec.Struct]) -> tuple[str, ...]:
+    """Return the fields of a kind of fact that are not citations."""
+    return tuple(name for name in kind.__struct_fields__ if name not in _KEPT)
 
 
 class Sweep:
