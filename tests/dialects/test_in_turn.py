@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.dialects.conversations import anthropic_chats, openai_chats
 
-from foldline.core.checkpoint.checkpoint import apart
+from foldline.core.checkpoint.checkpoint import checkpoint_split_off
 from foldline.core.log.messages import Message, Text
 from foldline.core.measure.roles import refuses_roles
 from foldline.dialects import get
@@ -103,9 +103,12 @@ def test_only_servers_of_ones_own_are_known_to_apply_a_template():
 
 def test_a_checkpoint_that_was_joined_with_what_follows_is_found_again():
     text = '<foldline-checkpoint version="1" ack="0" quoted="0">\n<summary>\nS\n</summary>\n</foldline-checkpoint>'
-    assert apart(Message("user", (Text(f"{text}\n\nGo on."),))).parts == (Text(text), Text("Go on."))
+    assert checkpoint_split_off(Message("user", (Text(f"{text}\n\nGo on."),))).parts == (
+        Text(text),
+        Text("Go on."),
+    )
     alone = Message("user", (Text(text),))
-    assert apart(alone) is alone
+    assert checkpoint_split_off(alone) is alone
 
 
 def test_calls_in_a_row_stay_apart_among_the_items_of_responses():

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.support.logs import any_list, ask_for, chain, compact_log, decode, fold_of, logs, say
 from tests.support.talk import sent
 
-from foldline.core.carried.compaction import place_of
+from foldline.core.carried.summaries import place_of
 from foldline.core.checkpoint.request import SummaryReply
 from foldline.core.compact.job import CompactionInput
 from foldline.core.compact.plan import plan

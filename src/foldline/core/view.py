@@ -12,9 +12,9 @@ from typing import Literal
 
 import msgspec
 
-from foldline.core.carried.compaction import place_of, said_before, sealed_place, text_of
 from foldline.core.carried.instructions import kind_of
 from foldline.core.carried.select import newest_messages
+from foldline.core.carried.summaries import place_of, said_before, sealed_place, text_of
 from foldline.core.checkpoint.receipt import category
 from foldline.core.cut.call_ids import CallIds
 from foldline.core.cut.mending import Mending

@@ -8,7 +8,7 @@ from typing import cast
 
 import msgspec
 
-from foldline.core.carried.compaction import told
+from foldline.core.carried.summaries import with_summaries_told
 from foldline.core.log.entries import Edit
 from foldline.core.log.messages import Message, Part, Text, ToolCall, ToolResult
 from foldline.core.log.references import stored_calls
@@ -48,14 +48,14 @@ def with_edits(message: Message, edits: Sequence[Edit], index: int | None = None
     that a server wrote becomes a text, which every dialect has.
     """
     if not edits:
-        return told(_introduced(message))
+        return with_summaries_told(_introduced(message))
     wanted = replacements(edits)
     check_edits(wanted, message.parts, index)
     parts = [wanted.get(number, part) for number, part in enumerate(message.parts)]
     kept = tuple(part for part in parts if part is not None)
     if not kept:
         return None
-    return told(_introduced(msgspec.structs.replace(message, parts=kept, native=None)))
+    return with_summaries_told(_introduced(msgspec.structs.replace(message, parts=kept, native=None)))
 
 
 def _introduced(message: Message) -> Message:

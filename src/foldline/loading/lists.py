@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from foldline.core.checkpoint.checkpoint import Recognised, apart, recognise
+from foldline.core.checkpoint.checkpoint import Recognised, checkpoint_split_off, recognise
 from foldline.core.checkpoint.page import parse
 from foldline.core.ledger.text.origin import own
 from foldline.core.log.entries import Checkpoint
@@ -48,7 +48,7 @@ def _order(messages: Sequence[Message]) -> Sequence[int]:
 
 def with_checkpoint(source: Source, counter: Counter) -> Source | None:
     """Return a source in which a checkpoint of ours at its head is a boundary; None where there is none."""
-    messages = [apart(message) for message in source.messages]
+    messages = [checkpoint_split_off(message) for message in source.messages]
     found = recognise(messages)
     if found is None:
         return None

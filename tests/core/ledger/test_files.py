@@ -9,7 +9,7 @@ import pytest
 from foldline.core.ledger.facts import files
 from foldline.core.ledger.facts.actions import stretch
 from foldline.core.ledger.facts.kinds import FileFact, Ledger
-from foldline.core.log.entries import Said
+from foldline.core.log.entries import Noted, Said
 from foldline.core.log.messages import Message, Text, ToolCall, ToolResult
 
 
@@ -173,3 +173,29 @@ def test_patches_with_stray_headers() -> None:
 def test_merging_the_same_file_again_changes_nothing() -> None:
     facts = taken(ran(("Read", {"file_path": "/p/a.py"}), ("Read", {"file_path": "/p/b.py"})))
     assert files.merge(facts, facts, Ledger()) == facts
+
+
+def note(id_: str = "n1", kind: str = files.FILES, **data) -> Noted:
+    return Noted(id_, None, kind, data)
+
+
+def test_each_file_of_a_note_is_a_fact_that_cites_it():
+    ledger = files.tracked([note(read=["a.py"], modified=["b.py", "c.py"]), note("n2", deleted=["a.py"])])
+    assert [(fact.path, fact.status, fact.entries) for fact in ledger.files] == [
+        ("a.py", "read", ("n1",)),
+        ("b.py", "modified", ("n1",)),
+        ("c.py", "modified", ("n1",)),
+        ("a.py", "deleted", ("n2",)),
+    ]
+
+
+def test_other_notes_and_what_is_no_path_are_left_out():
+    assert files.tracked([note(kind="title", read=["a.py"])]).files == ()
+    assert files.tracked([note(read="a.py"), note(read=["", 4, None]), note(renamed=["a.py"])]).files == ()
+
+
+def test_a_note_names_only_what_there_is():
+    assert files.files_note({"read": ("a.py",), "created": (), "modified": ["b.py"]}) == {
+        "read": ["a.py"],
+        "modified": ["b.py"],
+    }

@@ -13,8 +13,7 @@ from collections.abc import Hashable, Iterable, Iterator
 from hashlib import sha256
 from typing import Any, cast
 
-from foldline.core.carried.compaction import sealed_place
-from foldline.core.carried.summaries import is_summary
+from foldline.core.carried.summaries import is_summary, sealed_place
 from foldline.core.log.codec import encode
 from foldline.core.log.entries import Carried, Said
 from foldline.core.log.messages import Message, Opaque, Text

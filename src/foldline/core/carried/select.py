@@ -10,9 +10,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from foldline.core.carried.compaction import text_of
 from foldline.core.carried.instructions import SEALED, kind_of, ridden_in
-from foldline.core.carried.summaries import SERVER, earlier_summaries
+from foldline.core.carried.summaries import SERVER, earlier_summaries, text_of
 from foldline.core.log.entries import Carried, Said
 from foldline.core.log.messages import Part, Text
 

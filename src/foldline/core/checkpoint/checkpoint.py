@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from foldline.core.carried.compaction import sealed_place
+from foldline.core.carried.summaries import sealed_place
 from foldline.core.checkpoint.serialize import shorten
 from foldline.core.cut.shorten import level
 from foldline.core.decide.continuation import Continuation
@@ -175,7 +175,7 @@ def as_message(text: str, role: str) -> Message:
     return Message("system" if role == "system" else "user", (Text(text),))
 
 
-def apart(message: Message) -> Message:
+def checkpoint_split_off(message: Message) -> Message:
     """Return a message with the checkpoint that it begins with as a part of its own.
 
     Where user and assistant have to speak in turn, what the user says behind it stands in the same text.

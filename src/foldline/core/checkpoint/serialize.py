@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from foldline.core.carried.compaction import told
+from foldline.core.carried.summaries import with_summaries_told
 from foldline.core.log.codec import text_in_utf8
 from foldline.core.log.entries import Said
 from foldline.core.log.messages import Media, Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult
@@ -68,7 +68,7 @@ def serialize(
     calls: dict[str, str] = {}
     batch = 0
     for entry in entries:
-        message = opened(told(entry.message))
+        message = opened(with_summaries_told(entry.message))
         if redact:  # before anything is shortened: half a key is a leak
             message = clean_message(message, {})
         batch = len(entry.message.calls) or batch

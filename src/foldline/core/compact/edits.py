@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
-from foldline.core.carried.compaction import sealed_place, text_of
+from foldline.core.carried.summaries import sealed_place, text_of
 from foldline.core.cut.choice import Edits, add
 from foldline.core.cut.thinking import open_loop, signed, strip_thinking
 from foldline.core.log.entries import Edit, Said
