@@ -114,10 +114,10 @@ class ServeSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     `tokens` maps a token to its tenant; without any, only this machine may ask. `summaries` says who writes
     them: `upstream` (the model that is asked, with the key of the request), `offline` (code alone), or a
-    provider's name. `max_body` in bytes, `rate` in requests a minute and tenant (0: no limit), `drain` the
-    seconds that a stop waits for what is under way, `workers` the processes, `at_once` how many requests one
-    of them takes at the same time. `summaries_at_once` and `summary_rate` (a minute; 0: no limit) bound the
-    drafts of each provider, over all workers.
+    provider's name. `max_body` in bytes, `max_messages` in one request, `rate` in requests a minute and
+    tenant (0: no limit), `drain` the seconds that a stop waits for what is under way, `workers` the
+    processes, `at_once` how many requests one of them takes at the same time. `summaries_at_once` and
+    `summary_rate` (a minute; 0: no limit) bound the drafts of each provider, over all workers.
     """
 
     host: str = "127.0.0.1"
@@ -131,6 +131,7 @@ class ServeSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     summaries: str = "upstream"
     tokens: dict[str, str] = {}
     max_body: Annotated[int, msgspec.Meta(ge=1)] = 64 * 1024 * 1024
+    max_messages: Annotated[int, msgspec.Meta(ge=1)] = 10_000
     rate: Annotated[int, msgspec.Meta(ge=0)] = 0
     open_sessions: Annotated[int, msgspec.Meta(ge=1)] = 256
     drain: Annotated[float, msgspec.Meta(ge=0)] = 20.0

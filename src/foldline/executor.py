@@ -50,7 +50,7 @@ async def execute(
             return step.outcome
         try:
             asked = step if prefix is None else msgspec.structs.replace(step, prefix=prefix)
-            reply = await _written(summarizer, asked, aside=aside)
+            reply = await written(summarizer, asked, aside=aside)
         except Exception as error:  # whatever a model call raises, the session must go on
             reply = _failure(summarizer.name, error)
         except BaseException:
@@ -60,7 +60,8 @@ async def execute(
             failed("; ".join(reply.notes))
 
 
-async def _written(summarizer: Summarizer, asked: SummaryRequest, *, aside: bool) -> SummaryReply:
+async def written(summarizer: Summarizer, asked: SummaryRequest, *, aside: bool) -> SummaryReply:
+    """Ask for a summary; with `aside`, code writes it in a thread."""
     if aside and type(summarizer) is OfflineSummarizer:  # one that is built on it may wait for more
         return await asyncio.to_thread(OfflineSummarizer.write, summarizer, asked)
     return await summarizer.summarize(asked)

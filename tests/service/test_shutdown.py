@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import os
+import signal
+import subprocess
+import sys
 import threading
 
 import httpx2
 import pytest
-from tests.service.api.client import Client, events, user
+from tests.service.api.client import Client, events, reply, user
 from tests.service.served import served
 
 import foldline
@@ -111,3 +116,56 @@ def test_it_does_not_wait_for_longer_than_it_was_told(tmp_path):
             client.get("/sessions")
         client.close()
     assert asyncio.run(stored(tmp_path / "s.db")) == (1, 0)
+
+
+STUCK = """
+import runpy, sys, threading
+from foldline.service.api import transfers
+from foldline.service.stateless import fork
+
+def stuck(*given, **named):
+    print("stuck", flush=True)
+    threading.Event().wait()
+
+transfers.from_stream = fork.from_records = stuck
+sys.argv = ["foldline", "serve", "--port", "0", *sys.argv[1:]]
+runpy.run_module("foldline", run_name="__main__")
+"""
+
+
+@pytest.mark.parametrize("work", ["fold", "import", "upstream"])
+def test_sigterm_ends_the_process_whatever_is_under_way(work, tmp_path):
+    (tmp_path / ".foldline").mkdir()
+    said = [user("Look at it. " * 20_000), reply("Done."), user("Go on.")]
+    ui = [{"id": "1", "role": "user", "parts": [{"type": "text", "text": FILLER * 2_000}]}] * 2
+    path, body = {
+        "fold": ("/api/fold", {"messages": ui, "compact": True}),
+        "import": ("/api/imports", said),
+        "upstream": ("/v1/chat/completions", {"model": "m", "messages": said[1:]}),
+    }[work]
+    model = Held(only_summaries=False)
+    with serve_in_thread(model) as url:
+        settings = f'[serve]\ndrain = 1.0\nopenai_upstream = "{url}"\nsummaries = "offline"\n'
+        (tmp_path / ".foldline" / "settings.toml").write_text(settings)
+        process = subprocess.Popen(
+            [sys.executable, "-c", STUCK, "--store", f"sqlite:///{tmp_path / 's.db'}"],
+            stdout=subprocess.PIPE, text=True, cwd=tmp_path, env={**os.environ, "HOME": str(tmp_path)},
+        )  # fmt: skip
+        try:
+            at = process.stdout.readline().strip()
+            asking = threading.Thread(
+                target=lambda: contextlib.suppress(httpx2.HTTPError)(httpx2.post)(
+                    at + path, json=body, headers={"authorization": "Bearer k"}, timeout=120
+                )
+            )
+            asking.start()
+            if work == "upstream":
+                assert model.begun.wait(60)
+            else:
+                assert process.stdout.readline() == "stuck\n"
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(60) == 128 + signal.SIGTERM
+            asking.join(60)
+        finally:
+            process.kill()
+            process.stdout.close()

@@ -94,8 +94,7 @@ class Service:
             self.ready = False
             recovering.cancel()
             await self._site.close()
-            await self.api.finish()
-            await self.tenants.finish(self.serve.drain)
+            await asyncio.gather(self.api.finish(), self.tenants.finish(self.serve.drain))
             await self.tenants.close()
             await self.api.close()
             await self.gateway.close()

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import math
+import os
 import socket
+import threading
 from collections.abc import Callable
+from types import FrameType
+from typing import Final
 
 import uvicorn
 from starlette.applications import Starlette
@@ -14,8 +19,22 @@ from foldline.errors import InputError
 from foldline.service.app import make_app
 from foldline.service.connection import PatientConnection
 
+GRACE_SECONDS: Final = 5.0  # that a stop may take besides what it waits for
 
-class HttpServer(uvicorn.Server):
+
+class EndingServer(uvicorn.Server):
+    """A server that ends within its limit after a signal, also where a thread of its process does not."""
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Stop: what is under way has `drain` seconds, what goes on in the background as many again."""
+        super().handle_exit(sig, frame)
+        limit = 2 * (self.config.timeout_graceful_shutdown or 0) + GRACE_SECONDS
+        last = threading.Timer(limit, os._exit, (128 + sig,))
+        last.daemon = True
+        last.start()
+
+
+class HttpServer(EndingServer):
     """Serves the application at a socket; `ready` is called with its URL once it answers."""
 
     def __init__(self, serve: ServeSettings, ready: Callable[[str], None]) -> None:
@@ -55,7 +74,7 @@ def configured(
         server_header=False,
         date_header=False,
         timeout_keep_alive=75,  # longer than a balancer keeps a connection: who closes first must not be us
-        timeout_graceful_shutdown=int(serve.drain) or None,
+        timeout_graceful_shutdown=math.ceil(serve.drain),
     )
 
 

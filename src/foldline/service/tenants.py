@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import hmac
 import re
@@ -125,8 +126,8 @@ class Tenants:
 
     async def finish(self, seconds: float) -> None:
         """Close every session; what goes on in the background may take that long to end."""
+        await asyncio.gather(*(tenant.sessions.close(seconds) for tenant in self.all()))
         for tenant in self.all():
-            await tenant.sessions.close(seconds)
             await tenant.drafts.close()
 
     async def close(self) -> None:

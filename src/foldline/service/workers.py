@@ -25,7 +25,7 @@ from foldline.service.app import Service, make_app
 from foldline.service.connection import YieldingConnection
 from foldline.service.metrics import SHARED
 from foldline.service.presence import GROUP
-from foldline.service.server import configured, listen, url_of
+from foldline.service.server import EndingServer, configured, listen, url_of
 from foldline.stores import find_store
 
 log = logging.getLogger("foldline")
@@ -54,6 +54,7 @@ class WorkerProcess(Process):
     def target(self, sockets: list[socket.socket] | None = None) -> None:
         """Serve, in the new process."""
         self.parent_conn.close()  # so that the other end is seen to be closed
+        self._server = EndingServer(self.config)
         super().target(sockets)
 
     def always_pong(self) -> None:

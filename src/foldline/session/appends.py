@@ -19,6 +19,7 @@ from foldline.session.recall import as_text
 from foldline.session.shared import Shared
 from foldline.session.triggers import Triggers
 from foldline.transcripts.forms.lists import check_known, decode_list, form_of
+from foldline.waiting import EACH, aside
 
 FOREIGN = "foreign"  # stands for the forms that no dialect has
 
@@ -37,7 +38,7 @@ class Appends:
         async with shared.locked(follow=False) as cursor:
             dialect, seed = shared.model.setup.dialect, str(cursor.leaf)
             reader = AppendReader(dialect, lambda: shared.view.dialect, seed, cursor.state.open_calls)
-            found = shared.model.believed(reader.read(messages))
+            found = shared.model.believed(await aside(EACH * len(messages), lambda: reader.read(messages)))
             notes = shared.model.to_keep() if found else []
             entries = await cursor.say(found, notes)
             shared.model.keeps(notes)

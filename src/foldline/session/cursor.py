@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Sequence
+from functools import partial
 
 from foldline.core.cut.notes import UNANSWERED
 from foldline.core.log.entries import Compacted, Entry, Noted, Pruned, Said
@@ -14,7 +15,9 @@ from foldline.core.measure.tokens import Counter, message_tokens
 from foldline.core.view import ViewState
 from foldline.errors import LeafMoved, SessionNotFound, StoreCorrupt
 from foldline.stores.base import Store
+from foldline.waiting import EACH, aside
 
+AT_ONCE = 1_000  # messages that are taken into a view in one go
 RETRIES = 8  # times that an append is tried again, because only boundaries, pins or notes came between
 
 
@@ -91,7 +94,8 @@ class Cursor:
             noted: list[Noted] = []
             for note in notes:
                 noted.append(chained(note, noted[-1].id if noted else self.leaf))
-            entries = self._chain(messages, noted[-1].id if noted else self.leaf)
+            behind = noted[-1].id if noted else self.leaf
+            entries = await aside(_size(messages), partial(self._chain, messages, behind))
             try:
                 await self._append([*noted, *entries])
             except LeafMoved:
@@ -100,8 +104,7 @@ class Cursor:
             for note in noted:
                 self.state.push(note)
                 self.leaf = note.id
-            for entry in entries:
-                self._take(entry)
+            await self._take_all(entries)
             return entries
         raise self._too_fast()
 
@@ -135,6 +138,17 @@ class Cursor:
             elif cut_short:
                 still_open = {}
         return entries
+
+    async def _take_all(self, entries: Sequence[Said]) -> None:
+        """Take what was appended; of very many messages a part at a time, so that others have their turn."""
+        for number, entry in enumerate(entries, 1):
+            self._take(entry)
+            if number % AT_ONCE == 0:
+                try:
+                    await asyncio.sleep(0)
+                except asyncio.CancelledError:
+                    self._loaded = False
+                    raise
 
     def _take(self, entry: Said) -> None:
         self.state.push(entry)
@@ -218,6 +232,10 @@ class Cursor:
         return LeafMoved(
             f"session {self.session} is written to faster than it can be followed", leaf=self.leaf
         )
+
+
+def _size(messages: Sequence[Message]) -> int:
+    return sum(EACH + (len(one.native.raw) if one.native is not None else 0) for one in messages)
 
 
 def interrupted(call_ids: Sequence[str]) -> Message:

@@ -210,6 +210,8 @@ class SessionModel:
 
         Nothing is decided by such figures, and nothing is learnt from them; the native message keeps them.
         """
+        if all(message.usage is None for message in messages):
+            return list(messages)
         sent, found = self.view_tokens, list[Message]()
         for message in messages:
             usage, here = message.usage, message

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from foldline.core.checkpoint.request import SummaryReply, SummaryRequest
 from foldline.core.log.entries import Compacted, Pruned, Said
 from foldline.core.measure.tokens import Counter
+from foldline.executor import written
 from foldline.stores.base import Store
 from foldline.summarizers.base import Summarizer
 from foldline.tracing import CONVERSATION, Span, span
@@ -104,7 +105,7 @@ class Watched:
                 "kind": request.kind,
             },
         )
-        reply = await self._summarizer.summarize(request)
+        reply = await written(self._summarizer, request, aside=True)
         self._span.event(
             COMPLETE,
             {

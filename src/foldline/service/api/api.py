@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from typing import Any, Final, TypeVar
 
@@ -17,11 +16,11 @@ from foldline.core.log.codec import encode_utf8
 from foldline.errors import FoldlineError, InputError, LeafMoved, StoreError, StoreVersion
 from foldline.service.api import boundaries, compaction, history, messages, sessions, transfers, tree, turns
 from foldline.service.api.idempotency import LONGEST, Given, KeyBusy
-from foldline.service.api.inputs import decoded_body, decoded_query, etag, matches
+from foldline.service.api.inputs import decoded_query, etag, matches
 from foldline.service.api.openapi import document, index
-from foldline.service.api.operation import JSON, ApiCall, Operation, operations_of
+from foldline.service.api.operation import BYTES, JSON, ApiCall, Operation, operations_of
 from foldline.service.api.state import ApiState
-from foldline.service.bodies import read_body
+from foldline.service.bodies import decoded, decoded_json, read_body, while_there
 from foldline.service.guesses import Denied
 from foldline.service.metrics import Metrics
 from foldline.service.problems import Refused, problem, problem_of
@@ -98,13 +97,13 @@ class Api:
             refused = problem(429, "too many requests", f"try again in {seconds:.0f} s")
             refused.headers["retry-after"] = str(max(1, round(seconds)))
             return refused
-        raw = await read_body(request, self._serve.max_body)
+        raw, kind = await read_body(request, self._serve, json=operation.takes != BYTES), operation.body
         names = {name: str(value) for name, value in request.path_params.items()}
         given: dict[str, Any] = {}
         if operation.query is not None:
             given["query"] = decoded_query(request.query_params, operation.query)
-        if operation.body is not None:
-            given["body"] = decoded_body(raw, operation.body)
+        if kind is not None:
+            given["body"] = await decoded(raw, lambda body: decoded_json(body, kind))
         call = ApiCall(self.state, tenant, names, given, raw)
         key = request.headers.get(KEY)
         if key is None or not operation.keyed:
@@ -142,7 +141,7 @@ class Api:
 
     async def _run(self, operation: Operation[Any], call: ApiCall, request: Request) -> Response:
         doing = self._done(operation, call, request.headers.get("if-match"))
-        found = await (doing if operation.held else _while_there(request, doing))
+        found = await (doing if operation.held else while_there(request, doing))
         if not isinstance(found, Response):
             empty = operation.status == 204
             media = None if empty else operation.media
@@ -183,25 +182,6 @@ class Api:
             if operation.method != "DELETE":
                 call.headers.setdefault("etag", etag(session.leaf))
             return found
-
-
-async def _while_there(request: Request, doing: Coroutine[Any, Any, T]) -> T:
-    """Do what takes long, and cancel it where the client leaves: nobody would know that it was done."""
-    task, leaving = asyncio.ensure_future(doing), asyncio.ensure_future(_left(request))
-    try:
-        await asyncio.wait({task, leaving}, return_when=asyncio.FIRST_COMPLETED)
-        if not task.done():
-            raise ClientDisconnect
-        return await task
-    finally:
-        leaving.cancel()
-        task.cancel()
-        await asyncio.wait({task, leaving})
-
-
-async def _left(request: Request) -> None:
-    while (await request.receive())["type"] != "http.disconnect":
-        pass
 
 
 def _nothing_done(error: BaseException) -> bool:

@@ -1,4 +1,4 @@
-"""What a request says, decoded and checked: its body as JSON up to a depth, its query, its conditions."""
+"""What a request says beside its body: its query, and its conditions."""
 
 from __future__ import annotations
 
@@ -8,38 +8,9 @@ from typing import Any, Final
 
 import msgspec
 
-from foldline.core.log.codec import whole_escapes
 from foldline.errors import InputError
 
-DEPTH: Final = 64  # levels of nesting in a body
-_TEXT: Final = re.compile(rb'"(?:[^"\\]|\\.)*+"', re.DOTALL)
-_NO_BRACKETS: Final = bytes(set(range(256)) - set(b"[]{}"))
 _TAG: Final = re.compile(r'\s*(W/)?"([^"]*)"\s*')
-
-
-def decoded_body(raw: bytes, kind: Any) -> Any:
-    """Return a JSON body as its type; raises InputError that says what is wrong, and where."""
-    try:
-        value = msgspec.json.decode(whole_escapes(raw) or b"{}", type=kind)
-    except msgspec.ValidationError as error:
-        raise InputError(f"the body is not what this takes: {error}") from error
-    except RecursionError as error:
-        raise InputError(f"the body is nested too deep: {DEPTH} levels are read") from error
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"the body is not JSON: {error}") from error
-    if too_deep(raw):
-        raise InputError(f"the body is nested too deep: {DEPTH} levels are read")
-    return value
-
-
-def too_deep(raw: bytes, most: int = DEPTH) -> bool:
-    """Return whether valid JSON is nested deeper than that many levels."""
-    left = _TEXT.sub(b"", raw).translate(None, _NO_BRACKETS)
-    for _ in range(most):
-        if not left:
-            return False
-        left = left.replace(b"[]", b"").replace(b"{}", b"")
-    return bool(left)
 
 
 def decoded_query(query: Mapping[str, str], kind: Any) -> Any:

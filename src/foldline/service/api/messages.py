@@ -16,7 +16,7 @@ from foldline.session.rules import Rules
 class NewMessages(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Messages to append in one commit: of any dialect, or replies as a provider gave them."""
 
-    messages: Annotated[list[dict[str, Any]], msgspec.Meta(min_length=1, max_length=10_000)]
+    messages: Annotated[list[dict[str, Any]], msgspec.Meta(min_length=1)]
 
 
 class PinList(msgspec.Struct, frozen=True):

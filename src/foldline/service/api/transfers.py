@@ -17,6 +17,7 @@ import msgspec
 from starlette.responses import Response
 
 from foldline import dialects
+from foldline.config import ServeSettings
 from foldline.core.log.entries import Compacted, Entry, Said
 from foldline.core.log.log import digest
 from foldline.errors import InputError
@@ -24,8 +25,8 @@ from foldline.exports import OWN, ExportRequest, export_stored, formats
 from foldline.loading import Loaded, from_stream, restore, with_notes
 from foldline.service.api.operation import BYTES, JSON, ApiCall, NewId, operation
 from foldline.service.api.sessions import AT, check_no_turn
-from foldline.service.bodies import TooLarge
-from foldline.transcripts import Record
+from foldline.service.bodies import TooLarge, check_lists, too_many
+from foldline.transcripts import MessageRecord, Record
 
 LIST: Final = "json"  # the session's own dialect, as a list
 LINES: Final = "application/jsonl"
@@ -33,6 +34,7 @@ NOWHERE: Final = "/"  # the folder that an export names: where the service runs 
 SECONDS: Final = 60.0  # that reading a transcript may take
 GZIP: Final = b"\x1f\x8b"
 WARNINGS: Final = 100  # that are told
+LINES_EACH: Final = 10  # lines for each message that may be sent: most agents note much besides
 
 
 # ---- written out
@@ -122,9 +124,8 @@ async def import_transcript(call: ApiCall, query: ImportQuery) -> ImportResult:
     if not call.raw:
         raise InputError("the body is empty: send the transcript")
     async with call.state.imports:
-        most = call.state.serve.max_body
         deadline = time.monotonic() + SECONDS
-        loaded, log = await asyncio.to_thread(_read, call.raw, query, most, deadline)
+        loaded, log = await asyncio.to_thread(_read, call.raw, query, call.state.serve, deadline)
         name = query.id or _named(loaded, log)
         await check_no_turn(call, name)
         leaf = loaded.entries[-1].id if loaded.log else log[-1].id
@@ -143,21 +144,52 @@ async def import_transcript(call: ApiCall, query: ImportQuery) -> ImportResult:
     )
 
 
-def _read(raw: bytes, asked: ImportQuery, most: int, deadline: float) -> tuple[Loaded, list[Entry]]:
+def _read(
+    raw: bytes, asked: ImportQuery, limits: ServeSettings, deadline: float
+) -> tuple[Loaded, list[Entry]]:
     """Read a transcript in a thread of its own; raises InputError where that takes too long."""
+    most = limits.max_messages
 
-    def in_time(records: Iterator[Record]) -> Iterator[Record]:
+    def bounded(records: Iterator[Record]) -> Iterator[Record]:
+        count = 0
         for record in records:
+            count += isinstance(record, MessageRecord)
+            if count > most:
+                raise too_many(most, f"the transcript has more than {most:,} messages")
             if time.monotonic() > deadline:
                 raise InputError(f"the transcript was not read within {SECONDS:.0f} s: nothing was stored")
             yield record
 
-    plain = _unpacked(raw, most) if raw[:2] == GZIP else raw
+    plain = _unpacked(raw, limits.max_body) if raw[:2] == GZIP else raw
+    _check(plain, most)
     try:
-        loaded = from_stream(BytesIO(plain), "transcript", from_start=asked.from_start, through=in_time)
+        loaded = from_stream(BytesIO(plain), "transcript", from_start=asked.from_start, through=bounded)
         return loaded, with_notes(loaded)
     except RecursionError as error:
         raise InputError("the transcript is nested too deep") from error
+
+
+def _check(plain: bytes, most: int) -> None:
+    """Raise TooLarge where a transcript is too much to be read: in a document of JSON, or in its lines."""
+    head, _, rest = plain.partition(b"\n")
+    if head.lstrip()[:1] not in (b"[", b"{"):
+        texts = []
+    else:
+        check_lists(head, most)
+        texts = rest.split(b"\n") if rest.strip() and _is_json(head) else [plain]
+    lines = plain.count(b"\n")
+    if lines > LINES_EACH * most:
+        raise too_many(most, f"the transcript has {lines:,} lines")
+    for text in texts:
+        check_lists(text, most)
+
+
+def _is_json(line: bytes) -> bool:
+    try:
+        msgspec.json.decode(line, type=msgspec.Raw)
+    except (msgspec.DecodeError, RecursionError):
+        return False
+    return True
 
 
 def _unpacked(raw: bytes, most: int) -> bytes:

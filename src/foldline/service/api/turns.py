@@ -50,7 +50,7 @@ class TurnWish(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """
 
     text: Words | None = None
-    messages: Annotated[list[dict[str, Any]], msgspec.Meta(max_length=10_000)] = []
+    messages: list[dict[str, Any]] = []
     model: Title | None = None
     max_tokens: Annotated[int, msgspec.Meta(ge=1, le=2**31)] | None = None
     settle: bool = False

@@ -26,6 +26,7 @@ from foldline.service.metrics import Metrics
 from foldline.session.events import CompactionDone, PruneDone
 from foldline.session.session import Session
 from foldline.session.view import ContextMessages
+from foldline.waiting import EACH, aside
 
 log = logging.getLogger("foldline")
 
@@ -105,14 +106,13 @@ class AgentSession:
         if isinstance(entry, Compacted | Pruned):
             self._fold(entry.id, entry.receipt)
         elif isinstance(entry, Said) and entry.message.native is not None:
-            self._tell(entry.message.native.raw, entry.message, entry.id)
+            self._tell(entry.message.native.raw, entry.message, likeness(entry.message), entry.id)
             if entry.message.role == "assistant":
                 self.untold.clear()
         self._places[entry.id] = len(self._told)
 
-    def _tell(self, raw: bytes, message: Message, entry: str) -> None:
-        reply = message.role == "assistant"
-        self._told.append(Told(raw, likeness(message), entry, reply))
+    def _tell(self, raw: bytes, message: Message, key: str, entry: str) -> None:
+        self._told.append(Told(raw, key, entry, message.role == "assistant"))
         self._places[entry] = len(self._told)
         self._changes += 1
 
@@ -156,7 +156,8 @@ class AgentSession:
             if back is None:
                 return False
             await self._go_back(back)
-        await self._say(asked.units[common:], asked.decode(asked.units[common:]))
+        new = asked.units[common:]
+        await self._say(new, await aside(_size(new), lambda: asked.decode(new)))
         return True
 
     async def _go_back(self, entry: str) -> None:
@@ -184,8 +185,9 @@ class AgentSession:
         if not units:
             return
         entries = await self.session.append(*messages)
-        for unit, message, entry in zip(units, messages, entries, strict=True):
-            self._tell(unit.raw, message, entry)
+        keys = await aside(_size(units), lambda: [likeness(one) for one in messages])
+        for unit, message, key, entry in zip(units, messages, keys, entries, strict=True):
+            self._tell(unit.raw, message, key, entry)
         self._leaf = entries[-1]
 
     async def answered(self, reply: dict[str, Any], dialect: str, after: str | None) -> None:
@@ -242,6 +244,10 @@ class AgentSession:
         view = await self.session.context(shared=True)  # the bytes that go out are the client's
         await self.catch_up()  # another worker may have made what is folded
         return view
+
+
+def _size(units: Sequence[Unit]) -> int:
+    return sum(EACH + len(unit.raw) for unit in units)
 
 
 def _fresh(item: Item, newest: dict[str, bytes], dialect: str) -> Item:

@@ -21,7 +21,7 @@ from foldline import providers
 from foldline.config import ServeSettings, Settings
 from foldline.errors import FoldlineError
 from foldline.providers import Provider
-from foldline.service.bodies import BodyError, read_body
+from foldline.service.bodies import decoded, read_body
 from foldline.service.gateway.agent_session import AgentSession
 from foldline.service.gateway.compaction_answer import MadeItem, compacted, response, streamed
 from foldline.service.gateway.compaction_item import readable, sealed
@@ -34,6 +34,7 @@ from foldline.service.gateway.session_finder import SessionFinder, valid_name
 from foldline.service.gateway.upstream import Headers, Upstreams, asked_on, passed_back, sent_on, vendor_of
 from foldline.service.guesses import Denied
 from foldline.service.metrics import Metrics
+from foldline.service.problems import Refused
 from foldline.service.summaries import BY_RULE, closing, give, written_by
 from foldline.service.tenants import Tenant, Tenants
 from foldline.session.session import Session
@@ -89,15 +90,15 @@ class Gateway:
         if (seconds := await tenant.wait()) > 0:
             return refusal(endpoint.vendor, 429, "too many requests", wait=seconds)
         try:
-            raw = await read_body(request, self._serve.max_body)
-        except BodyError as error:
+            raw = await read_body(request, self._serve)
+        except Refused as error:
             return refusal(endpoint.vendor, error.status, str(error))
         secret = self._tenants.holds_token
         headers = sent_on(request.headers.items(), endpoint.vendor, secret=secret)
         pays(headers)
         path = endpoint.path + ("/compact" if compact else "")
         query = asked_on(request.scope["query_string"].decode("latin-1"), secret=secret)
-        asked, raw = _read(endpoint, raw)
+        asked, raw = await decoded(raw, partial(_read, endpoint))
         if asked is not None and (compact or asked.wants_item):
             return await self._item(_From(request, tenant, headers), asked, alone=compact)
 

@@ -18,6 +18,7 @@ from foldline.service.gateway.request import AgentRequest
 from foldline.service.open_sessions import Opener, OpenSessions
 from foldline.session.links import LINK, Link
 from foldline.session.session import Session
+from foldline.waiting import aside
 
 _MADE: Final = re.compile(r"([0-9a-f]{16})-[0-9a-f]{8}")  # ids that begin with their first message's key
 _NAMED: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,127}")  # what a client may name a session
@@ -56,7 +57,7 @@ class SessionFinder:
         session that the client names: it is that one, or, where nothing is in common with it (the client has
         compacted by itself), the newest that follows it. `opener` opens a session by its id.
         """
-        first = likeness(asked.decode(asked.units[:1])[0])[:16]
+        first = (await aside(len(asked.raw), lambda: likeness(asked.decode(asked.units[:1])[0])))[:16]
         candidates = await (self._named(name) if name is not None else self._made(first))
         best, most, tied = None, 0, False
         for session in candidates:
@@ -97,7 +98,7 @@ class SessionFinder:
         """
         if named is not None:
             return await self._open(named[0], opener) if named else None
-        beginning = beginning_of(asked)
+        beginning = await aside(len(asked.raw), lambda: beginning_of(asked))
         if len(beginning) < LEAST:
             return None
         for info in await self._sessions.store.sessions(limit=CANDIDATES):

@@ -6,10 +6,9 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Final
 
-import msgspec
 from sse_starlette import EventSourceResponse
-from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
 from starlette.routing import Route
 
 import foldline
@@ -18,15 +17,16 @@ from foldline.core.log.codec import encode_utf8
 from foldline.dialects import UI_MESSAGE
 from foldline.errors import FoldlineError, InputError
 from foldline.providers import Provider, Retrying
-from foldline.service.bodies import BodyError, read_body
+from foldline.service.bodies import decoded, read_body, while_there
 from foldline.service.guesses import Denied
 from foldline.service.models import Models
-from foldline.service.problems import problem, problem_of
+from foldline.service.problems import Refused, problem, problem_of
 from foldline.service.stateless.fold import Folding
 from foldline.service.stateless.fork import SESSION, Asking, asking_of, forked, to_send
 from foldline.service.stateless.turn import StatelessTurn
 from foldline.service.summaries import closing, written_by
 from foldline.service.tenants import Tenants, bearer
+from foldline.waiting import apart
 
 POLICY: Final = "moldable"  # where neither the request nor the settings name one
 MEDIA: Final = {"x-vercel-ai-ui-message-stream": "v1"}  # the protocol of the AI SDK's useChat
@@ -54,23 +54,29 @@ class Stateless:
         if (seconds := await tenant.wait()) > 0:
             return problem(429, "too many requests", f"try again in {seconds:.0f} s")
         try:
-            return asking_of(await read_body(request, self._serve.max_body))
-        except BodyError as error:
-            return problem(error.status, error.title, str(error))
+            return await decoded(await read_body(request, self._serve), asking_of)
+        except Refused as error:
+            return problem_of(error)
 
     async def _fold(self, request: Request) -> Response:
         asking = await self._asked(request)
         if isinstance(asking, Response):
             return asking
-        provider, unasked = self._writer(request, asking)
         try:
-            folding = await self._folding(asking, provider, UI_MESSAGE)
-            async with folding.session:
-                await folding.begin()
-                messages = await folding.fitted()
-                await folding.folded()
+            return await while_there(request, apart(self._folded(request, asking)))
         except FoldlineError as error:
             return problem_of(error)
+        except ClientDisconnect:
+            return problem(400, "the client has left")
+
+    async def _folded(self, request: Request, asking: Asking) -> Response:
+        """Fold a history, and return the answer."""
+        provider, unasked = self._writer(request, asking)
+        folding = await self._folding(asking, provider, UI_MESSAGE)
+        async with folding.session:
+            await folding.begin()
+            messages = await folding.fitted()
+            await folding.folded()
         if unasked and folding.changed:
             folding.warnings.append(f"the summary was written without a model: {unasked}")
         found = {
@@ -79,7 +85,7 @@ class Stateless:
             "compacted": folding.changed,
             "warnings": folding.warnings,
         }
-        return JSONResponse(msgspec.to_builtins(found))
+        return Response(encode_utf8(found), media_type="application/json")
 
     async def _turn(self, request: Request) -> Response:
         asking = await self._asked(request)
@@ -88,9 +94,11 @@ class Stateless:
         try:
             model = asking.model or self._models.chosen(None)
             provider = self._provider(request, asking, model)
-            folding = await self._folding(asking, provider, provider.dialect)
+            folding = await while_there(request, apart(self._folding(asking, provider, provider.dialect)))
         except FoldlineError as error:
             return problem_of(error)
+        except ClientDisconnect:
+            return problem(400, "the client has left")
         return EventSourceResponse(_events(StatelessTurn(folding, Retrying(provider))), headers=MEDIA)
 
     async def _folding(self, asking: Asking, provider: Provider | None, dialect: str) -> Folding:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncGenerator
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from typing import Final, cast
 
 from foldline.errors import FoldlineError, ProviderError
@@ -14,6 +14,7 @@ from foldline.service.problems import words_of
 from foldline.service.stateless.chunks import Chunk, ReplyChunks, data, passing
 from foldline.service.stateless.fold import Folding
 from foldline.session.events import CompactionStarted, Event
+from foldline.waiting import apart
 
 log = logging.getLogger("foldline")
 
@@ -21,17 +22,18 @@ STATE: Final = "state"  # the id of the part that carries a state: a later one o
 
 
 class StatelessTurn:
-    """One turn; its chunks come while it goes on."""
+    """One turn; its chunks come while it goes on, in an event loop of its own: a history may be long."""
 
     def __init__(self, folding: Folding, provider: Provider) -> None:
         self._folding = folding
         self._provider = provider
+        self._loop = asyncio.get_running_loop()  # in which the chunks are told
         self._queue: asyncio.Queue[Chunk | None] = asyncio.Queue()
         self._warned = 0  # warnings that were told
 
     async def chunks(self) -> AsyncGenerator[Chunk]:
         """Work, and yield what happens; closing this before its end ends the turn."""
-        work = asyncio.ensure_future(self._run())
+        work = asyncio.ensure_future(apart(self._run()))
         try:
             while (chunk := await self._queue.get()) is not None:
                 yield chunk
@@ -41,7 +43,11 @@ class StatelessTurn:
 
     def _tell(self, *chunks: Chunk) -> None:
         for chunk in chunks:
-            self._queue.put_nowait(chunk)
+            self._put(chunk)
+
+    def _put(self, chunk: Chunk | None) -> None:
+        with suppress(RuntimeError):  # the service has ended meanwhile
+            self._loop.call_soon_threadsafe(self._queue.put_nowait, chunk)
 
     def _heard(self, event: Event) -> None:
         if isinstance(event, CompactionStarted):
@@ -62,7 +68,7 @@ class StatelessTurn:
             self._tell({"type": "error", "errorText": "a defect of the service: its log says more"})
         finally:
             await self._provider.close()
-            self._queue.put_nowait(None)
+            self._put(None)
 
     async def _answered(self) -> None:
         """Fold, and ask until a reply has come; what did not fit is folded and asked again."""
