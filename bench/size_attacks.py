@@ -2,7 +2,9 @@
 
     python -m bench.size_attacks [--save] [NAME]    all attacks, or those whose name holds NAME
 
-Seconds are those of the processor, so that other work on the machine counts little. Each is folded once by `foldline.compact`, then appended to a live session and sent (`open`, `append`, `context`).
+Seconds are those of the processor, so that other work on the machine counts little. Each is folded once by
+`foldline.compact`, appended to a live session and sent, folded with a model whose summary says it all again, by the
+command, and sent to the gateway and to `/api/fold`.
 A process of its own runs each, since a regular expression cannot be interrupted.
 """
 
@@ -15,14 +17,22 @@ import json
 import multiprocessing
 import random
 import statistics
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import redirect_stderr, redirect_stdout, suppress
+from io import StringIO
 from typing import Any, NamedTuple
 
+import httpx2
 from bench.table import Row
+from tests.service.served import served
 from tools.results import Table, save
 
 import foldline
+from foldline.cli import app as cli
+from foldline.summarizers import ModelSummarizer
+from foldline.testing import Scripted
 
 N = 20_000  # characters; four times as many are measured beside them
 LONGEST = 60.0  # seconds after which a run is ended
@@ -187,6 +197,7 @@ def attacks() -> Iterator[tuple[str, Callable[[int], Messages]]]:
     yield "many calls in one batch", _many_calls
     yield "many calls in one batch, four times as many", lambda n: _many_calls(4 * n)
     yield "many calls in one batch, unanswered", _many_calls_unanswered
+    yield "500,000 and 2,000,000 letters", lambda n: _talk(user=_repeated("abcde fghij ")(25 * n))
 
 
 def _fold(messages: Messages) -> None:
@@ -206,30 +217,86 @@ async def _live(messages: Messages) -> None:
         return
 
 
+def _by_command(messages: Messages) -> None:
+    """Have the command fold a file."""
+    with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+        json.dump(messages, file)
+        file.flush()
+        with redirect_stdout(StringIO()), redirect_stderr(StringIO()), suppress(SystemExit):
+            cli.main(["compact", file.name, "--target", str(TARGET), "--json"])
+
+
+def _served(path: str, messages: Messages) -> None:
+    """Send the messages to the service: refused or not, they are read."""
+    body = json.dumps({"model": "m", "messages": messages, "compact": True}).encode()
+    with served(window=6_000, openai_upstream="http://127.0.0.1:9", store="memory://") as url:
+        httpx2.post(
+            f"{url}{path}", content=body, headers={"content-type": "application/json"}, timeout=LONGEST
+        )
+
+
+async def _with_a_model(messages: Messages) -> None:
+    """Fold by a model that says the longest text of the messages in its summary."""
+    texts = (str(one.get("content") or "") for one in messages)
+    said = f"## Goal\n{max(texts, key=len)}\n\n## Next Steps\n1. Go on.\n"
+    model = Scripted(lambda _: said, window=10**9)
+    with suppress(foldline.FoldlineError):
+        async with foldline.open(
+            "memory://", "bench", window=6_000, summarizer=ModelSummarizer(model)
+        ) as session:
+            await session.append(*messages)
+            await session.compact()
+
+
+WORKS: dict[str, Callable[[Messages], None]] = {
+    "fold": _fold,
+    "session": lambda messages: asyncio.run(_live(messages)),
+    "model": lambda messages: asyncio.run(_with_a_model(messages)),
+    "command": _by_command,
+    "gateway": lambda messages: _served("/v1/chat/completions", messages),
+    "service": lambda messages: _served("/api/fold", _as_ui(messages)),
+}
+
+
+def _as_ui(messages: Messages) -> Messages:
+    return [
+        {
+            "id": str(n),
+            "role": "user",
+            "parts": [{"type": "text", "text": json.dumps(one, ensure_ascii=False)}],
+        }
+        for n, one in enumerate(messages)
+    ]
+
+
 def _measure(make: Callable[[int], Messages], n: int, answer: Any) -> None:
-    _fold(_talk())  # what is made at the first use
-    messages = make(n)
-    start = time.process_time()
-    _fold(messages)
-    folded = time.process_time()
-    asyncio.run(_live(messages))
-    answer.send((folded - start, time.process_time() - folded))
+    messages, taken = make(n), list[float]()
+    for work in WORKS.values():
+        work(_talk())  # what is made at the first use
+        start = time.process_time()
+        work(messages)
+        taken.append(time.process_time() - start)
+        answer.send(taken)
 
 
-def seconds(make: Callable[[int], Messages], n: int) -> tuple[float, float]:
-    """Return how long one fold and one live session of n characters take; `LONGEST` where they do not end."""
+def seconds(make: Callable[[int], Messages], n: int) -> list[float]:
+    """Return how long each work on n characters takes; `LONGEST` for one that does not end, and those after it."""
     context = multiprocessing.get_context("fork")
     here, there = context.Pipe(duplex=False)
     process = context.Process(target=_measure, args=(make, n, there))
     process.start()
     there.close()
+    taken: list[float] = []
+    missing = LONGEST
     try:
-        return here.recv() if here.poll(LONGEST) else (LONGEST, LONGEST)
+        while len(taken) < len(WORKS) and here.poll(LONGEST):
+            taken = here.recv()
     except EOFError:
-        return (-1.0, -1.0)
+        missing = -1.0
     finally:
         process.kill()
         process.join()
+    return taken + [missing] * (len(WORKS) - len(taken))
 
 
 class Figure(NamedTuple):
@@ -250,7 +317,7 @@ class Figure(NamedTuple):
 
 
 def figures(names: str = "") -> Iterator[Figure]:
-    """Yield each attack whose name holds `names`: the fold, then the session."""
+    """Yield each attack whose name holds `names`, work by work."""
     for name, make in attacks():
         if names in name:
             best = _pair(name, make)
@@ -262,7 +329,7 @@ def figures(names: str = "") -> Iterator[Figure]:
 
 def _pair(name: str, make: Callable[[int], Messages]) -> list[Figure]:
     once, four = seconds(make, N), seconds(make, 4 * N)
-    return [Figure(name, work, once[i], four[i]) for i, work in enumerate(("fold", "session"))]
+    return [Figure(name, work, once[i], four[i]) for i, work in enumerate(WORKS)]
 
 
 def _shorter(one: Figure, other: Figure) -> Figure:
@@ -278,7 +345,7 @@ def table(found: Sequence[Figure]) -> Table:
     ]
     timed = [one.ratio for one in found if one.four >= NOISE]
     notes = (
-        f"{len(found) // 2} attacks, {len(found)} figures; {len(timed)} take {NOISE:g} s or more at {4 * N:,} characters.",
+        f"{len(found) // len(WORKS)} attacks, {len(found)} figures; {len(timed)} take {NOISE:g} s or more at {4 * N:,} characters.",
         f"Their ratios: half of them below {statistics.median(timed):.1f}, the largest {max(timed):.1f}.",
     )
     columns = ("payload and its place", "work", f"{N:,} characters", f"{4 * N:,} characters", "ratio")

@@ -133,6 +133,11 @@ runpy.run_module("foldline", run_name="__main__")
 """
 
 
+def ask(url, body):
+    with contextlib.suppress(httpx2.HTTPError):  # it is cut off
+        httpx2.post(url, json=body, headers={"authorization": "Bearer k"}, timeout=120)
+
+
 @pytest.mark.parametrize("work", ["fold", "import", "upstream"])
 def test_sigterm_ends_the_process_whatever_is_under_way(work, tmp_path):
     (tmp_path / ".foldline").mkdir()
@@ -153,11 +158,7 @@ def test_sigterm_ends_the_process_whatever_is_under_way(work, tmp_path):
         )  # fmt: skip
         try:
             at = process.stdout.readline().strip()
-            asking = threading.Thread(
-                target=lambda: contextlib.suppress(httpx2.HTTPError)(httpx2.post)(
-                    at + path, json=body, headers={"authorization": "Bearer k"}, timeout=120
-                )
-            )
+            asking = threading.Thread(target=ask, args=(at + path, body))
             asking.start()
             if work == "upstream":
                 assert model.begun.wait(60)
