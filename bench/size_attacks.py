@@ -21,7 +21,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import redirect_stderr, redirect_stdout, suppress
-from io import StringIO
+from io import BytesIO, StringIO, TextIOWrapper
 from typing import Any, NamedTuple
 
 import httpx2
@@ -222,7 +222,7 @@ def _by_command(messages: Messages) -> None:
     with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
         json.dump(messages, file)
         file.flush()
-        with redirect_stdout(StringIO()), redirect_stderr(StringIO()), suppress(SystemExit):
+        with redirect_stdout(TextIOWrapper(BytesIO())), redirect_stderr(StringIO()), suppress(SystemExit):
             cli.main(["compact", file.name, "--target", str(TARGET), "--json"])
 
 
