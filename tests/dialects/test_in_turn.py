@@ -9,7 +9,7 @@ from tests.dialects.conversations import anthropic_chats, openai_chats
 
 from foldline.core.checkpoint.checkpoint import checkpoint_split_off
 from foldline.core.log.messages import Message, Text
-from foldline.core.measure.roles import refuses_roles
+from foldline.core.measure.overflow import refuses_roles
 from foldline.dialects import get
 from foldline.dialects.in_turn import NO_REPLY, applies_template, in_turn
 

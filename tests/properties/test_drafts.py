@@ -99,7 +99,7 @@ def test_what_a_draft_commits_is_what_the_invariants_demand(made):
         return
     after = fold_of(log)
     assert now.tokens - after.tokens >= (
-        least_gain(CompactionInput(now, ask, OFFLINE)) if ask.automatic else 1
+        least_gain(CompactionInput(now, ask, OFFLINE)) if ask.optional else 1
     )
     for dialect in DIALECTS:
         if not problems(now.view(), dialect):

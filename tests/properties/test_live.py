@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from tests.support.logs import DIALECTS, ask_for, compact_log, fold_of, logs, problems, put, texts
 
 from foldline.core.checkpoint.checkpoint import recognise
+from foldline.core.compact.fold_request import continuation_of
 from foldline.core.compact.handoff import handoff, opening, start_of
 from foldline.core.compact.job import CompactionInput
-from foldline.core.compact.sight import standing
 from foldline.core.decide.ask import Nothing
 from foldline.core.decide.presets import PRESETS
 from foldline.core.log.entries import Compacted, Live, Noted
@@ -34,7 +34,7 @@ def message_of(item):
 @given(st.sampled_from(sorted(PRESETS)), logs(), lives)
 def test_a_view_with_live_state_is_valid_in_every_dialect_and_found_again_in_a_list(policy, made, live):
     _, log = made
-    ask = msgspec.structs.replace(ask_for(policy), live=live, standing=standing(fold_of(log)))
+    ask = msgspec.structs.replace(ask_for(policy), live=live, continuation=continuation_of(fold_of(log)))
     if not isinstance(compact_log(log, ask), Compacted):
         return
     fold = fold_of(log)

@@ -4,7 +4,7 @@ import pytest
 from tests.support.live import Gate, Heard, answer, changed, prompt, session_on, until
 from tests.support.waiting import until as settled
 
-from foldline.core.decide.moments import idle_in
+from foldline.core.decide.triggers import idle_in
 from foldline.core.log.messages import Message, Text, ToolCall
 
 SOFT = 5_950

@@ -8,7 +8,7 @@ import pytest
 from tests.support.logs import ask_for, compact_log, fold_of, put, say
 from tests.support.talk import assistant, calls, log_of, long, reminder, tool, user
 
-from foldline.core.compact.sight import standing
+from foldline.core.compact.fold_request import continuation_of
 from foldline.core.decide.continuation import Continuation
 from foldline.core.log.entries import Compacted, Live, Noted
 from foldline.errors import InputError
@@ -109,11 +109,11 @@ async def test_live_state_that_nothing_renders_any_more_is_carried_from_checkpoi
 
 
 def test_where_a_session_stands_is_read_from_its_newest_messages():
-    assert standing(fold_of(log_of(user()))) == Continuation("mid_tool", "prompt")
-    assert standing(fold_of(log_of(user(), calls("c1")))).because == "calls"
-    assert standing(fold_of(log_of(user(), assistant("Shall I go on?")))).state == "waiting"
-    assert standing(fold_of(log_of(user(), assistant("It is done.")))) == Continuation("done")
-    assert standing(fold_of(log_of())) == Continuation("done")
+    assert continuation_of(fold_of(log_of(user()))) == Continuation("mid_tool", "prompt")
+    assert continuation_of(fold_of(log_of(user(), calls("c1")))).because == "calls"
+    assert continuation_of(fold_of(log_of(user(), assistant("Shall I go on?")))).state == "waiting"
+    assert continuation_of(fold_of(log_of(user(), assistant("It is done.")))) == Continuation("done")
+    assert continuation_of(fold_of(log_of())) == Continuation("done")
 
 
 async def test_a_question_that_was_folded_away_is_not_forgotten():
@@ -126,13 +126,13 @@ async def test_a_question_that_was_folded_away_is_not_forgotten():
     assert "> Shall I drop the table?" in made.checkpoint.text
 
     fold = fold_of(log)
-    assert standing(fold).state == "waiting"
+    assert continuation_of(fold).state == "waiting"
     say(log, reminder())
-    assert standing(fold_of(log)).question.endswith("Shall I drop the table?")
+    assert continuation_of(fold_of(log)).question.endswith("Shall I drop the table?")
     say(log, user("No."))
-    assert standing(fold_of(log)) == Continuation("mid_tool", "prompt")
+    assert continuation_of(fold_of(log)) == Continuation("mid_tool", "prompt")
 
 
 async def test_results_that_no_reply_has_seen_are_no_folded_question():
     log = log_of(user(), calls("c1"), tool("c1"))
-    assert standing(fold_of(log)) == Continuation("mid_tool", "results")
+    assert continuation_of(fold_of(log)) == Continuation("mid_tool", "results")

@@ -17,7 +17,7 @@ from foldline.core.decide.presets import PRESETS, preset
 from foldline.core.log.entries import Compacted, Entry, Lifted, Noted, Pinned, Pruned, Said
 from foldline.core.log.log import Log, chained, said
 from foldline.core.log.messages import Message, Opaque
-from foldline.core.log.references import REFERENCE
+from foldline.core.log.opaque import REFERENCE
 from foldline.core.measure.tokens import OFFLINE, message_tokens
 from foldline.core.measure.window import Window
 from foldline.core.view import Item, ViewState, native_items

@@ -19,11 +19,9 @@ from foldline.core.checkpoint.receipt import category
 from foldline.core.cut.call_ids import CallIds
 from foldline.core.cut.mending import Mending
 from foldline.core.cut.notes import UNANSWERED
-from foldline.core.cut.owed import Owed
 from foldline.core.cut.pairing import Pairing, waits
 from foldline.core.ledger.facts import constraints
 from foldline.core.ledger.facts.kinds import Ledger
-from foldline.core.log.boundaries import read_boundaries
 from foldline.core.log.entries import (
     Compacted,
     Edit,
@@ -34,6 +32,7 @@ from foldline.core.log.entries import (
     Pruned,
     Said,
 )
+from foldline.core.log.log import read_boundaries
 from foldline.core.log.messages import Message, Role, Text, ToolCall, ToolResult
 from foldline.core.measure.accounting import Size, context_size, real_usage, scaled
 from foldline.core.measure.tokens import Counter, message_tokens, part_tokens
@@ -72,6 +71,8 @@ class ViewState:
         self, entries: Iterable[Entry] = (), *, counter: Counter, clean: CleanEntries | None = None
     ) -> None:
         self._counter = counter
+        answer = Message("tool", (ToolResult("", (Text(UNANSWERED),), is_error=True),))
+        self._answer_tokens = message_tokens(answer, counter)  # of the note on a call without a result
         # What anything new is made from: the entries of the path without secrets. Another state of the same
         # path may have looked at them already.
         self.clean = CleanEntries() if clean is None else clean
@@ -102,7 +103,6 @@ class ViewState:
         self._notes: list[AddedItem] = []  # of late results, and of calls that others follow unanswered
         self._quoted_pins: set[str] = set()  # pinned entries whose words a message of the view quotes
         self._call_ids = CallIds()
-        self._owed = Owed(self._answer_tokens)
 
     # ---- reading
 
@@ -125,7 +125,7 @@ class ViewState:
     @property
     def owed(self) -> int:
         """The tokens of the note that answers the calls still open."""
-        return self._owed.tokens
+        return len(self.open_calls) * self._answer_tokens
 
     @property
     def made(self) -> int:
@@ -304,7 +304,6 @@ class ViewState:
             self.pairing.say(index, message)
             return
         self._place(entry, index)
-        self._owed.follow(self.pairing.current, message)
         if not self.open_calls:
             self._release()
 
@@ -464,14 +463,7 @@ class ViewState:
         """Answer calls that have no result by a note that says so."""
         own = (self._call_ids.in_view(call_id) for call_id in call_ids)
         parts = tuple(ToolResult(call_id, (Text(UNANSWERED),), is_error=True) for call_id in own)
-        return AddedItem(
-            "unanswered", Message("tool", parts), source, sum(map(self._answer_tokens, call_ids))
-        )
-
-    def _answer_tokens(self, call_id: str) -> int:
-        """Count the note that answers a call without a result."""
-        part = ToolResult(self._call_ids.in_view(call_id), (Text(UNANSWERED),), is_error=True)
-        return message_tokens(Message("tool", (part,)), self._counter)
+        return AddedItem("unanswered", Message("tool", parts), source, len(parts) * self._answer_tokens)
 
     def _late(self, result: ToolResult, source: str) -> AddedItem:
         """Quote a result that came too late for its call."""

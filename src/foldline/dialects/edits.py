@@ -11,7 +11,7 @@ import msgspec
 from foldline.core.carried.summaries import with_summaries_told
 from foldline.core.log.entries import Edit
 from foldline.core.log.messages import Message, Part, Text, ToolCall, ToolResult
-from foldline.core.log.references import stored_calls
+from foldline.core.log.opaque import stored_calls
 from foldline.core.log.steps import own_results, steps
 from foldline.errors import DialectError
 

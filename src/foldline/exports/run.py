@@ -11,7 +11,7 @@ import msgspec
 
 from foldline import dialects
 from foldline.core.log.entries import Compacted, Entry, Lifted
-from foldline.core.log.references import stored_calls
+from foldline.core.log.opaque import stored_calls
 from foldline.dialects.edits import told_in_words
 from foldline.dialects.values import Losses
 from foldline.errors import InputError, did_you_mean

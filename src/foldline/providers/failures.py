@@ -10,8 +10,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final, cast
 
-from foldline.core.measure.overflow import overflow
-from foldline.core.measure.roles import refuses_roles
+from foldline.core.measure.overflow import overflow, refuses_roles
 from foldline.core.secrets.redact import redact
 from foldline.errors import DialectError, ProviderError, ProviderKind
 

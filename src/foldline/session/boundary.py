@@ -14,10 +14,10 @@ from collections.abc import Sequence
 import msgspec
 
 from foldline.core.checkpoint.request import Prefix
+from foldline.core.compact.fold_request import number_of
 from foldline.core.compact.job import CompactionInput
 from foldline.core.compact.plan import Outcome, Steps, plan
 from foldline.core.compact.rebase import VOID, Draft, drafted, rebased
-from foldline.core.compact.sight import number_of
 from foldline.core.decide.ask import FoldRequest, Nothing
 from foldline.core.decide.breaker import Failure
 from foldline.core.log.entries import Compacted, Entry, Noted, Pruned, Reason, Receipt, Said
@@ -129,7 +129,7 @@ class BoundaryMaker:
 
     async def failed(self, reason: Reason, error: Exception) -> None:
         """Note that a compaction failed; one that somebody asked for is told to them, and is no strike."""
-        notes = self._shared.watch.ended(reason, failure_of(error), self._model.sight(), time.time())
+        notes = self._shared.watch.ended(reason, failure_of(error), self._model.trigger_facts(), time.time())
         if notes:
             async with self._shared.locked(follow=False):
                 await self.note(notes)
@@ -160,8 +160,8 @@ class BoundaryMaker:
     async def idle(self, ask: FoldRequest, outcome: Nothing) -> Nothing:
         """Say that no boundary was made; a trigger is not heeded again before the view has grown."""
         self._events.emit(NothingDone(reason=ask.reason, why=outcome.why, detail=outcome.detail))
-        sight = self._model.sight()
-        await self.note(self._shared.watch.ended(ask.reason, outcome.why, sight, time.time()))
+        facts = self._model.trigger_facts()
+        await self.note(self._shared.watch.ended(ask.reason, outcome.why, facts, time.time()))
         return outcome
 
     def _told(self, entry: str, boundary: Compacted | Pruned, opened: Span, *, waited: bool) -> None:
@@ -190,7 +190,7 @@ class BoundaryMaker:
             return
         for note in notes:
             if note.kind == "strike":
-                self._events.emit(Struck(**note.data, strikes=self._model.sight().breaker().strikes))
+                self._events.emit(Struck(**note.data, strikes=self._model.trigger_facts().breaker().strikes))
             else:
                 self._events.emit(CoolingDown(**note.data))
 

@@ -129,8 +129,8 @@ class Drafts:
     async def _draft_failed(self, ask: FoldRequest, why: Failure, detail: str) -> None:
         self._shared.events.emit(DraftFailed(why=why, detail=detail))
         async with self._shared.locked(follow=False):
-            sight = self._shared.model.sight()
-            notes = self._shared.watch.ended(ask.reason, why, sight, time.time(), drafted=True)
+            facts = self._shared.model.trigger_facts()
+            notes = self._shared.watch.ended(ask.reason, why, facts, time.time(), drafted=True)
             await self._maker.note(notes)
 
     def _run(self, making: Coroutine[Any, Any, Draft | None]) -> None:

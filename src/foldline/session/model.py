@@ -14,12 +14,12 @@ from typing import Any
 import msgspec
 
 from foldline.catalogue import Catalogue, ModelInfo, learn, learned
-from foldline.core.compact.sight import Sizer, ViewSight, asked
+from foldline.core.compact.fold_request import Sizer, fold_request, trigger_facts
 from foldline.core.decide.ask import FoldRequest
 from foldline.core.decide.policy import Policy
 from foldline.core.decide.presets import resolve
 from foldline.core.decide.price import Cache, Economy
-from foldline.core.decide.watch import Watch, WatchLimits
+from foldline.core.decide.watch import TriggerFacts, Watch, WatchLimits
 from foldline.core.log.entries import Entry, Noted, Reason, Said
 from foldline.core.log.messages import Message, Usage
 from foldline.core.measure.accounting import is_credible, is_too_small, real_usage
@@ -129,11 +129,11 @@ class SessionModel:
         """Return the size that the policy's triggers look at, in tokens."""
         return self._sizer.size(state, self.overhead, self.calibrator.ratio)
 
-    def sight(self) -> ViewSight:
+    def trigger_facts(self) -> TriggerFacts:
         """Return the view as it is, as what decides when to compact sees it."""
         setup, state, ratio = self.setup, self._cursor.state, self.calibrator.ratio
-        ask = asked(state, setup.policy, setup.window, "threshold", overhead=setup.overhead, now="")
-        return ViewSight(state, ask, self._sizer, setup.counter, ratio=ratio, now=time.time())
+        ask = fold_request(state, setup.policy, setup.window, "threshold", overhead=setup.overhead, now="")
+        return trigger_facts(state, ask, self._sizer, setup.counter, ratio=ratio, now=time.time())
 
     def ask(
         self,
@@ -148,7 +148,7 @@ class SessionModel:
         `share` is the part of the window to work with, where the provider counts more tokens than we do.
         """
         setup, state = self.setup, self._cursor.state
-        return asked(
+        return fold_request(
             state,
             setup.policy,
             setup.window,

@@ -12,7 +12,7 @@ import msgspec
 from foldline.core.compact.job import CompactionInput, floor_of
 from foldline.core.decide.ask import Nothing
 from foldline.core.decide.overflow import Shorter, share_left
-from foldline.core.decide.triggers import Refuse, Stay, fitting_output
+from foldline.core.decide.triggers import Refuse, Stay
 from foldline.core.log.messages import Message
 from foldline.core.measure.overflow import (
     STARVED_SHARE,
@@ -20,10 +20,11 @@ from foldline.core.measure.overflow import (
     cut_call,
     cut_short,
     fits_with,
+    fitting_output,
     overflow,
+    refuses_roles,
     silent,
 )
-from foldline.core.measure.roles import refuses_roles
 from foldline.core.secrets.redact import redact
 from foldline.dialects import get
 from foldline.dialects.base import reply_dialect
@@ -117,7 +118,7 @@ class OverflowMender:
 
     def _check_permitted(self, found: Overflow, seen: Any) -> None:
         """Raise where an overflow is not to be folded away, or was and came again."""
-        decision = self._shared.watch.on_overflow(self._shared.model.sight())
+        decision = self._shared.watch.on_overflow(self._shared.model.trigger_facts())
         if isinstance(decision, Refuse):
             raise FloorExceeded(decision.floor, decision.usable, decision.breakdown) from _cause(seen)
         if isinstance(decision, Stay) and decision.why == "mended":

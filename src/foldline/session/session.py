@@ -15,8 +15,8 @@ import msgspec
 from foldline.arguments import check_model, check_text, check_tools, check_window
 from foldline.catalogue import ModelInfo
 from foldline.config import settings
+from foldline.core.compact.fold_request import continuation_of
 from foldline.core.compact.plan import Outcome
-from foldline.core.compact.sight import standing
 from foldline.core.decide.ask import Nothing
 from foldline.core.decide.continuation import Continuation
 from foldline.core.decide.policy import Policy
@@ -597,4 +597,4 @@ class Session:
     async def standing(self) -> Continuation:
         """Return where the session stands: mid_tool (the model goes on), waiting for the user, or done."""
         await self._shared.load()
-        return standing(self._shared.cursor.state)
+        return continuation_of(self._shared.cursor.state)

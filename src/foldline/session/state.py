@@ -15,7 +15,7 @@ from typing import Final
 
 import msgspec
 
-from foldline.core.compact.sight import standing
+from foldline.core.compact.fold_request import continuation_of
 from foldline.core.decide.ask import FoldRequest
 from foldline.core.log.entries import Live, Noted
 from foldline.core.view import ViewState
@@ -53,7 +53,7 @@ class LiveState:
 
     async def onto(self, ask: FoldRequest, state: ViewState) -> FoldRequest:
         """Return what is asked of a compaction, with live state as it is now and where the session stands."""
-        return msgspec.structs.replace(ask, live=await self.now(state), standing=standing(state))
+        return msgspec.structs.replace(ask, live=await self.now(state), continuation=continuation_of(state))
 
     async def now(self, state: ViewState) -> tuple[Live, ...]:
         """Return the live state as it is now: rendered, or as it was known before where nothing renders it.

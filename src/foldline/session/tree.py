@@ -18,8 +18,8 @@ from foldline.core.decide.ask import FoldRequest
 from foldline.core.decide.policy import summary_cap
 from foldline.core.ledger.facts.kinds import Ledger
 from foldline.core.ledger.table import collect, merge
-from foldline.core.log.boundaries import undone
 from foldline.core.log.entries import Compacted, Entry, Lifted, Noted, Said
+from foldline.core.log.log import undone
 from foldline.core.log.messages import Message, Text
 from foldline.core.measure.tokens import Counter
 from foldline.core.secrets.derived import Sweep, redact_facts

@@ -13,9 +13,9 @@ from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
 from typing import Any
 
-from foldline.core.compact.sight import standing
-from foldline.core.decide.moments import idle_in
-from foldline.core.decide.triggers import Compact, Refuse, StartDraft
+from foldline.core.compact.fold_request import continuation_of
+from foldline.core.decide.ask import AUTOMATIC
+from foldline.core.decide.triggers import Compact, Refuse, StartDraft, idle_in
 from foldline.core.decide.watch import CommitDraft, Wait
 from foldline.core.log.entries import Compacted, Noted, Receipt, Said
 from foldline.core.log.messages import Message, Text
@@ -25,8 +25,6 @@ from foldline.session.events import CompactionStarted, WarningGiven
 from foldline.session.shared import Shared
 
 log = logging.getLogger("foldline")
-
-BY_ITSELF = ("threshold", "overflow", "model_switch")  # reasons of compactions that nobody asked for
 
 
 class Checks:
@@ -116,7 +114,7 @@ class Triggers:
         watch = self._shared.watch
         while True:
             self._drafts.check(self._cursor.state)
-            due = watch.due(self._model.sight(), pays=self._drafts.pays())
+            due = watch.due(self._model.trigger_facts(), pays=self._drafts.pays())
             if not isinstance(due, CommitDraft):
                 break
             if await self._drafts.commit(self._model.ask(due.reason)):
@@ -225,9 +223,9 @@ class Triggers:
         text = self._model.setup.policy.continuation
         entries = self._cursor.state.entries() if text else []
         newest = next((entry for entry in reversed(entries) if not isinstance(entry, Noted)), None)
-        if not isinstance(newest, Compacted) or newest.receipt.reason not in BY_ITSELF:
+        if not isinstance(newest, Compacted) or newest.receipt.reason not in AUTOMATIC:
             return
-        if standing(self._cursor.state).because == "cut_off":
+        if continuation_of(self._cursor.state).because == "cut_off":
             await self._cursor.say([Message("user", (Text(text),), injected=True)])
 
     async def _draft_finished(self) -> None:

@@ -13,8 +13,8 @@ import msgspec
 from foldline import exports
 from foldline.core.checkpoint.request import Prefix
 from foldline.core.decide.price import Cache
-from foldline.core.log.boundaries import undone
 from foldline.core.log.entries import Compacted, Said
+from foldline.core.log.log import undone
 from foldline.core.log.messages import Message
 from foldline.core.measure.window import Window
 from foldline.core.view import MessageItem, native_items, sized

@@ -128,7 +128,7 @@ def test_what_a_program_says_of_itself_counts_in_the_checkpoint_and_in_the_floor
     told = make_checkpoint("", Frame(RULES, live=live), OFFLINE).tokens
     stands = make_checkpoint("", Frame(RULES, standing=asked), OFFLINE).tokens
     assert limits(log, live=live).wrap == told > bare
-    assert limits(log, standing=asked).wrap == stands > bare
+    assert limits(log, continuation=asked).wrap == stands > bare
     floor = floor_of(CompactionInput(fold_of(log), ask_for(RULES, context=6_000), OFFLINE))
     for more, size in (({"live": live}, told), ({"standing": asked}, stands)):
         higher = floor_of(CompactionInput(fold_of(log), ask_for(RULES, context=6_000, **more), OFFLINE))

@@ -1294,8 +1294,8 @@ def test_where_the_session_stands_is_recorded_and_said_where_nothing_kept_shows_
     log = log_of(*(user(long("Look at it", 200)), assistant("I did. Shall I drop the table?")) * 4)
     nothing = changed(keep=Keep(), cut_rule="any")
 
-    shown, _ = run(log, msgspec.structs.replace(ask_for(BARE), standing=ASKED))
-    folded, _ = run(log, msgspec.structs.replace(ask_for(nothing), standing=ASKED))
+    shown, _ = run(log, msgspec.structs.replace(ask_for(BARE), continuation=ASKED))
+    folded, _ = run(log, msgspec.structs.replace(ask_for(nothing), continuation=ASKED))
 
     assert isinstance(shown, Compacted)
     assert isinstance(folded, Compacted)
@@ -1344,7 +1344,7 @@ def test_live_state_is_bounded_and_stays_where_nobody_says_anything_of_it():
     for entry in chat().path():
         say(log, entry.message)
     again, _ = run(log, ask)
-    asked, _ = run(log, msgspec.structs.replace(ask, standing=ASKED))
+    asked, _ = run(log, msgspec.structs.replace(ask, continuation=ASKED))
     told_anew, _ = run(log, msgspec.structs.replace(ask, live=(TODOS,)))
     assert again.checkpoint.live == first.checkpoint.live
     assert asked.checkpoint.live == (), "a session that says where it stands says what there is"

@@ -437,7 +437,7 @@ def test_where_the_session_stands_is_said_while_nothing_kept_shows_it():
     say(log, assistant("Shall I go on?"))
     draft = draft_on(log, ask)
     asked = msgspec.structs.replace(
-        ask, standing=Continuation("waiting", "question", question="Shall I go on?")
+        ask, continuation=Continuation("waiting", "question", question="Shall I go on?")
     )
     assert "<standing" in moved(log, draft, asked).boundary.checkpoint.text
     say(log, assistant("I mean with the page."))

@@ -1,11 +1,11 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.core.decide.builders import LETTERS, call, entries, result
+from tests.core.decide.builders import LETTERS, call, result
 
-from foldline.core.cut.elide import elide, elide_said
-from foldline.core.log.messages import Media, Message, Opaque, Text, Thinking, ToolCall, ToolResult
-from foldline.core.measure.tokens import OFFLINE, message_tokens, part_tokens
+from foldline.core.cut.elide import elide
+from foldline.core.log.messages import Media, Opaque, Text, Thinking, ToolCall, ToolResult
+from foldline.core.measure.tokens import OFFLINE, part_tokens
 
 LONG = "".join(f"line {i} of something long\n" for i in range(2_000))
 
@@ -160,46 +160,3 @@ def test_the_result_fits_is_of_its_kind_and_doing_it_again_changes_nothing(count
     assert elide(made, limit, counter, "e7") is made
     if isinstance(part, ToolCall) and isinstance(part.arguments, dict) and made.arguments != {"elided": "…"}:
         assert list(made.arguments) == list(part.arguments)
-
-
-class TestElideSaid:
-    def said(self, *parts):
-        return entries([Message("assistant", parts)])[0]
-
-    def applied(self, entry, edits):
-        parts = list(entry.message.parts)
-        for edit in edits:
-            parts[edit.part] = edit.replacement
-        return Message("assistant", tuple(parts))
-
-    def test_a_message_that_fits_needs_no_edit(self):
-        assert elide_said(self.said(Text("a")), 100, LETTERS) == ()
-
-    def test_the_largest_part_gives_way_and_the_savings_are_exact(self):
-        entry = self.said(Text("first"), Text(LONG), call("c", "bash", command="ls"))
-        edits = elide_said(entry, 300, LETTERS)
-        assert [(e.entry, e.part, e.kind) for e in edits] == [(entry.id, 1, "elided")]
-        assert entry.id in edits[0].replacement.text
-        after = message_tokens(self.applied(entry, edits), LETTERS)
-        assert after <= 300
-        assert message_tokens(entry.message, LETTERS) - after == edits[0].saved
-
-    def test_several_large_parts_share_the_limit(self):
-        entry = self.said(Text(LONG), Text(LONG), call("c", "write", content=LONG))
-        edits = elide_said(entry, 600, LETTERS)
-        assert [e.part for e in edits] == [0, 1, 2]
-        assert 450 <= message_tokens(self.applied(entry, edits), LETTERS) <= 600
-
-    def test_a_part_that_no_marker_makes_smaller_stays(self):
-        assert elide_said(self.said(Text("a"), Text("b")), 4, LETTERS) == ()
-
-    def test_more_room_is_made_where_markers_cost_more_than_foreseen(self):
-        entry = self.said(Text(LONG), *(result(f"c{i}", LONG) for i in range(10)))
-        after = message_tokens(self.applied(entry, elide_said(entry, 97, LETTERS)), LETTERS)
-        assert after <= 97
-
-    def test_what_cannot_be_shortened_stays_and_the_rest_gives_what_it_can(self):
-        entry = self.said(Thinking(LONG, "signed"), Text(LONG))
-        edits = elide_said(entry, 300, LETTERS)
-        assert [e.part for e in edits] == [1]
-        assert edits[0].replacement.text

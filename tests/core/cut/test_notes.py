@@ -3,41 +3,14 @@
 from __future__ import annotations
 
 import msgspec
-import pytest
 from tests.support.talk import assistant, call, entries, tool, user
 
-from foldline.core.cut.notes import UNANSWERED, error_in, is_cleared, is_note, with_held
+from foldline.core.cut.notes import UNANSWERED, error_in, is_cleared, with_held
 from foldline.core.cut.prune import placeholder
-from foldline.core.cut.shorten import marker, shorten
 from foldline.core.ledger.table import collect
 from foldline.core.log.messages import Text, ToolResult
-from foldline.core.measure.tokens import OFFLINE
 
 FAILED = ToolResult("c", (Text("collecting\nE   KeyError: 'rate'\n3 failed"),), is_error=True)
-
-
-@pytest.mark.parametrize(
-    "note",
-    [
-        UNANSWERED,
-        placeholder(ToolResult("c", (Text("a\nb"),)), call("c", path="src/a.py"), "2026-11-22"),
-        placeholder(FAILED, None, "earlier"),
-        marker(12_345, "0123abcd"),
-        shorten("x " * 400, 8, OFFLINE.count, "0123abcd"),
-        marker(12_345, ""),
-        "[image left out; recall 0123abcd]",
-        "[image left out]",
-    ],
-)
-def test_every_note_is_known(note: str) -> None:
-    assert is_note(note)
-    assert not is_note(f"{note} and more")
-    assert not is_note(note[1:])
-
-
-@pytest.mark.parametrize("line", ["", "[", "[1, 2]", "[Old tool results]", "[error] x", "[a left out]"])
-def test_other_lines_are_content(line: str) -> None:
-    assert not is_note(line)
 
 
 def test_the_telling_line_of_a_blanked_error_is_found_again() -> None:
@@ -53,7 +26,6 @@ def test_a_note_that_says_what_was_held_is_still_one_with_its_error() -> None:
     fuller = with_held(blank, "src/rates.py: RATE = 3; a[0] | tests/test_rates.py")
     assert fuller.startswith(blank[:-1])
     assert is_cleared(fuller)
-    assert is_note(fuller)
     assert error_in(fuller) == error_in(blank) == "E KeyError: 'rate'"
 
 

@@ -26,7 +26,7 @@ def test_what_is_usable_comes_from_the_policy_and_a_target_replaces_it():
     ],
 )
 def test_only_what_nobody_asked_for_and_nothing_forces_has_to_gain_much(reason, automatic):
-    assert FoldRequest(POLICY, WINDOW, reason).automatic is automatic
+    assert FoldRequest(POLICY, WINDOW, reason).optional is automatic
 
 
 def test_what_is_given_apart_is_the_system_prompt_and_the_tools():

@@ -7,8 +7,6 @@ from foldline.core.decide.breaker import (
     STRIKES,
     BreakerState,
     breaker_state,
-    cooldown_data,
-    strike_data,
 )
 from foldline.core.log.entries import Checkpoint, Compacted, Lifted, Noted, Pruned, Receipt, Said
 
@@ -16,7 +14,7 @@ SAID: Said = entries([(user(), 1)])[0]
 
 
 def strike(reason="threshold", why="empty summary"):
-    return Noted("n", None, "strike", strike_data(reason, why))
+    return Noted("n", None, "strike", {"reason": reason, "why": why})
 
 
 COMPACTED = Compacted("c", None, Checkpoint("t", "s"), Receipt("threshold"))
@@ -76,7 +74,7 @@ def test_only_failures_after_overflows_hold_back_an_overflow():
 
 
 def test_a_cool_down_lasts_until_its_time_or_a_success():
-    waiting = [SAID, Noted("n", None, "cooldown", cooldown_data(1_000.0, "rate limit")), SAID]
+    waiting = [SAID, Noted("n", None, "cooldown", {"until": 1_000.0, "why": "rate limit"}), SAID]
     assert breaker_state(waiting, now=999.0).open
     assert not breaker_state(waiting, now=1_000.0).open
     assert not breaker_state(waiting).open, "without the time nothing can be said of it"

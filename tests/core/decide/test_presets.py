@@ -2,13 +2,10 @@
 
 import msgspec
 import pytest
-from tests.core.decide.builders import LETTERS, assistant, entries, tool, user
 
-from foldline.core.decide.estimate import trigger_size
 from foldline.core.decide.policy import Keep, Policy, summary_cap, usable_of
 from foldline.core.decide.presets import PRESETS, UNCAPPED, preset, resolve
 from foldline.core.decide.triggers import Compact, StartDraft, Stay, decide, thresholds
-from foldline.core.log.messages import Usage
 from foldline.core.measure.window import Amount, Window
 from foldline.errors import PolicyError
 from foldline.policies import changed
@@ -75,12 +72,6 @@ class TestCoop:
         assert fires_above(self.policy, SONNET, 170_000)
         assert fires_above(self.policy, Window(1_000_000), 970_000)
         assert moments(self.policy) == {"turn_start"}
-
-    def test_looks_at_input_and_cache_of_the_last_reply_and_at_letters_without_one(self):
-        spent = Usage(input=150_000, cache_read=19_000, cache_write=1_000, output=9_000)
-        kept = entries([(user(), 1), (assistant("a", usage=spent), 1), (user("x" * 9_000), 1)])
-        assert trigger_size(self.policy, kept, LETTERS) == 170_000
-        assert trigger_size(self.policy, entries([(user("x" * 401), 1)]), LETTERS) == 101
 
     def test_keeps_20_000_tokens_from_a_user_message_or_a_plain_reply(self):
         assert kept_tokens(self.policy, SONNET) == 20_000
@@ -183,11 +174,6 @@ class TestMoldable:
         assert fires_above(self.policy, Window(128_000), 96_000)
         assert moments(self.policy) == {"turn_start"}
 
-    def test_estimates_text_and_reasoning_whatever_usage_says(self):
-        reply = assistant("x" * 35, usage=Usage(input=190_000, output=10))
-        kept = entries([(user("x" * 7), 1), (reply, 1), (tool("c", "x" * 9_999), 1)])
-        assert trigger_size(self.policy, kept, LETTERS, overhead=5_000) == (2 + 10) + (10 + 10) + 10
-
     def test_never_compacts_under_ten_messages(self):
         assert decide(199_000, SONNET, self.policy, "turn_start", messages=9).why == "few_messages"
         assert isinstance(decide(199_000, SONNET, self.policy, "turn_start", messages=10), Compact)
@@ -211,11 +197,6 @@ class TestPi:
     def test_compacts_16_384_tokens_before_the_end_after_a_reply(self):
         assert fires_above(self.policy, SONNET, 183_616)
         assert moments(self.policy) == {"after_reply"}
-
-    def test_looks_at_the_whole_of_the_last_usage(self):
-        spent = Usage(input=100, cache_read=150_000, cache_write=30_000, output=3_516)
-        kept = entries([(user(), 1), (assistant("a", usage=spent), 1)])
-        assert trigger_size(self.policy, kept, LETTERS) == 183_616
 
     def test_keeps_20_000_tokens_from_a_user_message_and_never_crosses_a_boundary(self):
         assert kept_tokens(self.policy, SONNET) == 20_000

@@ -13,9 +13,9 @@ from foldline.core.decide.triggers import (
     Stay,
     counts,
     decide,
-    fitting_output,
     thresholds,
 )
+from foldline.core.measure.overflow import fitting_output
 from foldline.core.measure.window import Amount, Floor, Window
 
 WINDOW = Window(100_000, output=8_000)
@@ -207,7 +207,6 @@ def test_a_smaller_output_is_offered_where_the_request_then_fits():
     assert fitting_output(150_000, window, 64_000) == 50_000
     assert fitting_output(130_000, window, 64_000) is None, "it fits as it is"
     assert fitting_output(199_500, window, 64_000) is None, "too little is left for an answer"
-    assert fitting_output(199_500, window, 64_000, least=500) == 500
     assert fitting_output(190_000, Window(200_000, input=180_000), 64_000) is None, "the input is too large"
 
 

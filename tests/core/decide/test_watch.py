@@ -7,11 +7,10 @@ from hypothesis import strategies as st
 from tests.support.talk import assistant, call, entries, reminder, tool, user
 
 from foldline.core.decide.breaker import COOLDOWN, NEW_MESSAGES, STRIKES, breaker_state
-from foldline.core.decide.moments import GROWTH
 from foldline.core.decide.overflow import mended_already
 from foldline.core.decide.policy import Policy
 from foldline.core.decide.presets import PRESETS, preset
-from foldline.core.decide.triggers import Compact, Refuse, StartDraft, Stay
+from foldline.core.decide.triggers import GROWTH, Compact, Refuse, StartDraft, Stay
 from foldline.core.decide.watch import CommitDraft, Wait, Watch, WatchLimits
 from foldline.core.log.entries import Checkpoint, Compacted, Noted, Receipt
 from foldline.core.log.messages import Usage

@@ -1,7 +1,7 @@
 """The boundaries of a path."""
 
-from foldline.core.log.boundaries import read_boundaries, undone
 from foldline.core.log.entries import Checkpoint, Compacted, Lifted, Pruned, Receipt
+from foldline.core.log.log import read_boundaries, undone
 
 
 def fold(name: str) -> Compacted:

@@ -8,7 +8,7 @@ from foldline.core.log.log import chained, said
 from foldline.core.log.messages import Media, Message, Opaque, Text, Thinking, ToolCall, ToolResult
 from foldline.core.measure.composition import composition, paths
 from foldline.core.measure.pairing import pairs
-from foldline.core.measure.tokens import OFFLINE, Characters, message_tokens
+from foldline.core.measure.tokens import OFFLINE, message_tokens
 
 
 def history(*messages):
@@ -39,8 +39,17 @@ def shares(found):
     return {share.name: (share.tokens, share.count) for share in found}
 
 
+class Characters:
+    """A counter that is easy to reckon with."""
+
+    name = "characters"
+
+    def count(self, text):
+        return len(text)
+
+
 def test_where_the_tokens_are():
-    count = Characters(1)
+    count = Characters()
     found = composition(
         history(
             Message("system", (Text("Be brief."),)),
@@ -133,7 +142,7 @@ def test_repeated_reads_cost_what_the_older_ones_take():
             asks(("8", "write", {**READ, "content": "c" * 900})),
             answers(("8", "ok")),
         ),
-        counter=Characters(1),
+        counter=Characters(),
     )
     assert [(one.tool, one.what, one.times, one.tokens) for one in found.repeated] == [
         ("read", "read src/a.py", 2, 58)

@@ -4,6 +4,7 @@ import pytest
 import toktok
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.core.decide.builders import LETTERS
 from tests.core.measure.samples import chunks
 
 from foldline.core.log.messages import Media, Message, Opaque, Text, Thinking, ToolCall, ToolResult
@@ -14,7 +15,6 @@ from foldline.core.measure.tokens import (
     MESSAGE_OVERHEAD,
     OFFLINE,
     TOOL_OVERHEAD,
-    Characters,
     Counter,
     message_tokens,
     pair_codes,
@@ -46,7 +46,7 @@ class Bytes:
 
 
 def test_the_counters_are_counters():
-    for counter in (OFFLINE, Characters(4), Bytes()):
+    for counter in (OFFLINE, LETTERS, Bytes()):
         typed: Counter = counter
         assert typed.name
 
@@ -56,7 +56,7 @@ def test_the_errors_over_all_kinds_of_text():
     assert len(pooled) > 300
     assert statistics.median(map(abs, pooled)) <= 0.06
     assert sum(error < -0.2 for error in pooled) <= 0.05 * len(pooled)
-    quarter = [error for pieces in KINDS.values() for error in errors(pieces, Characters(4))]
+    quarter = [error for pieces in KINDS.values() for error in errors(pieces, LETTERS)]
     assert statistics.median(map(abs, quarter)) > 0.15  # what it replaces
 
 
@@ -190,13 +190,6 @@ def test_system_text_and_tools():
     assert tools_tokens([tool, tool], counter) == 2 * (
         TOOL_OVERHEAD + len('{"name":"read","description":"Read a file"}')
     )
-
-
-def test_characters_divide_and_round_up():
-    assert Characters(4).name == "chars/4"
-    assert Characters(3.5).name == "chars/3.5"
-    assert [Characters(4).count("a" * n) for n in (0, 1, 4, 5)] == [0, 1, 1, 2]
-    assert Characters(3.5).count("a" * 7) == 2
 
 
 @given(st.lists(st.tuples(st.sampled_from("ab \n─━═x=-0\0Ñ日"), st.integers(1, 40)), max_size=8))

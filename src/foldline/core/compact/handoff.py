@@ -68,7 +68,7 @@ def handoff(job: CompactionInput, start: Start, *, text: str | None = None) -> S
     the tools and the pins.
     """
     ask, state = job.ask, job.state
-    job = job.asking(live=fitted(ask.live, ask.usable, job.counter), number=1, standing=None)
+    job = job.asking(live=fitted(ask.live, ask.usable, job.counter), number=1, continuation=None)
     folded = [*state.quoted, *state.kept]
     if not folded and state.boundary is None:
         return Nothing("nothing_to_fold")

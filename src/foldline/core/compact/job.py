@@ -56,10 +56,10 @@ class CompactionInput(msgspec.Struct, frozen=True):
 def empty_frame(job: CompactionInput) -> Frame:
     """Return the smallest frame of a checkpoint: no pins, no quotes, no acknowledgement."""
     ask = job.ask
-    standing = ask.standing
-    if standing is not None and standing.question:
-        standing = msgspec.structs.replace(standing, question=redact(standing.question))
-    return Frame(ask.policy, number=ask.number, live=ask.live, standing=standing)
+    now = ask.continuation
+    if now is not None and now.question:
+        now = msgspec.structs.replace(now, question=redact(now.question))
+    return Frame(ask.policy, number=ask.number, live=ask.live, standing=now)
 
 
 def pinned_frame(job: CompactionInput, pins: Iterable[Pin]) -> Frame:
@@ -198,7 +198,7 @@ def _summary_cap(ask: FoldRequest) -> int:
 def least_gain(job: CompactionInput) -> int:
     """Return the tokens that a boundary has to gain."""
     ask = job.ask
-    return max(ask.policy.min_gain.resolve(ask.window, ask.usable), 1) if ask.automatic else 1
+    return max(ask.policy.min_gain.resolve(ask.window, ask.usable), 1) if ask.optional else 1
 
 
 def material_of(job: CompactionInput, edits: Mapping[str, Sequence[Edit]] | None = None) -> Material:

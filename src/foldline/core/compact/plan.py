@@ -73,11 +73,11 @@ def _idle(job: CompactionInput) -> Nothing | None:
     state, ask, size = job.state, job.ask, job.size
     if ask.target is not None:
         return Nothing("fits", f"{size:,} tokens") if size <= ask.target else None
-    again = ask.instructions and not ask.automatic
+    again = ask.instructions and not ask.optional
     again = again or (ask.reason == "overflow" and size > ask.usable)  # what was kept does not fit
     if not state.kept[state.fresh_from :] and not again:
         return Nothing("nothing_new")
-    return SIGNED_LOOP if ask.automatic and size <= ask.usable and signed_loop(state.kept) else None
+    return SIGNED_LOOP if ask.optional and size <= ask.usable and signed_loop(state.kept) else None
 
 
 def _with_room(job: CompactionInput) -> CompactionInput:
@@ -96,7 +96,7 @@ def _with_room(job: CompactionInput) -> CompactionInput:
 def _live(job: CompactionInput) -> Sequence[Live]:
     """Return live state as it is now; the checkpoint's where nobody keeps any: a list folded again."""
     ask, boundary = job.ask, job.state.boundary
-    if ask.live or ask.standing is not None or boundary is None:
+    if ask.live or ask.continuation is not None or boundary is None:
         return ask.live
     return boundary.checkpoint.live
 
@@ -104,12 +104,12 @@ def _live(job: CompactionInput) -> Sequence[Live]:
 def _compacted(job: CompactionInput, pruned: Edits) -> Steps:
     """Fold what a choice folds, or shorten what is there where nothing can be folded."""
     ask, limits = job.ask, limits_of(job)
-    if ask.automatic:
+    if ask.optional:
         hard = thresholds(ask.policy, ask.window).hard or ask.usable
         most = max(min(job.size - least_gain(job), share(hard, LEAVES)), floor_of(job).total)
         limits = msgspec.structs.replace(limits, usable=min(limits.usable, most))
     job, limits = carried(job, limits)
-    redraft = job.state.server is not None or (job.state.boundary is not None and not ask.automatic)
+    redraft = job.state.server is not None or (job.state.boundary is not None and not ask.optional)
     material = msgspec.structs.replace(material_of(job, pruned), redraft=redraft)
     choice = choose(material, ask.policy, limits, job.counter)
     if choice is None:

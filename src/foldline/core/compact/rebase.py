@@ -18,7 +18,7 @@ from foldline.core.compact.job import SIGNED_LOOP, CompactionInput, frame_of, le
 from foldline.core.compact.receipts import balance_notes, balance_of, made_receipt, no_gain
 from foldline.core.compact.second_line import scrub_secrets
 from foldline.core.cut.legal import legal_cuts
-from foldline.core.decide.ask import GIVEN, FoldRequest, Nothing
+from foldline.core.decide.ask import AUTOMATIC, FoldRequest, Nothing
 from foldline.core.decide.price import is_balance
 from foldline.core.decide.triggers import thresholds
 from foldline.core.log.entries import Compacted, Pruned, Receipt
@@ -77,7 +77,7 @@ def rebased(job: CompactionInput, draft: Draft) -> Rebased | Nothing:
     cut = _cut(draft, state)
     if cut is None or _boundaries(state) != draft.boundaries:
         return VOID
-    if ask.automatic and size <= ask.usable and signed_loop(state.kept):
+    if ask.optional and size <= ask.usable and signed_loop(state.kept):
         return SIGNED_LOOP
     job = job.asking(live=fitted(ask.live, ask.usable, job.counter))
     boundary = scrub_secrets(
@@ -88,7 +88,7 @@ def rebased(job: CompactionInput, draft: Draft) -> Rebased | Nothing:
     if size - total < (least := least_gain(job)):
         return no_gain(size - total, least)
     said_since = draft.newest != _newest(state)
-    if said_since and ask.reason not in GIVEN and total > _most(boundary, ask):
+    if said_since and ask.reason in AUTOMATIC and total > _most(boundary, ask):
         return Nothing("too_large", f"{total:,} tokens would be left")
     receipt = scrub_secrets(_receipt(job, draft, boundary, after), job)
     return Rebased(msgspec.structs.replace(boundary, receipt=receipt), after)
@@ -130,7 +130,7 @@ def _cut(draft: Draft, state: ViewState) -> int | None:
 def _most(boundary: Compacted | Pruned, ask: FoldRequest) -> int:
     """Return the tokens that a boundary may leave; a prune alone is enough only below the soft trigger."""
     limits = thresholds(ask.policy, ask.window)
-    if isinstance(boundary, Compacted) or not ask.automatic:
+    if isinstance(boundary, Compacted) or not ask.optional:
         return ask.usable
     return (limits.soft or limits.hard or ask.usable) - 1
 

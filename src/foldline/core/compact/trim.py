@@ -64,7 +64,7 @@ def _to_spare(job: CompactionInput, edits: Edits) -> int:
     ask, after = job.ask, job.size - saved_by(edits)
     if ask.target is not None:
         return ask.target - after
-    if not ask.automatic:
+    if not ask.optional:
         return -1
     limits = thresholds(ask.policy, ask.window)
     soft = limits.soft or limits.hard or ask.usable

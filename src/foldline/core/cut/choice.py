@@ -18,8 +18,7 @@ from foldline.core.cut.legal import legal_cuts
 from foldline.core.cut.mending import UNMENDED, Mending, tokens_of
 from foldline.core.cut.pairing import Pairing, unanswered_from
 from foldline.core.cut.shrink import most_saved, shrink
-from foldline.core.decide.estimate import message_estimate
-from foldline.core.decide.policy import Policy
+from foldline.core.decide.policy import Policy, message_estimate
 from foldline.core.log.entries import Edit, Said
 from foldline.core.measure.tokens import Counter
 from foldline.core.measure.window import Window, share

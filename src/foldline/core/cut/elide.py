@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TypeVar
 
 import msgspec
 
 from foldline.core.cut.arguments import Path, emptied, outlined, put, string_leaves
-from foldline.core.cut.shorten import LEAST, Count, level, shorten_all, way_back
-from foldline.core.log.entries import Edit, Said
+from foldline.core.cut.shorten import LEAST, Count, shorten_all, way_back
 from foldline.core.log.messages import Media, Opaque, Part, Text, Thinking, ToolCall, ToolResult
-from foldline.core.measure.tokens import Counter, json_text, message_tokens, part_tokens
+from foldline.core.measure.tokens import Counter, json_text, part_tokens
 from foldline.core.secrets.entries import clean_part
 
 P = TypeVar("P", bound=Part)
@@ -47,27 +46,6 @@ def elide(part: Part, limit_tokens: int, counter: Counter, handle: str) -> Part 
     return note if part_tokens(note, counter) <= limit_tokens else Text(LEAST)
 
 
-def elide_said(entry: Said, limit_tokens: int, counter: Counter) -> tuple[Edit, ...]:
-    """Return the edits that bring a message to at most `limit_tokens`, its largest parts shortened.
-
-    Empty where it fits. What cannot be shortened stays, so the message may still be larger.
-    """
-    parts = entry.message.parts
-    whole = message_tokens(entry.message, counter)
-    if whole <= limit_tokens:
-        return ()
-    sizes = [part_tokens(part, counter) for part in parts]
-    fixed = {i for i, part in enumerate(parts) if _whole_or_nothing(part)}
-    budget = limit_tokens - whole + sum(size for i, size in enumerate(sizes) if i not in fixed)
-    while True:
-        cap = level([size for i, size in enumerate(sizes) if i not in fixed], budget)
-        edits = _part_edits(entry, sizes, fixed, cap, counter)
-        over = whole - sum(edit.saved for edit in edits) - limit_tokens
-        if over <= 0 or budget <= 0:
-            return edits
-        budget = _less(budget, over)
-
-
 def _less(budget: int, over: int) -> int:
     """The next budget to try: markers and escapes cost more than foreseen."""
     return budget - max(over, budget // 10, 1)
@@ -75,19 +53,6 @@ def _less(budget: int, over: int) -> int:
 
 def _whole_or_nothing(part: Part) -> bool:
     return isinstance(part, Opaque) or (isinstance(part, Thinking) and part.signature is not None)
-
-
-def _part_edits(
-    entry: Said, sizes: Sequence[int], fixed: set[int], cap: int, counter: Counter
-) -> tuple[Edit, ...]:
-    edits: list[Edit] = []
-    for index, part in enumerate(entry.message.parts):
-        if index in fixed or sizes[index] <= cap:
-            continue
-        shorter = elide(part, cap, counter, entry.id)
-        if shorter is not None and (saved := sizes[index] - part_tokens(shorter, counter)) > 0:
-            edits.append(Edit(entry.id, index, "elided", shorter, saved=saved))
-    return tuple(edits)
 
 
 def _fitted(

@@ -2,22 +2,9 @@
 
 from __future__ import annotations
 
-import re
-
 CLEARED = "[Old tool result cleared "
 HELD = "; it held: "
 UNANSWERED = "[No result was recorded for this call: it was interrupted.]"
-_LEFT_OUT = re.compile(
-    r"\[(?:… (?:[\d,]+ characters )?left out(?:; recall \S+)? …"
-    r"|(?:image|audio|video|document|file|block) left out|\w+ left out; recall \S+)\]\Z"
-)
-
-
-def is_note(line: str) -> bool:
-    """Whether a line is one of these notes and nothing else."""
-    return line.startswith("[") and (
-        line == UNANSWERED or is_cleared(line) or _LEFT_OUT.match(line) is not None
-    )
 
 
 def is_cleared(text: str) -> bool:

@@ -16,7 +16,7 @@ import msgspec
 
 from foldline.core.log.dialects import traits_of
 from foldline.core.log.messages import Message, ToolCall, ToolResult
-from foldline.core.log.references import stored_calls
+from foldline.core.log.opaque import stored_calls
 from foldline.core.log.steps import ends_in_results, own_results
 
 

@@ -14,7 +14,7 @@ import msgspec
 
 from foldline.core.cut.call_ids import with_own_ids
 from foldline.core.log.messages import Message, Part, ToolCall, ToolResult
-from foldline.core.log.references import is_reference, stored_calls
+from foldline.core.log.opaque import is_reference, stored_calls
 
 
 class Repaired(msgspec.Struct):

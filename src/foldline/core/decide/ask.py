@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import Final, Literal, get_args
 
 import msgspec
 
@@ -12,10 +12,8 @@ from foldline.core.decide.price import Economy
 from foldline.core.log.entries import Live, Reason
 from foldline.core.measure.window import Floor, Window
 
-AUTOMATIC: Final[frozenset[Reason]] = frozenset({"threshold", "model_switch"})  # nobody asked for it
-GIVEN: Final[frozenset[Reason]] = frozenset(
-    {"manual", "agent", "target"}
-)  # somebody said that it is to be done
+AutomaticReason = Literal["threshold", "overflow", "model_switch"]
+AUTOMATIC: Final[frozenset[Reason]] = frozenset(get_args(AutomaticReason))  # nobody asked for it
 
 Why = Literal[
     "fits", "nothing_new", "nothing_to_fold", "no_gain", "disabled", "signed_thinking", "void", "too_large"
@@ -37,7 +35,7 @@ class FoldRequest(msgspec.Struct, frozen=True):
 
     `target` replaces usable; `overhead` are the tokens of a system prompt and tools given apart; `now` is
     ISO 8601 UTC; `number` counts the session's compactions from 1. `live` is the live state that the
-    checkpoint is to hold, `standing` where the session stands (None: it is not recorded),
+    checkpoint is to hold, `continuation` where the session stands (None: it is not recorded),
     `economy` what its requests cost, where that is known; `recall`: whether what is left out can be recalled.
     `notes` stand first in the receipt.
     """
@@ -53,7 +51,7 @@ class FoldRequest(msgspec.Struct, frozen=True):
     number: int = 1
     live: tuple[Live, ...] = ()
     economy: Economy | None = None
-    standing: Continuation | None = None
+    continuation: Continuation | None = None
     recall: bool = True
     notes: tuple[str, ...] = ()
 
@@ -63,14 +61,22 @@ class FoldRequest(msgspec.Struct, frozen=True):
         return self.target if self.target is not None else usable_of(self.policy, self.window)
 
     @property
-    def automatic(self) -> bool:
-        """Whether nobody asked for it: then it has to gain `min_gain`."""
-        return self.reason in AUTOMATIC
+    def optional(self) -> bool:
+        """Whether the session can go on without it: nobody asked for it, and the last request did fit.
+
+        Such a compaction has to gain `min_gain`, and never interrupts a tool loop with signed thinking.
+        """
+        return is_optional(self.reason)
 
     @property
     def overhead_tokens(self) -> int:
         """Return the tokens of what is given apart from the messages."""
         return self.overhead.system + self.overhead.tools
+
+
+def is_optional(reason: Reason) -> bool:
+    """Whether a session can go on without a compaction for this reason."""
+    return reason in AUTOMATIC and reason != "overflow"
 
 
 class Nothing(msgspec.Struct, frozen=True):

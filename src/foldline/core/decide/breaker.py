@@ -1,13 +1,14 @@
 """The breaker: after three failures in a row no compaction starts by itself for a while.
 
-Its state is nowhere but in the log: a failure is a `Noted` entry of kind `strike`, a time to wait one of kind
-`cooldown`. So it survives a restart, and a branch that leaves the failures behind leaves the breaker behind.
+Its state is nowhere but in the log: a failure is a `Noted` entry of kind `strike` (the `reason` of the
+compaction, `why` it failed), a time to wait one of kind `cooldown` (`until` Unix time). So it survives a
+restart, and a branch that leaves the failures behind leaves the breaker behind.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
@@ -105,18 +106,8 @@ def failure_notes(reason: Reason, why: Failure, before: BreakerState, now: float
     """
     if why in NO_FAILURE:
         return ()
-    notes = [Noted("", None, "strike", strike_data(reason, why), at=now)]
+    notes = [Noted("", None, "strike", {"reason": reason, "why": why}, at=now)]
     if why == "error":
         until = now + min(COOLDOWN * 2**before.strikes, LONGEST)
-        notes.append(Noted("", None, "cooldown", cooldown_data(until, why), at=now))
+        notes.append(Noted("", None, "cooldown", {"until": until, "why": why}, at=now))
     return tuple(notes)
-
-
-def strike_data(reason: str, why: str) -> dict[str, Any]:
-    """Return the data of a `strike` note: the compaction's reason and why it failed (`no_op`: it did not)."""
-    return {"reason": reason, "why": why}
-
-
-def cooldown_data(until: float, why: str) -> dict[str, Any]:
-    """Return the data of a `cooldown` note: no compaction by itself before the Unix time `until`."""
-    return {"until": until, "why": why}

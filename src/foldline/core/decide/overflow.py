@@ -6,9 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from foldline.core.decide.triggers import fitting_output
 from foldline.core.log.entries import Compacted, Entry, Pruned, Said
-from foldline.core.measure.overflow import Overflow
+from foldline.core.measure.overflow import Overflow, fitting_output
 from foldline.core.measure.window import Window
 
 NEXT_TRY = 0.7  # of a view that fits by our count and did not: what is tried where the provider names no size

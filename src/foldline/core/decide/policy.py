@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from typing import Literal
 
 import msgspec
 
+from foldline.core.log.codec import encode
+from foldline.core.log.messages import Media, Message, Part, Text, Thinking, ToolCall, ToolResult
+from foldline.core.measure.tokens import Counter, message_tokens
 from foldline.core.measure.window import Amount, Window, usable_tokens
+
+MEDIA_CHARACTERS = 4_800  # pi and klaude charge an image 1,200 tokens, whatever its size
+
 
 Moment = Literal["turn_start", "after_reply", "after_tools", "before_smaller_window", "append", "overflow"]
 Estimator = Literal["foldline", "chars/4", "chars/3.5+10"]
@@ -97,3 +104,34 @@ def usable_of(policy: Policy, window: Window) -> int:
 def summary_cap(policy: Policy, window: Window, usable: int) -> int:
     """Return the most tokens of a summary under a policy; `usable` is what the view may take."""
     return policy.summary_tokens.resolve(window, usable, policy.reserve.resolve(window))
+
+
+# ---- estimators
+
+
+def message_estimate(message: Message, estimator: Estimator, counter: Counter) -> int:
+    """Return what an estimator makes of one message, in tokens; `counter` is used by `foldline` alone.
+
+    `chars/4` (coop, klaude, GenCode, pi): all characters of a message, arguments and results included,
+    divided by four, rounded up. `chars/3.5+10` (Moldable): text and reasoning alone, divided by 3.5, rounded
+    up, and ten for each message.
+    """
+    if estimator == "chars/4":
+        return math.ceil(sum(_characters(part) for part in message.parts) / 4)
+    if estimator == "chars/3.5+10":
+        said = sum(len(part.text) for part in message.parts if isinstance(part, Text | Thinking))
+        return math.ceil(said / 3.5) + 10
+    return message_tokens(message, counter)
+
+
+def _characters(part: Part) -> int:
+    if isinstance(part, Text | Thinking):
+        return len(part.text)
+    if isinstance(part, ToolCall):
+        arguments = part.arguments if isinstance(part.arguments, str) else encode(part.arguments).decode()
+        return len(part.name) + len(arguments)
+    if isinstance(part, ToolResult):
+        return sum(_characters(inner) for inner in part.content)
+    if isinstance(part, Media):
+        return MEDIA_CHARACTERS
+    return len(encode(part.data))

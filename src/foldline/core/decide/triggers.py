@@ -6,13 +6,16 @@ from typing import Literal
 
 import msgspec
 
+from foldline.core.decide.ask import AutomaticReason
 from foldline.core.decide.breaker import BreakerState
 from foldline.core.decide.policy import Moment, Policy, usable_of
 from foldline.core.decide.presets import resolve
+from foldline.core.log.messages import Message
+from foldline.core.log.steps import ends_in_results, finishes
 from foldline.core.measure.window import Floor, Window
 
 AFTER_APPEND = frozenset({"turn_start", "after_reply", "after_tools"})  # moments that an append brings about
-Unasked = Literal["threshold", "overflow", "model_switch"]  # reasons of a compaction that nobody asked for
+GROWTH = 20  # a fruitless compaction is tried again when the view has grown by usable / GROWTH
 StayWhy = Literal[
     "disabled",  # by the policy
     "moment",  # not one of the policy's
@@ -24,7 +27,6 @@ StayWhy = Literal[
     "never",  # the policy has no trigger
     "mended",  # the overflow was folded away already, and no reply has come since
 ]
-LEAST_OUTPUT = 1_024  # tokens under which an answer is not worth asking for
 
 
 class Stay(msgspec.Struct, frozen=True, tag="stay"):
@@ -44,13 +46,13 @@ class StartDraft(msgspec.Struct, frozen=True, tag="draft"):
     size: int
     usable: int
     threshold: int
-    reason: Unasked = "threshold"
+    reason: AutomaticReason = "threshold"
 
 
 class Compact(msgspec.Struct, frozen=True, tag="compact"):
     """A boundary is to be made now; `reason` is that of its receipt."""
 
-    reason: Unasked
+    reason: AutomaticReason
     moment: Moment
     size: int
     usable: int
@@ -60,7 +62,7 @@ class Compact(msgspec.Struct, frozen=True, tag="compact"):
 class Refuse(msgspec.Struct, frozen=True, tag="refuse"):
     """A boundary is needed and none can help: what cannot be removed is larger than usable."""
 
-    reason: Unasked
+    reason: AutomaticReason
     moment: Moment
     size: int
     usable: int
@@ -162,7 +164,7 @@ class _Seen(msgspec.Struct, frozen=True):
     def stay(self, why: StayWhy, threshold: int | None = None) -> Stay:
         return Stay(why, self.moment, self.size, self.limits.usable, threshold)
 
-    def needed(self, reason: Unasked, threshold: int | None = None) -> Compact | Refuse:
+    def needed(self, reason: AutomaticReason, threshold: int | None = None) -> Compact | Refuse:
         """Compact, or refuse where even the smallest view would not fit."""
         usable, floor = self.limits.usable, self.floor
         total = floor.total if isinstance(floor, Floor) else floor
@@ -201,7 +203,7 @@ def _at_threshold(seen: _Seen, policy: Policy, brake: BreakerState) -> Decision:
     switching = seen.moment == "before_smaller_window"
     if seen.new_messages == 0 and not switching:
         return seen.stay("nothing_new", exceeded)
-    reason: Unasked = "model_switch" if switching else "threshold"
+    reason: AutomaticReason = "model_switch" if switching else "threshold"
     needed = seen.needed(reason, exceeded)
     if isinstance(needed, Refuse):
         return needed
@@ -211,12 +213,38 @@ def _at_threshold(seen: _Seen, policy: Policy, brake: BreakerState) -> Decision:
     return StartDraft(seen.moment, seen.size, seen.limits.usable, exceeded, reason) if drafting else needed
 
 
-def fitting_output(size: int, window: Window, wanted: int, *, least: int = LEAST_OUTPUT) -> int | None:
-    """Return a smaller `max_tokens` with which a request of `size` tokens fits, or None where none does.
+# ---- moments
 
-    Tried first on an overflow: providers count the output asked for against the context.
+
+def moment_of(message: Message) -> Moment | None:
+    """Return the moment that a message brings about once its batch is complete.
+
+    What a program says in the user's name begins no turn.
     """
-    room = window.context - size
-    if size > window.input_limit or room < least or room >= wanted:
+    if message.role == "assistant":
+        return "after_tools" if ends_in_results(message) else "after_reply"
+    if message.results:
+        return "after_tools"
+    return "turn_start" if message.role == "user" and not message.injected else None
+
+
+def idle_in(policy: Policy, newest: Message | None, at: float | None, now: float) -> float | None:
+    """Return in how many seconds a session is idle, by its policy; 0: it is, None: it will not be.
+
+    It is where nothing follows a reply for that long. `at` and `now` are Unix time, of the `newest` message
+    and of the moment; with no time of its own the message is taken as new.
+    """
+    if (
+        not (policy.enabled and policy.background)
+        or policy.idle is None
+        or newest is None
+        or newest.role != "assistant"
+        or not finishes(newest)
+    ):
         return None
-    return room
+    return max(0.0, policy.idle - (now - (now if at is None else at)))
+
+
+def worth_a_try(tokens: int, fruitless: int | None, usable: int) -> bool:
+    """Whether to compact `tokens` now, where the last try, at `fruitless` tokens, gained too little."""
+    return fruitless is None or not 0 <= tokens - fruitless < usable // GROWTH

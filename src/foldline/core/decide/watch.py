@@ -2,10 +2,10 @@
 
 A `Watch` is told what happened (a message, a boundary, how a draft or a compaction ended, another model),
 and answers what is `due`: before the next request, and where `checks_at_once` says so right behind a message.
-It does nothing itself, keeps no message and knows no clock: what it looks at is a `Sight` of the view as it
-is, and what has to survive a restart stands in the log.
+It does nothing itself, keeps no message and knows no clock: it looks at `TriggerFacts` of the view as it is,
+and what has to survive a restart stands in the log.
 
-    due = watch.due(sight)
+    due = watch.due(facts)
     CommitDraft   put the draft that is ready onto the path: `folded`, or `draft_dropped` and ask again
     StartDraft    make a boundary beside the session: `draft_begun`, then `draft_made` or `ended`
     Compact       make a boundary now: `folded` or `ended`, then `mark_checked`
@@ -16,14 +16,13 @@ is, and what has to survive a restart stands in the log.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from typing import Literal, Protocol
+from collections.abc import Callable, Collection, Sequence
+from typing import Literal
 
 import msgspec
 
-from foldline.core.decide.ask import AUTOMATIC, GIVEN
+from foldline.core.decide.ask import AUTOMATIC, AutomaticReason, is_optional
 from foldline.core.decide.breaker import BreakerState, Failure, failure_notes
-from foldline.core.decide.moments import moment_of, worth_a_try
 from foldline.core.decide.policy import Moment, Policy
 from foldline.core.decide.triggers import (
     Compact,
@@ -31,9 +30,10 @@ from foldline.core.decide.triggers import (
     Refuse,
     StartDraft,
     Stay,
-    Unasked,
     counts_at_once,
     decide,
+    moment_of,
+    worth_a_try,
 )
 from foldline.core.log.entries import Noted, Reason
 from foldline.core.log.messages import Message
@@ -54,41 +54,29 @@ class WatchLimits(msgspec.Struct, frozen=True):
     known: bool = True
 
 
-class Sight(Protocol):
-    """What the machine sees of a view, sizes in tokens; what takes time to find out is a method.
+class TriggerFacts(msgspec.Struct, frozen=True):
+    """What the machine sees of a view, sizes in tokens; what takes time to find out is a function.
 
     `size` is what the policy's triggers compare, `context` the next request by usage and our own estimates,
-    `tokens` the view by our own count, `new_messages` those said since the newest boundary.
+    `tokens` the view by our own count, `new_messages` those said since the newest boundary. `floor` is what
+    no compaction can remove, `breaker` its state at the end of the path; `mended` says whether an overflow
+    was folded away already, and no reply has come since.
     """
 
-    @property
-    def size(self) -> int: ...  # noqa: D102
-    @property
-    def context(self) -> int: ...  # noqa: D102
-    @property
-    def tokens(self) -> int: ...  # noqa: D102
-    @property
-    def messages(self) -> int: ...  # noqa: D102
-    @property
-    def new_messages(self) -> int: ...  # noqa: D102
-
-    def floor(self) -> Floor:
-        """Return what no compaction can remove."""
-        ...
-
-    def breaker(self) -> BreakerState:
-        """Return the breaker's state at the end of the path."""
-        ...
-
-    def mended(self) -> bool:
-        """Whether an overflow was folded away already, and no reply has come since."""
-        ...
+    size: int
+    context: int
+    tokens: int
+    messages: int
+    new_messages: int
+    floor: Callable[[], Floor]
+    breaker: Callable[[], BreakerState]
+    mended: Callable[[], bool]
 
 
 class CommitDraft(msgspec.Struct, frozen=True):
     """The draft that is ready is to be committed, for this reason."""
 
-    reason: Unasked
+    reason: AutomaticReason
 
 
 class Wait(msgspec.Struct, frozen=True):
@@ -180,7 +168,7 @@ class Watch:
         self.draft = "none"
 
     def ended(
-        self, reason: Reason, why: Failure, sight: Sight, now: float, *, drafted: bool = False
+        self, reason: Reason, why: Failure, facts: TriggerFacts, now: float, *, drafted: bool = False
     ) -> tuple[Noted, ...]:
         """Take that a compaction made no boundary, and why; return the notes to append for it.
 
@@ -189,41 +177,41 @@ class Watch:
         """
         if drafted:
             self.draft_dropped()
-        if drafted or (reason in AUTOMATIC and why not in ("error", "floor")):
-            self._fruitless = sight.tokens
-        return () if reason in GIVEN else failure_notes(reason, why, sight.breaker(), now)
+        if drafted or (is_optional(reason) and why not in ("error", "floor")):
+            self._fruitless = facts.tokens
+        return failure_notes(reason, why, facts.breaker(), now) if reason in AUTOMATIC else ()
 
     # ---- what is due
 
-    def due(self, sight: Sight, *, pays: bool = False) -> Due | None:
+    def due(self, facts: TriggerFacts, *, pays: bool = False) -> Due | None:
         """Return what is to be done now.
 
         Where the draft that is ready `pays`, since the next request costs less with it, it is committed above
         the soft trigger. The floor and the breaker were asked when the draft was begun.
         """
         if self.draft == "ready":
-            found = self._gravest(sight, drafting=not pays, careful=False)
+            found = self._gravest(facts, drafting=not pays, careful=False)
             if isinstance(found, Compact | StartDraft):
                 return CommitDraft(found.reason)
-        found = self._gravest(sight, drafting=self.draft != "none", careful=True)
+        found = self._gravest(facts, drafting=self.draft != "none", careful=True)
         if isinstance(found, Refuse):
             return found
-        if isinstance(found, Compact) and (found.reason == "overflow" or self._worth_it(found, sight)):
+        if isinstance(found, Compact) and (found.reason == "overflow" or self._worth_it(found, facts)):
             if self.draft != "making":
                 return found
             fits = found.reason == "threshold" and found.size <= found.usable
             return None if fits else Wait()  # it is looked at again when the draft is there
         self.mark_checked()
-        return found if isinstance(found, StartDraft) and self._worth_it(found, sight) else None
+        return found if isinstance(found, StartDraft) and self._worth_it(found, facts) else None
 
-    def on_overflow(self, sight: Sight) -> Compact | Refuse | Stay:
+    def on_overflow(self, facts: TriggerFacts) -> Compact | Refuse | Stay:
         """Return what is to be done about a request that the provider refused: it is folded away once.
 
         Again only where the user has spoken, or the model has replied, since.
         """
-        if sight.mended():
-            return Stay("mended", "overflow", sight.size, 0)
-        found = self._decide(sight, "overflow", careful=True)
+        if facts.mended():
+            return Stay("mended", "overflow", facts.size, 0)
+        found = self._decide(facts, "overflow", careful=True)
         assert not isinstance(found, StartDraft)
         return found
 
@@ -231,11 +219,11 @@ class Watch:
         """Whether a view of so many tokens has grown since a compaction gained too little."""
         return worth_a_try(tokens, self._fruitless, usable)
 
-    def _worth_it(self, found: Compact | StartDraft, sight: Sight) -> bool:
-        return self.worth_a_try(sight.tokens, found.usable)
+    def _worth_it(self, found: Compact | StartDraft, facts: TriggerFacts) -> bool:
+        return self.worth_a_try(facts.tokens, found.usable)
 
     def _gravest(
-        self, sight: Sight, *, drafting: bool, careful: bool
+        self, facts: TriggerFacts, *, drafting: bool, careful: bool
     ) -> StartDraft | Compact | Refuse | None:
         """Look at the triggers, for every moment since the last look; the gravest answer counts.
 
@@ -244,12 +232,12 @@ class Watch:
         """
         draft: StartDraft | None = None
         for moment in self._in_order():
-            found = self._decide(sight, moment)
+            found = self._decide(facts, moment)
             wanted = isinstance(found, Compact) or (
                 isinstance(found, StartDraft) and not drafting and draft is None
             )
             if wanted and careful:
-                found = self._decide(sight, moment, careful=True)
+                found = self._decide(facts, moment, careful=True)
             if wanted and isinstance(found, Compact | Refuse):
                 return found
             draft = found if wanted and isinstance(found, StartDraft) else draft
@@ -259,19 +247,19 @@ class Watch:
         """Return the moments not looked at yet; those that say more than a threshold come first."""
         return sorted(self._moments, key=lambda moment: -self._moments[moment] if moment in URGENT else 1)
 
-    def _decide(self, sight: Sight, moment: Moment, *, careful: bool = False) -> Decision:
+    def _decide(self, facts: TriggerFacts, moment: Moment, *, careful: bool = False) -> Decision:
         return decide(
-            sight.size,
+            facts.size,
             self.limits.window,
             self.limits.policy,
             moment,
-            messages=sight.messages,
-            context=sight.context,
-            floor=sight.floor() if careful else None,
-            breaker=sight.breaker() if careful else None,
+            messages=facts.messages,
+            context=facts.context,
+            floor=facts.floor() if careful else None,
+            breaker=facts.breaker() if careful else None,
             model=self.limits.model,
             by_subagent=self.limits.subagent,
-            new_messages=sight.new_messages,
+            new_messages=facts.new_messages,
         )
 
 

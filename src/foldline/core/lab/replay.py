@@ -22,18 +22,17 @@ from typing import Literal
 
 import msgspec
 
+from foldline.core.compact.fold_request import Sizer, continuation_of, fold_request, trigger_facts
 from foldline.core.compact.job import CompactionInput
 from foldline.core.compact.plan import Outcome
 from foldline.core.compact.rebase import Draft, drafted, holds, pays, rebased
-from foldline.core.compact.sight import Sizer, ViewSight, asked, standing
 from foldline.core.decide.ask import FoldRequest, Nothing
-from foldline.core.decide.moments import idle_in, worth_a_try
 from foldline.core.decide.overflow import share_left
 from foldline.core.decide.policy import Policy
 from foldline.core.decide.presets import resolve
 from foldline.core.decide.price import Cache, Economy
-from foldline.core.decide.triggers import Compact, Refuse, StartDraft
-from foldline.core.decide.watch import CommitDraft, Wait, Watch, WatchLimits
+from foldline.core.decide.triggers import Compact, Refuse, StartDraft, idle_in, worth_a_try
+from foldline.core.decide.watch import CommitDraft, TriggerFacts, Wait, Watch, WatchLimits
 from foldline.core.lab.sizes import Scale
 from foldline.core.lab.tally import ReplayedTurn, Sums, Tally, common_tokens, filled
 from foldline.core.log.entries import Compacted, Pruned, Reason, Said
@@ -137,7 +136,7 @@ class Replay:
         while True:
             if self._draft is not None and not holds(self._draft, self.state):
                 self._drop_draft()
-            found = self._watch.due(self._sight(), pays=self._pays())
+            found = self._watch.due(self._facts_now(), pays=self._pays())
             if isinstance(found, CommitDraft):
                 if self._commit_draft(self._ask(found.reason)):
                     self._watch.mark_checked()
@@ -164,7 +163,7 @@ class Replay:
         if size <= self.window.input_limit:
             return None
         self._answered = True
-        found = self._watch.on_overflow(self._sight())
+        found = self._watch.on_overflow(self._facts_now())
         if not isinstance(found, Compact):
             if _never_acts(self.policy):
                 self._lost = size
@@ -184,12 +183,13 @@ class Replay:
     def _make(self, ask: FoldRequest, cause: Literal["trigger", "overflow", "draft"]) -> _Making:
         return _Making(ask, cause, self._next_request)
 
-    def _sight(self) -> ViewSight:
-        ask = asked(self.state, self.policy, self.window, "threshold", overhead=self.scale.overhead, now="")
-        return ViewSight(self.state, ask, self._sizer, self._counter, ratio=self.scale.ratio, now=0.0)
+    def _facts_now(self) -> TriggerFacts:
+        overhead = self.scale.overhead
+        ask = fold_request(self.state, self.policy, self.window, "threshold", overhead=overhead, now="")
+        return trigger_facts(self.state, ask, self._sizer, self._counter, ratio=self.scale.ratio, now=0.0)
 
     def _ask(self, reason: Reason, share: float = 1.0) -> FoldRequest:
-        ask = asked(
+        ask = fold_request(
             self.state,
             self.policy,
             self.window,
@@ -201,7 +201,7 @@ class Replay:
             economy=self._economy(),
             sizer=self._sizer,
         )
-        return msgspec.structs.replace(ask, standing=standing(self.state))
+        return msgspec.structs.replace(ask, continuation=continuation_of(self.state))
 
     def _economy(self) -> Economy | None:
         """Return what requests cost; no pause is longer than the provider's cache lives."""
@@ -245,7 +245,7 @@ class Replay:
         self.sums.refused += failed is None
         self.sums.fruitless += failed is not None
         why = failed.why if failed is not None else "floor"
-        for note in self._watch.ended(ask.reason, why, self._sight(), 0.0, drafted=draft):
+        for note in self._watch.ended(ask.reason, why, self._facts_now(), 0.0, drafted=draft):
             self.state.push(chained(note, self.state.entries()[-1].id))
 
     def _see_to_draft(self) -> None:

@@ -1,13 +1,14 @@
 """What can be read in blocks that only their dialect understands: tools that the provider runs.
 
 Such a block is sent back as it came. Its text can still be searched, summarised and read for facts, as the
-call or the result that it is; it is never the words of the user.
+call or the result that it is; it is never the words of the user. Where a block only names an item that its
+provider keeps (OpenAI's Responses API takes a stored item by its id alone), it may stand for a call.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Final, cast
 
 import msgspec
@@ -137,3 +138,36 @@ def _strings(value: Any, *, told: bool, free: bool, depth: int) -> Iterator[str]
             yield from _strings(inner, told=told, free=free, depth=depth - 1)
     elif told and isinstance(value, int | float) and not isinstance(value, bool):
         yield str(value)
+
+
+# ---- references to what a provider keeps: the call of a result may not be in the log
+
+REFERENCE = "item_reference"  # the kind of an Opaque part that names a stored item
+# How the ids of OpenAI's items begin, by their kind; an id that begins otherwise may be a call's.
+_CALL_IDS = ("fc_", "ctc_", "cu_", "lsh_", "sh_", "apc_", "tsc_", "mcpr_")
+_OTHER_IDS = ("rs_", "msg_", "ws_", "fs_", "ci_", "ig_", "mcp_", "mcpl_", "cmp_")
+
+
+def names_call(item_id: str) -> bool | None:
+    """Return whether a stored item's id is that of a call; None where it cannot be told."""
+    if item_id.startswith(_CALL_IDS):
+        return True
+    return False if item_id.startswith(_OTHER_IDS) else None
+
+
+def is_reference(part: Part) -> bool:
+    """Return whether a part names an item that its provider keeps."""
+    return isinstance(part, Opaque) and part.kind == REFERENCE
+
+
+def stored_calls(message: Message) -> int:
+    """Return how many calls a message may stand for that only its provider knows: each takes one result."""
+    if message.role != "assistant":
+        return 0
+    named = (_item_id(part.data) for part in message.parts if isinstance(part, Opaque) and is_reference(part))
+    return sum(names_call(item_id) is not False for item_id in named)
+
+
+def _item_id(data: Any) -> str:
+    item_id = cast("Mapping[str, Any]", data).get("id") if isinstance(data, Mapping) else None
+    return item_id if isinstance(item_id, str) else ""

@@ -64,60 +64,29 @@ def is_too_small(usage: Usage, sent: int, window: Window) -> bool:
     return 0 < counted * FAR_OFF < sent and sent - counted > window.context // HIDDEN
 
 
-def anchor_index(kept: Sequence[Said], fresh_from: int = 0) -> int | None:
-    """Return the index of the newest complete reply with usage, none of those before `fresh_from`.
-
-    Takes time in proportion to what follows that reply.
-    """
-    for index in range(len(kept) - 1, max(fresh_from, 0) - 1, -1):
-        if real_usage(kept[index].message) is not None:
-            return index
-    return None
-
-
 def context_size(
-    kept: Sequence[Said],
-    *,
-    fresh_from: int = 0,
-    overhead: int = 0,
-    made: int = 0,
-    saved: int = 0,
-    ratio: float = 1.0,
-    weigh: Callable[[Said], int] | None = None,
+    since: Sequence[Said], *, ratio: float = 1.0, weigh: Callable[[Said], int] | None = None
 ) -> Size:
     """Return the size of the context after the last message of a view, in tokens.
 
-    `kept` are the view's entries in order; those at an index below `fresh_from` stand before the newest
-    boundary, where a recorded usage is stale. `overhead` is the system prompt and tools given apart, `made`
-    the messages that the view adds, `saved` what edits take from the kept entries: these three count only
-    where no usage does, since a usage includes them. `ratio` is the calibration, real tokens to an estimated
-    one; `weigh` estimates an entry (default: the estimate made at append).
+    `since` are the entries from the newest complete reply with usage on: what it counted, and estimates of
+    what follows. `ratio` is the calibration, real tokens to an estimated one; `weigh` estimates an entry
+    (default: the estimate made at append).
     """
-    tokens_of = weigh or stored_tokens
-    anchor = anchor_index(kept, fresh_from)
-    if anchor is None:
-        whole = overhead + made + sum(tokens_of(entry) for entry in kept) - saved
-        estimated = scaled(max(0, whole), ratio)
-        return Size(estimated, measured=0, estimated=estimated)
-    usage = real_usage(kept[anchor].message)
+    reply, after = since[0], since[1:]
+    usage = real_usage(reply.message)
     measured = usage.total if usage else 0
-    after = sum(tokens_of(kept[index]) for index in range(anchor + 1, len(kept)))
-    estimated = scaled(after, ratio)
-    return Size(measured + estimated, measured, estimated, kept[anchor].id)
+    estimated = scaled(sum(weigh(entry) if weigh else entry.tokens for entry in after), ratio)
+    return Size(measured + estimated, measured, estimated, reply.id)
 
 
-def stored_tokens(entry: Said) -> int:
-    """Return the estimate that was made when the entry was appended."""
-    return entry.tokens
-
-
-def last_input(kept: Sequence[Said], fresh_from: int = 0) -> int | None:
+def last_input(kept: Sequence[Said]) -> int | None:
     """Return the input of the newest complete reply, cache included, its output not.
 
     None where that reply has no usage, or one that was not believed: an older reply's says nothing of it.
     """
-    for index in range(len(kept) - 1, max(fresh_from, 0) - 1, -1):
-        message = kept[index].message
+    for entry in reversed(kept):
+        message = entry.message
         if message.role == "assistant" and message.stop not in NOT_COMPLETE:
             usage = real_usage(message)
             return usage.total - usage.output if usage else None

@@ -25,10 +25,6 @@ class Calibration(msgspec.Struct, frozen=True, omit_defaults=True):
     ratio: float = 1.0
     samples: int = 0
 
-    def apply(self, tokens: int) -> int:
-        """Return an estimate in the model's own tokens; never falls when `tokens` grows."""
-        return round(tokens * self.ratio)
-
 
 def update(calibration: Calibration, estimated: int, actual: int) -> Calibration:
     """Learn from one request: `estimated` tokens by the counter, `actual` tokens by the provider's usage.

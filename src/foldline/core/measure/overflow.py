@@ -1,4 +1,4 @@
-"""Tell a context overflow from every other error that a provider reports, and read the sizes it names.
+"""What a provider's error says: that a request did not fit, with the sizes it names; or that roles are wrong.
 
 Providers have no common code for it: the text is what there is. The phrases come from the providers'
 documentation and from error reports of public agents (2026). They are tried in this order: what speaks of
@@ -198,15 +198,36 @@ def cut_call(message: Message) -> bool:
     return message.stop == "length" and isinstance(last, ToolCall) and isinstance(last.arguments, str)
 
 
-def fits_with(
-    limit: int | None, asked: int | None, max_tokens: int | None, *, least: int = LEAST_REPLY
-) -> int | None:
+def fits_with(limit: int | None, asked: int | None, max_tokens: int | None) -> int | None:
     """Return the largest smaller `max_tokens` with which the same input fits, or None when none helps.
 
     All in the provider's tokens, as an `Overflow` has them: 200,000 and 188,240 leave 11,760. None where
-    less than `least` is left, where `max_tokens` was not the cause, or where a size is not known.
+    less than `LEAST_REPLY` is left, where `max_tokens` was not the cause, or where a size is not known.
     """
     if limit is None or asked is None or max_tokens is None:
         return None
     room = limit - asked
-    return room if least <= room < max_tokens else None
+    return room if LEAST_REPLY <= room < max_tokens else None
+
+
+def fitting_output(size: int, window: Window, wanted: int) -> int | None:
+    """Return a smaller `max_tokens` with which a request of `size` tokens fits, or None where none does.
+
+    Tried first on an overflow: providers count the output asked for against the context.
+    """
+    return fits_with(window.context, size, wanted) if size <= window.input_limit else None
+
+
+# The words of the templates of Mistral, Gemma, Llama and Qwen, as llama.cpp and vLLM pass them on, of
+# Mistral's own API, and of servers that imitate Anthropic's.
+_ROLES_REFUSED: Final = re.compile(
+    r"\broles? must alternate\b|\bmust alternate between\b|\bunexpected role '?\w+'? after role\b"
+    r"|\bsystem message must be (?:at the beginning|the first|first)\b"
+    r"|\bonly (?:system, )?user,? (?:and |, )?assistant(?:,? (?:and )?\w+)* roles are supported\b",
+    re.IGNORECASE,
+)
+
+
+def refuses_roles(text: str) -> bool:
+    """Return whether an error says that user and assistant must speak in turn, or system only at the head."""
+    return bool(_ROLES_REFUSED.search(text[:_READ_CHARS]))

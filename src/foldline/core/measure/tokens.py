@@ -128,18 +128,6 @@ class OfflineCounter:
         return max(1, round(weight / 255 + runs))
 
 
-class Characters:
-    """The estimate of other systems, for their presets: characters divided by a constant."""
-
-    def __init__(self, per_token: float) -> None:
-        self.name = f"chars/{per_token:g}"
-        self._per_token = per_token
-
-    def count(self, text: str) -> int:
-        """Return the characters divided by the constant, rounded up."""
-        return int(-(-len(text) // self._per_token))
-
-
 OFFLINE: Final[Counter] = OfflineCounter()
 
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, cast
 
-from foldline.core.log.references import names_call
+from foldline.core.log.opaque import names_call
 from foldline.dialects.payload import fields_of, filled
 from foldline.dialects.responses.items import (
     CALLS,

@@ -7,8 +7,8 @@ from typing import Any, Final
 import msgspec
 
 from foldline.core.checkpoint.receipt import APART, category
-from foldline.core.log.boundaries import undone
 from foldline.core.log.entries import Compacted, Entry, Lifted, Pruned, Said
+from foldline.core.log.log import undone
 from foldline.core.measure.accounting import is_credible, real_usage
 from foldline.core.measure.tokens import OFFLINE
 from foldline.core.measure.window import Window

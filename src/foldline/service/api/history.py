@@ -8,9 +8,9 @@ from typing import Annotated, Any, Literal, TypeAlias
 import msgspec
 
 from foldline.agent.spending import Spending, spent
-from foldline.core.log.boundaries import undone
 from foldline.core.log.codec import encode_utf8
 from foldline.core.log.entries import Compacted, Pruned, Receipt, Said
+from foldline.core.log.log import undone
 from foldline.core.log.messages import (
     Media,
     Opaque,

@@ -12,7 +12,7 @@ import msgspec
 
 from foldline.core.log.codec import encode_utf8
 from foldline.core.log.entries import Receipt
-from foldline.core.measure.roles import refuses_roles
+from foldline.core.measure.overflow import refuses_roles
 from foldline.errors import FoldlineError
 from foldline.providers.failures import from_body, scrub_with
 from foldline.service.gateway.agent_session import AgentSession

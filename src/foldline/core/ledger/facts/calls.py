@@ -13,7 +13,7 @@ from foldline.core.cut.notes import UNANSWERED, error_in, is_cleared
 from foldline.core.ledger.facts.outcomes import worked
 from foldline.core.log.entries import Said
 from foldline.core.log.messages import Text, ToolCall, ToolResult
-from foldline.core.log.references import stored_calls
+from foldline.core.log.opaque import stored_calls
 
 
 class Use(msgspec.Struct, frozen=True):

@@ -5,7 +5,13 @@ import pytest
 from tests.support.logs import ask_for, compact_log, fold_of, put
 from tests.support.talk import assistant, call, log_of, system, tool, user
 
-from foldline.core.compact.sight import Sizer, ViewSight, asked, number_of, part_of_window
+from foldline.core.compact.fold_request import (
+    Sizer,
+    fold_request,
+    number_of,
+    part_of_window,
+    trigger_facts,
+)
 from foldline.core.decide.presets import preset
 from foldline.core.log.entries import Compacted, Edit, Pruned, Receipt
 from foldline.core.log.messages import Text, ToolResult, Usage
@@ -57,6 +63,13 @@ def test_usage_counts_before_estimates_and_the_ratio_scales_our_own():
     assert size(talked(), "foldline", ratio=2.0) == 2 * size(talked(), "foldline")
 
 
+def test_each_preset_looks_at_the_usage_as_its_original_does():
+    used = talked(usage=Usage(input=100, cache_read=5_000, cache_write=1_000, output=9))
+    assert size(used, "coop") == 6_100, "input and cache of the last reply"
+    assert size(used, "pi") == 6_109, "the whole of it"
+    assert size(used, "moldable") == size(talked(), "moldable"), "text and reasoning alone, whatever it says"
+
+
 def test_a_growing_view_is_estimated_as_a_whole_one():
     log, sizer = talked(), Sizer(preset("klaude"), OFFLINE)
     fold = fold_of(log)
@@ -66,15 +79,15 @@ def test_a_growing_view_is_estimated_as_a_whole_one():
     assert sizer.size(fold, 0, 1.0) == size(more, "klaude")
 
 
-def test_a_sight_has_the_figures_of_the_view():
+def test_the_facts_have_the_figures_of_the_view():
     fold = fold_of(pruned(talked()))
-    ask = asked(fold, preset("foldline"), WINDOW, "threshold", overhead=APART, now="")
-    sight = ViewSight(fold, ask, Sizer(preset("foldline"), OFFLINE), OFFLINE, ratio=1.0, now=0.0)
-    assert (sight.size, sight.tokens) == (fold.tokens + 500, fold.tokens)
-    assert (sight.messages, sight.new_messages) == (4, 0)
-    assert sight.floor().system == 300
-    assert sight.breaker().strikes == 0
-    assert not sight.mended()
+    ask = fold_request(fold, preset("foldline"), WINDOW, "threshold", overhead=APART, now="")
+    facts = trigger_facts(fold, ask, Sizer(preset("foldline"), OFFLINE), OFFLINE, ratio=1.0, now=0.0)
+    assert (facts.size, facts.tokens) == (fold.tokens + 500, fold.tokens)
+    assert (facts.messages, facts.new_messages) == (4, 0)
+    assert facts.floor().system == 300
+    assert facts.breaker().strikes == 0
+    assert not facts.mended()
 
 
 def dense(text):
@@ -96,19 +109,25 @@ def test_what_an_estimator_undercounts_is_seen_and_named(name, text):
         policy = msgspec.structs.replace(
             preset(name), reserve=Amount(), hard=Amount(fraction=1.0, of="usable")
         )
-        ask = asked(fold, policy, window, "threshold", overhead=Floor(), now="", sizer=Sizer(policy, OFFLINE))
+        ask = fold_request(
+            fold, policy, window, "threshold", overhead=Floor(), now="", sizer=Sizer(policy, OFFLINE)
+        )
         assert bool(ask.notes) == told
-    note = asked(fold, policy, Window(context - 1), "threshold", overhead=Floor(), now="", sizer=sizer).notes
+    note = fold_request(
+        fold, policy, Window(context - 1), "threshold", overhead=Floor(), now="", sizer=sizer
+    ).notes
     if note:  # its own trigger may be low enough to see it
         assert f"{seen:,} tokens, Foldline {context:,}" in note[0]
-    assert asked(fold, policy, Window(100), "manual", overhead=Floor(), now="", sizer=sizer).notes == ()
+    assert (
+        fold_request(fold, policy, Window(100), "manual", overhead=Floor(), now="", sizer=sizer).notes == ()
+    )
 
 
 def test_where_the_model_counts_more_a_compaction_works_with_less_of_the_window():
     fold, policy = fold_of(talked()), preset("foldline")
 
     def window(reason, **more):
-        return asked(fold, policy, WINDOW, reason, overhead=APART, now="", **more).window
+        return fold_request(fold, policy, WINDOW, reason, overhead=APART, now="", **more).window
 
     assert window("threshold", ratio=2.0).input_limit == 5_000
     assert window("threshold", ratio=0.5) == WINDOW
@@ -121,7 +140,9 @@ def test_compactions_are_numbered_from_one():
     fold = fold_of(talked())
     assert number_of(fold) == 1
     assert (
-        asked(fold, preset("pi"), WINDOW, "manual", overhead=APART, now="", target=9, instructions="x").target
+        fold_request(
+            fold, preset("pi"), WINDOW, "manual", overhead=APART, now="", target=9, instructions="x"
+        ).target
         == 9
     )
 

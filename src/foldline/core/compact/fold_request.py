@@ -7,16 +7,17 @@ from collections.abc import Sequence
 import msgspec
 
 from foldline.core.compact.job import CompactionInput, floor_of
-from foldline.core.decide.ask import AUTOMATIC, FoldRequest
-from foldline.core.decide.breaker import BreakerState, breaker_state
+from foldline.core.decide.ask import FoldRequest, is_optional
+from foldline.core.decide.breaker import breaker_state
 from foldline.core.decide.continuation import Continuation, continuation
-from foldline.core.decide.estimate import Estimates, message_estimate, trigger_size
 from foldline.core.decide.overflow import mended_already
-from foldline.core.decide.policy import Policy
+from foldline.core.decide.policy import Policy, message_estimate
 from foldline.core.decide.price import Economy
 from foldline.core.decide.triggers import overlooked
+from foldline.core.decide.watch import TriggerFacts
 from foldline.core.log.entries import Reason, Said
 from foldline.core.log.messages import Message
+from foldline.core.measure.accounting import context_size, last_input
 from foldline.core.measure.tokens import Counter
 from foldline.core.measure.window import Floor, Window
 from foldline.core.view import ViewState
@@ -28,7 +29,9 @@ class Sizer:
     def __init__(self, policy: Policy, counter: Counter) -> None:
         self._policy = policy
         self._counter = counter
-        self._estimates = Estimates(policy.estimator, counter)
+        self._kept: Sequence[Said] = ()  # the list that was estimated; it may only be extended
+        self._estimated = 0  # so many of its entries
+        self._total = 0  # their estimate
 
     def size(self, state: ViewState, overhead: int, ratio: float) -> int:
         """Return the size in tokens; `overhead` is the system prompt and tools, `ratio` the calibration."""
@@ -38,7 +41,9 @@ class Sizer:
         if state.anchor is None or policy.trigger_on == "estimate":
             size = state.made + self._said(state) - self._saved(state)
             return size + (overhead if policy.trigger_on != "estimate" else 0)
-        return trigger_size(policy, state.kept[state.anchor :], self._counter)
+        since = state.kept[state.anchor :]
+        seen = last_input(since) if policy.trigger_on == "input" else None
+        return context_size(since, weigh=self._weigh).tokens if seen is None else seen
 
     def overlooked(self, state: ViewState, window: Window, overhead: int, ratio: float) -> tuple[str, ...]:
         """Return a note where the context exceeds the window, and the policy's triggers do not see it."""
@@ -50,8 +55,12 @@ class Sizer:
 
     def _said(self, state: ViewState) -> int:
         """Return the estimate of every message that is in the view, as it was received."""
-        older = sum(self._weigh(entry.message) for entry in (*state.leading, *state.quoted))
-        return older + self._estimates.total(state.kept)
+        older = (*state.leading, *state.quoted)
+        if state.kept is not self._kept:
+            self._kept, self._estimated, self._total = state.kept, 0, 0
+        self._total += sum(map(self._weigh, state.kept[self._estimated :]))
+        self._estimated = len(state.kept)
+        return self._total + sum(self._estimate(entry.message) for entry in older)
 
     def _saved(self, state: ViewState) -> int:
         """Return by how much edits, and parts that the view leaves out, make the estimate smaller."""
@@ -59,9 +68,13 @@ class Sizer:
             return 0
         said = (*state.leading, *state.quoted, *state.kept)
         edited = [entry for entry in said if entry.id in state.edits or entry.id in state.repairs]
-        return sum(self._weigh(entry.message) - self._weigh(_edited(entry, state)) for entry in edited)
+        return sum(self._estimate(entry.message) - self._estimate(_edited(entry, state)) for entry in edited)
 
-    def _weigh(self, message: Message) -> int:
+    def _weigh(self, entry: Said) -> int:
+        """Return the estimate of an entry; our own was made when it was appended."""
+        return entry.tokens if self._policy.estimator == "foldline" else self._estimate(entry.message)
+
+    def _estimate(self, message: Message) -> int:
         return message_estimate(message, self._policy.estimator, self._counter)
 
 
@@ -72,52 +85,26 @@ def _edited(entry: Said, state: ViewState) -> Message:
     return msgspec.structs.replace(entry.message, parts=tuple(part for part in parts if part is not None))
 
 
-class ViewSight:
-    """A view at a moment, as `Watch` wants to see it.
+def trigger_facts(
+    state: ViewState, ask: FoldRequest, sizer: Sizer, counter: Counter, *, ratio: float, now: float
+) -> TriggerFacts:
+    """Return what `Watch` wants to see of a view at a moment.
 
-    `ask` is what would be asked of a compaction at a threshold, `now` Unix time; `size` is what the policy's
-    triggers compare, `context` the same by Foldline's own estimates, in tokens.
+    `ask` is what would be asked of a compaction at a threshold, `ratio` the calibration, `now` Unix time.
     """
-
-    def __init__(
-        self, state: ViewState, ask: FoldRequest, sizer: Sizer, counter: Counter, *, ratio: float, now: float
-    ) -> None:
-        self.size = sizer.size(state, ask.overhead_tokens, ratio)
-        self.context = state.context_size(ask.overhead_tokens, ratio).tokens
-        self._state = state
-        self._ask = ask
-        self._counter = counter
-        self._now = now
-
-    @property
-    def tokens(self) -> int:
-        """The view by Foldline's own count."""
-        return self._state.tokens
-
-    @property
-    def messages(self) -> int:
-        """The number of messages in the view."""
-        return self._state.messages
-
-    @property
-    def new_messages(self) -> int:
-        """The number of messages said since the newest boundary."""
-        return len(self._state.kept) - self._state.fresh_from
-
-    def floor(self) -> Floor:
-        """Return what no compaction can remove."""
-        return floor_of(CompactionInput(self._state, self._ask, self._counter))
-
-    def breaker(self) -> BreakerState:
-        """Return the breaker's state at the end of the path."""
-        return breaker_state(self._state.entries(), self._now)
-
-    def mended(self) -> bool:
-        """Whether an overflow was folded away already, and no reply has come since."""
-        return mended_already(self._state.entries())
+    return TriggerFacts(
+        size=sizer.size(state, ask.overhead_tokens, ratio),
+        context=state.context_size(ask.overhead_tokens, ratio).tokens,
+        tokens=state.tokens,
+        messages=state.messages,
+        new_messages=len(state.kept) - state.fresh_from,
+        floor=lambda: floor_of(CompactionInput(state, ask, counter)),
+        breaker=lambda: breaker_state(state.entries(), now),
+        mended=lambda: mended_already(state.entries()),
+    )
 
 
-def asked(
+def fold_request(
     state: ViewState,
     policy: Policy,
     window: Window,
@@ -139,7 +126,7 @@ def asked(
     provider counts more than we do, a compaction works with less.
     """
     notes: tuple[str, ...] = ()
-    if reason in AUTOMATIC:
+    if is_optional(reason):
         share = min(share, 1 / ratio)
         notes = sizer.overlooked(state, window, overhead.system + overhead.tools, ratio) if sizer else ()
     return FoldRequest(
@@ -167,7 +154,7 @@ def number_of(state: ViewState) -> int:
     return state.boundary.checkpoint.number + 1 if state.boundary is not None else 1
 
 
-def standing(state: ViewState) -> Continuation:
+def continuation_of(state: ViewState) -> Continuation:
     """Return where the session stands, by code: from the newest messages, or what the checkpoint recorded."""
     messages: Sequence[Message] = [entry.message for entry in state.kept]
     speaks = any(message.role == "assistant" or message.is_prompt for message in messages)
