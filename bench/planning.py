@@ -8,7 +8,7 @@ from bench.sessions import Talk, entries_of
 from bench.table import Row, cpu
 
 from foldline.core.checkpoint.request import SummaryReply, SummaryRequest
-from foldline.core.compact.job import CompactionInput, floor_of, limits_of, material_of
+from foldline.core.compact.compaction_input import CompactionInput, floor_of, limits_of, material_of
 from foldline.core.compact.plan import Outcome, plan
 from foldline.core.cut.choice import choose
 from foldline.core.cut.prune import prune

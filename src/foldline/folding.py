@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from foldline.catalogue import ModelInfo
-from foldline.core.compact.job import CompactionInput
+from foldline.core.compact.compaction_input import CompactionInput
 from foldline.core.compact.plan import plan
 from foldline.core.decide.ask import FoldRequest, Nothing
 from foldline.core.decide.policy import Policy, usable_of

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from tests.support import corpus
 
-from foldline.core.compact.job import CompactionInput, limits_of, material_of
+from foldline.core.compact.compaction_input import CompactionInput, limits_of, material_of
 from foldline.core.cut.choice import Choice, choose
-from foldline.core.cut.mending import tokens_of
+from foldline.core.cut.edits import tokens_of
 from foldline.core.decide.ask import FoldRequest
 from foldline.core.decide.policy import Policy
 from foldline.core.decide.presets import PRESETS

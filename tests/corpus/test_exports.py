@@ -6,7 +6,7 @@ import pytest
 from tests.exports.moving import boundaries, export, load, prompts, replies, said
 from tests.support.openers import OPEN
 
-from foldline.core.compact.job import CompactionInput
+from foldline.core.compact.compaction_input import CompactionInput
 from foldline.core.compact.plan import plan
 from foldline.core.cut.notes import UNANSWERED
 from foldline.core.decide.ask import FoldRequest

@@ -13,7 +13,7 @@ from tests.support.corpus import ROOT
 from tests.support.talk import assistant, call, reminder, tool, user
 
 import foldline
-from foldline.core.compact.job import CompactionInput
+from foldline.core.compact.compaction_input import CompactionInput
 from foldline.core.compact.plan import plan
 from foldline.core.decide.presets import PRESETS, preset
 from foldline.core.lab.replay import Replay

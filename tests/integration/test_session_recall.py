@@ -7,7 +7,7 @@ from tests.integration.test_session import WINDOW, fill, turn
 
 import foldline
 from foldline.core.checkpoint.request import SummaryReply
-from foldline.core.cut.recalled import MARK
+from foldline.core.cut.notes import MARK
 from foldline.core.decide.presets import preset
 from foldline.core.log.entries import Compacted, Pruned
 from foldline.core.log.messages import Message, Text, ToolCall, ToolResult

@@ -14,7 +14,7 @@ from tests.support.talk import sent
 
 from foldline.core.carried.summaries import place_of
 from foldline.core.checkpoint.request import SummaryReply
-from foldline.core.compact.job import CompactionInput
+from foldline.core.compact.compaction_input import CompactionInput
 from foldline.core.compact.plan import plan
 from foldline.core.decide.ask import Nothing
 from foldline.core.decide.presets import PRESETS, preset

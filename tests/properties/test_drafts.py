@@ -19,7 +19,7 @@ from tests.support.logs import (
     say,
 )
 
-from foldline.core.compact.job import CompactionInput, least_gain
+from foldline.core.compact.compaction_input import CompactionInput, least_gain
 from foldline.core.compact.plan import plan
 from foldline.core.compact.rebase import Draft, drafted, holds, rebased
 from foldline.core.decide.ask import Nothing

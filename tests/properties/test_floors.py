@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.logs import DIALECTS, arguments, ask_for, chain, decode, fold_of, logs, texts, write
 
-from foldline.core.compact.job import CompactionInput
+from foldline.core.compact.compaction_input import CompactionInput
 from foldline.core.compact.plan import Outcome, plan
-from foldline.core.cut.mending import tokens_of
+from foldline.core.cut.edits import tokens_of
 from foldline.core.decide.ask import Nothing
 from foldline.core.decide.presets import PRESETS
 from foldline.core.log.log import Log

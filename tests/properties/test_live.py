@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from tests.support.logs import DIALECTS, ask_for, compact_log, fold_of, logs, problems, put, texts
 
 from foldline.core.checkpoint.checkpoint import recognise
+from foldline.core.compact.compaction_input import CompactionInput
 from foldline.core.compact.fold_request import continuation_of
 from foldline.core.compact.handoff import handoff, opening, start_of
-from foldline.core.compact.job import CompactionInput
 from foldline.core.decide.ask import Nothing
 from foldline.core.decide.presets import PRESETS
 from foldline.core.log.entries import Compacted, Live, Noted

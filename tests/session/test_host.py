@@ -8,7 +8,7 @@ from tests.support.talk import entries, user
 from tests.support.talk import tool as result
 
 import foldline
-from foldline.core.cut.recalled import without_recall
+from foldline.core.cut.notes import without_recall
 from foldline.core.log.entries import Compacted
 from foldline.errors import InputError, PolicyError
 

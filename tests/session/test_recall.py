@@ -4,8 +4,7 @@ import pytest
 from tests.support.logs import ask_for, compact_log, fold_of, say
 from tests.support.talk import assistant, call, calls, image, log_of, tool, user
 
-from foldline.core.cut.notes import CLEARED
-from foldline.core.cut.recalled import MARK, is_recall
+from foldline.core.cut.notes import CLEARED, MARK, is_recall
 from foldline.core.decide.policy import Policy
 from foldline.core.log.entries import Compacted, Pruned, Said
 from foldline.core.measure.window import Amount

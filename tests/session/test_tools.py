@@ -9,7 +9,7 @@ from openai.types.chat import ChatCompletionToolParam
 from openai.types.responses import FunctionToolParam
 from pydantic import TypeAdapter
 
-from foldline.core.cut.recalled import MARK, TOOLS
+from foldline.core.cut.notes import MARK, TOOLS
 from foldline.core.measure.tokens import OFFLINE, tools_tokens
 from foldline.dialects import names
 from foldline.errors import InputError

@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import strategies as st
 from tests.support.ui_talk import UIWriter
 
-from foldline.core.compact.job import CompactionInput
+from foldline.core.compact.compaction_input import CompactionInput
 from foldline.core.compact.plan import plan
 from foldline.core.decide.ask import FoldRequest, Nothing
 from foldline.core.decide.policy import Policy

@@ -17,7 +17,7 @@ from foldline.core.carried.select import newest_messages
 from foldline.core.carried.summaries import place_of, said_before, sealed_place, text_of
 from foldline.core.checkpoint.receipt import category
 from foldline.core.cut.call_ids import CallIds
-from foldline.core.cut.mending import Mending
+from foldline.core.cut.edits import Mending
 from foldline.core.cut.notes import UNANSWERED
 from foldline.core.cut.pairing import Pairing, waits
 from foldline.core.ledger.facts import constraints

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from foldline.catalogue import Catalogue
-from foldline.core.compact.job import CompactionInput
+from foldline.core.compact.compaction_input import CompactionInput
 from foldline.core.compact.plan import Outcome, plan
 from foldline.core.decide.policy import Policy
 from foldline.core.lab.replay import Replay

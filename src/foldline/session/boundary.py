@@ -14,8 +14,8 @@ from collections.abc import Sequence
 import msgspec
 
 from foldline.core.checkpoint.request import Prefix
+from foldline.core.compact.compaction_input import CompactionInput
 from foldline.core.compact.fold_request import number_of
-from foldline.core.compact.job import CompactionInput
 from foldline.core.compact.plan import Outcome, Steps, plan
 from foldline.core.compact.rebase import VOID, Draft, drafted, rebased
 from foldline.core.decide.ask import FoldRequest, Nothing

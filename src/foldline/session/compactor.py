@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import msgspec
 
-from foldline.core.compact.display import display
-from foldline.core.compact.job import CompactionInput
+from foldline.core.compact.compaction_input import CompactionInput
+from foldline.core.compact.handoff import display
 from foldline.core.decide.ask import Nothing
 from foldline.core.decide.policy import Policy
 from foldline.core.log.entries import Reason, Receipt

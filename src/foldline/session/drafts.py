@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from foldline.core.compact.job import CompactionInput
+from foldline.core.compact.compaction_input import CompactionInput
 from foldline.core.compact.rebase import Draft, holds, pays
 from foldline.core.decide.ask import FoldRequest, Nothing
 from foldline.core.decide.breaker import Failure

@@ -9,8 +9,8 @@ from uuid import uuid4
 
 import msgspec
 
+from foldline.core.compact.compaction_input import CompactionInput
 from foldline.core.compact.handoff import handoff, opening, start_of
-from foldline.core.compact.job import CompactionInput
 from foldline.core.decide.ask import Nothing
 from foldline.core.log.entries import Compacted, Entry, Noted, Said
 from foldline.core.log.log import chained

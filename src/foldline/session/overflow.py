@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import msgspec
 
-from foldline.core.compact.job import CompactionInput, floor_of
+from foldline.core.compact.compaction_input import CompactionInput, floor_of
 from foldline.core.decide.ask import Nothing
 from foldline.core.decide.overflow import Shorter, share_left
 from foldline.core.decide.triggers import Refuse, Stay

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from foldline.core.compact.by_hand import with_summary
-from foldline.core.compact.rebase import Draft
+from foldline.core.compact.rebase import Draft, with_summary
 from foldline.core.decide.ask import FoldRequest, Nothing
 from foldline.core.log.entries import Boundary, Compacted, Receipt
 from foldline.session import spans

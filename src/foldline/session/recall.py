@@ -11,7 +11,7 @@ from typing import Final, Literal, cast
 import msgspec
 
 from foldline.core.checkpoint.serialize import serialize
-from foldline.core.cut.recalled import is_recall
+from foldline.core.cut.notes import is_recall
 from foldline.core.log.entries import Compacted, Said
 from foldline.core.view import ViewState
 from foldline.errors import InputError

@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar, cast
 
 import msgspec
 
-from foldline.core.cut.recalled import MARK, TOOLS, WINDOW_MARK
+from foldline.core.cut.notes import MARK, TOOLS, WINDOW_MARK
 from foldline.core.cut.shorten import Count
 from foldline.core.measure.tokens import tools_tokens
 from foldline.dialects.values import ANTHROPIC, OPENAI_CHAT, OPENAI_RESPONSES, UI_MESSAGE

@@ -6,8 +6,8 @@ import pytest
 from tests.support.talk import assistant, call, entries, tool, user
 
 from foldline.core.checkpoint.request import FAILED, SummaryReply
-from foldline.core.compact.display import display
-from foldline.core.compact.job import CompactionInput
+from foldline.core.compact.compaction_input import CompactionInput
+from foldline.core.compact.handoff import display
 from foldline.core.decide.ask import FoldRequest
 from foldline.core.decide.presets import preset
 from foldline.core.measure.tokens import OFFLINE

@@ -7,10 +7,9 @@ from tests.support.talk import assistant, calls, log_of, long, system, tool, use
 
 from foldline.core.checkpoint.checkpoint import recognise
 from foldline.core.checkpoint.request import SummaryReply
-from foldline.core.compact.by_hand import with_summary
+from foldline.core.compact.compaction_input import CompactionInput
 from foldline.core.compact.handoff import EDITED, handoff, opening, start_of
-from foldline.core.compact.job import CompactionInput
-from foldline.core.compact.rebase import drafted
+from foldline.core.compact.rebase import drafted, with_summary
 from foldline.core.decide.ask import Nothing
 from foldline.core.decide.presets import preset
 from foldline.core.ledger.facts.kinds import Ledger

@@ -26,7 +26,7 @@ from foldline.core.checkpoint.obtain import ASKS, ATTEMPTS
 from foldline.core.checkpoint.request import SummaryReply, SummaryRequest
 from foldline.core.compact import attempt, job
 from foldline.core.compact.attempt import PASSES
-from foldline.core.compact.job import CompactionInput
+from foldline.core.compact.compaction_input import CompactionInput
 from foldline.core.compact.plan import plan
 from foldline.core.decide.ask import Nothing
 from foldline.core.decide.continuation import Continuation

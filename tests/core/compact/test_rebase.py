@@ -7,7 +7,7 @@ import pytest
 from tests.support.logs import ask_for, fold_of, put, say
 from tests.support.talk import assistant, call, calls, log_of, long, result, signed, system, tool, user
 
-from foldline.core.compact.job import CompactionInput
+from foldline.core.compact.compaction_input import CompactionInput
 from foldline.core.compact.plan import plan
 from foldline.core.compact.rebase import VOID, Rebased, drafted, holds, rebased
 from foldline.core.decide.ask import Nothing

@@ -4,8 +4,8 @@ import msgspec
 from tests.support.logs import ask_for, compact_log, fold_of, put, say
 from tests.support.talk import assistant, call, calls, log_of, long, sent, system, tool, user
 
-from foldline.core.compact.job import CompactionInput, least_gain
-from foldline.core.compact.receipts import no_gain, standing_in
+from foldline.core.compact.compaction_input import CompactionInput, least_gain
+from foldline.core.compact.receipt import no_gain, standing_in
 from foldline.core.compact.trim import NOTES_LEAST, NOTES_SHARE
 from foldline.core.cut.notes import HELD
 from foldline.core.decide.policy import Policy

@@ -21,12 +21,11 @@ from foldline.core.cut.choice import (
     Limits,
     Material,
     Used,
-    add,
     choose,
     lead_edits,
     least_kept,
 )
-from foldline.core.cut.mending import tokens_of
+from foldline.core.cut.edits import add, tokens_of
 from foldline.core.cut.pairing import pair
 from foldline.core.decide.policy import Keep, Policy
 from foldline.core.log.entries import Edit, Said

@@ -1,7 +1,7 @@
 import pytest
 from tests.core.decide.builders import call
 
-from foldline.core.cut.reads import Read, read_of, superseded
+from foldline.core.cut.prune import Read, read_of, superseded
 from foldline.core.log.messages import ToolCall
 
 

@@ -2,7 +2,7 @@
 
 from tests.support.talk import assistant, call, entries, tool, user
 
-from foldline.core.cut.recalled import MARK, is_recall, without_recall
+from foldline.core.cut.notes import MARK, is_recall, without_recall
 from foldline.core.ledger.table import collect
 
 LOOKED_UP = f"{MARK}Entry e1, characters 0 to 40 of 40, quoted as data:\n[Tool result]: PORT=8080\nError: no such file a.py"

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 from tests.support.talk import assistant, call, entries, reminder, signed, system, tool, user
 
-from foldline.core.compact.job import CompactionInput
+from foldline.core.compact.compaction_input import CompactionInput
 from foldline.core.compact.plan import LEAVES, plan
 from foldline.core.decide.policy import Keep, Policy
 from foldline.core.decide.presets import PRESETS, preset

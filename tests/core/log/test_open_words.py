@@ -4,7 +4,7 @@ import msgspec
 from tests.support.logs import ask_for, fold_of, put, say
 from tests.support.talk import assistant, log_of, long, user
 
-from foldline.core.compact.job import CompactionInput
+from foldline.core.compact.compaction_input import CompactionInput
 from foldline.core.compact.plan import plan
 from foldline.core.log.codec import decode, encode
 from foldline.core.log.entries import Compacted, Entry

@@ -1,4 +1,9 @@
-"""An attempt at a fold: a proposal with its summary, and the view that comes of it."""
+"""An attempt at a fold: a choice with its facts, its summary, and the view that comes of it.
+
+Choice -> Proposal (facts, frame) -> SummaryRequest -> SummaryReply -> Attempt (boundary, view)
+^                                                          |
++---- a shorter summary is asked for until the view fits --+
+"""
 
 from __future__ import annotations
 
@@ -13,15 +18,20 @@ from foldline.core.checkpoint.obtain import ASKS, EDITED, FREE, OFFLINE, Cost, S
 from foldline.core.checkpoint.proposals import with_proven
 from foldline.core.checkpoint.request import RequestKind, SummaryReply, SummaryRequest
 from foldline.core.checkpoint.summary import request
-from foldline.core.compact.facts import Facts
-from foldline.core.compact.job import CompactionInput
-from foldline.core.compact.receipts import constraint_figures, made_receipt, standing_in
-from foldline.core.compact.second_line import scrub_secrets
-from foldline.core.cut.choice import CHECKPOINT_LEAST, Choice
-from foldline.core.ledger.facts.kinds import ConstraintFact
-from foldline.core.ledger.table import bounded
+from foldline.core.compact.compaction_input import CompactionInput, floor_of, frame_of
+from foldline.core.compact.receipt import constraint_figures, made_receipt, scrub_secrets, standing_in
+from foldline.core.cut.choice import CHECKPOINT_LEAST, Choice, Limits
+from foldline.core.cut.edits import edited_parts, merged
+from foldline.core.cut.thinking import server_edits, stripped
+from foldline.core.decide.policy import Policy
+from foldline.core.ledger.facts.files import tracked
+from foldline.core.ledger.facts.kinds import ConstraintFact, Ledger
+from foldline.core.ledger.table import bounded, collect, current, merge, within
 from foldline.core.log.entries import Compacted, Receipt, Said
+from foldline.core.measure.tokens import Counter
+from foldline.core.secrets.derived import redact_facts
 from foldline.core.view import ViewState
+from foldline.errors import FloorExceeded
 
 PASSES = 6  # times that a summary is asked for because the view came out too large
 
@@ -227,3 +237,102 @@ def _lost(proposal: Proposal, boundary: Compacted) -> dict[str, list[str]]:
             key = "instructions" if kind == "instructions" else "earlier_summaries"
             found.setdefault(key, []).append(name)
     return found
+
+
+# ---- what code knows of what is folded
+
+
+CONSTRAINT_SHARE = 10  # standing constraints take at most usable / CONSTRAINT_SHARE
+
+
+class Facts(msgspec.Struct, frozen=True):
+    """The whole ledger, and the one that is shown: standing constraints had `room` tokens in it.
+
+    `excess` are the texts of those that were left out.
+    """
+
+    whole: Ledger
+    shown: Ledger
+    excess: Sequence[str] = ()
+    room: int = 0
+
+
+def ledger_of(job: CompactionInput, folded: Sequence[Said], kept: Sequence[Said]) -> Ledger:
+    """Return the ledger of what was folded before and is folded now, brought up to date by what is kept."""
+    boundary, clean = job.state.boundary, job.state.clean
+    before = msgspec.convert(boundary.ledger, Ledger) if boundary is not None else Ledger()
+    said = without_carried(clean((*job.state.past, *folded)), job.carry.texts)
+    known = merge(merge(before, collect(said)), tracked(job.state.notes))
+    return redact_facts(current(known, clean(kept)))
+
+
+def facts_within(ledger: Ledger, room: int, counter: Counter) -> Facts:
+    """Return the facts of a ledger with as many standing constraints as fit into `room` tokens."""
+    shown, excess = within(ledger, room, counter.count)
+    return Facts(ledger, shown, excess, room)
+
+
+# ---- a choice made into an attempt
+
+
+def folded(
+    job: CompactionInput,
+    choice: Choice,
+    limits: Limits,
+    *,
+    constraints: int,
+    cost: Cost = FREE,
+    in_vain: bool = False,
+) -> SummarySteps[Attempt]:
+    """Return the attempt that folds what a choice folds; raises FloorExceeded where the view never fits.
+
+    Standing constraints may take `constraints` tokens; `cost` is what was spent before. Where a model was
+    asked `in_vain`, code writes the summary.
+    """
+    choice = with_stripped(job, choice)
+    proposal = proposed(job, choice, constraints)
+    room = choice.room if limits.target else min(choice.room, limits.most_summary(choice.folded))
+    goal = job.ask.goal or _next_task(job.ask.policy, proposal.facts.shown)
+    wanted = summary_request(proposal, _kind(job, choice, goal), goal, tokens=room)
+    wanted = msgspec.structs.replace(wanted, refused=job.ask.reason == "overflow")
+    attempt = yield from fit_summary(proposal, wanted, cost, in_vain=in_vain)
+    if not attempt.fits:
+        floor = floor_of(job)
+        raise FloorExceeded(max(floor.total, min(job.size, attempt.size)), job.ask.usable, floor.breakdown)
+    return attempt
+
+
+def proposed(job: CompactionInput, choice: Choice, constraints: int) -> Proposal:
+    """Return the proposal of a choice; standing constraints have `constraints` tokens."""
+    facts = facts_within(ledger_of(job, choice.folded, choice.kept), constraints, job.counter)
+    return Proposal(job, job.state, choice, facts, frame_of_choice(job, choice))
+
+
+def frame_of_choice(job: CompactionInput, choice: Choice) -> Frame:
+    """Return what stands around the summary of a choice."""
+    return frame_of(job, quoted=choice.quoted, kept=choice.kept, edited=choice.edits)
+
+
+def with_stripped(job: CompactionInput, choice: Choice) -> Choice:
+    """Return a choice that takes signed thinking out of what is kept: its prefix is no longer there.
+
+    Where a server's compaction is kept, its text goes, as the checkpoint tells it; of a reply that stays for
+    a sealed one the rest goes.
+    """
+    new = stripped(choice.kept, 0, job.counter, edited_parts(choice.edits))
+    new += server_edits(choice.kept, choice.joined, job.counter)
+    return msgspec.structs.replace(choice, edits=merged(choice.edits, new))
+
+
+def _next_task(policy: Policy, ledger: Ledger) -> str | None:
+    """Return the goal of a hand-off that names none: the newest request, where the policy only hands off."""
+    hands_off = policy.summary_prompt == "handoff" and policy.hard is None
+    return (ledger.newest_request or None) if hands_off else None
+
+
+def _kind(job: CompactionInput, choice: Choice, goal: str | None) -> RequestKind:
+    if goal is not None:
+        return "handoff"
+    if choice.cut.inside_turn:
+        return "split_turn"
+    return "update" if job.state.boundary is not None else "first"

@@ -12,10 +12,17 @@ import msgspec
 from foldline.core.checkpoint.ground import ground
 from foldline.core.checkpoint.obtain import SummarySteps
 from foldline.core.checkpoint.request import WORDS_SHARE
-from foldline.core.compact.attempt import Attempt, Proposal, attempt_with
-from foldline.core.compact.edits import saved_by
-from foldline.core.compact.fold import folded, frame_of_choice, proposed, with_stripped
+from foldline.core.compact.attempt import (
+    Attempt,
+    Proposal,
+    attempt_with,
+    folded,
+    frame_of_choice,
+    proposed,
+    with_stripped,
+)
 from foldline.core.cut.choice import SPARE, Choice, Limits, Material, Used, choose, eased
+from foldline.core.cut.edits import saved_by
 from foldline.errors import FloorExceeded
 
 A_LINE = 4  # tokens of a constraint's line beside its text

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from foldline.core.compact.job import CompactionInput, floor_of
+from foldline.core.compact.compaction_input import CompactionInput, floor_of
 from foldline.core.decide.ask import FoldRequest, is_optional
 from foldline.core.decide.breaker import breaker_state
 from foldline.core.decide.continuation import Continuation, continuation

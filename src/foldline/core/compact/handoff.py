@@ -10,21 +10,27 @@ import msgspec
 
 from foldline.core.carried.instructions import kind_of
 from foldline.core.carried.select import Carry, carry, newest_messages
+from foldline.core.checkpoint.check import Accepted, check
 from foldline.core.checkpoint.checkpoint import fitted, make_checkpoint
-from foldline.core.checkpoint.obtain import EDITED
-from foldline.core.checkpoint.request import SummaryReply
+from foldline.core.checkpoint.obtain import EDITED, SummarySteps
+from foldline.core.checkpoint.request import FAILED, SummaryReply
+from foldline.core.checkpoint.state import two_sentences
+from foldline.core.checkpoint.summary import request
 from foldline.core.compact.attempt import (
+    CONSTRAINT_SHARE,
     Attempt,
+    Facts,
     Proposal,
     attempt_with,
+    facts_within,
     fit_summary,
+    ledger_of,
     summary_request,
     with_receipt,
 )
-from foldline.core.compact.by_hand import held_in, taken_out
-from foldline.core.compact.facts import CONSTRAINT_SHARE, Facts, facts_within, ledger_of
-from foldline.core.compact.job import CompactionInput, floor_of, pinned_frame
+from foldline.core.compact.compaction_input import CompactionInput, floor_of, pinned_frame
 from foldline.core.compact.plan import Steps
+from foldline.core.compact.rebase import held_in, taken_out
 from foldline.core.cut.choice import CHECKPOINT_LEAST, Choice
 from foldline.core.cut.cut import Cut
 from foldline.core.decide.ask import Nothing
@@ -33,6 +39,7 @@ from foldline.core.ledger.facts.kinds import Ledger
 from foldline.core.log.entries import Compacted, Entry, Noted, Said
 from foldline.core.log.log import chained, said
 from foldline.core.secrets.redact import redact
+from foldline.core.secrets.derived import Sweep
 from foldline.core.view import ViewState
 from foldline.errors import FloorExceeded
 
@@ -122,3 +129,30 @@ def _fitting(attempt: Attempt) -> Compacted:
         floor = floor_of(msgspec.structs.replace(job, state=attempt.proposal.base))
         raise FloorExceeded(attempt.size, job.ask.usable, floor.breakdown)
     return with_receipt(attempt)
+
+
+# ---- two sentences for people
+
+
+DISPLAY_TOKENS = 120  # the most that the two sentences take
+
+
+def display(job: CompactionInput) -> SummarySteps[str]:
+    """Have two sentences written on the view of a job; by code where the reply is no such thing."""
+    state = job.state
+    entries = state.clean([*state.quoted, *state.kept])
+    ledger = ledger_of(job, entries, ())
+    wanted = request(
+        job.ask.policy,
+        kind="display",
+        folded=entries,
+        previous=state.boundary.checkpoint.summary if state.boundary is not None else None,
+        ledger=ledger,
+        tokens=DISPLAY_TOKENS,
+    )
+    reply = yield wanted
+    if reply is not None and reply.stop != FAILED:
+        checked = check(reply, wanted, counter=job.counter)
+        if isinstance(checked, Accepted):
+            return " ".join(Sweep(state.clean.secrets).text(checked.text).split())
+    return two_sentences(ledger)

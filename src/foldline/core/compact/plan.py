@@ -13,12 +13,8 @@ import msgspec
 
 from foldline.core.checkpoint.checkpoint import fitted
 from foldline.core.checkpoint.obtain import SummarySteps
-from foldline.core.compact.attempt import Attempt, with_receipt
-from foldline.core.compact.edits import signed_loop
-from foldline.core.compact.facts import CONSTRAINT_SHARE
-from foldline.core.compact.fill import filled
-from foldline.core.compact.fold import folded
-from foldline.core.compact.job import (
+from foldline.core.compact.attempt import CONSTRAINT_SHARE, Attempt, folded, with_receipt
+from foldline.core.compact.compaction_input import (
     SIGNED_LOOP,
     CompactionInput,
     carried,
@@ -28,7 +24,8 @@ from foldline.core.compact.job import (
     limits_of,
     material_of,
 )
-from foldline.core.compact.receipts import balance_notes, no_gain
+from foldline.core.compact.fill import filled
+from foldline.core.compact.receipt import balance_notes, no_gain
 from foldline.core.compact.trim import (
     given_back,
     noted,
@@ -38,8 +35,10 @@ from foldline.core.compact.trim import (
     shortened,
     suffices,
 )
-from foldline.core.cut.choice import Edits, choose
+from foldline.core.cut.choice import choose
 from foldline.core.cut.cut import cut_notes
+from foldline.core.cut.edits import Edits
+from foldline.core.cut.thinking import signed_loop
 from foldline.core.decide.ask import Nothing
 from foldline.core.decide.triggers import thresholds
 from foldline.core.log.entries import Compacted, Live, Pruned

@@ -7,22 +7,26 @@ thinking that has to go, the figures of the receipt. No message is read for fact
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
 from foldline.core.checkpoint.checkpoint import fitted, make_checkpoint
+from foldline.core.checkpoint.obtain import EDITED
 from foldline.core.checkpoint.receipt import APART
-from foldline.core.compact.edits import edited_parts, signed_loop, stripped
-from foldline.core.compact.job import SIGNED_LOOP, CompactionInput, frame_of, least_gain
-from foldline.core.compact.receipts import balance_notes, balance_of, made_receipt, no_gain
-from foldline.core.compact.second_line import scrub_secrets
+from foldline.core.compact.compaction_input import SIGNED_LOOP, CompactionInput, frame_of, least_gain
+from foldline.core.compact.receipt import balance_notes, balance_of, made_receipt, no_gain, scrub_secrets
+from foldline.core.cut.edits import edited_parts
 from foldline.core.cut.legal import legal_cuts
+from foldline.core.cut.thinking import signed_loop, stripped
 from foldline.core.decide.ask import AUTOMATIC, FoldRequest, Nothing
 from foldline.core.decide.price import is_balance
 from foldline.core.decide.triggers import thresholds
-from foldline.core.log.entries import Compacted, Pruned, Receipt
+from foldline.core.ledger.facts.kinds import Ledger
+from foldline.core.log.entries import Compacted, Pruned, Receipt, StandingConstraints
+from foldline.core.secrets.redact import redact
 from foldline.core.view import ViewState
+from foldline.errors import InputError
 
 VOID = Nothing("void", "the path is no longer the one that the draft was made for")
 
@@ -221,3 +225,50 @@ def _added(
     if APART in made:  # stands in both
         made[APART] = since[APART]
     return {name: pair for name, pair in made.items() if any(pair)}
+
+
+# ---- a summary as the user wrote or edited it
+
+
+def with_summary(draft: Draft, text: str) -> Draft:
+    """Return a draft with the summary that the user made of its own.
+
+    Standing constraints that the text no longer holds are dropped, and the receipt names them. Raises
+    InputError for an empty text, and for a boundary that has no summary.
+    """
+    boundary = draft.boundary
+    if not isinstance(boundary, Compacted):
+        raise InputError("only old tool results are taken out here: there is no summary to edit")
+    if not text.strip():
+        raise InputError("the summary is empty: leave `summary` out to commit it as it was shown")
+    whole, receipt = msgspec.convert(boundary.ledger, Ledger), boundary.receipt
+    ledger = held_in(text, whole)
+    standing = _less(receipt.constraints, taken_out(whole, ledger))
+    edited = msgspec.structs.replace(
+        boundary,
+        checkpoint=msgspec.structs.replace(boundary.checkpoint, summary=redact(text)),
+        ledger=msgspec.to_builtins(ledger),
+        receipt=msgspec.structs.replace(receipt, summarizer=EDITED, constraints=standing),
+    )
+    return msgspec.structs.replace(draft, boundary=edited)
+
+
+def held_in(text: str, ledger: Ledger) -> Ledger:
+    """Return a ledger without the standing constraints that the user took out of the text."""
+    there = " ".join(text.split())
+    held = tuple(fact for fact in ledger.constraints if " ".join(fact.text.split()) in there)
+    return msgspec.structs.replace(ledger, constraints=held)
+
+
+def taken_out(before: Ledger, after: Ledger) -> list[str]:
+    """Return the texts of the standing constraints that an edit took out."""
+    return [fact.text for fact in before.constraints if fact not in after.constraints]
+
+
+def _less(standing: StandingConstraints | None, gone: Sequence[str]) -> StandingConstraints | None:
+    """Return what a receipt says of standing constraints when some are gone from the view."""
+    if not gone:
+        return standing
+    texts = tuple(text for text in standing.texts if text not in gone) if standing else ()
+    excess = standing.excess if standing else ()
+    return StandingConstraints(len(texts), texts, tuple(dict.fromkeys((*excess, *gone))))

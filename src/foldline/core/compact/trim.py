@@ -7,24 +7,29 @@ from functools import partial
 
 import msgspec
 
-from foldline.core.compact.edits import EditsOf, edited_parts, flat, merged, saved_by, stripped
-from foldline.core.compact.job import CompactionInput, floor_of, least_gain, limits_of, material_of
-from foldline.core.compact.receipts import constraint_figures, made_receipt, no_gain
-from foldline.core.compact.second_line import scrub_secrets
-from foldline.core.cut.choice import SPARE, Edits, lead_edits
+from foldline.core.compact.compaction_input import (
+    CompactionInput,
+    floor_of,
+    least_gain,
+    limits_of,
+    material_of,
+)
+from foldline.core.compact.receipt import constraint_figures, made_receipt, no_gain, scrub_secrets
+from foldline.core.cut.choice import SPARE, lead_edits
+from foldline.core.cut.edits import Edits, edited_parts, flat, merged, saved_by
 from foldline.core.cut.elide import elide
 from foldline.core.cut.notes import with_held
 from foldline.core.cut.prune import prune
 from foldline.core.cut.shrink import shrink
+from foldline.core.cut.thinking import stripped
 from foldline.core.decide.ask import Nothing
 from foldline.core.decide.triggers import thresholds
 from foldline.core.ledger.facts.constraints import standing
 from foldline.core.ledger.facts.kinds import ConstraintFact
 from foldline.core.ledger.facts.runs import held
-from foldline.core.log.entries import Edit, Pruned, Said
+from foldline.core.log.entries import Edit, Pruned, Receipt, Said
 from foldline.core.log.messages import Text, ToolResult
 from foldline.core.measure.tokens import Counter, part_tokens
-from foldline.core.view import Item, MessageItem
 from foldline.errors import FloorExceeded
 
 NOTES_SHARE = 4  # of what a prune frees, the part that its notes may take again
@@ -225,11 +230,11 @@ def prune_boundary(job: CompactionInput, edits: Edits) -> Pruned | Nothing:
         msgspec.structs.replace(edit, saved=edit.saved + older.get((edit.entry, edit.part), 0))
         for edit in flat(edits)
     )
-    before = job.state.view()
+    boundary = Pruned(id="", parent=None, receipt=Receipt(job.ask.reason), edits=listed)
     receipt = made_receipt(
         job,
-        before=before,
-        after=_edited(before, merged({}, listed)),
+        before=job.state.view(),
+        after=job.state.with_boundary(boundary).view(),
         folded=(),
         edits=listed,
         sizes=(job.size, job.size - gain),
@@ -237,20 +242,4 @@ def prune_boundary(job: CompactionInput, edits: Edits) -> Pruned | Nothing:
     found = standing(job.state.clean(entry for entry in job.state.kept if entry.id in edits))
     if found:
         receipt = msgspec.structs.replace(receipt, constraints=constraint_figures(found))
-    return scrub_secrets(Pruned(id="", parent=None, receipt=receipt, edits=listed), job)
-
-
-def _edited(items: Sequence[Item], new: EditsOf) -> list[Item]:
-    """Return items of a view with new edits in the place of older ones of the same parts."""
-    changed = edited_parts(new)
-    return [
-        MessageItem(item.entry, (*_others(item, changed), *new.get(item.entry.id, ())))
-        if isinstance(item, MessageItem)
-        else item
-        for item in items
-    ]
-
-
-def _others(item: MessageItem, changed: set[tuple[str, int]]) -> list[Edit]:
-    """Return the edits of an item that stay as they are."""
-    return [edit for edit in item.edits if (edit.entry, edit.part) not in changed]
+    return scrub_secrets(msgspec.structs.replace(boundary, receipt=receipt), job)

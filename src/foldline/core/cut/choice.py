@@ -14,8 +14,8 @@ from foldline.core.cut.cut import (
     cut_by_tokens,
     places,
 )
+from foldline.core.cut.edits import UNMENDED, Edits, Mending, add, tokens_of
 from foldline.core.cut.legal import legal_cuts
-from foldline.core.cut.mending import UNMENDED, Mending, tokens_of
 from foldline.core.cut.pairing import Pairing, unanswered_from
 from foldline.core.cut.shrink import most_saved, shrink
 from foldline.core.decide.policy import Policy, message_estimate
@@ -26,8 +26,6 @@ from foldline.core.measure.window import Window, share
 SPARE = 10  # a target of which less than 1 / SPARE is left is used
 SUMMARY_LEAST = 2_000  # tokens that a summary may always take, however little it stands for
 CHECKPOINT_LEAST = 150  # tokens below which a summary says nothing worth reading
-
-Edits = dict[str, tuple[Edit, ...]]
 
 
 class Material(msgspec.Struct):
@@ -322,14 +320,6 @@ def eased(choice: Choice, material: Material, limits: Limits, counter: Counter, 
     most = material.tokens(choice.kept, choice.edits) + spare
     _shorten(choice.kept, most, material, limits, counter, edits=edits)
     return msgspec.structs.replace(choice, edits=edits)
-
-
-def add(edits: Edits, new: Sequence[Edit]) -> None:
-    """Put edits in, each in the place of an older one of the same part."""
-    for edit in new:
-        older = tuple(e for e in edits.get(edit.entry, ()) if e.part != edit.part)
-        saved = edit.saved + sum(e.saved for e in edits.get(edit.entry, ()) if e.part == edit.part)
-        edits[edit.entry] = (*older, msgspec.structs.replace(edit, saved=saved))
 
 
 def lead_edits(material: Material, limits: Limits, counter: Counter, *, most: int = 0) -> tuple[Edit, ...]:

@@ -1,6 +1,17 @@
-"""The notes that a fold leaves where content was. They are no content: no fact is taken from one."""
+"""What stands in a session and is no content: the notes that a fold leaves, and what recall puts in.
+
+No fact is taken from either.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from foldline.core.log.entries import Said
+from foldline.core.log.messages import Message, Part, ToolCall, ToolResult
 
 CLEARED = "[Old tool result cleared "
 HELD = "; it held: "
@@ -21,3 +32,37 @@ def error_in(text: str) -> str:
 def with_held(note: str, held: str) -> str:
     """Return the note of a blanked result with a line of what the result held."""
     return f"{note.removesuffix(']')}{HELD}{held}]"
+
+
+# ---- recall's own: it was all said before, so an old value that is looked up again is not a new one
+
+
+MARK: Final = "[Recall] "  # what every answer that quotes the past begins with
+WINDOW_MARK: Final = "[Context window] "  # what every answer about the window begins with
+TOOLS: Final = ("recall_search", "recall_read", "recall_list", "context_stats", "compact_context")
+
+
+def is_recall(message: Message) -> bool:
+    """Whether a message is recall's own: calls of its tools and nothing else, or their answers."""
+    return bool(message.parts) and all(map(_is_own, message.parts))
+
+
+def without_recall(entries: Sequence[Said]) -> Sequence[Said]:
+    """Return the entries without recall's own parts; those of which nothing is left are left out."""
+    if not any(_is_own(part) for entry in entries for part in entry.message.parts):
+        return entries
+    found: list[Said] = []
+    for entry in entries:
+        parts = tuple(part for part in entry.message.parts if not _is_own(part))
+        if parts == entry.message.parts:
+            found.append(entry)
+        elif parts:
+            message = msgspec.structs.replace(entry.message, parts=parts, native=None)
+            found.append(msgspec.structs.replace(entry, message=message))
+    return found
+
+
+def _is_own(part: Part) -> bool:
+    if isinstance(part, ToolCall):
+        return part.name in TOOLS
+    return isinstance(part, ToolResult) and part.text.startswith((MARK, WINDOW_MARK))

@@ -7,20 +7,17 @@ of several steps, all that it did before the last one may be shortened as result
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 
 import msgspec
 
+from foldline.core.cut.edits import EditsOf, PartAt
 from foldline.core.cut.elide import elide
-from foldline.core.cut.mending import PartAt
 from foldline.core.log.entries import Edit, Said
 from foldline.core.log.messages import Part, Text, Thinking, ToolCall, ToolResult
 from foldline.core.log.steps import last_step
 from foldline.core.measure.tokens import Counter, part_tokens
-
-EditsOf = Mapping[str, Sequence[Edit]]  # by entry id
-NONE: EditsOf = {}
 
 RESULT_FLOOR = 60  # tokens that a shortened result keeps at least
 LARGE = 10  # a message larger than usable / LARGE may be elided
@@ -40,8 +37,8 @@ def most_saved(
     usable: int,
     counter: Counter,
     *,
-    edits: EditsOf = NONE,
-    out: AbstractSet[PartAt] = frozenset(),
+    edits: EditsOf,
+    out: AbstractSet[PartAt],
 ) -> int:
     """Return by how many tokens a message gets smaller when it is elided as far as it may be."""
     return _saving(_candidates([entry], usable, counter, edits, frozenset(), out=out), 0)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 
-from foldline.core.log.entries import Said
+from foldline.core.carried.summaries import sealed_place, text_of
+from foldline.core.log.entries import Edit, Said
 from foldline.core.log.messages import Message, Opaque, Part, Thinking
 from foldline.core.log.steps import finishes
+from foldline.core.measure.tokens import Counter, part_tokens
 
 
 def open_loop(kept: Sequence[Said]) -> int:
@@ -32,11 +35,36 @@ def signed(message: Message) -> bool:
     return any(bound(part) for part in message.parts)
 
 
-def strip_thinking(kept: Sequence[Said], start: int, stop: int) -> list[tuple[Said, int]]:
-    """Return the signed parts (entry, part index) of messages from `start` up to `stop`."""
+def signed_loop(kept: Sequence[Said]) -> bool:
+    """Whether an open tool loop holds thinking that is bound by a signature to what stands before it."""
+    return any(signed(entry.message) for entry in kept[open_loop(kept) :])
+
+
+def stripped(
+    kept: Sequence[Said], start: int, counter: Counter, already: AbstractSet[tuple[str, int]]
+) -> list[Edit]:
+    """Return the edits that take signed thinking out of messages from `start` on.
+
+    An open tool loop is left alone, and so are the parts that are edited `already`.
+    """
     return [
-        (entry, index)
-        for entry in kept[start:stop]
+        Edit(entry.id, index, "stripped", None, part_tokens(part, counter))
+        for entry in kept[start : open_loop(kept)]
         for index, part in enumerate(entry.message.parts)
-        if bound(part)
+        if bound(part) and (entry.id, index) not in already
+    ]
+
+
+def server_edits(kept: Sequence[Said], joined: Sequence[Said], counter: Counter) -> list[Edit]:
+    """Return the edits of a server's compactions: readable ones that are kept go, sealed ones stay alone."""
+    out = [(entry, i) for entry in kept for i, part in enumerate(entry.message.parts) if text_of(part)]
+    out += [
+        (entry, i)
+        for entry in joined
+        if (place := sealed_place(entry.message)) is not None
+        for i in range(len(entry.message.parts))
+        if i != place
+    ]
+    return [
+        Edit(entry.id, i, "stripped", None, part_tokens(entry.message.parts[i], counter)) for entry, i in out
     ]

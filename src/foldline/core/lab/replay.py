@@ -22,8 +22,8 @@ from typing import Literal
 
 import msgspec
 
+from foldline.core.compact.compaction_input import CompactionInput
 from foldline.core.compact.fold_request import Sizer, continuation_of, fold_request, trigger_facts
-from foldline.core.compact.job import CompactionInput
 from foldline.core.compact.plan import Outcome
 from foldline.core.compact.rebase import Draft, drafted, holds, pays, rebased
 from foldline.core.decide.ask import FoldRequest, Nothing

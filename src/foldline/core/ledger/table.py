@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from foldline.core.cut.recalled import without_recall
+from foldline.core.cut.notes import without_recall
 from foldline.core.ledger.facts import constraints, files, items, met, runs
 from foldline.core.ledger.facts.actions import Stretch, stretch
 from foldline.core.ledger.facts.kinds import Ledger

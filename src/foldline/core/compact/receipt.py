@@ -1,16 +1,22 @@
-"""The receipt of a boundary, made from the views before and after it."""
+"""The receipt of a boundary, made from the views before and after it, and free of secrets."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeVar
 
+import msgspec
+
+from foldline.core.checkpoint.checkpoint import as_message
 from foldline.core.checkpoint.receipt import by_category, dropped
-from foldline.core.compact.job import CompactionInput
+from foldline.core.compact.compaction_input import CompactionInput
 from foldline.core.decide.ask import Nothing
 from foldline.core.decide.price import Balance, Economy
 from foldline.core.ledger.facts.kinds import ConstraintFact
-from foldline.core.log.entries import Edit, Receipt, Said, StandingConstraints
+from foldline.core.log.entries import Compacted, Edit, Pruned, Receipt, Said, StandingConstraints
 from foldline.core.log.messages import Text
+from foldline.core.measure.tokens import message_tokens
+from foldline.core.secrets.derived import Sweep
 from foldline.core.view import Item, MessageItem, sized
 
 
@@ -94,3 +100,21 @@ def _texts_of(item: Item) -> list[str]:
     edited = {edit.part: edit.replacement for edit in item.edits}
     parts = [edited.get(i, part) for i, part in enumerate(item.entry.message.parts)]
     return [part.text for part in parts if isinstance(part, Text)]
+
+
+# ---- the second line against secrets
+
+
+T = TypeVar("T", bound=Compacted | Pruned | Receipt)
+
+
+def scrub_secrets(made: T, job: CompactionInput) -> T:
+    """Return a boundary or a receipt that says none of the secrets of the view, its tokens counted again."""
+    state = job.state
+    state.clean((*state.leading, *state.quoted, *state.kept))  # each entry is looked at once
+    clean = Sweep(state.clean.secrets).struct(made)
+    if clean is made or not isinstance(clean, Compacted):
+        return clean
+    point = clean.checkpoint
+    tokens = message_tokens(as_message(point.text, point.role), job.counter)
+    return msgspec.structs.replace(clean, checkpoint=msgspec.structs.replace(point, tokens=tokens))

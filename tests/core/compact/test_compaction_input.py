@@ -5,8 +5,14 @@ from tests.support.logs import ask_for, compact_log, fold_of, put
 from tests.support.talk import assistant, calls, entries, log_of, long, system, user
 
 from foldline.core.checkpoint.checkpoint import Frame, make_checkpoint
-from foldline.core.compact.job import CompactionInput, floor_of, least_floor, limits_of, material_of
-from foldline.core.compact.receipts import balance_notes
+from foldline.core.compact.compaction_input import (
+    CompactionInput,
+    floor_of,
+    least_floor,
+    limits_of,
+    material_of,
+)
+from foldline.core.compact.receipt import balance_notes
 from foldline.core.decide.continuation import Continuation
 from foldline.core.decide.policy import Keep, Policy
 from foldline.core.decide.price import Cache, Economy
@@ -130,7 +136,7 @@ def test_what_a_program_says_of_itself_counts_in_the_checkpoint_and_in_the_floor
     assert limits(log, live=live).wrap == told > bare
     assert limits(log, continuation=asked).wrap == stands > bare
     floor = floor_of(CompactionInput(fold_of(log), ask_for(RULES, context=6_000), OFFLINE))
-    for more, size in (({"live": live}, told), ({"standing": asked}, stands)):
+    for more, size in (({"live": live}, told), ({"continuation": asked}, stands)):
         higher = floor_of(CompactionInput(fold_of(log), ask_for(RULES, context=6_000, **more), OFFLINE))
         assert higher.checkpoint - floor.checkpoint == size - bare
 

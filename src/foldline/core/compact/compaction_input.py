@@ -10,8 +10,8 @@ import msgspec
 
 from foldline.core.carried.select import Carry, carry
 from foldline.core.checkpoint.checkpoint import Frame, make_checkpoint
-from foldline.core.compact.edits import flat, merged
 from foldline.core.cut.choice import CHECKPOINT_LEAST, Limits, Material, lead_edits, least_kept
+from foldline.core.cut.edits import flat, merged
 from foldline.core.cut.legal import legal_cuts
 from foldline.core.decide.ask import FoldRequest, Nothing
 from foldline.core.decide.policy import summary_cap

@@ -1,0 +1,76 @@
+"""Edits by the entry that they change, and what entries take in a view with them.
+
+A boundary lists edits (a result blanked, a middle elided, thinking stripped); the view itself repairs what no
+provider takes: empty texts, calls whose id stands twice and late results are left out; a late result is
+quoted by a note, and so is that a call has none. `tokens_of` is the one size of messages that a compaction
+reckons with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+
+import msgspec
+
+from foldline.core.log.entries import Edit, Said
+
+PartAt = tuple[str, int]  # (entry id, part index)
+EditsOf = Mapping[str, Sequence[Edit]]  # by entry id
+Edits = dict[str, tuple[Edit, ...]]
+
+
+class Mending(msgspec.Struct, frozen=True):
+    """The parts that a view leaves `out`, and by how many tokens each entry is larger or smaller for it.
+
+    `more` is by entry id: the tokens of the notes that stand in the view as long as the entry does, less
+    those of what is left out.
+    """
+
+    out: AbstractSet[PartAt] = frozenset()
+    more: Mapping[str, int] = {}
+
+
+UNMENDED = Mending()
+
+
+def tokens_of(
+    entries: Iterable[Said], edits: Mapping[str, Sequence[Edit]], mending: Mending = UNMENDED
+) -> int:
+    """Return the tokens that entries take in a view, with their edits, and with the notes made for them."""
+    return sum(_tokens(entry, edits.get(entry.id, ()), mending) for entry in entries)
+
+
+def _tokens(entry: Said, edits: Sequence[Edit], mending: Mending) -> int:
+    saved = sum(edit.saved for edit in edits if (edit.entry, edit.part) not in mending.out)
+    return max(0, entry.tokens + mending.more.get(entry.id, 0) - saved)
+
+
+def add(edits: Edits, new: Sequence[Edit]) -> None:
+    """Put edits in, each in the place of an older one of the same part."""
+    for edit in new:
+        older = tuple(e for e in edits.get(edit.entry, ()) if e.part != edit.part)
+        saved = edit.saved + sum(e.saved for e in edits.get(edit.entry, ()) if e.part == edit.part)
+        edits[edit.entry] = (*older, msgspec.structs.replace(edit, saved=saved))
+
+
+def merged(edits: EditsOf, new: Iterable[Edit]) -> Edits:
+    """Return edits with new ones put in, each in the place of an older one of the same part."""
+    result: Edits = {entry: tuple(found) for entry, found in edits.items()}
+    add(result, list(new))
+    return result
+
+
+def flat(edits: EditsOf) -> list[Edit]:
+    """Return all edits in one list."""
+    return [edit for found in edits.values() for edit in found]
+
+
+def saved_by(edits: EditsOf) -> int:
+    """Return the tokens that edits take out."""
+    return sum(edit.saved for edit in flat(edits))
+
+
+def edited_parts(edits: EditsOf) -> set[tuple[str, int]]:
+    """Return the parts that edits change, as (entry id, part index)."""
+    return {(edit.entry, edit.part) for edit in flat(edits)}
