@@ -168,7 +168,7 @@ class BoundaryBlock(Block):
 
     def compose(self) -> ComposeResult:
         """Show what was folded; the summary opens below."""
-        body = Markdown(clean(self.summary)) if self.summary else Static("Old tool results are blanked.")
+        body = Markdown(clean(self.summary)) if self.summary else Static("Old tool results are cleared.")
         yield Collapsible(body, title=escape(self.title_line()), collapsed=True)
 
     def title_line(self) -> str:

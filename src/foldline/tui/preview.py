@@ -102,7 +102,7 @@ class PreviewScreen(Dialog[str]):
         title.update(
             Text(f"{sizes(found.receipt)}. Enter ticks what shall stay word for word; Ctrl-R draws up anew.")
         )
-        self.query_one(TextArea).text = clean(found.summary or "(old tool results would be blanked)")
+        self.query_one(TextArea).text = clean(found.summary or "(old tool results would be cleared)")
         await self._list(found)
 
     async def _list(self, found: Preview) -> None:

@@ -445,7 +445,7 @@ def test_signed_thinking_in_an_open_tool_loop_stays_and_the_receipt_says_so():
         say(log, message)
     outcome = compact_log(log, ask_for(BARE))
     assert thinking(log) == 1
-    assert outcome.receipt.notes == ("signed thinking of the open tool loop was kept as it is",)
+    assert outcome.receipt.notes == ("thinking in the unfinished tool loop was kept: its signature covers what comes before it",)
 
 
 def test_stripped_thinking_is_counted_once_however_many_boundaries_follow():
@@ -489,7 +489,7 @@ def test_a_split_turn_is_asked_for_as_one():
     )
     assert asked.kind == "split_turn"
     assert outcome.receipt.notes[0] == (
-        "the rule 'turn' allows no cut that keeps at least half of what fits: a turn was split"
+        "a turn was split: by the cut rule 'turn' less than half of what fits would be kept"
     )
 
 

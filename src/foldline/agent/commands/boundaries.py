@@ -26,7 +26,7 @@ async def _preview(host: Host, argument: str) -> str:
     receipt = preview.receipt
     lines = [f"Would fold {sizes(receipt)}; `/compact` does it.", ""]
     if preview.summary is None:
-        lines.append("Only old tool results would be blanked.")
+        lines.append("Only old tool results would be cleared.")
     else:
         lines += [f"{receipt.messages_after} messages stay.", "", preview.summary]
     return "\n".join(lines)

@@ -19,6 +19,12 @@ from foldline.loading import Loaded
 from foldline.terminal import clean
 
 BAR = 24  # characters of a full bar
+_EDITS = {
+    "blanked": "old tool results cleared",
+    "elided": "long parts shortened",
+    "stripped": "signed blocks removed",
+    "repaired": "parts repaired",
+}
 
 
 def print_done(done: Done, console: Console, *, checkpoint: bool = True, full: bool = False) -> None:
@@ -130,6 +136,10 @@ def print_figures(receipt: Receipt, console: Console, *, rules: bool = True) -> 
             row(rows, name, f"{before:,}", f"{after:,}", bar(after, receipt.tokens_after))
         console.print(rows)
     for name, value in receipt.dropped.items():
+        if name == "edits":
+            changes = ", ".join(f"{_EDITS.get(kind, kind)} {count:,}" for kind, count in value.items())
+            console.print(f"changed in what stays: {escape(changes)}")
+            continue
         console.print(f"dropped {name.replace('_', ' ')}: {escape(_short(value))}")
     standing = receipt.constraints
     if standing is not None and standing.texts:

@@ -146,9 +146,9 @@ def cut_notes(cut: Cut, rule: CutRule) -> list[str]:
     if rule == "any":
         return []
     if cut.how == "walked_back":
-        return [f"the rule {rule!r} allows no nearer cut: more than asked for was kept"]
+        return [f"more than asked for was kept: the cut rule {rule!r} allows no closer place"]
     if cut.how == "split":
-        return [f"the rule {rule!r} allows no cut that keeps at least half of what fits: a turn was split"]
+        return [f"a turn was split: by the cut rule {rule!r} less than half of what fits would be kept"]
     return []
 
 
