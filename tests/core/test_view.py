@@ -166,8 +166,12 @@ def test_an_open_call_is_answered_by_a_note_and_named():
 
 def test_the_note_is_counted_as_the_messages_that_a_dialect_makes_of_it():
     one, two = fold_of(log_of(calls("a"))), fold_of(log_of(calls("a", "b")))
-    assert two.owed == 2 * one.owed == 2 * message_tokens(one.view()[-1].message, OFFLINE)
-    assert fold_of(log_of(calls("a"), tool("a"))).owed == 0
+    assert (
+        two.open_call_tokens
+        == 2 * one.open_call_tokens
+        == 2 * message_tokens(one.view()[-1].message, OFFLINE)
+    )
+    assert fold_of(log_of(calls("a"), tool("a"))).open_call_tokens == 0
 
 
 def test_a_result_that_comes_takes_the_notes_place():
@@ -704,8 +708,8 @@ def test_usage_from_before_an_undo_counts_another_view():
 
 def test_the_note_for_open_calls_is_not_in_the_context_size_since_it_gives_way():
     fold = fold_of(log_of(user("a"), calls("x")))
-    assert fold.owed > 0
-    assert fold.context_size(overhead=5).tokens == fold.tokens - fold.owed + 5
+    assert fold.open_call_tokens > 0
+    assert fold.context_size(overhead=5).tokens == fold.tokens - fold.open_call_tokens + 5
 
 
 class Letters:

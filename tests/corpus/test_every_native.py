@@ -10,7 +10,7 @@ from itertools import product
 import pytest
 from tests.support import corpus
 
-from foldline.core.compact import facts
+from foldline.core.compact import attempt
 from foldline.core.log.entries import Compacted
 from foldline.core.measure.tokens import OFFLINE
 from foldline.core.view import ViewState, native_items
@@ -30,7 +30,7 @@ PLAIN = corpus.sessions(corpus.ROOT)
 
 @pytest.fixture(autouse=True)
 def one_collection(monkeypatch):
-    monkeypatch.setattr(facts, "collect", corpus.remembered())
+    monkeypatch.setattr(attempt, "collect", corpus.remembered())
 
 
 @pytest.fixture

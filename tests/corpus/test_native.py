@@ -7,7 +7,7 @@ from itertools import product
 import pytest
 from tests.support import corpus
 
-from foldline.core.compact import facts
+from foldline.core.compact import attempt
 from foldline.core.decide.presets import PRESETS
 from foldline.core.log.entries import Compacted, Said
 from foldline.core.measure.tokens import OFFLINE
@@ -21,7 +21,7 @@ SHARES = (0.1, 0.5)
 
 @pytest.fixture(autouse=True)
 def one_collection(monkeypatch):
-    monkeypatch.setattr(facts, "collect", corpus.remembered())
+    monkeypatch.setattr(attempt, "collect", corpus.remembered())
 
 
 @pytest.fixture

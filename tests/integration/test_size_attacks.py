@@ -45,7 +45,7 @@ async def session_with_a_batch(count):
             for number in range(count):
                 await session.append({"role": "tool", "tool_call_id": f"c{number}", "content": "x"})
             state = ViewState(await session.store.active(session.id), counter=OFFLINE)
-    assert state.owed == 0
+    assert state.open_call_tokens == 0
     assert state.tokens == sum(item_tokens(item) for item in state.view())
     return work.calls
 
@@ -61,4 +61,4 @@ def test_what_is_owed_is_what_the_view_adds():
         state = ViewState(path[:end], counter=OFFLINE)
         assert state.tokens == sum(item_tokens(item) for item in state.view())
         assert state.messages == len(state.view())
-        assert state.owed == sum(i.tokens for i in state.view() if isinstance(i, AddedItem))
+        assert state.open_call_tokens == sum(i.tokens for i in state.view() if isinstance(i, AddedItem))

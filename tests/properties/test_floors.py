@@ -79,7 +79,7 @@ def test_the_floor_counts_what_a_view_leaves_out_and_the_notes_it_adds(log, poli
 def test_the_sizes_that_a_cut_reckons_with_are_those_of_the_view(log):
     fold = fold_of(log)
     said = [*fold.leading, *fold.kept]
-    assert tokens_of(said, fold.edits, fold.mending()) + fold.owed == fold.tokens
+    assert tokens_of(said, fold.edits, fold.view_repairs()) + fold.open_call_tokens == fold.tokens
 
 
 def test_a_late_result_is_counted_as_the_note_that_quotes_it():

@@ -17,7 +17,7 @@ from foldline.core.carried.select import newest_messages
 from foldline.core.carried.summaries import place_of, said_before, sealed_place, text_of
 from foldline.core.checkpoint.receipt import category
 from foldline.core.cut.call_ids import CallIds
-from foldline.core.cut.edits import Mending
+from foldline.core.cut.edits import ViewRepairs
 from foldline.core.cut.notes import UNANSWERED
 from foldline.core.cut.pairing import Pairing, waits
 from foldline.core.ledger.facts import constraints
@@ -115,7 +115,7 @@ class ViewState:
     @property
     def tokens(self) -> int:
         """The size of the view by Foldline's own count, without a system prompt or tools given apart."""
-        return self._tokens + self.owed + sum(item_tokens(item) for item in self._waiting)
+        return self._tokens + self.open_call_tokens + sum(item_tokens(item) for item in self._waiting)
 
     @property
     def messages(self) -> int:
@@ -123,7 +123,7 @@ class ViewState:
         return len(self._items) + len(self._waiting) + bool(self.open_calls)
 
     @property
-    def owed(self) -> int:
+    def open_call_tokens(self) -> int:
         """The tokens of the note that answers the calls still open."""
         return len(self.open_calls) * self._answer_tokens
 
@@ -132,7 +132,7 @@ class ViewState:
         """The tokens of the messages that the view adds."""
         return (
             self._added
-            + self.owed
+            + self.open_call_tokens
             + sum(item.tokens for item in self._waiting if isinstance(item, AddedItem))
         )
 
@@ -142,7 +142,7 @@ class ViewState:
         `overhead` is a system prompt and tools given apart. Takes the same time however long the view is.
         """
         if self.anchor is None:
-            estimated = scaled(overhead + self.tokens - self.owed, ratio)
+            estimated = scaled(overhead + self.tokens - self.open_call_tokens, ratio)
             return Size(estimated, measured=0, estimated=estimated)
         return context_size(self.kept[self.anchor :], ratio=ratio)
 
@@ -154,7 +154,7 @@ class ViewState:
         """Return the view, where no call is open without a copy: the same list until a boundary."""
         return self.view() if self._waiting or self.open_calls else self._items
 
-    def mending(self) -> Mending:
+    def view_repairs(self) -> ViewRepairs:
         """Return what is left out of the kept messages, and the notes that stay as long as a message does."""
         out = [edit for found in self.repairs.values() for edit in found if edit.replacement is None]
         more = {entry: -tokens for entry, tokens in self._unshown.items()}
@@ -164,7 +164,7 @@ class ViewState:
         for note in self._notes:
             entry = self._stays_with(note)
             more[entry] = more.get(entry, 0) + note.tokens
-        return Mending(frozenset((edit.entry, edit.part) for edit in out), more)
+        return ViewRepairs(frozenset((edit.entry, edit.part) for edit in out), more)
 
     def _stays_with(self, note: AddedItem) -> str:
         """Return the id of the kept message behind which no cut leaves a note: that calls have no result."""
@@ -202,7 +202,7 @@ class ViewState:
         else:
             self._rebuild()
 
-    def named(self, boundary: Compacted | Pruned) -> None:
+    def set_id(self, boundary: Compacted | Pruned) -> None:
         """Take the newest entry, a boundary without an id, as it was appended: the view says the same."""
         self._entries[-1] = boundary
         self.boundaries = (*self.boundaries[:-1], boundary.id)

@@ -100,7 +100,7 @@ class Compactor:
     def _came_first(self, seen: tuple[str, ...], reason: Reason) -> bool:
         """Whether a trigger's compaction is no longer needed: another one was made, or gained too little."""
         state = self._cursor.state
-        fruitless = not self._shared.watch.worth_a_try(state.tokens, self._model.ask(reason).usable)
+        fruitless = not self._shared.watch.has_grown(state.tokens, self._model.ask(reason).usable)
         return seen != state.boundaries or (fruitless and reason != "overflow")
 
     async def overflow(self, share: float, seen: tuple[str, ...]) -> Receipt | Nothing:

@@ -222,7 +222,7 @@ class Cursor:
         state = after or self.state.with_boundary(boundary)
         placed = entries[0]
         assert isinstance(placed, Compacted | Pruned)
-        state.named(placed)
+        state.set_id(placed)
         for note in entries[1:]:
             state.push(note)
         self.state, self.leaf = state, entries[-1].id

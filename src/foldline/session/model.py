@@ -442,7 +442,7 @@ class Calibrator:
         entry = state.kept[state.anchor]
         if entry.id != self._entry:
             behind = sum(later.tokens for later in state.kept[state.anchor :])
-            self._learn(entry, overhead + state.tokens - state.owed - behind)
+            self._learn(entry, overhead + state.tokens - state.open_call_tokens - behind)
 
     def refused(self, estimated: int, asked: int) -> None:
         """Learn from a request that did not fit: what the provider counted, and what we did."""

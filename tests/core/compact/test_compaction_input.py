@@ -43,7 +43,7 @@ def test_the_limits_are_those_of_the_window_or_of_the_target():
 
 def test_the_note_for_open_calls_stands_apart_too():
     log = log_of(user("a"), calls("x"))
-    assert limits(log).overhead == 42 + fold_of(log).owed
+    assert limits(log).overhead == 42 + fold_of(log).open_call_tokens
 
 
 def test_a_checkpoint_takes_its_marker_its_pins_and_its_acknowledgement():

@@ -24,7 +24,7 @@ from tests.support.talk import (
 from foldline.core.checkpoint.checkpoint import Frame, make_checkpoint, recognise
 from foldline.core.checkpoint.obtain import ASKS, ATTEMPTS
 from foldline.core.checkpoint.request import SummaryReply, SummaryRequest
-from foldline.core.compact import attempt, job
+from foldline.core.compact import attempt, compaction_input
 from foldline.core.compact.attempt import PASSES
 from foldline.core.compact.compaction_input import CompactionInput
 from foldline.core.compact.plan import plan
@@ -81,7 +81,7 @@ SPLIT = SUMMARY + "\n\n## Turn in Progress\nReading the sources."
 
 
 def floor_of(state, ask, counter):
-    return job.floor_of(CompactionInput(state, ask, counter))
+    return compaction_input.floor_of(CompactionInput(state, ask, counter))
 
 
 def changed(rules: Policy = BARE, **more) -> Policy:
@@ -248,7 +248,7 @@ def test_open_calls_count_in_the_floor_with_the_note_that_answers_them():
     say(log, calls("a"))
     fold = fold_of(log)
     floor = floor_of(fold, ask_for(BARE), OFFLINE)
-    assert floor.unanswered == log.path()[-1].tokens + fold.owed
+    assert floor.unanswered == log.path()[-1].tokens + fold.open_call_tokens
 
 
 def test_the_least_checkpoint_is_a_tenth_of_usable_at_most():
@@ -445,7 +445,7 @@ def test_signed_thinking_in_an_open_tool_loop_stays_and_the_receipt_says_so():
         say(log, message)
     outcome = compact_log(log, ask_for(BARE))
     assert thinking(log) == 1
-    assert outcome.receipt.notes == ("thinking in the unfinished tool loop was kept: its signature covers what comes before it",)
+    assert outcome.receipt.notes == ("the signed thinking of the unfinished tool loop was kept as it is",)
 
 
 def test_stripped_thinking_is_counted_once_however_many_boundaries_follow():

@@ -18,9 +18,9 @@ from tests.support.talk import (
 from foldline.core.cut.choice import (
     CHECKPOINT_LEAST,
     Choice,
+    CutInput,
     Limits,
-    Material,
-    Used,
+    SecondPass,
     choose,
     lead_edits,
     least_kept,
@@ -40,8 +40,8 @@ def policy(**more) -> Policy:
     return msgspec.structs.replace(PLAIN, **more)
 
 
-def material(*kept: Said, leading=(), quoted=(), fresh_from=0, edits=None, pinned=()) -> Material:
-    return Material(
+def material(*kept: Said, leading=(), quoted=(), fresh_from=0, edits=None, pinned=()) -> CutInput:
+    return CutInput(
         leading=list(leading),
         quoted=list(quoted),
         kept=list(kept),
@@ -351,7 +351,7 @@ def test_what_is_left_of_a_target_takes_a_batch_that_is_shortened_to_fit():
         user("go"), calls("a"), tool("a", long("a line of the log\n", 900)), assistant("ok"), user("on")
     )
     first = chosen(kept, policy(keep=Keep(amount=Amount(tokens=100))), limits(2_000, target=True))
-    spare = Used(summary=300, leading=0)
+    spare = SecondPass(summary=300, leading=0)
     fuller = choose(material(*kept), PLAIN, limits(2_000, target=True), OFFLINE, spare)
     assert fuller.cut.index <= first.cut.index
     assert fuller.cut.index == 1

@@ -5,12 +5,17 @@ from hypothesis import strategies as st
 from tests.support.talk import assistant, call, calls, entries, image, long, result, signed, tool, user
 
 from foldline.core.cut.elide import elide
-from foldline.core.cut.shrink import RESULT_FLOOR, most_saved, shrink
+from foldline.core.cut.shrink import RESULT_FLOOR, shrink
+from foldline.core.cut.shrink import most_saved as most_saved_of
 from foldline.core.log.entries import Edit, Said
 from foldline.core.log.messages import Message, Opaque, Text, Thinking, ToolCall, ToolResult
 from foldline.core.measure.tokens import OFFLINE, message_tokens, part_tokens
 
 USABLE = 4_000
+
+
+def most_saved(entry, usable):
+    return most_saved_of(entry, usable, OFFLINE, edits={}, out=frozenset())
 
 
 def counted(*messages: Message) -> list[Said]:
@@ -162,11 +167,11 @@ def test_the_least_a_message_takes():
     batch, answer, words, large, bound = counted(
         calls("a"), tool("a", lines(300)), user("hello"), user(lines(900)), signed("ok", thought=lines(300))
     )
-    assert most_saved(batch, USABLE, OFFLINE) == 0
-    assert most_saved(words, USABLE, OFFLINE) == 0
-    assert most_saved(bound, USABLE, OFFLINE) == 0
-    assert most_saved(answer, USABLE, OFFLINE) == size(answer.message.parts[0]) - 60
-    assert most_saved(large, USABLE, OFFLINE) == size(large.message.parts[0]) - 400
+    assert most_saved(batch, USABLE) == 0
+    assert most_saved(words, USABLE) == 0
+    assert most_saved(bound, USABLE) == 0
+    assert most_saved(answer, USABLE) == size(answer.message.parts[0]) - 60
+    assert most_saved(large, USABLE) == size(large.message.parts[0]) - 400
 
 
 @given(st.lists(st.integers(0, 60), min_size=1, max_size=6), st.integers(0, 3_000), st.integers(600, 8_000))
@@ -177,7 +182,7 @@ def test_as_much_as_needed_is_saved_or_as_much_as_may_be(counts, need, usable):
         *(tool(i, lines(n)) for i, n in zip(ids, counts, strict=True)),
     )
     edits = shrink(kept, need, usable=usable, counter=OFFLINE, edits={})
-    most = sum(most_saved(e, usable, OFFLINE) for e in kept)
+    most = sum(most_saved(e, usable) for e in kept)
     assert sum(edit.saved for edit in edits) >= min(need, most)
     for edit in edits:
         part = next(e for e in kept if e.id == edit.entry).message.parts[edit.part]
@@ -196,7 +201,7 @@ def test_the_earlier_steps_of_a_turn_in_one_message_are_shortened_as_results_are
     assert set(left) == {0, 2, 4, 6}
     assert all(left[part] <= RESULT_FLOOR for part in (0, 2, 4))
     assert RESULT_FLOOR < left[6] <= USABLE // 10
-    assert most_saved(kept, USABLE, OFFLINE) > 1_000
+    assert most_saved(kept, USABLE) > 1_000
 
 
 def test_eliding_that_saves_nothing_is_not_done():

@@ -3,9 +3,10 @@
 import pytest
 from tests.support.talk import assistant, calls, entries, reminder, results, signed, tool, user
 
-from foldline.core.cut.thinking import bound, open_loop, strip_thinking
+from foldline.core.cut.thinking import bound, open_loop, stripped
 from foldline.core.cut.thinking import signed as is_signed
 from foldline.core.log.messages import Message, Opaque, Text, Thinking
+from foldline.core.measure.tokens import OFFLINE
 
 
 def loop_at(*messages: Message) -> int:
@@ -44,7 +45,12 @@ def test_only_signed_or_encrypted_thinking_is_bound():
     assert not is_signed(assistant("ok"))
 
 
-def test_signed_parts_are_found_between_two_indices():
-    kept = entries(signed("a"), signed("b"), assistant("c"), signed("d"))
-    assert strip_thinking(kept, 0, 4) == [(kept[0], 0), (kept[1], 0), (kept[3], 0)]
-    assert strip_thinking(kept, 1, 3) == [(kept[1], 0)]
+def test_signed_parts_are_taken_out_but_in_an_open_loop_and_where_they_are_edited_already():
+    kept = entries(signed("a"), signed("b"), user(), signed("", "c1"), tool("c1"))
+
+    def taken(start, *already):
+        return [edit.entry for edit in stripped(kept, start, OFFLINE, set(already))]
+
+    assert taken(0) == [kept[0].id, kept[1].id]
+    assert taken(1) == [kept[1].id]
+    assert taken(0, (kept[0].id, 0)) == [kept[1].id]

@@ -6,7 +6,7 @@ import zlib
 import pytest
 
 from foldline.core.log.messages import Media, Message, Text, ToolResult
-from foldline.core.measure.media import PAGE_TOKENS, PAGES_MOST, media_of, media_tokens, named, pages
+from foldline.core.measure.media import PAGE_TOKENS, PAGES_MOST, media_label, media_of, media_tokens, pages
 
 
 def packed(raw: bytes, mime: str = "application/pdf", name: str | None = None) -> Media:
@@ -79,14 +79,17 @@ def test_data_that_is_no_base64_is_counted_by_its_size():
 
 
 def test_media_are_named_where_they_stood():
-    assert named(Media("image", mime="image/png", data="QUJD")) == "[image]"
-    assert named(Media("image", url="https://x.test/pier.png")) == "[image: https://x.test/pier.png]"
-    assert named(packed(written(3, 3), name="plan.pdf")) == "[PDF, 3 pages: plan.pdf]"
-    assert named(packed(written(1, 1))) == "[PDF, 1 page]"
-    assert named(Media("document", mime="application/pdf", url="file-id:f1")) == "[PDF: file-id:f1]"
-    assert named(Media("document", mime="text/csv", data="QUJD", name="a\nb")) == "[document, text/csv: a b]"
-    assert named(Media("audio", mime="audio/wav", data="QUJD")) == "[audio]"
-    assert len(named(Media("image", name="x" * 500))) < 100
+    assert media_label(Media("image", mime="image/png", data="QUJD")) == "[image]"
+    assert media_label(Media("image", url="https://x.test/pier.png")) == "[image: https://x.test/pier.png]"
+    assert media_label(packed(written(3, 3), name="plan.pdf")) == "[PDF, 3 pages: plan.pdf]"
+    assert media_label(packed(written(1, 1))) == "[PDF, 1 page]"
+    assert media_label(Media("document", mime="application/pdf", url="file-id:f1")) == "[PDF: file-id:f1]"
+    assert (
+        media_label(Media("document", mime="text/csv", data="QUJD", name="a\nb"))
+        == "[document, text/csv: a b]"
+    )
+    assert media_label(Media("audio", mime="audio/wav", data="QUJD")) == "[audio]"
+    assert len(media_label(Media("image", name="x" * 500))) < 100
 
 
 def test_media_of_results_are_of_the_message_too():

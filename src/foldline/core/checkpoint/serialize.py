@@ -17,7 +17,7 @@ from foldline.core.log.entries import Said
 from foldline.core.log.messages import Media, Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult
 from foldline.core.log.opaque import opened
 from foldline.core.log.steps import is_step
-from foldline.core.measure.media import named
+from foldline.core.measure.media import media_label
 from foldline.core.secrets.entries import clean_message
 
 TAGS = (
@@ -100,7 +100,7 @@ def untold(part: Media | Opaque) -> str:
     """Name a part that has no text."""
     if isinstance(part, Opaque):
         return f"[{part.kind or 'block'} that only {part.dialect} reads]"
-    return named(part)
+    return media_label(part)
 
 
 def _blocks(

@@ -10,7 +10,7 @@ import msgspec
 
 from foldline.core.carried.select import Carry, carry
 from foldline.core.checkpoint.checkpoint import Frame, make_checkpoint
-from foldline.core.cut.choice import CHECKPOINT_LEAST, Limits, Material, lead_edits, least_kept
+from foldline.core.cut.choice import CHECKPOINT_LEAST, CutInput, Limits, lead_edits, least_kept
 from foldline.core.cut.edits import flat, merged
 from foldline.core.cut.legal import legal_cuts
 from foldline.core.decide.ask import FoldRequest, Nothing
@@ -107,7 +107,7 @@ def floor_of(job: CompactionInput) -> Floor:
         system=ask.overhead.system + material.tokens(state.leading, leading),
         tools=ask.overhead.tools,
         pins=max(0, limits.wrap - bare.tokens),
-        unanswered=least_kept(material, ask.usable, counter) + state.owed,
+        unanswered=least_kept(material, ask.usable, counter) + state.open_call_tokens,
         checkpoint=bare.tokens + min(CHECKPOINT_LEAST, max(ask.usable // 10, SUMMARY_FLOOR)),
     )
 
@@ -147,7 +147,7 @@ def limits_of(job: CompactionInput) -> Limits:
         window=ask.window,
         usable=ask.usable,
         nominal=ask.usable,
-        overhead=ask.overhead_tokens + state.owed,
+        overhead=ask.overhead_tokens + state.open_call_tokens,
         wrap=wrapped.tokens + (counter.count(ask.policy.ack) + 8 if ask.policy.ack else 0),
         target=ask.target is not None,
         summary_cap=_summary_cap(ask),
@@ -201,10 +201,10 @@ def least_gain(job: CompactionInput) -> int:
     return max(ask.policy.min_gain.resolve(ask.window, ask.usable), 1) if ask.optional else 1
 
 
-def material_of(job: CompactionInput, edits: Mapping[str, Sequence[Edit]] | None = None) -> Material:
+def material_of(job: CompactionInput, edits: Mapping[str, Sequence[Edit]] | None = None) -> CutInput:
     """Return what a choice is made from, with the edits that were made on the way to it."""
     state = job.state
-    return Material(
+    return CutInput(
         leading=state.leading,
         quoted=state.quoted,
         kept=state.kept,
@@ -212,6 +212,6 @@ def material_of(job: CompactionInput, edits: Mapping[str, Sequence[Edit]] | None
         fresh_from=state.fresh_from,
         edits=merged(state.edits, flat(edits or {})),
         pinned=frozenset(state.pins),
-        mending=state.mending(),
+        repairs=state.view_repairs(),
         joining=frozenset(job.carry.messages),
     )

@@ -21,7 +21,7 @@ from foldline.core.compact.attempt import (
     proposed,
     with_stripped,
 )
-from foldline.core.cut.choice import SPARE, Choice, Limits, Material, Used, choose, eased
+from foldline.core.cut.choice import SPARE, Choice, CutInput, Limits, SecondPass, choose, restored
 from foldline.core.cut.edits import saved_by
 from foldline.errors import FloorExceeded
 
@@ -29,7 +29,7 @@ A_LINE = 4  # tokens of a constraint's line beside its text
 FILLS = 3  # times that what a checkpoint left of a target is given away
 
 
-def filled(attempt: Attempt, material: Material, limits: Limits) -> SummarySteps[Attempt]:
+def filled(attempt: Attempt, material: CutInput, limits: Limits) -> SummarySteps[Attempt]:
     """Return the attempt with what it left of its target given away, as far as something comes of it."""
     for _ in range(FILLS):
         fuller = yield from _fuller(attempt, material, limits)
@@ -45,7 +45,7 @@ def _better(fuller: Attempt, attempt: Attempt) -> bool:
     return less < more or (less == more and fuller.spare < attempt.spare)
 
 
-def _fuller(attempt: Attempt, material: Material, limits: Limits) -> SummarySteps[Attempt | None]:
+def _fuller(attempt: Attempt, material: CutInput, limits: Limits) -> SummarySteps[Attempt | None]:
     """Return an attempt that uses more of the target; None where nothing comes of it."""
     proposal = attempt.proposal
     little = attempt.spare < proposal.job.ask.usable // SPARE
@@ -54,9 +54,9 @@ def _fuller(attempt: Attempt, material: Material, limits: Limits) -> SummaryStep
     rules = proposal.facts.room + _for_rules(attempt)
     choice = proposal.choice if proposal.facts.excess else _keeping_more(attempt, material, limits)
     if choice is None:
-        return _eased(attempt, material, limits)
+        return _with_restored(attempt, material, limits)
     if attempt.model_wrote:
-        return _restated(attempt, choice, rules) or _eased(attempt, material, limits)
+        return _restated(attempt, choice, rules) or _with_restored(attempt, material, limits)
     write = folded(
         proposal.job, choice, limits, constraints=rules, cost=attempt.cost, in_vain=attempt.model_asked
     )
@@ -66,13 +66,13 @@ def _fuller(attempt: Attempt, material: Material, limits: Limits) -> SummaryStep
         return None
 
 
-def _keeping_more(attempt: Attempt, material: Material, limits: Limits) -> Choice | None:
+def _keeping_more(attempt: Attempt, material: CutInput, limits: Limits) -> Choice | None:
     """Choose again with what the summary left; None where no more of the newest has room."""
     job, choice = attempt.proposal.job, attempt.proposal.choice
     spare = attempt.spare
-    used = Used(choice.room - spare, material.tokens(material.leading, choice.edits) + spare)
-    found = choose(material, job.ask.policy, limits, job.counter, used)
-    if found is None or found.room < used.summary or not _keeps_more(found, choice):
+    second = SecondPass(choice.room - spare, material.tokens(material.leading, choice.edits) + spare)
+    found = choose(material, job.ask.policy, limits, job.counter, second)
+    if found is None or found.room < second.summary or not _keeps_more(found, choice):
         return None
     return found
 
@@ -104,11 +104,11 @@ def _with_rules(proposal: Proposal, text: str) -> str:
     return ground(text, proposal.facts.shown, messages, previous, room=room, count=count).text
 
 
-def _eased(attempt: Attempt, material: Material, limits: Limits) -> Attempt | None:
+def _with_restored(attempt: Attempt, material: CutInput, limits: Limits) -> Attempt | None:
     """Give back what was shortened; the summary as it was written stands for the same messages as before."""
     proposal = attempt.proposal
     job = proposal.job
-    choice = with_stripped(job, eased(proposal.choice, material, limits, job.counter, attempt.spare))
+    choice = with_stripped(job, restored(proposal.choice, material, limits, job.counter, attempt.spare))
     if not _keeps_more(choice, proposal.choice):
         return None
     fuller = msgspec.structs.replace(proposal, choice=choice, frame=frame_of_choice(job, choice))

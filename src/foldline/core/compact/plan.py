@@ -130,6 +130,6 @@ def _notes(attempt: Attempt) -> list[str]:
     job, choice = attempt.proposal.job, attempt.proposal.choice
     notes: list[str] = []
     if signed_loop(choice.kept):
-        notes.append("thinking in the unfinished tool loop was kept: its signature covers what comes before it")
+        notes.append("the signed thinking of the unfinished tool loop was kept as it is")
     notes += cut_notes(choice.cut, job.ask.policy.cut_rule)
     return notes + balance_notes(job, (job.size, attempt.size), attempt.cost.price)

@@ -173,7 +173,7 @@ def _shrunk(job: CompactionInput, edits: Edits, over: int) -> list[Edit]:
         counter=counter,
         edits=material.edits,
         spare=material.pinned,
-        out=material.mending.out,
+        out=material.repairs.out,
         recall=job.ask.recall,
     )
     found = shorter(over)

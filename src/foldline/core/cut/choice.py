@@ -14,7 +14,7 @@ from foldline.core.cut.cut import (
     cut_by_tokens,
     places,
 )
-from foldline.core.cut.edits import UNMENDED, Edits, Mending, add, tokens_of
+from foldline.core.cut.edits import NO_REPAIRS, Edits, ViewRepairs, add, tokens_of
 from foldline.core.cut.legal import legal_cuts
 from foldline.core.cut.pairing import Pairing, unanswered_from
 from foldline.core.cut.shrink import most_saved, shrink
@@ -28,7 +28,7 @@ SUMMARY_LEAST = 2_000  # tokens that a summary may always take, however little i
 CHECKPOINT_LEAST = 150  # tokens below which a summary says nothing worth reading
 
 
-class Material(msgspec.Struct):
+class CutInput(msgspec.Struct):
     """What is in the view before the compaction: the entries that a choice is made from."""
 
     leading: Sequence[Said]
@@ -38,13 +38,13 @@ class Material(msgspec.Struct):
     fresh_from: int
     edits: Mapping[str, Sequence[Edit]]
     pinned: frozenset[str]
-    mending: Mending = UNMENDED
+    repairs: ViewRepairs = NO_REPAIRS
     redraft: bool = False  # the checkpoint before may be written anew though no message is folded
     joining: frozenset[str] = frozenset()  # messages that go to the leading ones where they are folded
 
     def tokens(self, entries: Iterable[Said], edits: Mapping[str, Sequence[Edit]]) -> int:
         """Return what entries take in the view with these edits, in tokens."""
-        return tokens_of(entries, edits, self.mending)
+        return tokens_of(entries, edits, self.repairs)
 
 
 class Limits(msgspec.Struct, frozen=True):
@@ -75,7 +75,7 @@ class Limits(msgspec.Struct, frozen=True):
         return min(self.summary_cap, max(grown, SUMMARY_LEAST))
 
 
-class Used(msgspec.Struct, frozen=True):
+class SecondPass(msgspec.Struct, frozen=True):
     """What a choice for a target came to: its summary's tokens, and the most for leading messages now."""
 
     summary: int
@@ -98,32 +98,32 @@ class Choice(msgspec.Struct):
     joined: list[Said] = []
 
 
-def least_kept(material: Material, usable: int, counter: Counter) -> int:
+def least_kept(material: CutInput, usable: int, counter: Counter) -> int:
     """Return the tokens of what must stay behind any cut, elided as far as it may be."""
     legal = legal_cuts(material.kept, material.pairing)
     start = legal[-1] if legal else 0
     return sum(_least(material, entry, usable, counter) for entry in material.kept[start:])
 
 
-def _least(material: Material, entry: Said, usable: int, counter: Counter) -> int:
+def _least(material: CutInput, entry: Said, usable: int, counter: Counter) -> int:
     whole = material.tokens([entry], material.edits)
     if entry.id in material.pinned:
         return whole
-    saved = most_saved(entry, usable, counter, edits=material.edits, out=material.mending.out)
+    saved = most_saved(entry, usable, counter, edits=material.edits, out=material.repairs.out)
     return max(0, whole - saved)
 
 
-class _Terms(msgspec.Struct, frozen=True):
+class _Inputs(msgspec.Struct, frozen=True):
     """What a choice is made from, and by what."""
 
-    material: Material
+    material: CutInput
     policy: Policy
     limits: Limits
     counter: Counter
-    used: Used | None = None
+    second: SecondPass | None = None
 
 
-class _Room(msgspec.Struct, frozen=True):
+class _Budget(msgspec.Struct, frozen=True):
     """What a view has free beside its leading messages and the frame of its checkpoint, in tokens.
 
     `summary` of it is held for the summary, which never goes below `least`.
@@ -140,23 +140,23 @@ class _Room(msgspec.Struct, frozen=True):
 
 
 def choose(
-    material: Material, policy: Policy, limits: Limits, counter: Counter, used: Used | None = None
+    material: CutInput, policy: Policy, limits: Limits, counter: Counter, second: SecondPass | None = None
 ) -> Choice | None:
     """Choose cut, quotes and elisions so that the view fits; None where nothing can be folded.
 
-    With what was `used` of a target, the rest of it goes to what was shortened and to more of the newest.
+    The `second` pass for a target gives the rest of it to what was shortened and to more of the newest.
     """
-    terms = _Terms(material, policy, limits, counter, used)
+    inputs = _Inputs(material, policy, limits, counter, second)
     edits: Edits = {entry: tuple(found) for entry, found in material.edits.items()}
-    add(edits, lead_edits(material, limits, counter, most=used.leading if used else 0))
-    room = _room(terms, edits)
+    add(edits, lead_edits(material, limits, counter, most=second.leading if second else 0))
+    room = _room(inputs, edits)
     if limits.target:
-        _shorten_waiting(terms, room, edits)
-    cut = _fitting_cut(terms, room, edits)
+        _shorten_waiting(inputs, room, edits)
+    cut = _fitting_cut(inputs, room, edits)
     if cut is None:
         return None
     kept = list(material.kept[cut.index :])
-    _shorten_kept(terms, room, kept, edits)
+    _shorten_kept(inputs, room, kept, edits)
     free = room.free - material.tokens(kept, edits)
     older = [*material.quoted, *material.kept[: cut.index]]
     most = min(policy.quote_user_tokens, free // 2 if limits.target else max(free - room.least, 0))
@@ -171,81 +171,81 @@ def choose(
     return Choice(cut, folded, quoted, kept, edits, free, joined)
 
 
-def _room(terms: _Terms, edits: Edits) -> _Room:
-    limits, used = terms.limits, terms.used
+def _room(inputs: _Inputs, edits: Edits) -> _Budget:
+    limits, second = inputs.limits, inputs.second
     free = (
-        limits.usable - limits.overhead - limits.wrap - terms.material.tokens(terms.material.leading, edits)
+        limits.usable - limits.overhead - limits.wrap - inputs.material.tokens(inputs.material.leading, edits)
     )
     least = min(CHECKPOINT_LEAST, max(free // 2, 0))
-    if used is not None:
-        held = used.summary
+    if second is not None:
+        held = second.summary
     elif limits.target:
         held = min(limits.summary_cap, free // 2)
     else:
         held = limits.summary_cap
-    return _Room(free, summary=max(held, least), least=least)
+    return _Budget(free, summary=max(held, least), least=least)
 
 
 # ---- where to cut
 
 
-def _fitting_cut(terms: _Terms, room: _Room, edits: Edits) -> Cut | None:
+def _fitting_cut(inputs: _Inputs, room: _Budget, edits: Edits) -> Cut | None:
     """Return the cut that the policy chooses; where what it keeps cannot be made to fit, one further on."""
-    material = terms.material
-    found = _places(terms, edits)
-    cut = _cut(terms, found, room.tail)
+    material = inputs.material
+    found = _places(inputs, edits)
+    cut = _cut(inputs, found, room.tail)
     if cut is None:
         return Cut(0, inside_turn=False) if material.redraft else None
-    most = room.tail if terms.used is not None else room.free - room.least
-    fitting = _fits_from(terms, cut.index, most)
+    most = room.tail if inputs.second is not None else room.free - room.least
+    fitting = _fits_from(inputs, cut.index, most)
     if fitting > cut.index:
-        cut = _cut(terms, found.since(min(fitting, found.legal[-1])), room.tail) or cut
+        cut = _cut(inputs, found.since(min(fitting, found.legal[-1])), room.tail) or cut
     return cut
 
 
-def _places(terms: _Terms, edits: Edits) -> Places:
+def _places(inputs: _Inputs, edits: Edits) -> Places:
     """Return where the policy may cut: not before the newest boundary, if it may not cross that."""
-    material, policy = terms.material, terms.policy
-    if policy.estimator == "foldline" or terms.used is not None:
-        mended = edits or material.mending.more
+    material, policy = inputs.material, inputs.policy
+    if policy.estimator == "foldline" or inputs.second is not None:
+        mended = edits or material.repairs.more
         weights = [material.tokens([entry], edits) for entry in material.kept] if mended else None
     else:
-        weights = [message_estimate(e.message, policy.estimator, terms.counter) for e in material.kept]
+        weights = [message_estimate(e.message, policy.estimator, inputs.counter) for e in material.kept]
     found = places(material.kept, policy.cut_rule, pairing=material.pairing, weights=weights)
     fresh = found if policy.cross_boundary else found.since(material.fresh_from)
     return fresh if fresh.legal else found
 
 
-def _cut(terms: _Terms, found: Places, budget: int) -> Cut | None:
+def _cut(inputs: _Inputs, found: Places, budget: int) -> Cut | None:
     """Return the cut that the policy chooses of these places, for a tail of `budget` tokens at most."""
-    policy = terms.policy
+    policy = inputs.policy
     first = counted_from(policy.keep, len(found.kept))
-    wanted = _wanted_tokens(terms, budget)
+    wanted = _wanted_tokens(inputs, budget)
     if wanted is None:
         return cut_by_count(found, first, budget)
     counted = found.since(first)
     found = counted if counted.legal else found
-    if terms.used is not None:
-        return cut_by_tokens(found, wanted, least=wanted - terms.limits.usable // SPARE)
+    if inputs.second is not None:
+        return cut_by_tokens(found, wanted, least=wanted - inputs.limits.usable // SPARE)
     return cut_by_tokens(found, wanted, walk_back=policy.walk_back, most=budget)
 
 
-def _wanted_tokens(terms: _Terms, budget: int) -> int | None:
+def _wanted_tokens(inputs: _Inputs, budget: int) -> int | None:
     """Return the tokens that the policy keeps, `budget` at most; None where it keeps a count of messages.
 
     What was left of a target is used up, whatever the amount.
     """
-    keep, limits = terms.policy.keep, terms.limits
+    keep, limits = inputs.policy.keep, inputs.limits
     if keep.amount is not None:
-        return budget if terms.used else min(budget, keep.amount.resolve(limits.window, limits.nominal))
+        return budget if inputs.second else min(budget, keep.amount.resolve(limits.window, limits.nominal))
     return None if keep.messages is not None or keep.message_fraction is not None else 0
 
 
-def _fits_from(terms: _Terms, start: int, room: int) -> int:
+def _fits_from(inputs: _Inputs, start: int, room: int) -> int:
     """Return the first index, `start` at least, from which the messages can be shortened to fit in `room`."""
-    kept = terms.material.kept
+    kept = inputs.material.kept
     for index in range(len(kept) - 1, start - 1, -1):
-        room -= _least(terms.material, kept[index], terms.limits.usable, terms.counter)
+        room -= _least(inputs.material, kept[index], inputs.limits.usable, inputs.counter)
         if room < 0:
             return index + 1
     return start
@@ -254,30 +254,30 @@ def _fits_from(terms: _Terms, start: int, room: int) -> int:
 # ---- what is shortened
 
 
-def _shorten_waiting(terms: _Terms, room: _Room, edits: Edits) -> None:
+def _shorten_waiting(inputs: _Inputs, room: _Budget, edits: Edits) -> None:
     """Shorten what waits and no user typed, so that the conversation has half of what is kept."""
-    kept = terms.material.kept
+    kept = inputs.material.kept
     start = unanswered_from([entry.message for entry in kept])
     given = [entry for entry in kept[start:] if entry.message.results or entry.message.injected]
-    wanted = _wanted_tokens(terms, room.tail)
+    wanted = _wanted_tokens(inputs, room.tail)
     if wanted:
-        before = min(wanted // 2, terms.material.tokens(kept[:start], edits))
-        _shorten(given, wanted - before, terms.material, terms.limits, terms.counter, edits=edits)
+        before = min(wanted // 2, inputs.material.tokens(kept[:start], edits))
+        _shorten(given, wanted - before, inputs.material, inputs.limits, inputs.counter, edits=edits)
 
 
-def _shorten_kept(terms: _Terms, room: _Room, kept: Sequence[Said], edits: Edits) -> None:
+def _shorten_kept(inputs: _Inputs, room: _Budget, kept: Sequence[Said], edits: Edits) -> None:
     """Shorten what is kept until it fits.
 
     What holds one large message is shortened to twice of what the policy keeps, so that a fold gains
     something; not what waits for an answer, nor for a policy that walks back. The first choice for a target
     keeps no more than a quarter of it, or what the policy keeps: what the summary leaves comes back later.
     """
-    material, limits, counter = terms.material, terms.limits, terms.counter
-    wanted = _wanted_tokens(terms, room.tail) or 0
+    material, limits, counter = inputs.material, inputs.limits, inputs.counter
+    wanted = _wanted_tokens(inputs, room.tail) or 0
     most = room.tail
-    if limits.target and terms.used is None:
+    if limits.target and inputs.second is None:
         most = min(room.tail, max(room.free // 4, wanted))
-    elif wanted and not limits.target and not terms.policy.walk_back:
+    elif wanted and not limits.target and not inputs.policy.walk_back:
         waiting = kept[unanswered_from([entry.message for entry in kept]) :]
         _shorten(kept, 2 * wanted, material, limits, counter, edits=edits, spare=waiting)
     _shorten(kept, most, material, limits, counter, edits=edits)
@@ -286,7 +286,7 @@ def _shorten_kept(terms: _Terms, room: _Room, kept: Sequence[Said], edits: Edits
 def _shorten(
     kept: Sequence[Said],
     most: int,
-    material: Material,
+    material: CutInput,
     limits: Limits,
     counter: Counter,
     *,
@@ -304,13 +304,13 @@ def _shorten(
         counter=counter,
         edits=edits,
         spare=material.pinned | {entry.id for entry in spare},
-        out=material.mending.out,
+        out=material.repairs.out,
         recall=limits.recall,
     )
     add(edits, shorter)
 
 
-def eased(choice: Choice, material: Material, limits: Limits, counter: Counter, spare: int) -> Choice:
+def restored(choice: Choice, material: CutInput, limits: Limits, counter: Counter, spare: int) -> Choice:
     """Return a choice with what it shortened given back, up to `spare` tokens; it folds the same."""
     stay = {entry.id for entry in (*material.leading, *choice.joined, *choice.quoted, *choice.kept)}
     edits: Edits = {entry: tuple(found) for entry, found in material.edits.items() if entry in stay}
@@ -322,7 +322,7 @@ def eased(choice: Choice, material: Material, limits: Limits, counter: Counter, 
     return msgspec.structs.replace(choice, edits=edits)
 
 
-def lead_edits(material: Material, limits: Limits, counter: Counter, *, most: int = 0) -> tuple[Edit, ...]:
+def lead_edits(material: CutInput, limits: Limits, counter: Counter, *, most: int = 0) -> tuple[Edit, ...]:
     """Elide leading system messages, for a target alone, where they would take more than a quarter of it.
 
     They keep a tenth together, or `most` where that is more: their beginnings say who the model is, their
@@ -338,13 +338,13 @@ def lead_edits(material: Material, limits: Limits, counter: Counter, *, most: in
         counter=counter,
         edits=material.edits,
         spare=material.pinned,
-        out=material.mending.out,
+        out=material.repairs.out,
         least=limits.usable // 20,
         recall=limits.recall,
     )
 
 
-def _quotes(material: Material, older: Sequence[Said], edits: Edits, most: int) -> list[Said]:
+def _quotes(material: CutInput, older: Sequence[Said], edits: Edits, most: int) -> list[Said]:
     """Return the newest user messages that fit into `most` tokens, oldest first."""
     left = most
     quoted: list[Said] = []

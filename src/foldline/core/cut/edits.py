@@ -20,7 +20,7 @@ EditsOf = Mapping[str, Sequence[Edit]]  # by entry id
 Edits = dict[str, tuple[Edit, ...]]
 
 
-class Mending(msgspec.Struct, frozen=True):
+class ViewRepairs(msgspec.Struct, frozen=True):
     """The parts that a view leaves `out`, and by how many tokens each entry is larger or smaller for it.
 
     `more` is by entry id: the tokens of the notes that stand in the view as long as the entry does, less
@@ -31,19 +31,19 @@ class Mending(msgspec.Struct, frozen=True):
     more: Mapping[str, int] = {}
 
 
-UNMENDED = Mending()
+NO_REPAIRS = ViewRepairs()
 
 
 def tokens_of(
-    entries: Iterable[Said], edits: Mapping[str, Sequence[Edit]], mending: Mending = UNMENDED
+    entries: Iterable[Said], edits: Mapping[str, Sequence[Edit]], repairs: ViewRepairs = NO_REPAIRS
 ) -> int:
     """Return the tokens that entries take in a view, with their edits, and with the notes made for them."""
-    return sum(_tokens(entry, edits.get(entry.id, ()), mending) for entry in entries)
+    return sum(_tokens(entry, edits.get(entry.id, ()), repairs) for entry in entries)
 
 
-def _tokens(entry: Said, edits: Sequence[Edit], mending: Mending) -> int:
-    saved = sum(edit.saved for edit in edits if (edit.entry, edit.part) not in mending.out)
-    return max(0, entry.tokens + mending.more.get(entry.id, 0) - saved)
+def _tokens(entry: Said, edits: Sequence[Edit], repairs: ViewRepairs) -> int:
+    saved = sum(edit.saved for edit in edits if (edit.entry, edit.part) not in repairs.out)
+    return max(0, entry.tokens + repairs.more.get(entry.id, 0) - saved)
 
 
 def add(edits: Edits, new: Sequence[Edit]) -> None:

@@ -245,6 +245,6 @@ def idle_in(policy: Policy, newest: Message | None, at: float | None, now: float
     return max(0.0, policy.idle - (now - (now if at is None else at)))
 
 
-def worth_a_try(tokens: int, fruitless: int | None, usable: int) -> bool:
+def has_grown(tokens: int, fruitless: int | None, usable: int) -> bool:
     """Whether to compact `tokens` now, where the last try, at `fruitless` tokens, gained too little."""
     return fruitless is None or not 0 <= tokens - fruitless < usable // GROWTH

@@ -32,8 +32,8 @@ from foldline.core.decide.triggers import (
     Stay,
     counts_at_once,
     decide,
+    has_grown,
     moment_of,
-    worth_a_try,
 )
 from foldline.core.log.entries import Noted, Reason
 from foldline.core.log.messages import Message
@@ -196,13 +196,13 @@ class Watch:
         found = self._gravest(facts, drafting=self.draft != "none", careful=True)
         if isinstance(found, Refuse):
             return found
-        if isinstance(found, Compact) and (found.reason == "overflow" or self._worth_it(found, facts)):
+        if isinstance(found, Compact) and (found.reason == "overflow" or self._has_grown(found, facts)):
             if self.draft != "making":
                 return found
             fits = found.reason == "threshold" and found.size <= found.usable
             return None if fits else Wait()  # it is looked at again when the draft is there
         self.mark_checked()
-        return found if isinstance(found, StartDraft) and self._worth_it(found, facts) else None
+        return found if isinstance(found, StartDraft) and self._has_grown(found, facts) else None
 
     def on_overflow(self, facts: TriggerFacts) -> Compact | Refuse | Stay:
         """Return what is to be done about a request that the provider refused: it is folded away once.
@@ -215,12 +215,12 @@ class Watch:
         assert not isinstance(found, StartDraft)
         return found
 
-    def worth_a_try(self, tokens: int, usable: int) -> bool:
+    def has_grown(self, tokens: int, usable: int) -> bool:
         """Whether a view of so many tokens has grown since a compaction gained too little."""
-        return worth_a_try(tokens, self._fruitless, usable)
+        return has_grown(tokens, self._fruitless, usable)
 
-    def _worth_it(self, found: Compact | StartDraft, facts: TriggerFacts) -> bool:
-        return self.worth_a_try(facts.tokens, found.usable)
+    def _has_grown(self, found: Compact | StartDraft, facts: TriggerFacts) -> bool:
+        return self.has_grown(facts.tokens, found.usable)
 
     def _gravest(
         self, facts: TriggerFacts, *, drafting: bool, careful: bool

@@ -31,7 +31,7 @@ from foldline.core.decide.overflow import share_left
 from foldline.core.decide.policy import Policy
 from foldline.core.decide.presets import resolve
 from foldline.core.decide.price import Cache, Economy
-from foldline.core.decide.triggers import Compact, Refuse, StartDraft, idle_in, worth_a_try
+from foldline.core.decide.triggers import Compact, Refuse, StartDraft, has_grown, idle_in
 from foldline.core.decide.watch import CommitDraft, TriggerFacts, Wait, Watch, WatchLimits
 from foldline.core.lab.sizes import Scale
 from foldline.core.lab.tally import ReplayedTurn, Sums, Tally, common_tokens, filled
@@ -210,7 +210,7 @@ class Replay:
 
     def _count_refusal(self, found: Refuse | None) -> None:
         """Count what a live session raises, once for as long as the view stays as large as it is."""
-        if found is not None and worth_a_try(self.state.tokens, self._refused_at, found.usable):
+        if found is not None and has_grown(self.state.tokens, self._refused_at, found.usable):
             self._refused_at = self.state.tokens
             self.sums.refused += 1
 
@@ -286,7 +286,7 @@ class Replay:
             return found
         boundary = chained(found.boundary, path[-1].id if path else None)
         self.state = found.after
-        self.state.named(boundary)
+        self.state.set_id(boundary)
         same = self.scale.overhead_tokens + common_tokens(before, self.state.items())
         self._tally.boundary(boundary, ask.reason, self.scale.of(same))
         self._watch.folded()

@@ -62,7 +62,7 @@ def pages(media: Media) -> int:
     return _pages(media.data) if media.data and media.data.startswith("JVBER") else 0  # "%PDF" in base64
 
 
-def named(media: Media) -> str:
+def media_label(media: Media) -> str:
     """Name media in the place where they stood: `[image]`, `[PDF, 100 pages: plan.pdf]`."""
     what = media.kind
     if media.mime == PDF or pages(media):

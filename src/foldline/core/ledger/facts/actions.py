@@ -47,7 +47,7 @@ from foldline.core.ledger.text.sentences import cut, uncoloured, word_set
 from foldline.core.log.entries import Said
 from foldline.core.log.messages import Media
 from foldline.core.log.opaque import opened
-from foldline.core.measure.media import named
+from foldline.core.measure.media import media_label
 
 COMMAND = 220  # characters of a command
 SUBJECT = 120  # characters of a commit's first line
@@ -105,7 +105,7 @@ def action(use: Use, base: str) -> Action | None:
     if patch is not None or (command is None and _changes(use)):
         return _edit(use, args, patch, base)
     done = _run(use, command, result, base) if command is not None else _look(args, base)
-    seen = " ".join(map(named, media_in(use)))
+    seen = " ".join(map(media_label, media_in(use)))
     done = done or _called(use, args, result)
     return msgspec.structs.replace(done, text=f"{done.text} {seen}") if seen else done
 

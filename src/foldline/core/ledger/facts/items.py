@@ -13,7 +13,7 @@ from foldline.core.ledger.facts.kinds import LEVELS, SPOKEN, Item, Ledger
 from foldline.core.ledger.text.origin import UserSpeech
 from foldline.core.log.entries import Said
 from foldline.core.log.messages import Media, Text, ToolCall
-from foldline.core.measure.media import named
+from foldline.core.measure.media import media_label
 
 ASIDE = 240  # characters of prose right before a call that only announces it
 SENT_AGAIN = 60  # characters of a message that nobody says twice by chance
@@ -64,7 +64,7 @@ def _of_reply(
 def _media(entry: Said) -> list[str]:
     """Name the images and documents that the user put into a message."""
     parts = entry.message.parts if entry.message.is_prompt else ()
-    return [named(part) for part in parts if isinstance(part, Media)]
+    return [media_label(part) for part in parts if isinstance(part, Media)]
 
 
 def _spoken(kind: str, text: str, entry: str) -> Item:
