@@ -24,7 +24,7 @@ WORDS: Final[dict[Why, str]] = {
     "nothing_to_fold": "there is nothing that could be folded",
     "no_gain": "it would gain too little",
     "disabled": "it is switched off",
-    "signed_thinking": "signed thinking of an open tool loop binds what stands before it",
+    "signed_thinking": "the thinking of an unfinished tool loop is signed, with all that comes before it",
     "void": "the session has changed meanwhile",
     "too_large": "what would be left is too large",
 }
