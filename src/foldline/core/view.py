@@ -1,7 +1,27 @@
 """The view: what the model is sent, folded from the entries of a path.
 
-`ViewState` takes entries one by one, so that a turn costs what the turn adds. Only a boundary makes it look
-at older entries again.
+    path    s1  s2 | s3  s4  C  s5  P  s6  s7       s: Said, C: Compacted, P: Pruned
+            folded | kept from here on (C says so); P lists an edit of s3
+
+    view    [leading]  checkpoint  [ack]  [quoted]  s3*  s4  s5  s6  s7  [notes that wait]
+                       `--- made for C ----------'  `------- kept ----'
+
+Only a boundary changes what is older than itself: the newest `Compacted` that is not lifted says where the
+kept messages begin and what stands before them, and every `Pruned` behind it edits some of them. Between two
+boundaries a view only grows at its end.
+
+Entries are taken one by one (`push`), so that a turn costs what the turn adds; a boundary builds the view
+anew. A message is placed in one of three ways:
+
+- at the head, with the other system messages, while nothing else was said;
+- at the end, as received, but for the edits of boundaries and the repairs without which a provider refuses
+  it: empty texts and doubled calls are left out, ids that are used again are changed, a late result becomes
+  a quoted note, and calls that nobody answered are answered by a note that says so;
+- behind the results of the open calls, if it may not stand between a call and its result: it waits, and so
+  do the notes and the quotes of pins.
+
+So a view is a list of messages of the log (`MessageItem`) and of messages that it adds (`AddedItem`). A
+reply that holds a compaction by the provider's own server begins the view anew, as a boundary does.
 """
 
 from __future__ import annotations

@@ -1,4 +1,30 @@
-"""What a compaction would fold, quote, keep and edit: the pure choice, before any summary is written."""
+"""What a compaction would fold, quote, keep and edit: the pure choice, before any summary is written.
+
+A view has a fixed size, and everything in it competes for the same tokens:
+
+    |<----------------------------------- usable ------------------------------------>|
+    | overhead | leading | checkpoint: frame (wrap) + summary | quoted |     kept      |
+    | system,  | system  | pins, live state    |<-- room ---->| older  | the newest,   |
+    | tools    | messages| and headings                       | user   | from the cut  |
+                         ^ what is folded is told here                 ^ the cut
+
+`choose` divides it in this order:
+
+1. Leading messages stay. Only for a target, and only where they take more than a quarter of it, their middle
+   is left out (`lead_edits`).
+2. What is free beside them and the frame is the budget (`_Budget`). A part of it is held for the summary; the
+   rest is the most that the tail may take.
+3. The policy's cut rule picks the cut among the legal places (`cut.py`). Where what it keeps cannot be
+   shortened enough, the cut moves on to a place from which it can (`_fitting_cut`).
+4. What is kept is shortened until it fits: results first, then whatever is larger than a tenth of usable
+   (`shrink.py`). Pinned entries are never touched.
+5. Older user messages are quoted as far as the policy wants and the room allows.
+6. The rest is room for the summary.
+
+For a target the choice is made twice. The first is careful: nobody knows yet how much the summary will take.
+When it is written and leaves something (`fill.py`), the second one knows its size (`SecondPass`) and gives
+the rest to more of the newest messages, or to what the first one shortened (`restored`).
+"""
 
 from __future__ import annotations
 

@@ -12,6 +12,18 @@ and what has to survive a restart stands in the log.
     Wait          the draft that is being made is needed: ask again when it is there
     Refuse        nothing can help
     None          go on
+
+A moment (a turn begins, a reply came, tools answered, the model changed, a request overflowed) is remembered
+until it was checked, so none is lost while a compaction runs. The draft has three states:
+
+             StartDraft                 ready
+    none ------------------> making ------------> ready
+     ^     soft trigger         | failed, void      | hard trigger, a cold cache, a pause: CommitDraft
+     +--------------------------+-------------------+
+
+Two brakes keep it from trying for nothing: a size at which a compaction gained too little is not tried again
+before the view has grown, and after three failures in a row the breaker (`breaker.py`) is open for a while.
+An overflow passes the first, and is folded away once for each message of the user.
 """
 
 from __future__ import annotations
