@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from foldline.arguments import check_shared, check_target, check_text, check_writer
 from foldline.catalogue import Catalogue, ModelInfo
@@ -42,7 +42,7 @@ def compact(
     still meanwhile: await `acompact`. Raises FloorExceeded where the budget cannot be met, DialectError for
     what is no message, InputError for an argument of the wrong type.
     """
-    order = _order(
+    loaded, options, writer = _prepared(
         messages,
         target,
         policy,
@@ -55,7 +55,7 @@ def compact(
         counter=counter,
         summarizer=summarizer,
     )
-    return fold_now(order.loaded, order.wish, order.summarizer)
+    return fold_now(loaded, options, writer)
 
 
 async def acompact(
@@ -73,7 +73,7 @@ async def acompact(
     summarizer: Summarizer | None = None,
 ) -> Done:
     """Fit a list of native messages into a budget; see `compact`. A `summarizer` that is given stays open."""
-    order = _order(
+    loaded, options, writer = _prepared(
         messages,
         target,
         policy,
@@ -87,18 +87,10 @@ async def acompact(
         summarizer=summarizer,
     )
     fold = fold_and_close if summarizer is None else fold_once
-    return await fold(order.loaded, order.wish, order.summarizer)
+    return await fold(loaded, options, writer)
 
 
-class _Order(NamedTuple):
-    """What a call asks for, read and checked."""
-
-    loaded: Loaded
-    wish: FoldOptions
-    summarizer: Summarizer
-
-
-def _order(
+def _prepared(
     messages: Sequence[Any],
     target: int | None,
     policy: str | Policy | None,
@@ -111,7 +103,8 @@ def _order(
     dialect: str | None,
     counter: Counter,
     summarizer: Summarizer | None,
-) -> _Order:
+) -> tuple[Loaded, FoldOptions, Summarizer]:
+    """Return what a call asks for, read and checked."""
     check_target(target)
     check_text("instructions", instructions)
     check_shared(
@@ -128,10 +121,10 @@ def _order(
     info = known.model_info(model, window)
     loaded = from_messages(messages, counter, dialect=dialect)
     loaded.system, loaded.tools = system, tools
-    wish = FoldOptions(rules, info, target=target, instructions=instructions, counter=counter)
+    options = FoldOptions(rules, info, target=target, instructions=instructions, counter=counter)
     if summarizer is None:
-        summarizer = asked_summarizer(model, info, wish.resolved_policy, known.catalogue(), counter)
-    return _Order(loaded, wish, summarizer)
+        summarizer = asked_summarizer(model, info, options.resolved_policy, known.catalogue(), counter)
+    return loaded, options, summarizer
 
 
 def asked_summarizer(

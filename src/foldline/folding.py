@@ -1,4 +1,4 @@
-"""Fold once, without a store: loaded messages, a wish and a summariser in, a `Done` out."""
+"""Fold once, without a store: loaded messages, options and a summariser in, a `Done` out."""
 
 from __future__ import annotations
 
@@ -87,20 +87,20 @@ class Done(msgspec.Struct):
     boundary: Compacted | Pruned | None = None
 
 
-async def fold_once(loaded: Loaded, wish: FoldOptions, summarizer: Summarizer | None = None) -> Done:
-    """Fold loaded messages into the budget of a wish; valid ones that fit come back as they are.
+async def fold_once(loaded: Loaded, options: FoldOptions, summarizer: Summarizer | None = None) -> Done:
+    """Fold loaded messages into the budget of the options; valid ones that fit come back as they are.
 
     Without a `summarizer` code alone writes the checkpoint. Raises FloorExceeded where the budget cannot be
     met, InputError where nothing can be folded.
     """
     started = time.perf_counter()
-    counter = wish.counter
-    loaded = msgspec.structs.replace(loaded, dialect=wish.dialect or loaded.dialect)
-    ask = _ask(loaded, wish)
+    counter = options.counter
+    loaded = msgspec.structs.replace(loaded, dialect=options.dialect or loaded.dialect)
+    ask = _ask(loaded, options)
     view = ViewState(loaded.entries, counter=counter)
     warnings = [
         *loaded.warnings,
-        *([wish.model.warning] if wish.target is None and wish.model.warning else []),
+        *([options.model.warning] if options.target is None and options.model.warning else []),
     ]
     loaded.warnings = warnings
     done = _as_it_is(loaded, view, ask)
@@ -116,7 +116,7 @@ async def fold_once(loaded: Loaded, wish: FoldOptions, summarizer: Summarizer | 
             boundary = chained(outcome, loaded.entries[-1].id if loaded.entries else None)
             view = ViewState([*loaded.entries, boundary], counter=counter)
             done = _done(loaded, boundary, view, ask)
-    if applies_template(wish.model.name):
+    if applies_template(options.model.name):
         done.messages = in_turn(done.messages, done.dialect)
     done.messages = within_marks(done.messages, done.system, loaded.tools)
     took = round((time.perf_counter() - started) * 1000, 3)
@@ -124,36 +124,36 @@ async def fold_once(loaded: Loaded, wish: FoldOptions, summarizer: Summarizer | 
     return done
 
 
-def fold_now(loaded: Loaded, wish: FoldOptions, summarizer: Summarizer | None = None) -> Done:
+def fold_now(loaded: Loaded, options: FoldOptions, summarizer: Summarizer | None = None) -> Done:
     """Fold once from code that is not async; see `fold_once`. A model's connections are closed at the end."""
     if summarizer is None or isinstance(summarizer, OfflineSummarizer):
-        return run_sync(fold_once(loaded, wish, summarizer))
-    return run_waiting(fold_and_close(loaded, wish, summarizer))
+        return run_sync(fold_once(loaded, options, summarizer))
+    return run_waiting(fold_and_close(loaded, options, summarizer))
 
 
-async def fold_and_close(loaded: Loaded, wish: FoldOptions, summarizer: Summarizer) -> Done:
+async def fold_and_close(loaded: Loaded, options: FoldOptions, summarizer: Summarizer) -> Done:
     """Fold once, then close the connections of a summariser that asks a model."""
     try:
-        return await fold_once(loaded, wish, summarizer)
+        return await fold_once(loaded, options, summarizer)
     finally:
         if isinstance(summarizer, ModelSummarizer):
             await summarizer.close()
 
 
-def _ask(loaded: Loaded, wish: FoldOptions) -> FoldRequest:
-    overhead = (
-        overhead_of(loaded.system, loaded.tools, wish.counter) if wish.overhead is None else wish.overhead
-    )
+def _ask(loaded: Loaded, options: FoldOptions) -> FoldRequest:
+    overhead = options.overhead
+    if overhead is None:
+        overhead = overhead_of(loaded.system, loaded.tools, options.counter)
     return FoldRequest(
-        policy=wish.resolved_policy,
-        window=wish.model.window,
+        policy=options.resolved_policy,
+        window=options.model.window,
         reason="target",
-        target=wish.budget,
-        instructions=wish.instructions,
+        target=options.budget,
+        instructions=options.instructions,
         overhead=overhead,
-        now=now() if wish.now is None else wish.now,
-        number=wish.number,
-        recall=wish.recall,
+        now=now() if options.now is None else options.now,
+        number=options.number,
+        recall=options.recall,
     )
 
 

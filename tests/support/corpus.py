@@ -97,8 +97,8 @@ def fold(loaded: Loaded, policy: str, target: int) -> Done:
     """Fold entries that are loaded already, as `foldline.compact` does."""
     overhead = overhead_of(loaded.system, None, OFFLINE)
     info = ModelInfo(None, Window(context=200_000))
-    wish = FoldOptions(find_policy(policy), info, target=target, overhead=overhead, recall=True, now=NOW)
-    return fold_now(loaded, wish)
+    options = FoldOptions(find_policy(policy), info, target=target, overhead=overhead, recall=True, now=NOW)
+    return fold_now(loaded, options)
 
 
 def remembered(collector: Callable[[Sequence[Said]], Ledger] = collect) -> Callable[[Sequence[Said]], Ledger]:

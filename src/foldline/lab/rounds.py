@@ -147,10 +147,10 @@ def _rounds(
             total += entry.tokens
         target = max(int(total * SHARE), LEAST_TARGET)
         info = ModelInfo(None, window)
-        wish = FoldOptions(
+        options = FoldOptions(
             policy, info, target=target, counter=counter, overhead=overhead, number=number, recall=True
         )
-        state, problem = _folded(state, wish)
+        state, problem = _folded(state, options)
         future = [spoken(entry.message) for later in grown.pieces[number:] for entry in later]
         text = _text(state)
         row = {
@@ -166,10 +166,10 @@ def _rounds(
     return found
 
 
-def _folded(state: ViewState, wish: FoldOptions) -> tuple[ViewState, str]:
+def _folded(state: ViewState, options: FoldOptions) -> tuple[ViewState, str]:
     """Return the view after a compaction, and why there was none where there was none."""
     try:
-        boundary = fold_now(from_entries(state.entries()), wish).boundary
+        boundary = fold_now(from_entries(state.entries()), options).boundary
     except (FloorExceeded, InputError) as error:
         return state, str(error)
     if boundary is None:

@@ -86,12 +86,12 @@ def command(
     known = settings()
     loaded = read_session(file, from_start=from_start)
     info = known.model_info(model, window, recorded=loaded.model)
-    wish = FoldOptions(
+    options = FoldOptions(
         find_policy(policy_name, policy_file), info, target=target, instructions=instructions, dialect=dialect
     )
-    summarizer = None if offline else _summarizer(model, wish)
+    summarizer = None if offline else _summarizer(model, options)
     with progress("folding"):
-        done = fold_now(loaded, wish, summarizer)
+        done = fold_now(loaded, options, summarizer)
     warn(done.warnings[len(loaded.warnings) :])
     if output is not None and preview:
         _say_unwritten(output)
@@ -99,14 +99,14 @@ def command(
         write_messages(done, loaded, output)
     _tell(done, loaded, output, preview=preview, full=full, as_json=as_json)
     if target is None and done.boundary is None and not as_json:
-        _say_budget(wish)
+        _say_budget(options)
 
 
-def _summarizer(model: str | None, wish: FoldOptions) -> Summarizer:
+def _summarizer(model: str | None, options: FoldOptions) -> Summarizer:
     """Return who writes the summary where a model may be asked; warn of a `summary_model` that cannot be."""
-    catalogue, policy = settings().catalogue(), wish.resolved_policy
-    summarizer = asked_summarizer(model, wish.model, policy, catalogue)
-    info = catalogue.look_up(None) if model is None else wish.model
+    catalogue, policy = settings().catalogue(), options.resolved_policy
+    summarizer = asked_summarizer(model, options.model, policy, catalogue)
+    info = catalogue.look_up(None) if model is None else options.model
     told = unasked_warning(info, policy, catalogue=catalogue)
     warn([told] if told else [])
     return summarizer
@@ -133,11 +133,11 @@ def _tell(
         err().print(f"[green]wrote[/] {count} to {escape(str(output))}")
 
 
-def _say_budget(wish: FoldOptions) -> None:
+def _say_budget(options: FoldOptions) -> None:
     """Say what a file that was not folded fits into, where nobody named a budget."""
     err().print(
-        f"[dim]the budget is what {escape(wish.policy.name)} uses of a window of "
-        f"{wish.model.window.context:,} tokens, {wish.budget:,}: --target N asks for less[/]",
+        f"[dim]the budget is what {escape(options.policy.name)} uses of a window of "
+        f"{options.model.window.context:,} tokens, {options.budget:,}: --target N asks for less[/]",
         soft_wrap=True,
     )
 
