@@ -1,7 +1,7 @@
 """Signed thinking: what is bound, and the open tool loop in which it stays."""
 
 import pytest
-from tests.support.talk import assistant, calls, entries, reminder, results, signed, tool, user
+from tests.support.talk import assistant, call, calls, entries, reminder, results, signed, tool, user
 
 from foldline.core.cut.thinking import bound, open_loop, stripped
 from foldline.core.cut.thinking import signed as is_signed
@@ -46,7 +46,7 @@ def test_only_signed_or_encrypted_thinking_is_bound():
 
 
 def test_signed_parts_are_taken_out_but_in_an_open_loop_and_where_they_are_edited_already():
-    kept = entries(signed("a"), signed("b"), user(), signed("", "c1"), tool("c1"))
+    kept = entries(signed("a"), signed("b"), user(), signed("", call("c1")), tool("c1"))
 
     def taken(start, *already):
         return [edit.entry for edit in stripped(kept, start, OFFLINE, set(already))]
