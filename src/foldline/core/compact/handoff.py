@@ -38,8 +38,8 @@ from foldline.core.decide.policy import summary_cap
 from foldline.core.ledger.facts.kinds import Ledger
 from foldline.core.log.entries import Compacted, Entry, Noted, Said
 from foldline.core.log.log import chained, said
-from foldline.core.secrets.redact import redact
 from foldline.core.secrets.derived import Sweep
+from foldline.core.secrets.redact import redact
 from foldline.core.view import ViewState
 from foldline.errors import FloorExceeded
 
