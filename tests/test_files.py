@@ -10,7 +10,7 @@ import pytest
 from foldline.agent.settings_file import save
 from foldline.files import append_private, create_private, opened, written
 from foldline.stores import open_store
-from foldline.stores.backup import back_up
+from foldline.stores.transfer import back_up
 from foldline.tui.editor import History
 
 

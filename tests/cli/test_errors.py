@@ -14,7 +14,7 @@ from tests.cli.calling import talk, work, write_lines
 
 from foldline.cli.common import available
 from foldline.errors import FormatError
-from foldline.stores.connection import APPLICATION
+from foldline.stores.sqlite_database import APPLICATION
 from foldline.transcripts import open_transcript, source
 
 TARGET = ("--target", 2000)

@@ -12,7 +12,7 @@ from foldline.core.log.entries import Compacted
 from foldline.core.measure.tokens import OFFLINE
 from foldline.exports import ExportRequest, export_entries
 from foldline.loading import from_records
-from foldline.stores.memory import MemoryStore
+from foldline.stores import MemoryStore
 from foldline.transcripts import read
 
 CONVERSATION = SYNTHETIC / "moldable.json"

@@ -88,7 +88,7 @@ async def test_a_store_that_is_given_is_used_and_stays_open():
 async def test_a_scheme_that_is_registered_is_opened_by_its_function(monkeypatch):
     from foldline.stores import urls
 
-    monkeypatch.setattr(urls, "_OPENERS", dict(urls._OPENERS))
+    monkeypatch.setattr(urls, "_SCHEMES", dict(urls._SCHEMES))
     opened = []
 
     def opener(url):

@@ -16,6 +16,7 @@ from tests.service.supervised import supervised
 from tests.support.gateway_agents import SUMMARY
 from tests.support.live import WINDOW
 from tests.support.postgres import postgres_server, postgres_url  # noqa: F401
+from tests.support.values import MemoryKeyValues
 from tests.support.waiting import until
 
 from foldline.core.checkpoint.request import Prefix
@@ -29,7 +30,7 @@ from foldline.service.jobs.drafts import JOBS, ROWS, DraftRow, StoredDrafts
 from foldline.service.presence import Presence
 from foldline.session.jobs import DraftJob
 from foldline.stores import open_store
-from foldline.stores.key_values import LARGEST, MemoryKeyValues, unpack
+from foldline.stores.key_values import LARGEST, unpack
 from foldline.testing import Scripted, serve_in_thread
 
 FILLER = "It works as it was asked for, and every word of it is needed. " * 30

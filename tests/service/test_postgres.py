@@ -21,8 +21,8 @@ from tests.service.api.test_keys import (  # noqa: F401
 )
 
 from foldline.errors import InputError
-from foldline.service.tenants import tenant_url
 from foldline.stores.postgres_connection import read_url
+from foldline.stores.urls import url_beside
 
 pytest.importorskip("psycopg", reason="needs the extra foldline[postgres]")
 
@@ -65,9 +65,9 @@ def test_each_tenant_has_a_schema_of_its_own(store):
 
 def test_the_url_of_a_tenant_names_its_schema():
     url = "postgresql://me:p%40ss@host:5433/db?sslmode=require&options=-c%20x.y%3D1"
-    target, other = read_url(url), read_url(tenant_url(url, "acme"))
+    target, other = read_url(url), read_url(url_beside(url, "acme"))
     assert (target.schema, other.schema) == ("foldline", "foldline@acme")
     assert other.parameters == target.parameters
-    assert read_url(tenant_url(f"{url}&schema=mine", "b")).schema == "mine@b"
+    assert read_url(url_beside(f"{url}&schema=mine", "b")).schema == "mine@b"
     with pytest.raises(InputError, match="63"):
-        read_url(tenant_url(url, "x" * 63))
+        read_url(url_beside(url, "x" * 63))

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import time
 
+from tests.support.values import MemoryKeyValues
+
 from foldline.errors import StoreError
 from foldline.service import rate
 from foldline.service.rate import RateLimit
 from foldline.stores import open_store
-from foldline.stores.key_values import MemoryKeyValues
 
 
 async def admitted(limits, each):

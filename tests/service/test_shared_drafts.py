@@ -10,6 +10,7 @@ import pytest
 from tests.service.served import served
 from tests.service.test_shutdown import FILLER
 from tests.support.live import Gate, Heard, answer, prompt, session_on, until
+from tests.support.values import MemoryKeyValues
 from tests.support.waiting import until as settled
 
 from foldline.core.decide.ask import Nothing
@@ -19,7 +20,6 @@ from foldline.service.jobs import drafts
 from foldline.service.jobs.drafts import DraftLimit, StoredDrafts
 from foldline.service.presence import Presence
 from foldline.stores import open_store
-from foldline.stores.key_values import MemoryKeyValues
 from foldline.testing import Scripted, serve_in_thread
 
 SOFT, HARD = 5_950, 7_650

@@ -16,7 +16,7 @@ import foldline
 from foldline.core.log.entries import Entry
 from foldline.errors import InputError, StoreCorrupt
 from foldline.stores import MemoryStore, SqliteStore
-from foldline.stores.backup import back_up
+from foldline.stores.transfer import back_up
 
 ROOT = Path(__file__).parents[2]
 
@@ -58,7 +58,7 @@ def test_a_backup_that_is_killed_leaves_no_half_file(tmp_path: Path) -> None:
     store = SqliteStore(file)
     asyncio.run(fill(store, talk(None, *["x" * 50_000 for _ in range(200)])))
     script = (
-        "import sys; from pathlib import Path; import foldline.stores.backup as b; from time import sleep;"
+        "import sys; from pathlib import Path; import foldline.stores.transfer as b; from time import sleep;"
         "from foldline.stores import SqliteStore; b._sync = lambda path: (print('copied', flush=True), sleep(60));"
         "b.back_up(SqliteStore(sys.argv[1]), Path(sys.argv[2]))"
     )

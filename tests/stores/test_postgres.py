@@ -25,13 +25,12 @@ import foldline
 from foldline.core.log.entries import Entry
 from foldline.errors import InputError, LeafMoved, StoreCorrupt, StoreError, StoreVersion
 from foldline.stores import open_store
-from foldline.stores.queries import migrations, named_queries
+from foldline.stores.database import migrations, named_queries
 
 psycopg = pytest.importorskip("psycopg", reason="needs the extra foldline[postgres]")
 from foldline.stores.postgres import PostgresStore  # noqa: E402
-from foldline.stores.postgres_connection import is_worth_a_retry, read_url  # noqa: E402
+from foldline.stores.postgres_connection import escaped, is_worth_a_retry, read_url, unescaped  # noqa: E402  # noqa: E402
 from foldline.stores.postgres_database import PIECE  # noqa: E402
-from foldline.stores.postgres_text import escaped, unescaped  # noqa: E402
 
 ROOT = Path(__file__).parents[2]
 
@@ -73,7 +72,7 @@ def test_both_databases_answer_the_same_queries():
         "sqlite": {"forget_message", "empty_index", "index_nothing", "optimize_index", "count_purges"},
         "postgres": {
             "insert_piece", "delete_pieces", "delete_index", "ownerless", "index_rows", "matches_of_session",
-            "newest_keys", "leaf_seq", "count_all", "count_of_session",
+            "count_all", "count_of_session",
         },
     }  # fmt: skip
     common = set(named_queries("sqlite")) & set(named_queries("postgres"))
@@ -394,11 +393,11 @@ async def test_a_newer_schema_is_left_alone(store, postgres_url):
 
 
 async def test_a_migration_that_fails_changes_nothing(postgres_url, monkeypatch):
-    from foldline.stores import postgres_schema
+    from foldline.stores import postgres_database
 
     good = migrations("postgres")
     monkeypatch.setattr(
-        postgres_schema, "migrations", lambda _: [*good, "CREATE TABLE more (x bigint); SELECT 1 / 0"]
+        postgres_database, "migrations", lambda _: [*good, "CREATE TABLE more (x bigint); SELECT 1 / 0"]
     )
     broken = PostgresStore(postgres_url)
     with pytest.raises(StoreError, match="division by zero"):

@@ -41,7 +41,7 @@ from pathlib import Path
 import foldline
 from foldline.errors import StoreError
 from foldline.stores import SqliteStore
-from foldline.stores.backup import back_up
+from foldline.stores.transfer import back_up
 from tests.stores.build import talk
 
 async def main(file, copy):

@@ -22,7 +22,7 @@ from tests.stores.writer import all_told, check_linear
 import foldline.stores.sqlite as sqlite_module
 from foldline.core.log.entries import Entry
 from foldline.errors import FormatError, LeafMoved, StoreCorrupt, StoreError, StoreVersion
-from foldline.stores import SqliteStore, connection, index, tree
+from foldline.stores import SqliteStore, index, sqlite_database, tree
 
 T = TypeVar("T")
 ROOT = Path(__file__).parents[2]
@@ -92,7 +92,7 @@ def test_nothing_is_touched_before_the_first_use(file: Path) -> None:
 
 
 def test_the_settings_are_those_of_a_durable_log(file: Path) -> None:
-    database = connection.connect(file, 1.0)
+    database = sqlite_database.connect(file, 1.0)
     asked = {
         name: database.execute(f"PRAGMA {name}").fetchone()[0] for name in ("journal_mode", "synchronous")
     }
@@ -184,13 +184,13 @@ def test_a_newer_database_is_left_alone(file: Path) -> None:
 
 def test_a_migration_that_fails_changes_nothing(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     log = filled(file)
-    good = connection.migrations("sqlite")
+    good = sqlite_database.migrations("sqlite")
     monkeypatch.setattr(
-        connection, "migrations", lambda _: [*good, "CREATE TABLE more (x);\nCREATE TABLE sessions (x);"]
+        sqlite_database, "migrations", lambda _: [*good, "CREATE TABLE more (x);\nCREATE TABLE sessions (x);"]
     )
     with pytest.raises(StoreError, match="already exists"):
         use(file, path_of)
-    monkeypatch.setattr(connection, "migrations", lambda _: good)
+    monkeypatch.setattr(sqlite_database, "migrations", lambda _: good)
     assert use(file, path_of) == log
     database = sqlite3.connect(file)
     assert database.execute("SELECT count(*) FROM sqlite_master WHERE name = 'more'").fetchone() == (0,)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any, TypeVar
 
 from foldline.cli.output import warn
 from foldline.config import settings
 from foldline.core.log.entries import Entry
 from foldline.errors import SessionNotFound
-from foldline.stores import MemoryStore, SqliteStore, Store, open_store
+from foldline.stores import MemoryStore, Store, open_store
+from foldline.stores.database_store import DatabaseStore
 
 T = TypeVar("T")
 SHOWN = 5  # sessions that an ambiguous id names
@@ -34,16 +34,8 @@ async def opened(url: str | None, *, make: bool = False) -> AsyncGenerator[Store
 
 
 def is_missing(store: Store) -> bool:
-    """Return whether a store is a file that nobody has made yet, or one that was cut to nothing."""
-    try:
-        return isinstance(store, SqliteStore) and not has_bytes(store.file)
-    except OSError:
-        return False  # opening it will report the problem
-
-
-def has_bytes(file: Path) -> bool:
-    """Return whether a file is there and holds something."""
-    return file.exists() and (not file.is_file() or file.stat().st_size > 0)
+    """Return whether a store is known not to be made yet; a store of another package need not say."""
+    return isinstance(store, DatabaseStore) and store.is_missing()
 
 
 def with_store(url: str | None, work: Callable[[Store], Coroutine[Any, Any, T]], *, make: bool = False) -> T:

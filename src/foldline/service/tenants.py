@@ -8,9 +8,8 @@ import hmac
 import re
 from collections.abc import Mapping
 from http.cookies import CookieError, SimpleCookie
-from pathlib import PurePosixPath
 from typing import Final
-from urllib.parse import parse_qsl, quote, unquote, unquote_plus, urlencode, urlsplit, urlunsplit
+from urllib.parse import unquote, unquote_plus
 
 from starlette.requests import HTTPConnection
 
@@ -21,8 +20,9 @@ from foldline.service.jobs.drafts import DraftLimit, StoredDrafts
 from foldline.service.open_sessions import OpenSessions
 from foldline.service.presence import Presence
 from foldline.service.rate import RateLimit
-from foldline.stores import Store, find_store
-from foldline.stores.key_values import KeyValues, MemoryKeyValues
+from foldline.stores import MemoryStore, Store, find_store
+from foldline.stores.key_values import KeyValues
+from foldline.stores.urls import url_beside
 
 HEADER: Final = "foldline-token"  # stands for the client's own key, which then goes on to the model
 MAIN: Final = "default"  # the tenant where there are no others
@@ -122,7 +122,7 @@ class Tenants:
         return known
 
     def _url(self, name: str) -> str | None:
-        return self._store if name == MAIN else tenant_url(self._store, name)
+        return self._store if name == MAIN else url_beside(self._store, name)
 
     async def finish(self, seconds: float) -> None:
         """Close every session; what goes on in the background may take that long to end."""
@@ -139,7 +139,7 @@ class Tenants:
 
 def _values_of(store: Store) -> KeyValues:
     """Return the values of a store; one of another kind may have none: then this process is the only one."""
-    return getattr(store, "key_values", None) or MemoryKeyValues()
+    return getattr(store, "key_values", None) or MemoryStore().key_values
 
 
 def bearer(value: str) -> str:
@@ -177,23 +177,3 @@ def _cookie(headers: Mapping[str, str]) -> str | None:
     except CookieError:
         return None
     return found[HEADER].value if HEADER in found else None
-
-
-def tenant_url(url: str | None, tenant: str) -> str:
-    """Return the URL of a tenant's store beside the one at `url`; raises InputError where there is none."""
-    url = url or "sqlite:///~/.foldline/foldline.db"
-    scheme, _, rest = url.partition("://")
-    if scheme == "memory":
-        return url
-    if scheme == "sqlite":
-        file = PurePosixPath(rest or "/~/.foldline/foldline.db")
-        return f"sqlite://{file.with_name(f'{file.stem}@{tenant}{file.suffix}')}"
-    if scheme in {"postgresql", "postgres"}:
-        parts = urlsplit(url)
-        asked = dict(parse_qsl(parts.query, keep_blank_values=True))
-        asked["schema"] = f"{asked.get('schema', 'foldline')}@{tenant}"
-        return urlunsplit(parts._replace(query=urlencode(asked, quote_via=quote)))
-    raise InputError(
-        f"{scheme}:// keeps no store for each tenant: use sqlite:///FILE, postgresql://..., or one service "
-        "for each"
-    )

@@ -17,8 +17,7 @@ from foldline.core.view import ViewState
 from foldline.errors import InputError
 from foldline.session.links import handed_from
 from foldline.session.shared import Shared
-from foldline.stores.backwards import backwards
-from foldline.stores.base import Hit, Store
+from foldline.stores.base import Hit, Store, backwards
 from foldline.stores.search import searched_as
 
 SPARE: Final = 3  # times as many hits are looked for as were asked for, because recall's own are left out

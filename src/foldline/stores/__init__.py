@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from foldline.stores.base import Hit, SessionInfo, Store
-from foldline.stores.memory import MemoryStore
-from foldline.stores.sqlite import SqliteStore
+from foldline.stores.sqlite import MemoryStore, SqliteStore
 from foldline.stores.urls import find_store, open_store, register
 
 __all__ = [

@@ -32,6 +32,7 @@ class SessionInfo(msgspec.Struct, frozen=True):
     leaf: str | None
 
 
+_PAGE: Final = 256  # entries that `backwards` reads in one step
 FEW: Final = 3  # messages with every word of a query, below which a search goes on to those with some
 
 
@@ -166,3 +167,18 @@ class Store(Protocol):
     async def close(self) -> None:
         """Release the store's resources. Calling it again does nothing; any other call raises StoreError."""
         ...
+
+
+async def backwards(
+    store: Store, session: str, *, leaf: str | None = None, before: str | None = None
+) -> AsyncIterator[Entry]:
+    """Yield the entries of a path from the newest to the oldest; with `before`, those before that entry.
+
+    The work is O(what is taken). Raises InputError where `before` is not on the path.
+    """
+    leaf = leaf or await store.leaf(session)  # the same path for every page
+    page = await store.tail(session, _PAGE, leaf=leaf, before=before)
+    while page:
+        for entry in reversed(page):
+            yield entry
+        page = await store.tail(session, _PAGE, leaf=leaf, before=page[0].id)

@@ -1,10 +1,21 @@
-"""What the log needs of a database, so that its code is written once: named queries and transactions."""
+"""What the log needs of a database, so that its code is written once: named queries and transactions.
+
+The SQL is in one folder of `sql/` for each database: numbered migrations, and queries by name.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, Protocol
+from functools import cache
+from pathlib import Path
+from typing import Any, Final, Literal, Protocol
+
+Dialect = Literal["sqlite", "postgres"]
+_SQL: Final = Path(__file__).parent / "sql"
+_NAME: Final = re.compile(r"^-- name: (\w+)\n", re.MULTILINE)
+_COMMENT: Final = re.compile(r"--[^\n]*")
 
 
 class Contended(Exception):
@@ -16,6 +27,11 @@ class Database(Protocol):
 
     Queries are named as in `sql/<database>/queries.sql`. Values are passed by name; a list stands for a set.
     """
+
+    @property
+    def read_only(self) -> bool:
+        """Whether nothing can be written."""
+        ...
 
     def rows(self, query: str, /, **values: Any) -> list[tuple[Any, ...]]:
         """Return every row of a query."""
@@ -29,11 +45,15 @@ class Database(Protocol):
         """Write; return how many rows were changed."""
         ...
 
+    def insert(self, query: str, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Insert many rows."""
+        ...
+
     def append(self, session: Mapping[str, Any], rows: Sequence[dict[str, Any]]) -> bool:
         """Move a session's leaf and write rows behind it in one commit; False if it is not as it was read.
 
         `session` has the values of the queries `begin_session` (where its key is None) and `advance_leaf`; a
-        row has `id`, `parent`, `kind`, `payload` and a `Place`.
+        row has `id`, `parent`, `kind`, `payload` and a `Place`. Raises StoreError for what no row can hold.
         """
         ...
 
@@ -48,3 +68,20 @@ class Database(Protocol):
     def snapshot(self) -> AbstractContextManager[None]:
         """Read everything inside as it was at one moment."""
         ...
+
+
+@cache
+def named_queries(dialect: Dialect) -> dict[str, str]:
+    """Return the queries of a database by name; each takes its values as `:name`."""
+    text = (_SQL / dialect / "queries.sql").read_text(encoding="utf-8")
+    _, *parts = _NAME.split(text)
+    return {
+        name: " ".join(_COMMENT.sub("", query).split())
+        for name, query in zip(parts[::2], parts[1::2], strict=True)
+    }
+
+
+@cache
+def migrations(dialect: Dialect) -> list[str]:
+    """Return the migration scripts in order; a database of version n has had the first n."""
+    return [script.read_text(encoding="utf-8") for script in sorted((_SQL / dialect).glob("[0-9]*.sql"))]

@@ -1,36 +1,72 @@
-"""The full-text index of the SQLite store: updated before a search, queried, and cleaned by a purge."""
+"""The full-text index of a store over a database: filled before a search, queried, and passed by.
+
+It is derived from the log and filled outside the append. Where it finds nothing, messages are searched for
+the words anywhere in them, without it. What differs between databases is a `WordIndex`.
+"""
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple, Protocol
 
-from foldline.errors import StoreCorrupt
 from foldline.stores import search, tree
 from foldline.stores.base import Hit
-from foldline.stores.read_only import is_read_only
 from foldline.stores.rows import searchable_bytes, unpack
-from foldline.stores.sqlite_database import SqliteDatabase
 from foldline.stores.tables import Tables
 from foldline.stores.tree import Spans
 
-SESSION_KEYS = 2**32  # the keys of one session: a session's rows stand side by side, in order
-_BATCH = 500  # messages indexed in one commit, which bounds how long another writer waits
-_PAGE = 2_000  # messages read in one step of a scan
+_BATCH = 300  # messages indexed in one commit, which bounds how long another writer waits
+_PAGE = 1_000  # messages, and sessions, read in one step of a scan
+
+Key = tuple[Any, int]  # the key of a session, and the seq of an entry
 
 
 class Scope(NamedTuple):
-    """What a search covers: keys from `first` to `last`, and the path of each session number (None: all)."""
+    """What a search covers: one session or all (None), and only the path of each, or every branch."""
 
-    first: int
-    last: int
-    paths: dict[int, Spans] | None
+    session: Any | None
+    on_path: bool
+    paths: dict[Any, Spans]  # those that were looked at
 
-    def holds(self, at: int) -> bool:
-        """Return whether the scope covers the entry with this key."""
-        no, seq = divmod(at, SESSION_KEYS)
-        return self.paths is None or tree.on(self.paths.get(no, []), seq)
+    def holds(self, tables: Tables, session: Any, seq: int) -> bool:
+        """Return whether the scope covers this entry."""
+        if not self.on_path:
+            return True
+        if session not in self.paths:
+            (leaf,) = tables.database.row("leaf_seq", session=session) or (None,)
+            self.paths[session] = tables.spans(session, leaf) if leaf else []
+        return tree.on(self.paths[session], seq)
+
+
+class ScanPlace(NamedTuple):
+    """Where a scan goes on: in the session at this index, before this seq."""
+
+    sessions: list[Any]
+    at: int = 0
+    before: int = 2**62  # behind every seq
+
+
+class WordIndex(Protocol):
+    """The index of one kind of database; `exact` says that whatever it finds matches."""
+
+    exact: bool
+
+    def indexed(self, payload: bytes, kind: str) -> str | None:
+        """Return what the index holds of an entry."""
+        ...
+
+    def candidates(
+        self, tables: Tables, query: str, scope: Scope, limit: int, *, whole: bool
+    ) -> Iterable[Key]:
+        """Yield the entries with every word of a query, whole or as a beginning, the best first.
+
+        Some may lie outside the scope, and more than `limit` may come.
+        """
+        ...
+
+    def some(self, tables: Tables, query: str, scope: Scope, limit: int, known: Sequence[Hit]) -> list[Hit]:
+        """Return the best messages with any word of the query that are not `known`."""
+        ...
 
 
 def scope(tables: Tables, session: str | None, *, on_path: bool) -> Scope | None:
@@ -38,100 +74,97 @@ def scope(tables: Tables, session: str | None, *, on_path: bool) -> Scope | None
     known = tables.session(session) if session is not None else None
     if session is not None and known is None:
         return None
-    paths: dict[int, Spans] | None = None
-    if on_path:
-        names = [session] if session is not None else [info.id for info in tables.sessions()]
-        paths = dict(tables.spans_of(name, None) for name in names)
-    if known is None:
-        return Scope(0, 2**63 - 1, paths)
-    return Scope(key(known.key, 0), key(known.key, SESSION_KEYS - 1), paths)
+    return Scope(known.key if known else None, on_path, {})
 
 
-def catch_up(database: SqliteDatabase, scope: Scope) -> bool:
-    """Index the next messages of one session in the scope; returns False when all that can be are indexed."""
-    if is_read_only(database.connection):
-        return False
-    numbers = {"first": scope.first // SESSION_KEYS, "last": scope.last // SESSION_KEYS}
-    if database.row("session_behind", **numbers) is None:
-        return False
-    with database.transaction():
-        row = database.row("session_behind", **numbers)
-        if row is None:
-            return False
-        no, indexed, entries = row
-        upto = min(indexed + _BATCH, entries)
-        for seq, payload, kind in database.rows("searched", session=no, first=indexed + 1, last=upto):
-            text = search.indexed(search.stored_text(payload, kind))
-            database.change("index_message", session=no, seq=seq, text=text)
-        database.change("set_indexed", session=no, upto=upto)
-    return True
-
-
-def forget(database: SqliteDatabase, no: int) -> None:
-    """Remove a session from the index before its entries go; the text must be the one that was indexed."""
-    (upto,) = database.row("indexed_upto", session=no) or (0,)
-    try:
-        for seq, payload, _ in database.rows("searched", session=no, first=1, last=upto):
-            text = search.indexed(search.searchable(unpack(payload)))
-            database.change("forget_message", session=no, seq=seq, text=text)
-    except StoreCorrupt:  # nothing tells what was indexed of it
-        clear(database)
-
-
-def clear(database: SqliteDatabase) -> None:
-    """Empty the index of all sessions; it is filled again before the next search."""
-    database.change("empty_index")
-    database.change("index_nothing")
-
-
-def matches(database: SqliteDatabase, query: str, scope: Scope, limit: int) -> list[Hit]:
-    """Return the best messages with every word: those that hold it as it stands, then those that begin so."""
-    found: dict[int, None] = {}
-    for whole in (True, False):
-        found |= dict.fromkeys(_found(database, search.expression(query, whole=whole), scope, limit))
-    return [hit for at in list(found)[:limit] if (hit := _hit(database, at, query)) is not None]
-
-
-def some(database: SqliteDatabase, query: str, scope: Scope, limit: int, known: Sequence[Hit]) -> list[Hit]:
-    """Return the best messages with any word of the query that are not `known`."""
-    seen = {(hit.session, hit.seq) for hit in known}
-    keys = _found(database, search.some_expression(query), scope, limit + len(known))
-    hits = [hit for at in keys if (hit := _hit(database, at, query, partial=True)) is not None]
-    return [hit for hit in hits if (hit.session, hit.seq) not in seen][:limit]
-
-
-def _found(database: SqliteDatabase, expression: str | None, scope: Scope, limit: int) -> list[int]:
-    """Return the keys that the index finds in the scope, the best first."""
-    if expression is None:
+def behind(tables: Tables, scope: Scope) -> list[Any]:
+    """Return the sessions in the scope of which not every message is indexed, where that can be mended."""
+    if tables.database.read_only:
         return []
-    rows = database.rows("matches", expression=expression, first=scope.first, last=scope.last)
-    return list(itertools.islice((at for (at,) in rows if scope.holds(at)), limit))
+    return [key for (key,) in tables.database.rows("sessions_behind", session=scope.session)]
+
+
+def catch_up(tables: Tables, words: WordIndex, session: Any) -> bool:
+    """Index the next messages of a session; return whether there are more."""
+    database = tables.database
+    indexed, entries = database.row("indexed_upto", session=session) or (0, 0)
+    if indexed >= entries:
+        return False
+    upto = min(indexed + _BATCH, entries)
+    rows = [
+        {"session": session, "seq": seq, "words": words.indexed(payload, kind)}
+        for seq, payload, kind in database.rows("searched", session=session, first=indexed + 1, last=upto)
+    ]
+    with database.transaction():  # of several at once one does it
+        if database.change("set_indexed", session=session, before=indexed, upto=upto):
+            database.insert("index_message", rows)
+    return upto < entries
+
+
+def matches(tables: Tables, words: WordIndex, query: str, scope: Scope, limit: int) -> list[Hit]:
+    """Return the best messages with every word: those that hold it as it stands, then those that begin so."""
+    hits: dict[Key, Hit] = {}
+    for whole in (True, False):
+        for at in words.candidates(tables, query, scope, limit, whole=whole):
+            if len(hits) == limit:
+                break
+            if at not in hits and scope.holds(tables, *at):
+                found = hit(tables, at, query, whole=None if words.exact else whole)
+                hits |= {at: found} if found is not None else {}
+    return list(hits.values())
+
+
+def first_place(tables: Tables, scope: Scope) -> ScanPlace:
+    """Return where a scan begins: behind the newest message of the session that was last updated."""
+    if scope.session is not None:
+        return ScanPlace([scope.session])
+    return ScanPlace([key for (key,) in tables.database.rows("newest_keys")])
 
 
 def scan(
-    database: SqliteDatabase, query: str, scope: Scope, before: int, limit: int
-) -> tuple[list[Hit], int]:
-    """Look for the words anywhere in the messages of one page before the key `before`, the newest first.
+    tables: Tables, query: str, scope: Scope, place: ScanPlace, limit: int
+) -> tuple[list[Hit], ScanPlace | None]:
+    """Look for the words anywhere in the messages of one page, the newest of each session first.
 
-    Returns the hits and the key before which to continue; 0 at the end.
+    Returns the hits and where to go on; None at the end.
     """
-    rows = database.rows("searched_before", first=scope.first, last=before - 1, count=_PAGE)
     rough = search.rough_patterns(query)
     hits: list[Hit] = []
-    for at, payload, kind in rows:
-        plain = searchable_bytes(payload)  # to decode a payload costs far more than to search its bytes
-        if plain is not None and not all(pattern.search(plain) for pattern in rough):
-            continue
-        if len(hits) < limit and scope.holds(at) and search.holds(search.stored_text(payload, kind), query):
-            hits += [hit] if (hit := _hit(database, at, query)) else []
-    return hits, rows[-1][0] if len(rows) == _PAGE else 0
+    left = _PAGE
+    while place.at < len(place.sessions) and left > 0:
+        session = place.sessions[place.at]
+        asked, left = left, left - 1
+        rows = tables.database.rows("searched_before", session=session, before=place.before, count=asked)
+        for seq, payload, kind in rows:
+            plain = searchable_bytes(payload)  # to decode a payload costs far more than to search its bytes
+            if plain is not None and not all(pattern.search(plain) for pattern in rough):
+                continue
+            if (
+                len(hits) < limit
+                and scope.holds(tables, session, seq)
+                and search.holds(search.stored_text(payload, kind), query)
+            ):
+                hits += [found] if (found := hit(tables, (session, seq), query)) else []
+        left -= len(rows)
+        if len(rows) == asked:
+            place = place._replace(before=rows[-1][0])
+        else:
+            place = ScanPlace(place.sessions, place.at + 1)
+    return hits, place if place.at < len(place.sessions) else None
 
 
-def key(no: int, seq: int) -> int:
-    """Return the key of a row of the log, which is the row's in the index too."""
-    return no * SESSION_KEYS + seq
+def hit(
+    tables: Tables, at: Key, query: str, *, whole: bool | None = None, partial: bool = False
+) -> Hit | None:
+    """Return the hit for an entry; None where it is gone, or its words do not stand there after all.
 
-
-def _hit(database: SqliteDatabase, at: int, query: str, *, partial: bool = False) -> Hit | None:
-    row = database.row("found", key=at)
-    return search.hit(row[0], row[1], unpack(row[2]), query, partial=partial) if row else None
+    `whole` is how they must stand; None where that was seen already.
+    """
+    row = tables.database.row("found", session=at[0], seq=at[1])
+    if row is None:
+        return None
+    session, seq, payload = row
+    entry = unpack(payload)
+    if whole is not None and not search.begins(search.searchable(entry), query, whole=whole):
+        return None
+    return search.hit(session, seq, entry, query, partial=partial)

@@ -8,23 +8,30 @@ from __future__ import annotations
 
 import time
 import zlib
-from collections.abc import Callable
-from typing import Final, NamedTuple, Protocol, TypeVar
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, TypeVar
 
 import msgspec
 
 from foldline.errors import StoreError
+from foldline.stores.database import Contended, Database
+from foldline.stores.tables import Tables
 
 S = TypeVar("S", bound=msgspec.Struct)
+T = TypeVar("T")
 LARGEST: Final = 950_000  # bytes of a value: distributed databases want rows under 1 MB
 
 
-class KeyValues(Protocol):
-    """Values by key in a space of their own. Each call is one atomic step, durable on return.
+class KeyValues:
+    """The values of one store, by key in a space of their own.
 
-    `seconds` is how long a value is kept from its last write on, by the store's clock; an expired one is not
-    there, and is removed with the next write. Any method may raise StoreError.
+    Each call is one atomic step, durable on return. `seconds` is how long a value is kept from its last write
+    on, by the store's clock; an expired one is not there, and is removed with the next write. Any method may
+    raise StoreError. `run` does work where the store does its own.
     """
+
+    def __init__(self, run: Callable[[Callable[[Tables], Any]], Awaitable[Any]]) -> None:
+        self._run = run
 
     async def add(
         self, space: str, key: str, value: bytes, *, seconds: float, session: str | None = None
@@ -33,107 +40,77 @@ class KeyValues(Protocol):
 
         `session` is the session that it belongs to. Raises StoreError for one over `LARGEST`.
         """
-        ...
+        _check_size(value)
+
+        def work(database: Database, now: float) -> bytes | None:
+            values = {"space": space, "key": key, "value": value, "session": session}
+            if database.change("add_value", **values, now=now, seconds=seconds):
+                return None
+            there = database.row("value", space=space, key=key, now=now)
+            if there is None:
+                raise Contended
+            return there[0]
+
+        return await self._change(work)
 
     async def get(self, space: str, key: str) -> bytes | None:
         """Return the value of a key; None where none is."""
-        ...
+
+        def work(tables: Tables) -> bytes | None:
+            found = tables.database.row("value", space=space, key=key, now=time.time())
+            return None if found is None else found[0]
+
+        return await self._run(work)
 
     async def replace(self, space: str, key: str, old: bytes, new: bytes, *, seconds: float) -> bool:
         """Put a value in the place of an old one, if that is still there; return whether the new one is.
 
         It is also where it was put before: a step whose answer was lost can be made again.
         """
-        ...
+        _check_size(new)
+
+        def work(database: Database, now: float) -> bool:
+            values = {"space": space, "key": key, "old": old, "new": new}
+            if database.change("replace_value", **values, now=now, seconds=seconds):
+                return True
+            there = database.row("value", space=space, key=key, now=now)
+            return there is not None and there[0] == new  # it was done, and the answer was lost
+
+        return await self._change(work)
 
     async def delete(self, space: str, key: str, old: bytes | None = None) -> bool:
         """Delete a value (if it is still the `old` one); return whether it was there."""
-        ...
+
+        def work(database: Database, now: float) -> bool:
+            return database.change("delete_value", space=space, key=key, old=old, now=now) > 0
+
+        return await self._change(work)
 
     async def keys(self, space: str) -> list[str]:
         """Return the keys of a space that have a value, in any order."""
-        ...
+
+        def work(tables: Tables) -> list[str]:
+            return [key for (key,) in tables.database.rows("value_keys", space=space, now=time.time())]
+
+        return await self._run(work)
 
     async def trim(self, space: str, most: int) -> None:
         """Delete all but the `most` values of a space that were written last."""
-        ...
+        await self._change(lambda database, _: database.change("trim_values", space=space, most=most))
+
+    async def _change(self, work: Callable[[Database, float], T]) -> T:
+        """Do work in a transaction, in which what has expired is removed too."""
+
+        def change(tables: Tables) -> T:
+            with tables.database.transaction():
+                now = time.time()
+                tables.database.change("expire_values", now=now)
+                return work(tables.database, now)
+
+        return await self._run(change)
 
 
-class _Value(NamedTuple):
-    value: bytes
-    session: str | None
-    expires: float
-
-
-class MemoryKeyValues:
-    """Values that live as long as the process: the reference for databases."""
-
-    def __init__(self) -> None:
-        self._spaces: dict[str, dict[str, _Value]] = {}  # in the order of their writes
-
-    async def add(
-        self, space: str, key: str, value: bytes, *, seconds: float, session: str | None = None
-    ) -> bytes | None:
-        """Put a value where none is."""
-        check_size(value)
-        self._expire()
-        known = self._spaces.setdefault(space, {})
-        if key in known:
-            return known[key].value
-        known[key] = _Value(value, session, time.time() + seconds)
-        return None
-
-    async def get(self, space: str, key: str) -> bytes | None:
-        """Return a value."""
-        found = self._spaces.get(space, {}).get(key)
-        return found.value if found is not None and found.expires > time.time() else None
-
-    async def replace(self, space: str, key: str, old: bytes, new: bytes, *, seconds: float) -> bool:
-        """Compare and swap."""
-        check_size(new)
-        self._expire()
-        known = self._spaces.get(space, {})
-        if key not in known or known[key].value != old:
-            return key in known and known[key].value == new
-        known[key] = _Value(new, known.pop(key).session, time.time() + seconds)
-        return True
-
-    async def delete(self, space: str, key: str, old: bytes | None = None) -> bool:
-        """Delete a value."""
-        self._expire()
-        known = self._spaces.get(space, {})
-        if key not in known or old not in {None, known[key].value}:
-            return False
-        del known[key]
-        return True
-
-    async def keys(self, space: str) -> list[str]:
-        """Return the keys of a space."""
-        self._expire()
-        return list(self._spaces.get(space, {}))
-
-    async def trim(self, space: str, most: int) -> None:
-        """Keep the newest of a space."""
-        self._expire()
-        known = self._spaces.get(space, {})
-        for key in list(known)[: max(0, len(known) - most)]:
-            del known[key]
-
-    def forget(self, session: str) -> None:
-        """Delete all that belongs to a session."""
-        self._keep(lambda one: one.session != session)
-
-    def _expire(self) -> None:
-        now = time.time()
-        self._keep(lambda one: one.expires > now)
-
-    def _keep(self, wanted: Callable[[_Value], bool]) -> None:
-        for space, known in self._spaces.items():
-            self._spaces[space] = {key: one for key, one in known.items() if wanted(one)}
-
-
-def check_size(value: bytes) -> None:
-    """Raise StoreError for a value that is too large."""
+def _check_size(value: bytes) -> None:
     if len(value) > LARGEST:
         raise StoreError(f"a value of {len(value):,} bytes is too large: {LARGEST:,} may be kept")
 

@@ -1,4 +1,8 @@
-"""Reach a PostgreSQL database: what a URL says, one connection, and PostgreSQL's errors as Foldline's."""
+"""Reach a PostgreSQL database: what a URL says, one connection, its texts, PostgreSQL's errors as Foldline's.
+
+A `text` of PostgreSQL holds no NUL and no half surrogate. Both are escaped by a backslash, which is doubled
+itself: so any Python text comes back as it was.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +11,12 @@ from typing import Any, Final, NamedTuple
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
 import psycopg
+from psycopg.abc import Buffer
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.rows import TupleRow
+from psycopg.types.string import StrDumperUnknown, TextLoader
 
 from foldline.errors import FoldlineError, InputError, StoreCorrupt, StoreError
-from foldline.stores.postgres_text import escape_text
 
 Connection = psycopg.Connection[TupleRow]
 _SCHEMA: Final = re.compile(r"[a-z_][a-z0-9_@-]{0,62}")
@@ -22,6 +27,8 @@ _REFUSED: Final = re.compile(
 _AGAIN: Final = frozenset({"40001", "40003", "40P01"})  # serialization failure, unknown outcome, deadlock
 _GONE: Final = frozenset({"57P01", "57P02", "57P03", "25006", "53300"})  # shut down, starting, standby, full
 _DAMAGED: Final = frozenset({"XX001", "XX002"})
+_SPECIAL: Final = re.compile("[\\\\\0\ud800-\udfff]")
+_ESCAPED: Final = re.compile(r"\\(?:\\|u([0-9a-f]{4}))")
 
 
 class Target(NamedTuple):
@@ -87,8 +94,36 @@ def connect(target: Target, timeout: float) -> Connection:
         "options": f"{given} {options}" if given else options,
     }
     connection = psycopg.connect(make_conninfo(**parameters), autocommit=True)
-    escape_text(connection)
+    connection.adapters.register_dumper(str, _EscapedDumper)
+    connection.adapters.register_loader("text", _EscapedLoader)
     return connection
+
+
+# ---- texts
+
+
+def escaped(text: str) -> str:
+    """Return a text as it is stored."""
+    return _SPECIAL.sub(lambda found: r"\\" if found[0] == "\\" else f"\\u{ord(found[0]):04x}", text)
+
+
+def unescaped(stored: str) -> str:
+    """Return the text that `escaped` stored."""
+    return _ESCAPED.sub(lambda found: chr(int(found[1], 16)) if found[1] else "\\", stored)
+
+
+class _EscapedDumper(StrDumperUnknown):
+    def dump(self, obj: str) -> Buffer | None:
+        return super().dump(escaped(obj) if _SPECIAL.search(obj) else obj)
+
+
+class _EscapedLoader(TextLoader):
+    def load(self, data: Buffer) -> bytes | str:
+        text = super().load(data)
+        return unescaped(text) if isinstance(text, str) and "\\" in text else text
+
+
+# ---- errors
 
 
 def is_worth_a_retry(error: Exception, connection: Connection | None) -> bool:

@@ -31,8 +31,7 @@ from foldline.stores.postgres_connection import (
     is_worth_a_retry,
     store_error,
 )
-from foldline.stores.postgres_database import PostgresDatabase
-from foldline.stores.postgres_schema import prepare
+from foldline.stores.postgres_database import PostgresDatabase, prepare
 
 T = TypeVar("T")
 _IDLE: Final = 60.0  # seconds after which a connection that nobody needs is closed

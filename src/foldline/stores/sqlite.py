@@ -1,4 +1,7 @@
-"""Sessions in an SQLite file: write-ahead log, full sync, one worker thread per store."""
+"""Sessions in an SQLite file, or in a database of the same kind that is never written to a file.
+
+A file has a write-ahead log, is synced at every commit, and belongs to one worker thread per store.
+"""
 
 from __future__ import annotations
 
@@ -6,35 +9,40 @@ import asyncio
 import contextlib
 import os
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
+import threading
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from foldline.core.log.entries import Entry
 from foldline.errors import StoreError
-from foldline.stores import index, search
-from foldline.stores.base import FEW, MARKS, Hit, Mark, SessionInfo, Store
-from foldline.stores.connection import connect, retry_while_locked, store_error
-from foldline.stores.database_key_values import DatabaseKeyValues
-from foldline.stores.sqlite_audit import audit
-from foldline.stores.sqlite_database import SqliteDatabase
+from foldline.stores import sqlite_index
+from foldline.stores.audit import audit_session, audit_sessions
+from foldline.stores.base import Store
+from foldline.stores.database_store import DatabaseStore
+from foldline.stores.sqlite_database import (
+    SqliteDatabase,
+    connect,
+    connect_to_memory,
+    is_busy,
+    retry_while_locked,
+    store_error,
+)
+from foldline.stores.sqlite_index import SqliteIndex
 from foldline.stores.tables import Tables
-from foldline.stores.tree import Spans
 from foldline.stores.worker import Worker
 
-_PAGE = 256  # entries read in one step
 # Bytes in the write-ahead log after which they are moved into the file. The log is then written from its
 # start again, and a sync of a file that does not grow takes two thirds of the time: so it is done early.
 _CHECKPOINT = 2**20
-_ROWS = 10_240  # bytes of an append beside its payloads: about five pages of tables and indexes
 # Each purge adds a level to the full-text index, and past 2,000 levels SQLite considers it damaged.
 _FRESH_INDEX = 256  # purges after which it is rebuilt
 
 T = TypeVar("T")
 
 
-class SqliteStore:
+class SqliteStore(DatabaseStore):
     """A store in one SQLite file, which is opened, created or migrated at the first use.
 
     All work of a store runs in its one thread, in order; several stores and processes may use one file.
@@ -42,121 +50,35 @@ class SqliteStore:
     """
 
     def __init__(self, path: str | Path, *, timeout: float = 10.0) -> None:
+        super().__init__(SqliteIndex())
         self.file = Path(path)
         self.timeout = timeout
-        self.key_values = DatabaseKeyValues(self._run)
         self._worker = Worker("foldline-sqlite")
         self._database: SqliteDatabase | None = None
-        self._unsettled = 0  # approximate bytes in the write-ahead log
         self._closed = False
         self._process = os.getpid()
 
-    async def append(self, session: str, entries: Sequence[Entry], *, seen: str | None) -> None:
-        """Append a chain of entries: see `Store.append`."""
-        await self._run(lambda tables: self._append(tables, session, tuple(entries), seen))
-
-    async def leaf(self, session: str) -> str | None:
-        """Return the id of the leaf."""
-        known = await self._run(lambda tables: tables.session(session))
-        return known.leaf if known else None
-
-    async def move(self, session: str, leaf: str | None, *, seen: str | None) -> None:
-        """Move the leaf: see `Store.move`."""
-        await self._run(lambda tables: tables.move(session, leaf, seen))
-
-    async def active(self, session: str, leaf: str | None = None) -> list[Entry]:
-        """Return what a view needs: see `Store.active`."""
-        return await self._run(lambda tables: tables.active(session, leaf))
-
-    async def path(self, session: str, leaf: str | None = None) -> AsyncIterator[Entry]:
-        """Yield the entries of the path, root first."""
-        key, spans = await self._run(lambda tables: tables.spans_of(session, leaf))
-        async for entry in self._pages(key, spans):
-            yield entry
-
-    async def tail(
-        self, session: str, limit: int, *, leaf: str | None = None, before: str | None = None
-    ) -> list[Entry]:
-        """Return the last entries of a path: see `Store.tail`."""
-        return await self._run(lambda tables: tables.tail(session, limit, leaf, before))
-
-    async def marks(
-        self, session: str, leaf: str | None = None, *, kinds: Collection[Mark] = MARKS
-    ) -> list[Entry]:
-        """Return the entries of the path that are no messages: see `Store.marks`."""
-        return await self._run(lambda tables: tables.marks(session, leaf, kinds))
-
-    async def all(self, session: str, *, after: int = 0) -> AsyncIterator[Entry]:
-        """Yield every entry in append order."""
-        known = await self._run(lambda tables: tables.session(session))
-        if known is not None and known.entries > after:
-            async for entry in self._pages(known.key, [(after + 1, known.entries)]):
-                yield entry
-
-    async def _pages(self, key: int, spans: Spans) -> AsyncIterator[Entry]:
-        for first, last in spans:
-            for start in range(first, last + 1, _PAGE):
-                end = min(last, start + _PAGE - 1)
-                for entry in await self._run(partial(Tables.page, session=key, start=start, end=end)):
-                    yield entry
-
-    async def entry(self, session: str, entry: str) -> Entry | None:
-        """Return one entry; None if there is none."""
-        return await self._run(lambda tables: tables.entry(session, entry))
-
-    async def entries(self, session: str, ids: Sequence[str]) -> list[Entry]:
-        """Return the entries with these ids, in their order."""
-        return await self._run(lambda tables: tables.entries(session, ids))
-
-    async def sessions(self, *, limit: int | None = None, offset: int = 0) -> list[SessionInfo]:
-        """Return sessions, the last updated first."""
-        return await self._run(lambda tables: tables.sessions(limit, offset))
-
-    async def info(self, session: str) -> SessionInfo | None:
-        """Return what `sessions` tells of one session."""
-        return await self._run(lambda tables: tables.info(session))
-
-    async def ids(self, prefix: str, limit: int) -> list[str]:
-        """Return the ids of the newest sessions that begin so."""
-        return await self._run(lambda tables: tables.ids(prefix, limit))
-
-    async def count(self) -> int:
-        """Return how many sessions there are."""
-        return await self._run(Tables.count)
-
-    async def search(
-        self, query: str, session: str | None = None, limit: int = 20, *, on_path: bool = False
-    ) -> list[Hit]:
-        """Return matching messages: see `Store.search`."""
-        if not search.words(query) or limit < 1:
-            return []
-        scope = await self._run(lambda tables: index.scope(tables, session, on_path=on_path))
-        if scope is None:
-            return []
-        while await self._run_in(lambda database: index.catch_up(database, scope)):
-            pass  # in steps, so that appends can run in between
-        hits = await self._run_in(lambda database: index.matches(database, query, scope, limit))
-        before = 0 if hits else scope.last + 1
-        while before and len(hits) < limit:
-            step = partial(index.scan, query=query, scope=scope, before=before, limit=limit - len(hits))
-            more, before = await self._run_in(step)
-            hits += more
-        if len(hits) < min(FEW, limit):
-            known, room = tuple(hits), limit - len(hits)
-            hits += await self._run_in(lambda database: index.some(database, query, scope, room, known))
-        return hits
+    def is_missing(self) -> bool:
+        """Return whether nobody has made the file yet, or it was cut to nothing."""
+        try:
+            return not self.file.exists() or (self.file.is_file() and not self.file.stat().st_size)
+        except OSError:
+            return False  # opening it will report the problem
 
     async def verify(self, session: str | None = None) -> list[str]:
         """Return what is wrong: see `Store.verify`."""
-        return await self._run_in(lambda database: audit(database.connection, Tables(database), session))
-
-    async def set_times(self, session: str, created: float, updated: float) -> None:
-        """Set the times that `sessions` tells: a copy keeps those of the original."""
-        await self._run(lambda tables: tables.set_times(session, created, updated))
+        return await self._run_in(lambda database: _audit(database, session))
 
     async def purge(self, session: str) -> None:
         """Delete a session permanently from the tables, the index and the write-ahead log."""
-        if not await self._run_in(lambda database: _purge(database, session, self.timeout)):
+
+        def purge(
+            database: SqliteDatabase,
+        ) -> bool:  # one piece of work, so that a close leaves nothing behind
+            _purge(database, session)
+            return _emptied(database.connection, self.timeout)
+
+        if not await self._run_in(purge):
             raise StoreError(
                 f"session {session} is purged, but another process is reading {self.file}: "
                 "copies of its pages stay in "
@@ -176,7 +98,8 @@ class SqliteStore:
         finally:
             self._worker.stop(wait=done.done())
 
-    async def _run(self, work: Callable[[Tables], T]) -> T:
+    async def _run(self, work: Callable[[Tables], T], *, writes: bool = False) -> T:
+        del writes  # the thread does all work in order
         return await self._run_in(lambda database: work(Tables(database)))
 
     async def _run_in(self, work: Callable[[SqliteDatabase], T]) -> T:
@@ -190,16 +113,13 @@ class SqliteStore:
         try:
             if self._database is None:
                 self._database = SqliteDatabase(connect(self.file, self.timeout))
-            return retry_while_locked(partial(work, self._database), self.timeout)
+            result = retry_while_locked(partial(work, self._database), self.timeout)
         except (sqlite3.Error, OSError, UnicodeEncodeError) as error:
             raise store_error(error, self.file) from error
-
-    def _append(self, tables: Tables, session: str, entries: Sequence[Entry], seen: str | None) -> None:
-        written = tables.append(session, entries, seen)
-        self._unsettled += written + _ROWS if written else 0
-        if self._unsettled > _CHECKPOINT:
-            self._unsettled = 0
+        if self._database.unsettled > _CHECKPOINT:
+            self._database.unsettled = 0
             self._worker.submit(self._checkpoint)  # after the answer, so that the append does not wait for it
+        return result
 
     def _checkpoint(self) -> None:
         if self._database is not None:
@@ -212,15 +132,57 @@ class SqliteStore:
             self._database = None
 
 
-def _purge(database: SqliteDatabase, session: str, timeout: float) -> bool:
-    """Delete a session; return whether the write-ahead log could be emptied of it.
+class MemoryStore(DatabaseStore):
+    """A store that lives as long as the process, with the rules of a file but nothing durable.
 
-    One piece of work, so that a purge that is cancelled or ended by a close leaves nothing behind.
+    Work is done at once where it is asked for: there is no disk to wait for.
     """
+
+    shared = False
+
+    def __init__(self) -> None:
+        super().__init__(SqliteIndex())
+        self._database: SqliteDatabase | None = None
+        self._lock = threading.Lock()  # sessions of several event loops may use one store
+        self._closed = False
+
+    async def verify(self, session: str | None = None) -> list[str]:
+        """Return what is wrong: see `Store.verify`."""
+        return self._work(lambda database: _audit(database, session))
+
+    async def purge(self, session: str) -> None:
+        """Delete a session permanently."""
+        self._work(lambda database: _purge(database, session))
+
+    async def close(self) -> None:
+        """Forget everything."""
+        self._closed, self._database = True, None
+
+    async def _run(self, work: Callable[[Tables], T], *, writes: bool = False) -> T:
+        del writes
+        return self._work(lambda database: work(Tables(database)))
+
+    def _work(self, work: Callable[[SqliteDatabase], T]) -> T:
+        with self._lock:
+            if self._closed:
+                raise StoreError("this store is closed")
+            if self._database is None:
+                self._database = SqliteDatabase(connect_to_memory())
+            try:
+                return work(self._database)
+            except (sqlite3.Error, UnicodeEncodeError) as error:
+                raise store_error(error, Path("the store in memory")) from error
+
+
+# ---- purges
+
+
+def _purge(database: SqliteDatabase, session: str) -> None:
+    """Delete a session from the tables and the index, and overwrite what is deleted."""
     database.connection.execute("PRAGMA secure_delete = ON")
     with database.transaction():
         no = Tables(database).known_session(session).key
-        index.forget(database, no)
+        sqlite_index.forget(database, no)
         database.change("forget_values", id=session)
         database.change("delete_entries", session=no)
         database.change("delete_session", session=no)
@@ -228,8 +190,7 @@ def _purge(database: SqliteDatabase, session: str, timeout: float) -> bool:
         if purges % _FRESH_INDEX:
             database.change("optimize_index")
         else:
-            index.clear(database)
-    return _emptied(database.connection, timeout)
+            sqlite_index.clear(database)
 
 
 def _emptied(database: sqlite3.Connection, timeout: float) -> bool:
@@ -242,5 +203,53 @@ def _emptied(database: sqlite3.Connection, timeout: float) -> bool:
     return not busy
 
 
+# ---- audits
+
+
+def _audit(database: SqliteDatabase, session: str | None) -> list[str]:
+    """Return a line for each problem of the file, its index and every session, or of one session."""
+    with _any_text(database.connection):
+        if session is not None:
+            return audit_session(Tables(database), session)
+        return [*_file(database.connection), *_index(database), *audit_sessions(Tables(database))]
+
+
+@contextmanager
+def _any_text(database: sqlite3.Connection) -> Generator[None]:
+    """Read invalid UTF-8 too: an audit must find the rows that cannot be read."""
+    before = database.text_factory
+    database.text_factory = _legible
+    try:
+        yield
+    finally:
+        database.text_factory = before
+
+
+def _legible(raw: bytes) -> str:
+    return raw.decode("utf-8", "replace")
+
+
+def _file(database: sqlite3.Connection) -> list[str]:
+    rows = database.execute("PRAGMA integrity_check(100)").fetchall()
+    problems = [f"file: {line}" for (line,) in rows if line != "ok"]
+    rows = database.execute("PRAGMA foreign_key_check").fetchall()
+    return problems + [f"file: row {row[1]} of {row[0]} belongs to no session" for row in rows]
+
+
+def _index(database: SqliteDatabase) -> list[str]:
+    """Check the full-text index (https://www.sqlite.org/fts5.html, integrity-check), where that can be."""
+    if database.read_only:
+        return []
+    try:
+        with database.transaction():
+            database.connection.execute("INSERT INTO search (search) VALUES ('integrity-check')")
+    except sqlite3.DatabaseError as error:
+        if is_busy(error):
+            raise
+        return [f"search index: {error}; the messages themselves are safe: export the sessions to a new file"]
+    return []
+
+
 if TYPE_CHECKING:
     _: Store = SqliteStore("")
+    _ = MemoryStore()

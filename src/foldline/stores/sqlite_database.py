@@ -1,16 +1,33 @@
-"""An SQLite connection as the `Database` of the log."""
+"""An SQLite file as a `Database`: opened, brought up to date, its named queries, its errors as Foldline's."""
 
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import sqlite3
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any
+import time
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from foldline.stores.connection import transaction
-from foldline.stores.database import Database
-from foldline.stores.queries import named_queries
+from foldline.errors import FoldlineError, FormatError, StoreCorrupt, StoreError, StoreVersion
+from foldline.files import create_private
+from foldline.stores.database import Database, migrations, named_queries
+
+# "FOLD" in the file's header, https://www.sqlite.org/pragma.html#pragma_application_id
+APPLICATION = 0x464F4C44
+# A safety net for one huge append: the store itself checkpoints between appends.
+_AUTOCHECKPOINT_PAGES = 32_000
+# A commit writes whole pages, about five for a message: half of SQLite's default size halves what is written.
+# Only for a new file; an existing one keeps its page size.
+_PAGE_SIZE = 2_048
+_ROWS = 10_240  # bytes of an append beside its payloads: about five pages of tables and indexes
+_CACHE_KB = 16_000  # holds what one index step changes; SQLite's default of 2 MB spills to disk
+
+T = TypeVar("T")
 
 
 class SqliteDatabase:
@@ -18,6 +35,8 @@ class SqliteDatabase:
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self.connection = connection
+        self.read_only = bool(connection.execute("PRAGMA query_only").fetchone()[0])
+        self.unsettled = 0  # approximate bytes in the write-ahead log
         self._queries = named_queries("sqlite")
 
     def rows(self, query: str, /, **values: Any) -> list[tuple[Any, ...]]:
@@ -33,6 +52,10 @@ class SqliteDatabase:
         """Write; return how many rows were changed."""
         return self._execute(query, values).rowcount
 
+    def insert(self, query: str, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Insert many rows."""
+        self.connection.executemany(self._queries[query], rows)
+
     def append(self, session: Mapping[str, Any], rows: Sequence[dict[str, Any]]) -> bool:
         """Move the leaf and write rows behind it, in the transaction of `writing`."""
         key = session["session"]
@@ -42,7 +65,8 @@ class SqliteDatabase:
             return False
         for row in rows:
             row["session"] = key
-        self.connection.executemany(self._queries["insert_entry"], rows)
+        self.insert("insert_entry", rows)
+        self.unsettled += _ROWS + sum(len(row["payload"]) for row in rows)
         return True
 
     def writing(self) -> AbstractContextManager[None]:
@@ -62,6 +86,243 @@ class SqliteDatabase:
             if isinstance(value, list):
                 values[name] = json.dumps(value)
         return self.connection.execute(self._queries[query], values)
+
+
+# ---- opening
+
+
+def connect(path: Path, timeout: float) -> sqlite3.Connection:
+    """Open the database at `path`, creating and migrating it if needed; what cannot be written is only read.
+
+    Waits up to `timeout` seconds for a lock; the connection itself never waits, `retry_while_locked` does.
+    Raises OSError and sqlite3.Error (see `store_error`), FormatError, StoreVersion, StoreError.
+    """
+    try:
+        create_private(path)
+    except OSError:
+        if not path.is_file():
+            raise
+        return _connect_to_read(path, timeout)
+    database = sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)
+    try:
+        retry_while_locked(lambda: _prepare(database, path), timeout)
+    except sqlite3.OperationalError as error:
+        database.close()
+        if not _is_unwritable(error) or os.access(path.parent, os.W_OK):
+            raise
+        return _connect_to_read(path, timeout)
+    except BaseException:
+        database.close()
+        raise
+    return database
+
+
+def connect_to_memory() -> sqlite3.Connection:
+    """Open an empty database that is gone with its connection."""
+    database = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+    for script in migrations("sqlite"):
+        database.executescript(script)
+    return database
+
+
+def _connect_to_read(path: Path, timeout: float) -> sqlite3.Connection:
+    database = retry_while_locked(lambda: open_read_only(path), timeout)
+    try:
+        retry_while_locked(lambda: _check_current(database, path), timeout)
+        database.execute(f"PRAGMA cache_size = -{_CACHE_KB}")
+    except BaseException:
+        database.close()
+        raise
+    return database
+
+
+def _check_current(database: sqlite3.Connection, path: Path) -> None:
+    version = _check_ours(database, path)
+    if version < len(migrations("sqlite")):
+        raise StoreError(
+            f"{path} was written by an older Foldline (schema {version}) and cannot be brought up to date, "
+            "since it can only be read: make the file and its directory writable, or use a copy "
+            "(`foldline backup TARGET`)."
+        )
+
+
+def retry_while_locked(work: Callable[[], T], timeout: float) -> T:
+    """Do the work, and retry up to `timeout` seconds while another process has the lock."""
+    deadline, wait = time.monotonic() + timeout, 0.001
+    while True:
+        try:
+            return work()
+        except sqlite3.OperationalError as error:
+            if not is_busy(error) or time.monotonic() > deadline:
+                raise
+            time.sleep(wait)
+            wait = min(2 * wait, 0.01)
+
+
+def is_busy(error: sqlite3.Error) -> bool:
+    """Return whether another connection has the lock, so that a retry may succeed."""
+    return _primary(error) == sqlite3.SQLITE_BUSY
+
+
+def _is_unwritable(error: sqlite3.Error) -> bool:
+    return _primary(error) in {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY}
+
+
+@contextmanager
+def transaction(database: sqlite3.Connection, kind: str = "IMMEDIATE") -> Generator[None]:
+    """Commit everything done inside, or nothing."""
+    try:
+        database.execute(f"BEGIN {kind}")
+        yield
+        database.execute("COMMIT")
+    except BaseException:
+        if database.in_transaction:
+            database.rollback()
+        raise
+
+
+def _prepare(database: sqlite3.Connection, path: Path) -> None:
+    version = _check_ours(database, path)
+    database.execute(f"PRAGMA page_size = {_PAGE_SIZE}")
+    database.execute("PRAGMA journal_mode = WAL")
+    database.execute("PRAGMA synchronous = FULL")
+    database.execute("PRAGMA foreign_keys = ON")
+    database.execute(f"PRAGMA cache_size = -{_CACHE_KB}")
+    database.execute(f"PRAGMA wal_autocheckpoint = {_AUTOCHECKPOINT_PAGES}")
+    if version < len(migrations("sqlite")):
+        _migrate(database, path)
+
+
+def _check_ours(database: sqlite3.Connection, path: Path) -> int:
+    # in this order: another process may commit the tables and the application id between two of these
+    tables: int = database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+    version: int = database.execute("PRAGMA user_version").fetchone()[0]
+    application: int = database.execute("PRAGMA application_id").fetchone()[0]
+    if application != APPLICATION and (application or version or tables):
+        raise FormatError(
+            "this SQLite database belongs to another program: choose another file", where=str(path)
+        )
+    if version > len(migrations("sqlite")):
+        raise StoreVersion(
+            f"{path} was written by a newer Foldline (schema {version}, this one knows "
+            f"{len(migrations('sqlite'))}). "
+            "Upgrade with `pip install --upgrade foldline`, or choose another file; nothing was changed."
+        )
+    return version
+
+
+def _migrate(database: sqlite3.Connection, path: Path) -> None:
+    with transaction(database):
+        version = _check_ours(database, path)  # another process may have migrated it
+        for number, script in enumerate(migrations("sqlite")[version:], version + 1):
+            for statement in statements(script):
+                database.execute(statement)
+            database.execute(f"PRAGMA user_version = {number}")
+        database.execute(f"PRAGMA application_id = {APPLICATION}")
+
+
+def statements(script: str) -> Iterator[str]:
+    """Yield the statements of a script; `executescript` would commit between them."""
+    statement = ""
+    for line in script.splitlines(keepends=True):
+        statement += line
+        if sqlite3.complete_statement(statement):
+            yield statement
+            statement = ""
+
+
+# ---- a file that can only be read
+
+
+def open_read_only(path: Path, timeout: float = 0) -> sqlite3.Connection:
+    """Open an existing SQLite file for reading alone; every write through it fails with SQLITE_READONLY.
+
+    A write-ahead log is read through its `-shm` file, which SQLite makes where it may. Where neither file
+    can be made, nobody else is writing: a whole file is then read without locks (`immutable`), and a log
+    that was left behind is read in a private copy. Raises sqlite3.Error and OSError.
+    See https://www.sqlite.org/wal.html#read_only_databases.
+    """
+    log = _beside(path, "-wal")
+    if os.access(path.parent, os.W_OK) or _beside(path, "-shm").exists():
+        return _opened(path, "mode=ro", timeout)
+    if log.exists() and log.stat().st_size:
+        return _copied(path, log, timeout)
+    return _opened(path, "mode=ro&immutable=1", timeout)
+
+
+def _opened(path: Path, options: str, timeout: float) -> sqlite3.Connection:
+    database = sqlite3.connect(
+        f"{path.resolve().as_uri()}?{options}",
+        uri=True,
+        timeout=timeout,
+        isolation_level=None,
+        check_same_thread=False,
+    )
+    try:
+        database.execute("PRAGMA query_only = ON")
+        database.execute("SELECT count(*) FROM sqlite_master").fetchone()  # opens the files
+    except BaseException:
+        database.close()
+        raise
+    return database
+
+
+def _copied(path: Path, log: Path, timeout: float) -> sqlite3.Connection:
+    """Open a copy of a file and its log; the copy has no name any more, and is gone with the connection."""
+    with TemporaryDirectory(prefix="foldline-", ignore_cleanup_errors=True) as folder:
+        copy = Path(folder) / path.name
+        for file in (path, log):
+            shutil.copyfile(file, Path(folder) / file.name)
+        return _opened(copy, "mode=ro", timeout)
+
+
+def _beside(path: Path, suffix: str) -> Path:
+    return path.with_name(path.name + suffix)
+
+
+# ---- errors
+
+
+def store_error(error: Exception, path: Path) -> FoldlineError:
+    """Return the Foldline error for an error of SQLite or the file system, with advice."""
+    code = _primary(error) if isinstance(error, sqlite3.Error) else None
+    if code in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
+        return StoreError(
+            f"{path} is locked by another process: nothing was written. Try again when it is done."
+        )
+    if code == sqlite3.SQLITE_FULL:
+        return StoreError(f"{path}: the disk is full. Nothing was written; free some space and try again.")
+    if code == sqlite3.SQLITE_NOTADB:
+        return FormatError(
+            "not a Foldline database: choose another file, or restore a backup", where=str(path)
+        )
+    if code == sqlite3.SQLITE_CORRUPT:
+        return StoreCorrupt(
+            f"{path} is damaged ({error}). First make a copy of it, then restore a backup, or save what is "
+            f"readable with `sqlite3 {path.name} .recover`."
+        )
+    if code == sqlite3.SQLITE_READONLY:
+        return StoreError(
+            f"{path} can only be read ({error}): nothing was written. Make the file and its directory "
+            "writable, or copy it to a place that is (`foldline backup TARGET`) and use the copy."
+        )
+    if isinstance(error, OSError) or code in {
+        sqlite3.SQLITE_CANTOPEN,
+        sqlite3.SQLITE_PERM,
+        sqlite3.SQLITE_AUTH,
+    }:
+        return StoreError(
+            f"cannot open {path} for writing ({error}): check the file's and its directory's permissions."
+        )
+    if code == sqlite3.SQLITE_IOERR:
+        return StoreError(
+            f"{path}: the disk failed ({error}). Nothing was written; check the disk and its space."
+        )
+    return StoreError(f"{path}: {error}")
+
+
+def _primary(error: Exception) -> int:
+    return (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
 
 
 if TYPE_CHECKING:

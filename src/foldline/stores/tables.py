@@ -1,4 +1,4 @@
-"""The log in SQL tables: the synchronous half of the stores in databases. See sql/ for tables and queries."""
+"""The log in SQL tables, as it is read: the synchronous half of the stores. See sql/ for the queries."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ from foldline.errors import LeafMoved, SessionNotFound, StoreCorrupt, StoreError
 from foldline.stores import tree
 from foldline.stores.base import SessionInfo
 from foldline.stores.database import Contended, Database
-from foldline.stores.new_rows import NewRows
-from foldline.stores.rows import pack, unpack
+from foldline.stores.rows import unpack
 from foldline.stores.tree import Place, Spans
 
 log = logging.getLogger("foldline")
@@ -38,39 +37,6 @@ class Tables:
     def __init__(self, database: Database) -> None:
         self.database = database
 
-    def append(self, session: str, entries: Sequence[Entry], seen: str | None) -> int:
-        """Append as `Store.append` says; return the number of bytes written."""
-        tree.check_batch(session, entries, seen)
-        if not entries:
-            return 0
-        payloads = [pack(entry) for entry in entries]
-        first, last = tree.times_in(entries, time.time())
-        with self.database.writing():
-            known = self.session(session)
-            again = self._again(known.key, entries) if known else 0
-            if known and again == len(entries) and self._is_retry(known, entries):
-                return 0
-            leaf = known.leaf if known else None
-            if leaf != seen:
-                raise LeafMoved(f"session {session}: another writer appended first", leaf=leaf)
-            key, count = (known.key, known.entries) if known else (None, 0)
-            place = self._place(known, entries[again - 1].id if again else None)
-            rows = NewRows(self, key, count, place).rows(entries[again:], payloads[again:])
-            moved = {
-                **_named(session),
-                "session": key,
-                "seen": leaf,
-                "before": count,
-                "leaf": entries[-1].id,
-                "entries": count + len(rows),
-                "created": first,
-                "updated": last,
-                "title": tree.title_in(entries),
-            }
-            if not self.database.append(moved, rows):
-                raise Contended
-        return sum(map(len, payloads[again:]))
-
     def move(self, session: str, leaf: str | None, seen: str | None) -> None:
         """Move the leaf as `Store.move` says."""
         with self.database.transaction():
@@ -90,7 +56,7 @@ class Tables:
         """Read as `Store.active` says."""
         with self.database.snapshot():
             known = self.session(session)
-            place = self._place(known, leaf)
+            place = self.place_of(known, leaf)
             if known is None or place is None:
                 return []
             boundary = self._readable(session, known.key, place)
@@ -101,15 +67,15 @@ class Tables:
     def spans_of(self, session: str, leaf: str | None) -> tuple[Any, Spans]:
         """Return the key of a session and the ranges of seq of its path to `leaf`."""
         known = self.session(session)
-        place = self._place(known, leaf)
+        place = self.place_of(known, leaf)
         return (known.key, self.spans(known.key, place.seq)) if known and place else (None, [])
 
     def tail(self, session: str, limit: int, leaf: str | None, before: str | None) -> list[Entry]:
         """Read as `Store.tail` says."""
         with self.database.snapshot():
             known = self.session(session)
-            place = self._place(known, leaf)
-            seq = self._find(known.key, before) if known and before is not None else None
+            place = self.place_of(known, leaf)
+            seq = self.find(known.key, before) if known and before is not None else None
             if before is not None:
                 tree.check_before(self.spans(known.key, place.seq) if known and place else [], seq, before)
             if known is None or place is None:
@@ -124,7 +90,7 @@ class Tables:
         """Read as `Store.marks` says."""
         with self.database.snapshot():
             known = self.session(session)
-            place = self._place(known, leaf)
+            place = self.place_of(known, leaf)
             spans = self.spans(known.key, place.seq) if known and place else []
             return (
                 [entry for start, end in spans for entry in self._unsaid(known.key, start, end, kinds)]
@@ -139,12 +105,12 @@ class Tables:
     def entry(self, session: str, entry: str) -> Entry | None:
         """Return one entry; None if there is none."""
         known = self.session(session)
-        return self._stored(known.key, [entry]).get(entry) if known else None
+        return self.stored(known.key, [entry]).get(entry) if known else None
 
     def entries(self, session: str, ids: Sequence[str]) -> list[Entry]:
         """Return the entries with these ids, in their order."""
         known = self.session(session)
-        found = self._stored(known.key, ids) if known else {}
+        found = self.stored(known.key, ids) if known else {}
         missing = [id_ for id_ in ids if id_ not in found]
         if missing:
             raise StoreError(f"session {session} has no entry {', '.join(missing[:5])}")
@@ -158,7 +124,7 @@ class Tables:
 
     def info(self, session: str) -> SessionInfo | None:
         """Return what `sessions` tells of one session."""
-        row = self.database.row("info", **_named(session))
+        row = self.database.row("info", **named(session))
         return SessionInfo(*row) if row else None
 
     def ids(self, prefix: str, limit: int) -> list[str]:
@@ -179,7 +145,7 @@ class Tables:
 
     def session(self, session: str) -> SessionRow | None:
         """Return the row of a session; None where there is none."""
-        row = self.database.row("session", **_named(session))
+        row = self.database.row("session", **named(session))
         if row is None:
             return None
         key, leaf, entries, *place = row
@@ -250,7 +216,7 @@ class Tables:
         if newest is None:
             return None
         try:
-            stored = self._stored(key, [newest]).get(newest)
+            stored = self.stored(key, [newest]).get(newest)
         except StoreCorrupt:
             stored = None
         if isinstance(stored, Compacted):
@@ -265,30 +231,10 @@ class Tables:
             goes_on,
             session,
         )
-        earlier = self._stored(key, [before]).get(before) if before else None
+        earlier = self.stored(key, [before]).get(before) if before else None
         if before and not isinstance(earlier, Compacted):
             raise StoreCorrupt(f"the boundary {before} is not a compaction: run `foldline verify`")
         return earlier if isinstance(earlier, Compacted) else None
-
-    def _again(self, session: Any, entries: Sequence[Entry]) -> int:
-        """Return how many of the first entries are stored already: a retry, or a branch that was left."""
-        if self._find(session, entries[0].id) is None:
-            return 0
-        stored = self._stored(session, [entry.id for entry in entries])
-        for count, entry in enumerate(entries):
-            if entry.id not in stored:
-                return count
-            tree.check_same(entry, stored[entry.id])
-        return len(entries)
-
-    def _is_retry(self, session: SessionRow, entries: Sequence[Entry]) -> bool:
-        """Return whether these very entries, times included, stand on the path already."""
-        leaf = self._place(session, None)
-        last = self.seq_of(session.key, entries[-1].id)
-        if leaf is None or not tree.on(self.spans(session.key, leaf.seq), last):
-            return False
-        stored = self._stored(session.key, [entry.id for entry in entries])
-        return all(tree.same_writer(entry, stored[entry.id]) for entry in entries)
 
     def _kept(self, session: Any, leaf: Place, boundary: Compacted) -> list[Entry]:
         first, *older = self._seqs_of(
@@ -297,7 +243,8 @@ class Tables:
         alone = [(seq, seq) for seq in sorted(set(older)) if seq < first]
         return list(self.read(session, [*alone, *self.spans(session, leaf.seq, first)]))
 
-    def _place(self, session: SessionRow | None, leaf: str | None) -> Place | None:
+    def place_of(self, session: SessionRow | None, leaf: str | None) -> Place | None:
+        """Return the place of an entry, or of the leaf; raises StoreCorrupt where the leaf is missing."""
         if session is None:
             return None
         if leaf is None:
@@ -306,7 +253,8 @@ class Tables:
             return session.place
         return self.place_at(session.key, self.seq_of(session.key, leaf))
 
-    def _find(self, session: Any, entry: str) -> int | None:
+    def find(self, session: Any, entry: str) -> int | None:
+        """Return the seq of an entry; None where there is none."""
         row = self.database.row("seq", session=session, id=entry)
         return row[0] if row else None
 
@@ -322,12 +270,12 @@ class Tables:
             raise StoreError(f"no entry {missing} in this session")
         return [found[id_] for id_ in ids]
 
-    def _stored(self, session: Any, ids: Sequence[str]) -> dict[str, Entry]:
+    def stored(self, session: Any, ids: Sequence[str]) -> dict[str, Entry]:
         """Return those of these entries that there are; raises StoreCorrupt where one cannot be read."""
         rows = self.database.rows("payloads_of", session=session, ids=sorted(set(ids)))
         return {id_: unpack(payload) for id_, payload in rows}
 
 
-def _named(session: str) -> dict[str, Any]:
+def named(session: str) -> dict[str, Any]:
     """Return the id of a session, and the key made of it where a database has keys of that kind."""
     return {"id": session, "key": digest(session.encode("utf-8", "surrogatepass"))}

@@ -1,18 +1,30 @@
-"""Copy every session from one store to another; what is there already stays, so that it can be run again."""
+"""Copies of a store: every session into another store, or an SQLite store in use into one file.
+
+What a target of `transfer` has already stays, so that it can be run again. A file is copied whole, or not at
+all.
+"""
 
 from __future__ import annotations
 
+import os
+import sqlite3
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, closing
+from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import Final, Protocol, runtime_checkable
 
 import msgspec
 
 from foldline.core.log.entries import Entry
-from foldline.errors import InputError
+from foldline.errors import InputError, StoreError
 from foldline.stores.base import SessionInfo, Store
+from foldline.stores.sqlite import SqliteStore
+from foldline.stores.sqlite_database import open_read_only, store_error
 
 _BATCH: Final = 200  # entries in one append
+_PAGES_AT_ONCE: Final = 1_000  # copied in one step; between steps others may write
+_PAUSE: Final = 0.001  # seconds between two steps
 
 
 @runtime_checkable
@@ -118,3 +130,50 @@ async def _batches(source: Store, info: SessionInfo, after: int) -> AsyncGenerat
 async def _all(store: Store, session: str, after: int) -> AsyncGenerator[Entry]:
     async for entry in store.all(session, after=after):
         yield entry
+
+
+# ---- one file
+
+
+def back_up(store: Store, target: Path) -> None:
+    """Copy an SQLite store to a new file, while others go on writing (https://www.sqlite.org/backup.html).
+
+    The copy appears under its name when it is whole and on the disk. Raises InputError where the target is
+    there already or the store is no file, StoreError where it cannot be copied.
+    """
+    if not isinstance(store, SqliteStore):
+        raise InputError("only an SQLite store is backed up so: use the database's own tool, such as pg_dump")
+    if target.exists() or target.is_symlink():
+        raise InputError(f"{target} is there already: name a new file")
+    if not (store.file.is_file() and store.file.stat().st_size):
+        raise InputError(f"there is no store at {store.file}")
+    try:
+        with NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}.", delete=False) as made:
+            part = Path(made.name)
+        try:
+            _copy(store.file, part)
+            _sync(part)
+            os.link(part, target)  # fails where somebody else made it meanwhile
+            _sync(target.parent)
+        finally:
+            for leftover in (part, Path(f"{part}-wal"), Path(f"{part}-shm"), Path(f"{part}-journal")):
+                leftover.unlink(missing_ok=True)
+    except sqlite3.Error as error:
+        raise store_error(error, store.file) from error
+    except OSError as error:
+        raise StoreError(f"cannot write {target}: {error.strerror or error}") from error
+
+
+def _copy(file: Path, part: Path) -> None:
+    source = open_read_only(file, timeout=10.0)
+    with closing(source), closing(sqlite3.connect(part)) as copy:
+        source.backup(copy, pages=_PAGES_AT_ONCE, sleep=_PAUSE)
+        copy.execute("PRAGMA journal_mode = DELETE")  # one file, without a write-ahead log beside it
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,34 +1,48 @@
-"""Open the store that a URL names: one opener for each scheme, and more can be registered."""
+"""Open the store that a URL names: what each scheme can do is in one table, and more can be registered."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from pathlib import Path
-from typing import Final
+from pathlib import Path, PurePosixPath
+from typing import Final, NamedTuple
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
 from foldline.errors import InputError
 from foldline.stores.base import Store
-from foldline.stores.memory import MemoryStore
-from foldline.stores.sqlite import SqliteStore
+from foldline.stores.sqlite import MemoryStore, SqliteStore
 
 DEFAULT: Final = "~/.foldline/foldline.db"
 Opener = Callable[[str], Store]
+Beside = Callable[[str, str], str]
 _PASSWORD: Final = re.compile(r"(//[^/@:]*):[^/@]*@")
 _SCHEME: Final = re.compile(r"[a-z][a-z0-9+.-]*")
 
 
-def register(scheme: str, opener: Opener) -> None:
+class Scheme(NamedTuple):
+    """What can be done with the URLs of a scheme.
+
+    `open` makes their store. `beside` returns the URL of another store beside one's, by a name of its own:
+    a service keeps each tenant's sessions there. None where there is no such thing.
+    """
+
+    open: Opener
+    beside: Beside | None = None
+
+
+def register(scheme: str, opener: Opener, beside: Beside | None = None) -> None:
     """Open the URLs of a scheme (`redis` for `redis://...`) with a function that takes the whole URL.
 
-    Registering a scheme again replaces its function. Raises InputError for an invalid scheme.
+    `beside` takes a URL and a name and returns the URL of a store beside the one at that URL: with it, a
+    service can keep a store for each tenant. Registering a scheme again replaces its functions. Raises
+    InputError for an invalid scheme.
     """
     is_text = isinstance(scheme, str)  # pyright: ignore[reportUnnecessaryIsInstance]
     if not is_text or not _SCHEME.fullmatch(scheme):
         raise InputError(f"scheme = {scheme!r}: give what stands before ://, in lower case, such as 'redis'")
     if not callable(opener):
         raise InputError(f"opener = {opener!r}: give a function that takes a URL and returns a Store")
-    _OPENERS[scheme] = opener
+    _SCHEMES[scheme] = Scheme(opener, beside)
 
 
 def find_store(store: str | Store | None) -> Store:
@@ -52,15 +66,28 @@ def open_store(url: str | None = None) -> Store:
     """
     url = url or "sqlite://"
     scheme, separator, _ = url.partition("://")
-    opener = _OPENERS.get(scheme) if separator else None
-    if opener is None:
-        known = ", ".join(f"{name}://" for name in _OPENERS)
+    known = _SCHEMES.get(scheme) if separator else None
+    if known is None:
+        names = ", ".join(f"{name}://" for name in _SCHEMES)
         raise InputError(
-            f"unknown store URL {_without_password(url)!r}: there are {known}; use "
+            f"unknown store URL {_without_password(url)!r}: there are {names}; use "
             "sqlite:///FILE (a path from here), sqlite:////FILE (from the root), "
             "postgresql://USER@HOST/DATABASE or memory://"
         )
-    return opener(url)
+    return known.open(url)
+
+
+def url_beside(url: str | None, name: str) -> str:
+    """Return the URL of a store beside the one at `url`; raises InputError where its scheme has none."""
+    url = url or f"sqlite:///{DEFAULT}"
+    scheme = url.partition("://")[0]
+    known = _SCHEMES.get(scheme)
+    if known is None or known.beside is None:
+        raise InputError(
+            f"{scheme}:// keeps no store for each tenant: use sqlite:///FILE, postgresql://..., or one "
+            "service for each"
+        )
+    return known.beside(url, name)
 
 
 def _without_password(url: str) -> str:
@@ -73,6 +100,11 @@ def _memory(url: str) -> Store:
     return MemoryStore()
 
 
+def _memory_beside(url: str, name: str) -> str:
+    del name  # each store in memory is another one
+    return url
+
+
 def _sqlite(url: str) -> Store:
     rest = url.partition("://")[2]
     if rest and not rest.startswith("/"):
@@ -83,6 +115,11 @@ def _sqlite(url: str) -> Store:
     return SqliteStore(Path(name or DEFAULT).expanduser())
 
 
+def _file_beside(url: str, name: str) -> str:
+    file = PurePosixPath(url.partition("://")[2] or f"/{DEFAULT}")
+    return f"sqlite://{file.with_name(f'{file.stem}@{name}{file.suffix}')}"
+
+
 def _postgres(url: str) -> Store:
     try:
         from foldline.stores.postgres import PostgresStore  # noqa: PLC0415 - an extra
@@ -91,10 +128,18 @@ def _postgres(url: str) -> Store:
     return PostgresStore(url)
 
 
+def _schema_beside(url: str, name: str) -> str:
+    parts = urlsplit(url)
+    asked = dict(parse_qsl(parts.query, keep_blank_values=True))
+    asked["schema"] = f"{asked.get('schema', 'foldline')}@{name}"
+    return urlunsplit(parts._replace(query=urlencode(asked, quote_via=quote)))
+
+
 _METHODS: Final = tuple(name for name in vars(Store) if not name.startswith("_"))
-_OPENERS: Final[dict[str, Opener]] = {
-    "sqlite": _sqlite,
-    "memory": _memory,
-    "postgresql": _postgres,
-    "postgres": _postgres,
+_POSTGRES: Final = Scheme(_postgres, _schema_beside)
+_SCHEMES: Final[dict[str, Scheme]] = {
+    "sqlite": Scheme(_sqlite, _file_beside),
+    "memory": Scheme(_memory, _memory_beside),
+    "postgresql": _POSTGRES,
+    "postgres": _POSTGRES,
 }

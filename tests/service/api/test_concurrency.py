@@ -6,6 +6,7 @@ import threading
 
 import pytest
 from tests.service.api.client import Client, api, reply, talk, user
+from tests.support.values import MemoryKeyValues
 
 import foldline
 from foldline.service.api import idempotency
@@ -14,7 +15,6 @@ from foldline.service.api.idempotency import Given, IdempotencyKeys
 from foldline.service.api.state import KeptPreviews
 from foldline.service.presence import Presence
 from foldline.session.preview import Preview
-from foldline.stores.key_values import MemoryKeyValues
 
 
 @pytest.fixture(params=["memory", "sqlite"])

@@ -13,6 +13,7 @@ import httpx2
 import msgspec
 import pytest
 from tests.service.api.client import api, reply, talk, user
+from tests.support.values import MemoryKeyValues
 from tests.support.waiting import until
 
 import foldline
@@ -24,7 +25,7 @@ from foldline.service.api.idempotency import SPACE, IdempotencyKeys, KeyBusy, Ke
 from foldline.service.presence import Leases, Presence
 from foldline.service.tenants import Tenants
 from foldline.stores import SqliteStore, register, urls
-from foldline.stores.key_values import MemoryKeyValues, pack
+from foldline.stores.key_values import pack
 
 
 async def test_an_open_key_is_waited_for_while_its_worker_lives():
@@ -170,7 +171,7 @@ def lossy(tmp_path):
     with api(store="lossy://") as (client, model):
         yield client, model
     LossyStore.lost, LossyStore.purges = 0, True
-    urls._OPENERS.pop("lossy")
+    urls._SCHEMES.pop("lossy")
 
 
 def repeated(client, path, value, status=None):

@@ -27,7 +27,7 @@ from foldline.service.api.sessions import AT, HitList
 from foldline.session.recall import PASSAGE, EntryInfo, Standing, as_text
 from foldline.session.session import Session
 from foldline.session.view import Stats
-from foldline.stores.backwards import backwards
+from foldline.stores.base import backwards
 
 EntryId: TypeAlias = Annotated[str, msgspec.Meta(max_length=200)]
 

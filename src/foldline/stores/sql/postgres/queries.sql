@@ -137,11 +137,10 @@ SELECT seq, payload, kind FROM log
 WHERE session_id = :session AND seq BETWEEN :first AND :last AND kind IN ('said', 'compacted')
 ORDER BY seq
 
--- name: session_behind
--- The next session of which not every message is in the index.
-SELECT session_id, indexed, entries FROM sessions
-WHERE indexed < entries AND session_id BETWEEN :first AND :last
-ORDER BY session_id LIMIT 1
+-- name: sessions_behind
+-- Those of which not every message is in the index.
+SELECT session_id FROM sessions
+WHERE indexed < entries AND (CAST(:session AS uuid) IS NULL OR session_id = CAST(:session AS uuid))
 
 -- name: set_indexed
 -- Only if nobody else has indexed the session meanwhile.
@@ -154,7 +153,7 @@ INSERT INTO search (session_id, seq, words) VALUES (:session, :seq, CAST(:words 
 SELECT seq, CAST(words AS text) FROM search WHERE session_id = :session AND seq BETWEEN :first AND :last
 
 -- name: indexed_upto
-SELECT indexed FROM sessions WHERE session_id = :session
+SELECT indexed, entries FROM sessions WHERE session_id = :session
 
 -- name: matches
 -- Those with too many words for the index may match too.

@@ -23,6 +23,12 @@ ORDER BY s.updated DESC, s.no DESC
 -- name: ids_from
 SELECT id FROM sessions WHERE id >= :first AND id < :past ORDER BY no DESC LIMIT :limit
 
+-- name: newest_keys
+SELECT no FROM sessions ORDER BY updated DESC, no DESC
+
+-- name: leaf_seq
+SELECT e.seq FROM sessions s JOIN entries e ON e.session_no = s.no AND e.id = s.leaf WHERE s.no = :session
+
 -- name: count_sessions
 SELECT count(*) FROM sessions
 
@@ -99,18 +105,19 @@ WHERE key BETWEEN :session * 4294967296 + :first AND :session * 4294967296 + :la
     AND kind IN ('said', 'compacted')
 ORDER BY key
 
--- name: session_behind
--- A session of which not every message is in the index.
-SELECT no, indexed, entries FROM sessions WHERE indexed < entries AND no BETWEEN :first AND :last LIMIT 1
+-- name: sessions_behind
+-- Those of which not every message is in the index.
+SELECT no FROM sessions WHERE indexed < entries AND (:session IS NULL OR no = :session)
 
 -- name: index_message
-INSERT INTO search (rowid, body) VALUES (:session * 4294967296 + :seq, :text)
+INSERT INTO search (rowid, body) VALUES (:session * 4294967296 + :seq, :words)
 
 -- name: set_indexed
-UPDATE sessions SET indexed = :upto WHERE no = :session
+-- Only if nobody else has indexed the session meanwhile.
+UPDATE sessions SET indexed = :upto WHERE no = :session AND indexed = :before
 
 -- name: indexed_upto
-SELECT indexed FROM sessions WHERE no = :session
+SELECT indexed, entries FROM sessions WHERE no = :session
 
 -- name: forget_message
 -- The text must be the one that was indexed.
@@ -130,11 +137,14 @@ SELECT rowid FROM search WHERE search MATCH :expression AND rowid BETWEEN :first
 ORDER BY rank, rowid DESC
 
 -- name: searched_before
-SELECT key, payload, kind FROM entries WHERE key BETWEEN :first AND :last AND kind IN ('said', 'compacted')
+SELECT seq, payload, kind FROM entries
+WHERE key > :session * 4294967296 AND key < :session * 4294967296 + min(:before, 4294967296)
+    AND kind IN ('said', 'compacted')
 ORDER BY key DESC LIMIT :count
 
 -- name: found
-SELECT s.id, e.seq, e.payload FROM entries e JOIN sessions s ON s.no = e.session_no WHERE e.key = :key
+SELECT s.id, e.seq, e.payload FROM entries e JOIN sessions s ON s.no = e.session_no 
+WHERE e.key = :session * 4294967296 + :seq
 
 -- name: count_purges
 -- The numbers of sessions are never used again.

@@ -1,19 +1,76 @@
-"""The entries of one append, on their way into a database: their rows, before any of them is written."""
+"""An append to the log in SQL tables: whether it is new, whether it fits the path, and the rows it makes."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from foldline.core.log.entries import Compacted, Entry, Lifted
+from foldline.errors import LeafMoved
 from foldline.stores import tree
+from foldline.stores.database import Contended
+from foldline.stores.rows import pack
+from foldline.stores.tables import SessionRow, Tables, named
 from foldline.stores.tree import Place, Spans
 
-if TYPE_CHECKING:
-    from foldline.stores.tables import Tables
+
+def append(tables: Tables, session: str, entries: Sequence[Entry], seen: str | None) -> None:
+    """Append as `Store.append` says; raises Contended where another writer came between."""
+    tree.check_batch(session, entries, seen)
+    if not entries:
+        return
+    payloads = [pack(entry) for entry in entries]
+    first, last = tree.times_in(entries, time.time())
+    with tables.database.writing():
+        known = tables.session(session)
+        again = _again(tables, known.key, entries) if known else 0
+        if known and again == len(entries) and _is_retry(tables, known, entries):
+            return
+        leaf = known.leaf if known else None
+        if leaf != seen:
+            raise LeafMoved(f"session {session}: another writer appended first", leaf=leaf)
+        key, count = (known.key, known.entries) if known else (None, 0)
+        place = tables.place_of(known, entries[again - 1].id if again else None)
+        rows = _NewRows(tables, key, count, place).rows(entries[again:], payloads[again:])
+        moved = {
+            **named(session),
+            "session": key,
+            "seen": leaf,
+            "before": count,
+            "leaf": entries[-1].id,
+            "entries": count + len(rows),
+            "created": first,
+            "updated": last,
+            "title": tree.title_in(entries),
+        }
+        if not tables.database.append(moved, rows):
+            raise Contended
 
 
-class NewRows:
+def _again(tables: Tables, session: Any, entries: Sequence[Entry]) -> int:
+    """Return how many of the first entries are stored already: a retry, or a branch that was left."""
+    if tables.find(session, entries[0].id) is None:
+        return 0
+    stored = tables.stored(session, [entry.id for entry in entries])
+    for count, entry in enumerate(entries):
+        if entry.id not in stored:
+            return count
+        tree.check_same(entry, stored[entry.id])
+    return len(entries)
+
+
+def _is_retry(tables: Tables, session: SessionRow, entries: Sequence[Entry]) -> bool:
+    """Return whether these very entries, times included, stand on the path already."""
+    leaf = tables.place_of(session, None)
+    last = tables.seq_of(session.key, entries[-1].id)
+    if leaf is None or not tree.on(tables.spans(session.key, leaf.seq), last):
+        return False
+    stored = tables.stored(session.key, [entry.id for entry in entries])
+    return all(tree.same_writer(entry, stored[entry.id]) for entry in entries)
+
+
+class _NewRows:
     """What an append adds to a session of `count` entries; looks behind it in what is stored."""
 
     def __init__(self, tables: Tables, session: Any, count: int, place: Place | None) -> None:
