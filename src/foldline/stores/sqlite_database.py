@@ -13,6 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from foldline.core.log.codec import text_in_utf8
 from foldline.errors import FoldlineError, FormatError, StoreCorrupt, StoreError, StoreVersion
 from foldline.files import create_private
 from foldline.stores.database import Database, migrations, named_queries
@@ -58,10 +59,11 @@ class SqliteDatabase:
 
     def append(self, session: Mapping[str, Any], rows: Sequence[dict[str, Any]]) -> bool:
         """Move the leaf and write rows behind it, in the transaction of `writing`."""
-        key = session["session"]
+        key, title = session["session"], session["title"]
+        values = {**session, "title": title and text_in_utf8(title)}  # SQLite's texts hold no half characters
         if key is None:
-            key = self._execute("begin_session", dict(session)).lastrowid
-        elif not self._execute("advance_leaf", dict(session)).rowcount:
+            key = self._execute("begin_session", values).lastrowid
+        elif not self._execute("advance_leaf", values).rowcount:
             return False
         for row in rows:
             row["session"] = key

@@ -14,8 +14,7 @@ from foldline.cli.store import is_missing, known, opened, with_store
 from foldline.config import settings
 from foldline.errors import InputError
 from foldline.stores import SqliteStore, Store, open_store
-from foldline.stores.transfer import back_up
-from foldline.stores.transfer import Transferred, differences, transfer
+from foldline.stores.transfer import Transferred, back_up, differences, transfer
 from foldline.terminal import clean
 
 VERIFY = """
