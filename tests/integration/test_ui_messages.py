@@ -86,7 +86,9 @@ async def test_a_session_of_ui_messages(url):
     async with foldline.open(url, "s", window=Window(context=8_000, output=500)) as session:
         for message in turns(80):
             await session.append(message)
-        await session.settled()  # a draft that becomes ready only later would be committed by the next context
+        await (
+            session.settled()
+        )  # a draft that becomes ready only later would be committed by the next context
         messages = await session.context()
         assert VERCEL.validate(messages) == []
         assert (await session.stats()).summaries >= 1
