@@ -1,7 +1,7 @@
 """Every pattern of core takes time in step with its text, whatever the text is.
 
 The hostile texts are made from the pattern itself: each place of it that may repeat is filled to the end, and
-what leads up to a place is said over and over without what should follow.
+what leads up to a place is said over and over without what should follow. A long run: it measures time.
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ def seconds(pattern: re.Pattern[str], text: str, *, searched: bool) -> float:
 PATTERNS = all_patterns()
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.parametrize("name", PATTERNS)
 def test_a_pattern_takes_time_in_step_with_the_text(name: str) -> None:
     pattern, searched = PATTERNS[name]
