@@ -56,4 +56,4 @@ def test_a_line_that_is_no_item_is_named_and_the_rest_of_its_reply_stays(foldlin
     lines.insert(3, {"type": "function_call", "call_id": 5, "name": "f", "arguments": "{}"})
     done = foldline("inspect", write_lines(tmp_path / "lines.jsonl", lines))
     assert done.code == 0
-    assert "line 4: not a message: a function_call needs call_id" in done.err + done.out
+    assert "line 4: not a message: a function_call: call_id must be a string" in done.err + done.out

@@ -106,7 +106,7 @@ def test_what_a_draft_commits_is_what_the_invariants_demand(made):
             assert problems(after.view(), dialect) == []
     _as_received({entry.id for entry in before.entries()}, now, after, boundary)
     _receipt_of(boundary, now, after)
-    found.after.named(boundary)
+    found.after.set_id(boundary)
     assert found.after.view() == after.view()
     for name in ("tokens", "fresh_from", "usage_from", "anchor", "messages", "pins"):
         assert getattr(found.after, name) == getattr(after, name), name

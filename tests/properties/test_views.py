@@ -120,9 +120,18 @@ def test_kept_messages_are_as_received_but_for_the_listed_edits(made):
             received = decode_json(whole_escapes(item.entry.message.native.raw))
             if dialect == "openai-responses":  # a reply is a list of items; reasoning needs what follows it
                 items = received if isinstance(received, list) else [received]
-                assert messages == items or items[len(messages)]["type"] == "reasoning"
+                left = [item for item in items if item not in messages]
+                assert messages == [item for item in items if item not in left]
+                assert all(item.get("type") == "reasoning" or _says_nothing(item) for item in left), left
             elif messages and messages[0]["role"] == item.entry.message.role:
                 assert messages[-1] == received or _only_mended(messages[-1], received)
+
+
+def _says_nothing(item) -> bool:
+    """No provider takes a message without a word in it."""
+    content = item.get("content") or ()
+    texts = [content] if isinstance(content, str) else [part.get("text", "said") for part in content]
+    return item.get("type", "message") == "message" and not "".join(texts).strip()
 
 
 def _only_mended(sent, received) -> bool:

@@ -406,7 +406,7 @@ def test_a_fold_that_was_made_with_a_nameless_boundary_takes_its_name(policy):
     draft = draft_on(log, ask)
     found = moved(log, draft, ask)
     placed = put(log, found.boundary)
-    found.after.named(placed)
+    found.after.set_id(placed)
     whole = fold_of(log)
     assert found.after.boundaries == whole.boundaries == (placed.id,)
     assert found.after.boundary == whole.boundary
@@ -426,7 +426,7 @@ def test_a_prune_takes_its_name_and_leaves_the_checkpoint_before_it():
     found = moved(log, draft_on(log, ask_for(reason="threshold", context=4_000)), ask)
     assert isinstance(found.boundary, Pruned)
     placed = put(log, found.boundary)
-    found.after.named(placed)
+    found.after.set_id(placed)
     assert found.after.boundaries[-2:] == (first.id, placed.id)
     assert found.after.boundary == first
     assert found.after.view() == fold_of(log).view()
