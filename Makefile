@@ -7,7 +7,7 @@ READY  := $(VENV)/.ready
 LIVE   := $(VENV)/.live
 UV     := $(BIN)/uv
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
-JOBS   ?= auto
+JOBS   ?= $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')  # one waits while others compute
 PYTEST := $(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal
 
 .DEFAULT_GOAL := help

@@ -17,7 +17,7 @@ settings.register_profile(
     "check",
     derandomize=True,  # the same examples in every run: what is green stays green; soak looks for new ones
     deadline=None,
-    max_examples=60,
+    max_examples=25,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 settings.register_profile("quick", settings.get_profile("check"), max_examples=10)

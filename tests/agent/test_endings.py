@@ -10,6 +10,8 @@ from tests.agent.working import host_on
 
 from foldline.testing import Answer, call
 
+pytestmark = pytest.mark.slow
+
 DIALECTS = ("openai-chat", "openai-responses", "anthropic")
 SHORT = {
     "refused": Answer(text="", stop="refused"),

@@ -21,6 +21,8 @@ from foldline.agent.tools import bash
 from foldline.agent.workspace import Workspace
 from foldline.testing import call
 
+pytestmark = pytest.mark.slow
+
 linux = pytest.mark.skipif(sys.platform != "linux", reason="Linux alone finds what has left its parents")
 HOLD = "echo $$ >> pids; exec sleep 1000"  # says who it is, and stays
 STAYS = {

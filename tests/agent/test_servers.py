@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import sys
 
+import pytest
 from tests.agent.working import host_on
 
 from foldline.testing import call
+
+pytestmark = pytest.mark.slow
 
 SERVER = '''
 from mcp.server.mcpserver import MCPServer

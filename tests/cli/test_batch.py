@@ -9,6 +9,8 @@ from tests.cli.calling import talk, work, write_lines
 
 from foldline.lab.manifest import NAME
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def archive(tmp_path):

@@ -19,6 +19,8 @@ import pytest
 import foldline
 from foldline.testing import Scripted, call, serve_in_thread
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 AGENTS, PLAIN = ROOT / "examples" / "agents", ROOT / "tests" / "docs" / "plain"
 LOOPS = ("openai_loop", "responses_loop", "anthropic_loop", "sync_loop")

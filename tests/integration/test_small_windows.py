@@ -13,6 +13,8 @@ from foldline.errors import FloorExceeded, OverflowRemains, ProviderError
 from foldline.providers.base import Call
 from foldline.testing import Answer, Scripted
 
+pytestmark = pytest.mark.slow
+
 WORDS = "The parser reads every line of the config and keeps what it cannot name. "
 LOOKS_AT_ALL = {  # at every request, at all that is sent: the others learn of it from the provider
     "foldline", "klaude", "gencode", "gencode:low-cost", "gencode:balanced", "gencode:high-quality", "claude-code",

@@ -19,6 +19,8 @@ from foldline.lab.picture import _end
 from foldline.lab.plots import draw
 from foldline.lab.run import Wanted, replay_file
 
+pytestmark = pytest.mark.slow
+
 NONE = Policy(name="none", enabled=False)
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
 

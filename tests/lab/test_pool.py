@@ -11,6 +11,8 @@ from foldline.errors import InputError
 from foldline.lab.pool import LocalPool
 from foldline.lab.runner import Failed
 
+pytestmark = pytest.mark.slow
+
 
 def length(file: str) -> int:
     return len(Path(file).read_bytes())

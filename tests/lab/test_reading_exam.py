@@ -14,6 +14,8 @@ from foldline.core.log.messages import Message, Text
 from foldline.core.measure.tokens import message_tokens
 from foldline.testing import Scripted, serve
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(reading_exam.__file__).parents[1]
 NUMBERS = range(1, QUESTIONS + 1)
 

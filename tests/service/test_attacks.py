@@ -18,6 +18,8 @@ from tests.service.upstream import Prepared, upstream
 
 from foldline.service import bodies, connection
 
+pytestmark = pytest.mark.slow
+
 SECRET = "sk-ant-api03-" + "Qd7" * 31
 CHAT = json.dumps({"model": "m", "messages": [user("Hello.")]}).encode()
 

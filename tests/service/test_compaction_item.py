@@ -16,6 +16,8 @@ from foldline.core.log.entries import Compacted, Said
 from foldline.service.gateway.compaction_item import sealed, unsealed
 from foldline.testing import Scripted, call, serve_in_thread
 
+pytestmark = pytest.mark.slow
+
 RULE = "Never drop the column berths."
 FILLER = "Every word of it is needed. " * 50
 TOOL = {

@@ -22,6 +22,8 @@ from foldline.errors import InputError
 from foldline.service.tenants import Tenants
 from foldline.testing import Scripted
 
+pytestmark = pytest.mark.slow
+
 TOKEN = "Walrus-4711-Token-0815"
 OTHER = "heron.9f8e7d6c5b4a3210"
 FILLER = "It works as it was asked for, and every word of it is needed. " * 30

@@ -8,6 +8,9 @@ import subprocess
 import sys
 
 import httpx2
+import pytest
+
+pytestmark = pytest.mark.slow
 
 
 def test_the_demonstration_talks_folds_and_leaves_nothing(tmp_path):

@@ -9,6 +9,8 @@ from tests.service.served import served
 from foldline.service import guesses
 from foldline.service.guesses import ADDRESSES, MOST, SECONDS, Guesses
 
+pytestmark = pytest.mark.slow
+
 TOKEN = "osprey.55c1e07ab2d94f36"
 
 

@@ -12,6 +12,8 @@ from tests.service.served import in_front_of
 from foldline.core.log.messages import ToolCall
 from foldline.testing import Answer, Scripted
 
+pytestmark = pytest.mark.slow
+
 TRACE = Path(__file__).parents[2] / "examples" / "coop-trace.jsonl"
 LINES = [json.loads(line) for line in TRACE.read_text(encoding="utf-8").splitlines()]
 HEAD, MESSAGES = LINES[0], LINES[1:]

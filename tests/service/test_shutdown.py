@@ -18,6 +18,8 @@ from tests.service.served import served
 import foldline
 from foldline.testing import Gate, Scripted, serve_in_thread
 
+pytestmark = pytest.mark.slow
+
 FILLER = "It works as it was asked for, and every word of it is needed. " * 12
 
 

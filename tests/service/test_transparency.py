@@ -16,6 +16,8 @@ from foldline.dialects import get
 from foldline.dialects.base import decode_all
 from foldline.service.gateway.upstream import HOP_BY_HOP
 
+pytestmark = pytest.mark.slow
+
 PATHS = {
     "openai-chat": "/v1/chat/completions",
     "openai-responses": "/v1/responses",

@@ -24,6 +24,8 @@ from foldline.core.log.log import Log, chained
 from foldline.errors import LeafMoved
 from foldline.stores import MemoryStore, SessionInfo, SqliteStore, Store, open_store
 
+pytestmark = pytest.mark.slow
+
 NUMBERS = st.integers(0, 10_000)
 
 

@@ -32,6 +32,8 @@ from foldline.stores.postgres import PostgresStore  # noqa: E402
 from foldline.stores.postgres_connection import escaped, is_worth_a_retry, read_url, unescaped  # noqa: E402  # noqa: E402
 from foldline.stores.postgres_database import PIECE  # noqa: E402
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 
 

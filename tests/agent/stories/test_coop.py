@@ -22,6 +22,8 @@ from tests.agent.working import host_on
 from foldline.agent.commands.registry import run
 from foldline.testing import Answer, Refusal, call
 
+pytestmark = pytest.mark.slow
+
 RESERVE, KEEP = 30_000, 20_000
 WINDOW = 60_000  # compacts above 30,000 tokens
 WIDE = 90_000  # compacts above 60,000 tokens, so that 20,000 and a summary have room

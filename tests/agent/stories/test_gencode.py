@@ -6,6 +6,7 @@ import json
 import re
 from datetime import UTC, datetime
 
+import pytest
 from tests.agent.program import Rpc, foldline, served
 from tests.agent.stories.scripts import (
     asked_to_reply,
@@ -22,6 +23,8 @@ from tests.agent.working import host_on
 from foldline.agent.commands.registry import run
 from foldline.core.measure.window import Window
 from foldline.testing import Answer, Scripted, call
+
+pytestmark = pytest.mark.slow
 
 DECISION = "Decided to use JWT with refresh tokens."
 TALKS = script(

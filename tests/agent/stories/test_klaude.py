@@ -20,6 +20,8 @@ from foldline.agent.commands.registry import run
 from foldline.core.log.entries import Compacted, Said
 from foldline.testing import Answer, Refusal, call
 
+pytestmark = pytest.mark.slow
+
 WINDOW = 20_000
 RESERVE = WINDOW // 4  # 16,384, or a quarter of a small window
 REPLY = long_reply(2_000)

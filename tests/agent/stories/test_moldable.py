@@ -23,6 +23,8 @@ from tests.agent.working import host_on, until
 from foldline.agent.commands.registry import run
 from foldline.testing import Answer, Refusal, call
 
+pytestmark = pytest.mark.slow
+
 WINDOW = 20_000  # compacts above 15,000 tokens of Moldable's estimate
 REPLY = long_reply(2_000)
 BUILDS = script(REPLY, Task="Build X.")

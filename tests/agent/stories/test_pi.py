@@ -33,6 +33,8 @@ from foldline.core.log.messages import Usage
 from foldline.dialects import get
 from foldline.testing import Answer, Gate, Refusal, call
 
+pytestmark = pytest.mark.slow
+
 TASK = "Build X."
 
 

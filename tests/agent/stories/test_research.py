@@ -21,6 +21,8 @@ from foldline.agent.commands.registry import run
 from foldline.core.measure.window import Window
 from foldline.testing import Answer, Refusal, Scripted, call
 
+pytestmark = pytest.mark.slow
+
 WINDOW = 20_000
 REPLY = long_reply(2_000)
 TALKS = script(REPLY, Task="Build X.", Current="Build X.", Goal="Build X.")

@@ -10,6 +10,8 @@ import foldline
 from foldline.core.checkpoint.check import unwrapped
 from foldline.core.checkpoint.request import SummaryReply
 
+pytestmark = pytest.mark.slow
+
 HOSTILE = [
     "a", "A", "\n", " ", "x\n", "\t\n", "#", "#\n", "# \n", "## a\n", ">\n", "*", "`", "``", "```\n", "- ", "- a\n",
     "/", "a/", "a.", "_", "(", "[", "[a](", "<", "<think>", "<Analysis>\n", "<summary>", "</think>", "<think><summary>",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
@@ -13,6 +14,8 @@ from foldline.core.secrets.places import placed
 from foldline.core.secrets.redact import find
 from foldline.core.secrets.shapes import shaped
 from foldline.core.secrets.span import joined
+
+pytestmark = pytest.mark.slow
 
 PIECES = (
     *(
