@@ -10,7 +10,7 @@ from tests.providers.conftest import taken
 from tests.support.llama import WINDOW
 
 from foldline import providers
-from foldline.catalogue import DEFAULT_WINDOW, Catalogue
+from foldline.catalogue import DEFAULT_WINDOW, Catalogue, learn
 from foldline.dialects import get as dialect_of
 from foldline.errors import ProviderError
 from foldline.providers import Call
@@ -77,7 +77,7 @@ async def test_a_prompt_that_is_too_long_is_an_overflow_that_teaches_the_window(
         assert error.overflow.limit == WINDOW
         assert error.overflow.asked > 12_000
     assert Catalogue().look_up(smol.name).warning
-    learnt = providers.learn(DEFAULT_WINDOW, error.overflow, known=False)
+    learnt = learn(DEFAULT_WINDOW, error.overflow, known=False)
     assert learnt is not None
     assert (learnt.context, learnt.output) == (WINDOW, WINDOW // 2)
 
