@@ -6,6 +6,7 @@ import io
 from collections.abc import Sequence
 from typing import Any
 
+from foldline.core.cut.notes import UNANSWERED
 from foldline.core.log.entries import Compacted, Entry, Said
 from foldline.core.log.messages import Message, Text, Usage
 from foldline.core.measure.tokens import OFFLINE
@@ -80,14 +81,17 @@ def prompts(loaded: Loaded) -> list[tuple[str, bool, float | None]]:
 
 
 def boundaries(loaded: Loaded) -> list[tuple[Any, ...]]:
-    """Summary, tokens before, time, how many parts stand before it, and the first part that it kept."""
+    """Summary, tokens before, time, how many parts stand before it, and the first part that it kept.
+
+    Results that an export makes up for calls that nothing answered do not count.
+    """
     parts: dict[str, int] = {}
     count = 0
     found: list[tuple[Any, ...]] = []
     for entry in loaded.entries:
         if isinstance(entry, Said):
             parts[entry.id] = count
-            count += len(parts_of(entry.message))
+            count += sum(getattr(part, "text", "") != UNANSWERED for part in parts_of(entry.message))
         elif isinstance(entry, Compacted):
             kept = parts.get(entry.first_kept or "")
             found.append((entry.checkpoint.summary, entry.receipt.tokens_before, entry.at, count, kept))
