@@ -1,7 +1,7 @@
 """What people reported of other tools, as small inputs, and what is right for each: one function a folder.
 
 The inputs lie beside the checkout (../shared/cases, or FOLDLINE_CASES); each kind has a test with an input of its own
-elsewhere (docs/testing.md). `python -m tests.cases` prints a line for each, `tests/cases/test_cases.py` runs them.
+elsewhere (tests/data/reported.toml). `python -m tests.cases` prints a line for each, `tests/cases/test_cases.py` runs them.
 """
 
 from __future__ import annotations
