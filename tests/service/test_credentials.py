@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from urllib.parse import quote
 
 import httpx2
 import pytest
-from tests.service.api.client import Client
+from tests.service.api.client import Client, reply, user
 from tests.service.served import in_front_of, served
 from tests.service.supervised import supervised
 from tests.service.upstream import Prepared, upstream
 
 from foldline.config import ServeSettings
 from foldline.errors import InputError
+from foldline.service.gateway.agent_session import AgentSession
 from foldline.service.tenants import Tenants
-from foldline.testing import Scripted
+from foldline.testing import Scripted, serve_in_thread
 
 pytestmark = pytest.mark.slow
 
@@ -93,6 +96,46 @@ def test_the_api_does_not_spend_the_key_of_an_agent_nor_an_agent_that_of_the_ser
         client.post(f"/sessions/{session['id']}/compact", {})
         client.close()
     assert not model.summaries
+
+
+def test_a_turn_of_the_api_beside_a_request_does_not_change_who_pays(monkeypatch):
+    model, begun, gate, context = (
+        Paid(window=12_000),
+        threading.Event(),
+        threading.Event(),
+        AgentSession.context,
+    )
+
+    async def held(talk):
+        begun.set()
+        await asyncio.to_thread(gate.wait, 120)
+        return await context(talk)
+
+    monkeypatch.setattr(AgentSession, "context", held)
+    with (
+        serve_in_thread(model) as url,
+        served(
+            openai_upstream=url,
+            model=f"openai-compatible:m@{url}/v1",
+            window=12_000,
+            store="memory://",
+            summaries="upstream",
+        ) as at,
+    ):
+        talk = Talk(at, "/chat/completions")
+        talk.messages = [(reply if number % 2 else user)(f"It is {number}. {FILLER}") for number in range(28)]
+        asking = threading.Thread(target=talk.ask, kwargs={"authorization": "Bearer key-of-ada"})
+        asking.start()
+        try:
+            assert begun.wait(120)
+            client = Client(at)
+            (session,) = client.get("/sessions").json()["sessions"]
+            client.turn(session["id"], messages=[{"role": "nobody"}], status=400)  # the model is set by then
+            client.close()
+        finally:
+            gate.set()
+            asking.join(120)
+    assert {key for key, _ in model.summaries} == {"key-of-ada"}
 
 
 # ---- tokens of the service

@@ -1,6 +1,7 @@
 """What a policy does right behind a message: in the background, while the user reads, and nobody waits."""
 
 import asyncio
+from contextvars import copy_context
 
 import pytest
 from tests.support.live import Fails, Gate, Heard, answer, changed, prompt, session_on, until
@@ -13,6 +14,7 @@ from foldline.core.measure.window import Amount
 from foldline.dialects import get
 from foldline.errors import FloorExceeded
 from foldline.session import boundary
+from foldline.session.shared import summaries_by
 
 SOFT, HARD, USABLE = 5_950, 7_650, 8_500
 SMALL = {"estimator": "foldline", "reserve": Amount(tokens=1_500), "keep": Keep(amount=Amount(tokens=2_000))}
@@ -292,4 +294,34 @@ async def test_what_is_said_while_a_boundary_is_made_is_new_to_the_next_request(
     await asyncio.wait_for(session.context(), 60)
     assert session.view_tokens < USABLE
     assert len(await boundaries(store)) == 2
+    await session.close()
+
+
+async def test_a_look_that_one_caller_began_folds_nothing_for_another(store, monkeypatch):
+    ada, bob = Gate(opened=True), Gate(opened=True)
+    session, append = session_on(store, policy=PI), store.append
+    said = []
+
+    def say(summarizer, *messages):
+        context = copy_context()
+        context.run(summaries_by.set, summarizer)
+        return asyncio.create_task(session.append(*messages), context=context)
+
+    async def append_beside_bob(name, entries, **given):
+        if isinstance(entries[0], Compacted) and not said:
+            said.append(
+                say(bob, *(one(number + more) for more in range(1, 6) for one in (prompt, long_answer)))
+            )
+            for _ in range(20):  # until he waits for the lock, before Ada's look takes it again
+                await asyncio.sleep(0)
+        return await append(name, entries, **given)
+
+    monkeypatch.setattr(store, "append", append_beside_bob)
+    number = await nearly_full(session)
+    await say(ada, long_answer(number))
+    await session.settled()
+    await said[0]
+    await session.settled()
+    assert len(await boundaries(store)) == 2
+    assert (ada.asked, bob.asked) == (1, 1)
     await session.close()

@@ -143,12 +143,12 @@ class Session:
 
     @property
     def summarizer(self) -> Summarizer:
-        """Who writes the summaries."""
-        return self._shared.summarizer
+        """Who writes the summaries, but for a call that brings another one (`summaries_by`)."""
+        return self._shared.own_summarizer
 
     @summarizer.setter
     def summarizer(self, summarizer: Summarizer) -> None:
-        self._shared.summarizer = summarizer
+        self._shared.own_summarizer = summarizer
 
     async def make_draft(self, job: DraftJob) -> Outcome:
         """Make the draft of a job, which another process may have asked for, and append nothing."""

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from contextvars import ContextVar
 
 from foldline.catalogue import ModelInfo
 from foldline.core.checkpoint.request import Prefix
@@ -31,12 +32,17 @@ from foldline.summarizers import (
 
 log = logging.getLogger("foldline")
 
+# Who writes the summaries of the call at hand, and of the looks and drafts that it begins: each is a task
+# with the context of the one that began it. So a session that several callers share holds nothing that one of
+# them came with.
+summaries_by: ContextVar[Summarizer | None] = ContextVar("foldline_summaries_by", default=None)
+
 
 class Shared:
     """The one value that every part of a session is made with.
 
-    `summarizer` writes the summaries. `lock` is held to read and to write the log, never while a summary is
-    written.
+    `own_summarizer` writes the summaries of calls that bring none. `lock` is held to read and to write the
+    log, never while a summary is written.
     """
 
     def __init__(self, store: Store, session: str, setup: Setup, summarizer: Summarizer | None) -> None:
@@ -52,10 +58,15 @@ class Shared:
         self.live = LiveState()
         self.hooks = Hooks()
         self.jobs: DraftJobs = OwnJobs()
-        self.summarizer = summarizer or OfflineSummarizer(setup.counter)
+        self.own_summarizer: Summarizer = summarizer or OfflineSummarizer(setup.counter)
         self.at_close: list[Callable[[], Awaitable[None]]] = []  # awaited when the session is closed
         self.untold = ""  # a warning on who writes the summaries, until somebody listens
         self._begun = False
+
+    @property
+    def summarizer(self) -> Summarizer:
+        """Who writes the summaries: the one that came with the call, else the session's own."""
+        return summaries_by.get() or self.own_summarizer
 
     @asynccontextmanager
     async def locked(self, *, follow: bool = True) -> AsyncGenerator[Cursor]:
@@ -121,7 +132,7 @@ class SummarizerChoice:
     @property
     def stands(self) -> bool:
         """Whether the session's summariser is the one that was chosen here."""
-        return self._chosen is None or self._shared.summarizer is self._chosen
+        return self._chosen is None or self._shared.own_summarizer is self._chosen
 
     def use_model(self, info: ModelInfo) -> None:
         """Have the summaries written by this model from now on; a summariser that was set by hand stays."""
@@ -136,7 +147,7 @@ class SummarizerChoice:
             counter=setup.counter,
             dialect=setup.dialect,
         )
-        self._chosen = self._shared.summarizer = chosen
+        self._chosen = self._shared.own_summarizer = chosen
         if isinstance(chosen, ModelSummarizer):
             self._shared.at_close.append(chosen.close)
         self._warn(unasked_warning(info, setup.policy, catalogue=setup.catalogue))

@@ -10,6 +10,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Coroutine
+from contextvars import Context, copy_context
 from functools import partial
 from typing import Any
 
@@ -33,6 +34,8 @@ class Checks:
     def __init__(self, look: Callable[[], Coroutine[Any, Any, None]]) -> None:
         self._look = look
         self._task: asyncio.Task[None] | None = None
+        self._context = Context()  # of whoever said the newest message
+        self._begun_in = self._context
 
     @property
     def running(self) -> bool:
@@ -40,9 +43,24 @@ class Checks:
         return self._task is not None and not self._task.done()
 
     def begin(self) -> None:
-        """Begin a look, unless one goes on: it sees by itself what comes meanwhile."""
+        """Begin a look; one that is under way hands over to another for what was said meanwhile."""
+        self._context = copy_context()
         if not self.running:
-            self._task = asyncio.create_task(self._look())
+            self._start()
+
+    def _start(self) -> None:
+        self._begun_in = self._context
+        self._task = asyncio.create_task(self._look(), context=self._context)
+
+    def handed_over(self) -> bool:
+        """Return whether somebody has said something since the look began: their look begins in its place.
+
+        What is folded for their message is folded with the summariser, and the key, that they came with.
+        """
+        if self._begun_in is self._context:
+            return False
+        self._start()
+        return True
 
     async def finished(self) -> None:
         """Wait until the look that goes on has ended; cancelled, the look goes on."""
@@ -168,6 +186,8 @@ class Triggers:
         try:
             while True:
                 async with self._shared.locked(follow=False) as cursor:
+                    if self.checks.handed_over():
+                        return
                     if not self._shared.watch.checks_at_once(cursor.state.open_calls):
                         return
                     wait = await self._look_at_triggers()

@@ -26,6 +26,7 @@ from foldline.service.metrics import Metrics
 from foldline.session.events import CompactionDone, PruneDone
 from foldline.session.session import Session
 from foldline.session.view import ContextMessages
+from foldline.summarizers import Summarizer
 from foldline.waiting import EACH, aside
 
 log = logging.getLogger("foldline")
@@ -43,6 +44,14 @@ class Told(msgspec.Struct):
     reply: bool
 
 
+class AskedModel(msgspec.Struct, frozen=True):
+    """The model that a request asks: as it names it, as it is known, and as who writes summaries."""
+
+    asked: str
+    known: str | None
+    summarizer: Summarizer
+
+
 class AgentSession:
     """A session and the history by which its client knows it; use it while holding `lock`."""
 
@@ -50,6 +59,7 @@ class AgentSession:
         self.session = session
         self.lock = asyncio.Lock()
         self.users = 0  # requests under way
+        self.model: AskedModel | None = None  # of the newest request
         self.applies_template = False  # it is not the vendor's own server that answers
         self.untold: list[Receipt] = []  # folds that no response has told yet
         self._told: list[Told] = []

@@ -7,7 +7,6 @@ from collections.abc import AsyncGenerator
 from functools import partial
 from typing import Final
 from urllib.parse import unquote
-from weakref import WeakSet
 
 import httpx2
 import msgspec
@@ -18,11 +17,11 @@ from starlette.types import Send as ASGISend
 
 import foldline
 from foldline import providers
+from foldline.catalogue import ModelInfo
 from foldline.config import ServeSettings, Settings
 from foldline.errors import FoldlineError
-from foldline.providers import Provider
 from foldline.service.bodies import decoded, read_body
-from foldline.service.gateway.agent_session import AgentSession
+from foldline.service.gateway.agent_session import AgentSession, AskedModel
 from foldline.service.gateway.compaction_answer import MadeItem, compacted, response, streamed
 from foldline.service.gateway.compaction_item import readable, sealed
 from foldline.service.gateway.endpoint import Endpoint, Vendor
@@ -35,15 +34,15 @@ from foldline.service.gateway.upstream import Headers, Upstreams, asked_on, pass
 from foldline.service.guesses import Denied
 from foldline.service.metrics import Metrics
 from foldline.service.problems import Refused
-from foldline.service.summaries import BY_RULE, closing, give, written_by
+from foldline.service.summaries import BY_RULE, UPSTREAM, closing, written_by
 from foldline.service.tenants import Tenant, Tenants
 from foldline.session.session import Session
+from foldline.session.shared import summaries_by
 from foldline.summarizers import Summarizer
 
 log = logging.getLogger("foldline")
 
 SESSION: Final = "foldline-session"  # names the session of a request
-NAMES: Final = 1_000  # of models that are remembered
 SUBAGENT: Final = (  # say that a sub-agent asks: any client, Codex, Claude Code, OpenCode
     "foldline-subagent",
     "x-openai-subagent",
@@ -73,8 +72,6 @@ class Gateway:
         self._settings = settings
         self._tenants = tenants
         self._metrics = metrics
-        self._names: dict[str, str] = {}  # of models, as sent: as known
-        self._given: WeakSet[Summarizer] = WeakSet()  # to sessions: the API gives them others
         self._finders: dict[str, SessionFinder] = {}
         self._upstreams = Upstreams({"openai": serve.openai_upstream, "anthropic": serve.anthropic_upstream})
 
@@ -193,30 +190,31 @@ class Gateway:
             talk, asked = resumed
         else:
             talk = await known.find(asked, name if name and valid_name(name) else None, opener)
-        if talk.session.setup.info.name != self._name_of(asked) or talk.session.summarizer not in self._given:
+        await self._use_model(talk, asked)
+        return talk, asked
+
+    async def _use_model(self, talk: AgentSession, asked: AgentRequest) -> None:
+        """Have a conversation continue with the model that is asked, which writes this request's summaries.
+
+        It is paid with the key of the request, so it comes with that, and is not set on the session, which
+        others share.
+        """
+        name = f"{asked.endpoint.vendor}:{asked.model}"
+        if talk.model is None or talk.model.asked != name:
+            info = self._settings.model_info(name, self._serve.window)
+            talk.model = AskedModel(name, info.name, self._summarizer(asked, info))
+        model = talk.model
+        if self._serve.summaries == UPSTREAM:
+            summaries_by.set(model.summarizer)
+        if talk.session.setup.info.name != model.known:
             talk.users += 1
             try:
                 async with talk.lock:
-                    await self._use_model(talk, asked)
+                    await talk.session.use_model(
+                        name, window=self._serve.window, dialect=asked.endpoint.dialect
+                    )
             finally:
                 talk.users -= 1
-        return talk, asked
-
-    def _name_of(self, asked: AgentRequest) -> str:
-        given = f"{asked.endpoint.vendor}:{asked.model}"
-        known = self._names.get(given)
-        if known is None:
-            if len(self._names) >= NAMES:
-                self._names.clear()
-            known = self._settings.model_info(given, self._serve.window).name or ""
-            self._names[given] = known
-        return known
-
-    async def _use_model(self, talk: AgentSession, asked: AgentRequest) -> None:
-        session, name = talk.session, f"{asked.endpoint.vendor}:{asked.model}"
-        if session.setup.info.name != self._name_of(asked):
-            await session.use_model(name, window=self._serve.window, dialect=asked.endpoint.dialect)
-        give(session, self._summarizer(asked))
 
     def _opened(self, origin: _From, asked: AgentRequest, session: str) -> Session:
         opened = foldline.open(
@@ -229,25 +227,18 @@ class Gateway:
             system=asked.system,
             tools=asked.value("tools"),
             subagent=origin.subagent,
-            summarizer=self._summarizer(asked),
+            summarizer=written_by(self._serve, lambda: None, None),
         )
         drafts, paid = origin.tenant.drafts, self._serve.summaries not in BY_RULE  # by the service
         opened.make_drafts_by(drafts.durable(None) if paid else drafts)
         return closing(opened)
 
-    def _summarizer(self, asked: AgentRequest) -> Summarizer:
-        """Return who writes a session's summaries; its own model is paid with the key of each request."""
-        vendor = asked.endpoint.vendor
-        info = self._settings.model_info(f"{vendor}:{asked.model}", self._serve.window)
-
-        def upstream() -> Provider | None:
-            model = PaidByRequest(asked.model, asked.endpoint, self._upstreams.url(vendor), info)
-            missing = not asked.model or providers.missing(f"{model.name}@{self._upstreams.url(vendor)}")
-            return None if missing else model
-
-        made = written_by(self._serve, upstream, info)
-        self._given.add(made)
-        return made
+    def _summarizer(self, asked: AgentRequest, info: ModelInfo) -> Summarizer:
+        """Return the model that is asked as a summariser, which is paid with the key of each request."""
+        url = self._upstreams.url(asked.endpoint.vendor)
+        model = PaidByRequest(asked.model, asked.endpoint, url, info)
+        missing = not asked.model or providers.missing(f"{model.name}@{url}")
+        return written_by(self._serve, lambda: None if missing else model, info)
 
     async def relay(self, request: Request) -> Response:
         """Pass on a request that asks for no reply of a model: models, files, batches, embeddings, counts.
