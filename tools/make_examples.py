@@ -27,7 +27,12 @@ LEDGER = ROOT / "docs" / "ledger.md"
 PLACE = re.compile(r"(?<=<!-- page -->\n).*?(?=<!-- end -->)", re.DOTALL)
 SHOWN = "[User] I tried it on staging"  # the request that docs/ledger.md shows whole
 WIDE = 180  # characters of a line there
-HEADS = {"## State": 6, "## Rules": 3, "<read-files>": 2}  # lines of a section there
+HEADS = {  # lines of a section there
+    "## State": 4,
+    "## Rules": 3,
+    "Names met in what is not shown, to search for:": 2,
+    "<read-files>": 2,
+}
 
 
 def folded(name: str, target: int) -> Done:
@@ -45,7 +50,7 @@ def page(name: str, target: int, what: str) -> str:
     flag = " --from-start" * (name in FROM_START)
     receipt = done.receipt
     return (
-        f"# {name}\n\nThe checkpoint that stands for what was folded of `examples/{name}`: {what}.\n\n"
+        f"# {name}\n\nThe checkpoint that replaces the folded part of `examples/{name}`: {what}.\n\n"
         f"    foldline compact examples/{name} --target {target}{flag}\n\n"
         f"{receipt.tokens_before:,} tokens in {receipt.messages_before} messages became {receipt.tokens_after:,} in "
         f"{receipt.messages_after}; written by rule, without a model.\n\n"
