@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
+import itertools
 import json
+import socket
 import threading
+import time
+from urllib.parse import urlsplit
 
 import httpx2
 import pytest
@@ -18,6 +23,8 @@ from foldline.service.bodies import TooLarge, check_lists, decoded_json, too_dee
 from foldline.service.gateway import gateway
 from foldline.service.stateless import fork
 from foldline.summarizers import OfflineSummarizer
+from foldline.testing import Gate, Scripted
+from foldline.transcripts import WarningRecord
 
 MOST = 51  # odd: the newest message is the user's
 KEYS = {
@@ -166,3 +173,74 @@ def test_health_is_answered_while_a_body_is_read_or_folded(path, held, monkeypat
             hold.gate.set()
             asking.join(120)
     assert found[0].status_code < 300, found[0].text
+
+
+# ---- a client that leaves stops the work
+
+
+@contextlib.contextmanager
+def sent(url, path, body):
+    """Send a request, and leave at the end of the block without having read an answer."""
+    place = urlsplit(url)
+    head = f"POST {path} HTTP/1.1\r\nhost: {place.netloc}\r\nauthorization: Bearer k\r\n"
+    with socket.create_connection((place.hostname, place.port), 60) as connection:
+        connection.sendall(f"{head}content-length: {len(body)}\r\n\r\n".encode() + body)
+        yield
+
+
+@pytest.mark.parametrize("path", ["/api/imports", "/web/import"])
+def test_an_import_whose_client_leaves_is_read_no_further(path, monkeypatch):
+    begun, ended, why = threading.Event(), threading.Event(), []
+
+    def without_an_end(*_, through, **__):
+        begun.set()
+        try:
+            for _ in through(itertools.repeat(WarningRecord(1, "a line"))):
+                time.sleep(0.01)
+        except InputError as error:
+            why.append(str(error))
+            ended.set()
+            raise
+
+    monkeypatch.setattr(transfers, "from_stream", without_an_end)
+    form = httpx2.Request("POST", "http://localhost", files={"file": ("a.jsonl", lines(talk(4)))})
+    with in_front_of(lambda asked: "Answer.") as (url, _):
+        if path == "/api/imports":
+            with sent(url, path, lines(talk(4))):
+                assert begun.wait(60)
+        else:
+            body = form.read()
+            kind = form.headers["content-type"]
+            with sent(url, f"{path} HTTP/1.1\r\ncontent-type: {kind}\r\nx-rest: ", body):
+                assert begun.wait(60)
+        assert ended.wait(50)
+        assert httpx2.get(f"{url}/api/sessions").json()["total"] == 0
+    assert why == ["the client has left: nothing was stored"]
+
+
+class HeldSummaries(Scripted):
+    """A model that writes summaries when its gate is opened, and counts those that it is asked for."""
+
+    def __init__(self):
+        super().__init__(lambda asked: "Answer.", window=10**6)
+        self.gate, self.summaries = Gate(), threading.Semaphore(0)
+
+    async def answer(self, asked):
+        if not str(asked.messages[-1]["content"]).startswith("It is"):
+            self.summaries.release()
+            await self.gate.passed()
+        return await super().answer(asked)
+
+
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/responses/compact"])
+def test_a_fold_in_the_gateway_ends_when_its_client_leaves(path):
+    model = HeldSummaries()
+    body = FORMS[path]([*talk(300), user("It is large. " + "word " * 20_000)])
+    with in_front_of(model, fold_at=20_000, policy="klaude", summaries="upstream") as (url, _):
+        for _ in range(2):  # the second one is begun: nobody waits for the first
+            with sent(url, path, body):
+                assert model.summaries.acquire(timeout=60)
+        model.gate.open()
+        assert httpx2.post(url + path, content=body, headers=KEYS, timeout=120).status_code == 200
+        sessions = httpx2.get(f"{url}/api/sessions").json()["sessions"]
+    assert [one["compactions"] for one in sessions] == [1]

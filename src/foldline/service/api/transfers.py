@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import threading
 import time
 import zlib
 from collections.abc import Iterator
@@ -118,14 +119,13 @@ class ImportResult(msgspec.Struct, frozen=True):
     leaf: str | None
 
 
-@operation("POST", "/imports", status=201, takes=BYTES, keyed=True)
+@operation("POST", "/imports", status=201, takes=BYTES, keyed=True, held=False)
 async def import_transcript(call: ApiCall, query: ImportQuery) -> ImportResult:
     """Put a transcript of any known format into the store; gzip is unpacked."""
     if not call.raw:
         raise InputError("the body is empty: send the transcript")
     async with call.state.imports:
-        deadline = time.monotonic() + SECONDS
-        loaded, log = await asyncio.to_thread(_read, call.raw, query, call.state.serve, deadline)
+        loaded, log = await _loaded(call.raw, query, call.state.serve)
         name = query.id or _named(loaded, log)
         await check_no_turn(call, name)
         leaf = loaded.entries[-1].id if loaded.log else log[-1].id
@@ -144,11 +144,23 @@ async def import_transcript(call: ApiCall, query: ImportQuery) -> ImportResult:
     )
 
 
+async def _loaded(raw: bytes, asked: ImportQuery, limits: ServeSettings) -> tuple[Loaded, list[Entry]]:
+    """Read a transcript in a thread, which stops at the next record when this is cancelled."""
+    left = threading.Event()
+    reading = asyncio.ensure_future(asyncio.to_thread(_read, raw, asked, limits, left))
+    try:
+        return await asyncio.shield(reading)
+    except asyncio.CancelledError:
+        left.set()
+        await asyncio.gather(reading, return_exceptions=True)  # until then its file is in memory
+        raise
+
+
 def _read(
-    raw: bytes, asked: ImportQuery, limits: ServeSettings, deadline: float
+    raw: bytes, asked: ImportQuery, limits: ServeSettings, left: threading.Event
 ) -> tuple[Loaded, list[Entry]]:
-    """Read a transcript in a thread of its own; raises InputError where that takes too long."""
-    most = limits.max_messages
+    """Read a transcript; raises InputError where that takes too long, or nobody waits for it."""
+    most, deadline = limits.max_messages, time.monotonic() + SECONDS
 
     def bounded(records: Iterator[Record]) -> Iterator[Record]:
         count = 0
@@ -156,6 +168,8 @@ def _read(
             count += isinstance(record, MessageRecord)
             if count > most:
                 raise too_many(most, f"the transcript has more than {most:,} messages")
+            if left.is_set():
+                raise InputError("the client has left: nothing was stored")
             if time.monotonic() > deadline:
                 raise InputError(f"the transcript was not read within {SECONDS:.0f} s: nothing was stored")
             yield record

@@ -10,7 +10,7 @@ from urllib.parse import unquote
 
 import httpx2
 import msgspec
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.types import Receive, Scope
 from starlette.types import Send as ASGISend
@@ -20,7 +20,7 @@ from foldline import providers
 from foldline.catalogue import ModelInfo
 from foldline.config import ServeSettings, Settings
 from foldline.errors import FoldlineError
-from foldline.service.bodies import decoded, read_body
+from foldline.service.bodies import decoded, read_body, while_there
 from foldline.service.gateway.agent_session import AgentSession, AskedModel
 from foldline.service.gateway.compaction_answer import MadeItem, compacted, response, streamed
 from foldline.service.gateway.compaction_item import readable, sealed
@@ -96,8 +96,6 @@ class Gateway:
         path = endpoint.path + ("/compact" if compact else "")
         query = asked_on(request.scope["query_string"].decode("latin-1"), secret=secret)
         asked, raw = await decoded(raw, partial(_read, endpoint))
-        if asked is not None and (compact or asked.wants_item):
-            return await self._item(_From(request, tenant, headers), asked, alone=compact)
 
         async def send(body: bytes) -> httpx2.Response:
             return await self._upstreams.send(
@@ -105,17 +103,24 @@ class Gateway:
             )
 
         try:
+            if asked is not None and (compact or asked.wants_item):
+                return await self._item(_From(request, tenant, headers), asked, alone=compact)
             relayed = await self._relayed(_From(request, tenant, headers), asked, raw, send)
         except httpx2.HTTPError as error:
             self._metrics.upstream_failed(endpoint.vendor)
             return _unreached(endpoint.vendor, error)
+        except ClientDisconnect:
+            return refusal(endpoint.vendor, 400, "the client has left")
         return _response(relayed)
 
     async def _relayed(self, origin: _From, asked: AgentRequest | None, raw: bytes, send: Send) -> Relayed:
         if asked is None or not asked.units:
             return _untouched(await send(raw))
         try:
-            talk, asked = await self._session_of(origin, asked)
+            talk, asked = await while_there(origin.request, self._session_of(origin, asked))
+            self._bring_summarizer(talk, asked)
+        except ClientDisconnect:
+            raise
         except FoldlineError as error:
             log.warning("a request goes on as it came: %s", error)
             return _untouched(await send(asked.raw))
@@ -126,13 +131,25 @@ class Gateway:
         talk.applies_template = not self._upstreams.is_vendors(asked.endpoint.vendor)
         try:
             exchange = Exchange(talk, asked, self._metrics)
-            relayed = await exchange.run(await _prepared(exchange, asked), send)
+            body = await while_there(origin.request, self._prepared(exchange, talk, asked))
+            relayed = await exchange.run(body, send)
             if isinstance(relayed.body, bytes):
                 return relayed
             talk.users += 1  # until its stream has ended
             return msgspec.structs.replace(relayed, talk=talk)
         finally:
             talk.users -= 1
+
+    async def _prepared(self, exchange: Exchange, talk: AgentSession, asked: AgentRequest) -> bytes:
+        """Return the bytes to send; whatever fails here, the request goes on as it came."""
+        try:
+            await self._use_model(talk, asked)
+            return await exchange.prepare()
+        except FoldlineError as error:
+            log.warning("a request goes on as it came: %s", error)
+        except Exception:  # an agent must not stand still for a defect of ours
+            log.exception("a request goes on as it came")
+        return asked.raw
 
     async def _item(self, origin: _From, asked: AgentRequest, *, alone: bool) -> Response:
         """Answer with a compaction item of our own: few upstreams can make one, and none reads another's."""
@@ -141,15 +158,17 @@ class Gateway:
         make = partial(self._compacted, origin, asked)
         if not alone and asked.streamed:
             return StreamingResponse(streamed(asked, make), media_type="text/event-stream")
-        made = await make()
+        made = await while_there(origin.request, make())
         return JSONResponse(compacted(made) if alone else response(asked, made))
 
     async def _compacted(self, origin: _From, asked: AgentRequest) -> MadeItem:
         """Fold the session of a request, and return the item that stands for its view."""
         try:
             talk, asked = await self._session_of(origin, asked)
+            self._bring_summarizer(talk, asked)
             talk.users += 1
             try:
+                await self._use_model(talk, asked)
                 async with talk.lock:
                     if await talk.follow(asked):
                         item = await talk.compact(asked)
@@ -190,31 +209,29 @@ class Gateway:
             talk, asked = resumed
         else:
             talk = await known.find(asked, name if name and valid_name(name) else None, opener)
-        await self._use_model(talk, asked)
         return talk, asked
 
-    async def _use_model(self, talk: AgentSession, asked: AgentRequest) -> None:
-        """Have a conversation continue with the model that is asked, which writes this request's summaries.
+    def _bring_summarizer(self, talk: AgentSession, asked: AgentRequest) -> None:
+        """Have this request's summaries written by the model that it asks.
 
-        It is paid with the key of the request, so it comes with that, and is not set on the session, which
+        That is paid with the key of the request, so it comes with that, and is not set on the session, which
         others share.
         """
         name = f"{asked.endpoint.vendor}:{asked.model}"
         if talk.model is None or talk.model.asked != name:
             info = self._settings.model_info(name, self._serve.window)
             talk.model = AskedModel(name, info.name, self._summarizer(asked, info))
-        model = talk.model
         if self._serve.summaries == UPSTREAM:
-            summaries_by.set(model.summarizer)
-        if talk.session.setup.info.name != model.known:
-            talk.users += 1
-            try:
-                async with talk.lock:
-                    await talk.session.use_model(
-                        name, window=self._serve.window, dialect=asked.endpoint.dialect
-                    )
-            finally:
-                talk.users -= 1
+            summaries_by.set(talk.model.summarizer)
+
+    async def _use_model(self, talk: AgentSession, asked: AgentRequest) -> None:
+        """Have the session continue with the model that is asked, where it does not already."""
+        model = talk.model
+        if model is not None and talk.session.setup.info.name != model.known:
+            async with talk.lock:
+                await talk.session.use_model(
+                    model.asked, window=self._serve.window, dialect=asked.endpoint.dialect
+                )
 
     def _opened(self, origin: _From, asked: AgentRequest, session: str) -> Session:
         opened = foldline.open(
@@ -286,17 +303,6 @@ def _unreached(vendor: Vendor, error: httpx2.HTTPError) -> Response:
     """Say that there is no answer, and how that shows; what the upstream sent is only in the log."""
     log.warning("the model cannot be reached: %s: %.200r", type(error).__name__, str(error))
     return refusal(vendor, 502, f"the model cannot be reached: {type(error).__name__}")
-
-
-async def _prepared(exchange: Exchange, asked: AgentRequest) -> bytes:
-    """Return the bytes to send; whatever fails here, the request goes on as it came."""
-    try:
-        return await exchange.prepare()
-    except FoldlineError as error:
-        log.warning("a request goes on as it came: %s", error)
-    except Exception:  # an agent must not stand still for a defect of ours
-        log.exception("a request goes on as it came")
-    return asked.raw
 
 
 def _untouched(response: httpx2.Response) -> Relayed:

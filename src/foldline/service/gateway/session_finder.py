@@ -125,10 +125,13 @@ class SessionFinder:
         talk = self._known.get(session)
         if talk is None:
             talk = AgentSession(self._sessions.take(session, opener))
-            await talk.catch_up()
-            if session in self._known:  # another request has opened it meanwhile
-                talk.close()
-                self._sessions.release(talk.session)
+            caught_up = False
+            try:
+                caught_up = await talk.catch_up()
+            finally:
+                if not caught_up or session in self._known:  # opened by another request meanwhile
+                    talk.close()
+                    self._sessions.release(talk.session)
             talk = self._known.setdefault(session, talk)
         elif not talk.lock.locked():  # else who holds it catches up
             async with talk.lock:

@@ -16,6 +16,7 @@ from foldline.service.api import sessions, transfers
 from foldline.service.api.history import RecallQuery
 from foldline.service.api.sessions import NewSession, SearchQuery, SessionPage
 from foldline.service.api.transfers import ImportQuery, ImportResult
+from foldline.service.bodies import while_there
 from foldline.service.problems import words_of
 from foldline.service.web.page_request import PageRequest, to_session
 from foldline.stores.base import Hit, SessionInfo
@@ -83,7 +84,7 @@ async def put(asked: PageRequest) -> Response:
             return await list_page(asked, "Choose a file first.")
         raw, name = await given.read(), given.filename or "the file"
     try:
-        found, apart = await _imported(asked, raw)
+        found, apart = await while_there(asked.request, _imported(asked, raw))
     except FoldlineError as error:
         return await list_page(asked, f"{name} was not imported: {words_of(error)}")
     told = [f"Imported {found.messages:,} messages of {found.format}."]

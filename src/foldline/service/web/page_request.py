@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeVar
 from urllib.parse import parse_qs, urlencode, urlsplit
 
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import RedirectResponse, Response
 
 from foldline.errors import FoldlineError, SessionNotFound
@@ -147,6 +147,8 @@ class PageHandlers:
                 if asked.partial:  # a page that is open still asks each second
                     return Response(status_code=STOP_ASKING)
                 return asked.problem(404, "No such session", "It was deleted, or never was.")
+            except ClientDisconnect:
+                return Response(status_code=400)
             except FoldlineError as error:
                 title = error.title if isinstance(error, Refused) else "It cannot be done"
                 return asked.problem(status_of(error), title, words_of(error))
