@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from foldline.core.ledger.facts.kinds import CheckFact, ConstraintFact, Item, Ledger, MetName
+from foldline.core.secrets import redact as module
 from foldline.core.secrets.derived import redact_facts
 from foldline.core.secrets.redact import redact
 
@@ -254,3 +255,17 @@ def test_a_token_is_found_wherever_a_slash_or_a_plus_stands_in_it(head):
         token = f"{head}{body[:place]}/{body[place:]}"
         assert token not in redact(f"see {token} there")
         assert body[-30:] not in redact(f"see {token} there")
+
+
+@pytest.mark.parametrize("gap", ["\n", " "], ids=["lines", "one line"])
+def test_a_secret_is_found_wherever_a_long_text_is_taken_apart(monkeypatch, gap):
+    monkeypatch.setattr(module, "_PIECE", 1_000)
+    monkeypatch.setattr(module, "_OVERLAP", 300)
+    filler = f"a word and another one{gap}" * 200
+    for secret in ("gh" + "p_" + MIX * 2, PEM.format("RSA ", "\n")):
+        for at in range(600, 1_400, 23):
+            text = f"{filler[:at]}\n{secret}\n{filler[at:]}"
+            found = redact(text)
+            assert found.count("[redacted: ") == 1
+            assert not any(secret[n : n + 12] in found for n in range(len(secret) - 12))
+            assert len(found) < len(text)

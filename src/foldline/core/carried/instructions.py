@@ -28,12 +28,14 @@ _FILE = re.compile(
 )
 _CLAUDE = re.compile(r"^# claudeMd[ \t]*$", re.MULTILINE)
 _TAG = r"(?i:(?:\w{1,40}[_-])?(?:instructions|rules))"
+# The set of letters that each begins with is what makes the search fast.
 _OPENING = re.compile(
-    r"<(?P<reminder>system[-_]reminder)>"
-    r"|# (?P<name>[\w.-]{1,100}\.md) instructions(?: for (?P<dir>[^\n]{0,1000}))?\n\s*"
+    r"[<#C](?:"
+    r"(?<=<)(?P<reminder>system[-_]reminder)>"
+    r"|(?<=#) (?P<name>[\w.-]{1,100}\.md) instructions(?: for (?P<dir>[^\n]{0,1000}))?\n\s*"
     r"<(?P<agents>INSTRUCTIONS)>"
-    rf"|<(?P<tagged>{_TAG})>"
-    r"|^(?=Contents of )",
+    rf"|(?<=<)(?P<tagged>{_TAG})>"
+    r"|(?<=^C)(?=ontents of ))",
     re.MULTILINE,
 )
 _CLOSING = re.compile(rf"</(system[-_]reminder|{_TAG})>")

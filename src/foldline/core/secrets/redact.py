@@ -30,6 +30,8 @@ _RULES: tuple[Callable[[str], Iterator[SecretSpan]], ...] = (shaped, blocks, pla
 _SEPARATOR = re.compile(r"[\s=:\"',>]")  # every rule but that of shapes needs one: a path holds none
 _PASSES = 3  # times that a text is looked at again because something went: borders have moved
 SHORTEST = 6  # characters of a text below which it holds no secret
+_PIECE = 4_000_000  # characters that are looked at in one go: a search of more would hold up other threads
+_OVERLAP = 100_000  # of them, those that the piece before has as well: no secret is as long
 
 
 def redact(text: str) -> str:
@@ -53,8 +55,20 @@ def find(text: str) -> list[SecretSpan]:
     seen = DecodedText(text, UNSEEN)
     read = DecodedText(seen.text, SPELLED)
     spelled = (span for window in read.windows() for span in _spans(read.text, *window))
-    again = map(read.original, (*spelled, *_in_base64(read.text)))
-    return joined(map(seen.original, (*_spans(seen.text), *again)))
+    coded = (span for piece in _pieces(read.text) for span in _in_base64(read.text, *piece))
+    again = map(read.original, (*spelled, *coded))
+    plain = (span for piece in _pieces(seen.text) for span in _spans(seen.text, *piece))
+    return joined(map(seen.original, (*plain, *again)))
+
+
+def _pieces(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the pieces of a text, each from the beginning of a line where there is one."""
+    start = 0
+    while start + _PIECE < len(text):
+        end = start + _PIECE
+        yield start, end
+        start = text.rfind("\n", end - 2 * _OVERLAP, end - _OVERLAP) + 1 or end - _OVERLAP
+    yield start, len(text)
 
 
 def _spans(text: str, start: int = 0, end: int | None = None) -> Iterator[SecretSpan]:
@@ -65,12 +79,12 @@ def _spans(text: str, start: int = 0, end: int | None = None) -> Iterator[Secret
             yield SecretSpan(span.start + start, span.end + start, span.kind) if start else span
 
 
-def _in_base64(text: str) -> Iterator[SecretSpan]:
+def _in_base64(text: str, begin: int, stop: int) -> Iterator[SecretSpan]:
     """Yield what is base64 of a text that holds a secret, whole; base64 in base64 is not looked into."""
-    for start, end, meant in encoded(text):
+    for start, end, meant in encoded(text[begin:stop]):
         if spans := joined(_spans(meant)):
             said = tuple(meant[span.start : span.end] for span in spans)
-            yield SecretSpan(start, end, spans[0].kind, said)
+            yield SecretSpan(begin + start, begin + end, spans[0].kind, said)
 
 
 def without(text: str, spans: Sequence[SecretSpan]) -> str:
