@@ -15,7 +15,7 @@ from tests.service.upstream import Prepared, upstream
 import foldline
 from foldline.errors import InputError
 from foldline.service.gateway.gateway import SUBAGENT
-from foldline.service.gateway.own_summary import goes_on_from
+from foldline.service.gateway.session_finder import goes_on_from
 from foldline.session.links import links
 from foldline.testing import Answer, Refusal, Scripted
 

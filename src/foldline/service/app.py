@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import partial
@@ -17,26 +16,22 @@ from starlette.routing import Mount, Route, Router
 
 from foldline import providers
 from foldline.config import ServeSettings, Settings, settings
-from foldline.errors import FoldlineError, StoreError
+from foldline.errors import FoldlineError
 from foldline.service import metrics as figures
 from foldline.service.admission import AdmissionLimit
 from foldline.service.api.api import Api
 from foldline.service.gateway.endpoint import ENDPOINTS, RESPONSES
 from foldline.service.gateway.gateway import Gateway
-from foldline.service.guesses import Denied
 from foldline.service.metrics import Metrics
 from foldline.service.origin import OriginGuard
-from foldline.service.problems import problem, problem_of
+from foldline.service.problems import needs_token, problem, problem_of
 from foldline.service.stateless.routes import Stateless
 from foldline.service.summaries import BY_RULE
 from foldline.service.tenants import Tenants
 from foldline.service.web.site import Site
 from foldline.tracing import span
 
-log = logging.getLogger("foldline")
-
 PASSED_ON: Final = ("GET", "POST", "PUT", "PATCH", "DELETE")  # by the gateway, under any other path
-RECOVERY_SECONDS: Final = 5.0  # between two looks for drafts of dead workers
 PRIVATE: Final = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
 
 Handler = Callable[[Request], Awaitable[Response]]
@@ -86,28 +81,16 @@ class Service:
     @asynccontextmanager
     async def _lifespan(self, app: Starlette) -> AsyncGenerator[None]:
         del app
-        recovering = asyncio.create_task(self._recover_drafts())
         self.ready = True
         try:
             yield
         finally:
             self.ready = False
-            recovering.cancel()
             await self._site.close()
             await asyncio.gather(self.api.finish(), self.tenants.finish(self.serve.drain))
             await self.tenants.close()
             await self.api.close()
             await self.gateway.close()
-
-    async def _recover_drafts(self) -> None:
-        """Have the drafts made that dead workers have left, of the tenants that ask here."""
-        while True:
-            await asyncio.sleep(RECOVERY_SECONDS)
-            for tenant in self.tenants.all():
-                try:
-                    await tenant.drafts.recover(partial(self.api.state.make_draft, tenant))
-                except StoreError as error:
-                    log.info("drafts of dead workers could not be looked for: %s", error)
 
     def _gateway_routes(self) -> list[Route]:
         gateway = self.gateway
@@ -174,9 +157,8 @@ class Service:
         return PlainTextResponse("ready\n")
 
     async def _metrics(self, request: Request) -> Response:
-        found = self.tenants.find(request)
-        if isinstance(found, Denied):
-            return found.problem()
+        if self.tenants.find(request) is None:
+            return needs_token()
         self.metrics.sessions.set(sum(len(one.sessions) for one in self.tenants.all()))
         return Response(self.metrics.text(), media_type=figures.MEDIA)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from typing import Any, Final
 
 from starlette.responses import JSONResponse, Response
@@ -80,3 +81,19 @@ def problem_of(error: FoldlineError) -> Response:
         return problem(error.status, error.title, error.detail, **error.more)
     more = {"leaf": error.leaf} if isinstance(error, LeafMoved) else {}
     return problem(*_kind(error), words_of(error), **more)
+
+
+def needs_token() -> Response:
+    """Return the answer to a request without a right token."""
+    refused = problem(
+        401, "a token is needed", "send it as Authorization: Bearer TOKEN, or as foldline-token"
+    )
+    refused.headers["www-authenticate"] = "Bearer"
+    return refused
+
+
+def too_many(seconds: float) -> Response:
+    """Return the answer to a request that came so many seconds too early."""
+    refused = problem(429, "too many requests", f"try again in {seconds:.0f} s")
+    refused.headers["retry-after"] = str(math.ceil(seconds))
+    return refused

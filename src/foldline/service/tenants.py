@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import hmac
 import re
 from collections.abc import Mapping
 from http.cookies import CookieError, SimpleCookie
 from typing import Final
-from urllib.parse import unquote, unquote_plus
 
 from starlette.requests import HTTPConnection
 
 from foldline.config import ServeSettings
 from foldline.errors import InputError
-from foldline.service.guesses import Denied, Guesses
-from foldline.service.jobs.drafts import DraftLimit, StoredDrafts
+from foldline.service.admission import RateLimit
+from foldline.service.jobs.drafts import StoredDrafts
 from foldline.service.open_sessions import OpenSessions
 from foldline.service.presence import Presence
-from foldline.service.rate import RateLimit
 from foldline.stores import MemoryStore, Store, find_store
 from foldline.stores.key_values import KeyValues
 from foldline.stores.urls import url_beside
@@ -28,28 +25,21 @@ HEADER: Final = "foldline-token"  # stands for the client's own key, which then 
 MAIN: Final = "default"  # the tenant where there are no others
 SHORTEST: Final = 16  # characters of a token
 _TOKEN: Final = re.compile(rf"[!-~]{{{SHORTEST},}}")
-_BASE64: Final = re.compile(r"[A-Za-z0-9+/_-]{16,}")
-_URL_SAFE: Final = str.maketrans("-_", "+/")
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 
 
 class Tenant:
     """One of those who ask: a store, the sessions that are open, and how much may still be asked."""
 
-    def __init__(
-        self, name: str, store: Store, settings: ServeSettings, values: KeyValues, limit: DraftLimit
-    ) -> None:
+    def __init__(self, name: str, store: Store, settings: ServeSettings) -> None:
         self.name = name
         self.store = store
-        self.values = values
-        self.presence = Presence(values)
-        self.drafts = StoredDrafts(self.presence, limit)
+        # a store of another kind may have no values: then this process is the only one
+        self.values: KeyValues = getattr(store, "key_values", None) or MemoryStore().key_values
+        self.presence = Presence(self.values)
+        self.drafts = StoredDrafts(self.presence)
         self.sessions = OpenSessions(store, settings.open_sessions)
-        self._rate = RateLimit(self.values, "requests", settings.rate)
-
-    async def wait(self) -> float:
-        """Count a request; return how many seconds too early it is, 0 where it may go on."""
-        return await self._rate.wait()
+        self.rate = RateLimit(settings.rate / settings.workers)
 
 
 class Tenants:
@@ -67,14 +57,9 @@ class Tenants:
         self._folded = [token.casefold() for token in settings.tokens]
         self._settings = settings
         self._store = store
-        main = find_store(store)
-        values = _values_of(main)
-        at_once = max(1, settings.summaries_at_once // settings.workers)
-        self._limit = DraftLimit(values, at_once, settings.summary_rate)  # of all tenants
-        self._tenants = {MAIN: Tenant(MAIN, main, settings, values, self._limit)}
+        self._tenants = {MAIN: Tenant(MAIN, find_store(store), settings)}
         for name in settings.tokens.values():
             find_store(self._url(name))  # what no tenant can have is told at the start
-        self._guesses = Guesses()
 
     @property
     def closed(self) -> bool:
@@ -85,28 +70,19 @@ class Tenants:
         """Return the tenants that have asked since the start, and the main one."""
         return list(self._tenants.values())
 
-    def find(self, request: HTTPConnection, typed: str | None = None) -> Tenant | Denied:
-        """Return the tenant of a request, or of a token that was typed in it.
-
-        A right token is never denied; a wrong one is counted. Without tokens there is one tenant.
-        """
+    def find(self, request: HTTPConnection) -> Tenant | None:
+        """Return the tenant of a request; None where it has no right token. Without tokens there is one."""
         if not self.closed:
             return self._tenant(MAIN)
-        given = _given(request.headers) if typed is None else [typed]
-        for token in given:
-            if (found := self._known(token)) is not None:
-                return found
-        address = request.client.host if request.client else ""
-        wait = self._guesses.wait(address)
-        if any(given) and not wait:
-            self._guesses.add(address)
-        return Denied(wait)
+        return next(filter(None, map(self.of_token, _given(request.headers))), None)
 
     def holds_token(self, text: str) -> bool:
-        """Return whether a text is a token of the service, or holds one, as it is or encoded."""
-        return self.closed and any(token in form for form in _forms(text) for token in self._folded)
+        """Return whether a text is a token of the service, or holds one."""
+        lower = text.casefold()
+        return any(token in lower for token in self._folded)
 
-    def _known(self, given: str) -> Tenant | None:
+    def of_token(self, given: str) -> Tenant | None:
+        """Return the tenant of a token."""
         name = None
         for token, tenant in self._settings.tokens.items():  # all of them: the time tells nothing
             if hmac.compare_digest(token.encode(), given.encode("utf-8", "replace")):
@@ -116,9 +92,7 @@ class Tenants:
     def _tenant(self, name: str) -> Tenant:
         known = self._tenants.get(name)
         if known is None:
-            store = find_store(self._url(name))
-            known = Tenant(name, store, self._settings, _values_of(store), self._limit)
-            self._tenants[name] = known
+            known = self._tenants[name] = Tenant(name, find_store(self._url(name)), self._settings)
         return known
 
     def _url(self, name: str) -> str | None:
@@ -137,28 +111,10 @@ class Tenants:
             await tenant.store.close()
 
 
-def _values_of(store: Store) -> KeyValues:
-    """Return the values of a store; one of another kind may have none: then this process is the only one."""
-    return getattr(store, "key_values", None) or MemoryStore().key_values
-
-
 def bearer(value: str) -> str:
     """Return the key in a value of Authorization, whatever the letters of `Bearer`; else the whole value."""
     scheme, _, key = value.strip().partition(" ")
     return key.strip() if scheme.lower() == "bearer" else value.strip()
-
-
-def _forms(text: str) -> list[str]:
-    """Return a text as it is, percent-decoded once and twice, and its words of base64 decoded."""
-    once = unquote_plus(text)
-    plain = [text, unquote(text), once, unquote_plus(once)]
-    coded = [_decoded(word) for one in dict.fromkeys(plain) for word in _BASE64.findall(one)]
-    return [one.casefold() for one in dict.fromkeys([*plain, *coded])]
-
-
-def _decoded(word: str) -> str:
-    whole = word.translate(_URL_SAFE)[: len(word) // 4 * 4 if len(word) % 4 == 1 else None]
-    return base64.b64decode(whole + "=" * (-len(whole) % 4)).decode("latin-1")
 
 
 def _given(headers: Mapping[str, str]) -> list[str]:

@@ -21,9 +21,8 @@ from foldline.service.api.openapi import document, index
 from foldline.service.api.operation import BYTES, JSON, ApiCall, Operation, operations_of
 from foldline.service.api.state import ApiState
 from foldline.service.bodies import decoded, decoded_json, read_body, while_there
-from foldline.service.guesses import Denied
 from foldline.service.metrics import Metrics
-from foldline.service.problems import Refused, problem, problem_of
+from foldline.service.problems import Refused, needs_token, problem, problem_of, too_many
 from foldline.service.tenants import Tenant, Tenants
 
 log = logging.getLogger("foldline")
@@ -91,12 +90,10 @@ class Api:
 
     async def _answered(self, operation: Operation[Any], request: Request) -> Response:
         tenant = self._tenants.find(request)
-        if isinstance(tenant, Denied):
-            return tenant.problem("send it as Authorization: Bearer TOKEN")
-        if (seconds := await tenant.wait()) > 0:
-            refused = problem(429, "too many requests", f"try again in {seconds:.0f} s")
-            refused.headers["retry-after"] = str(max(1, round(seconds)))
-            return refused
+        if tenant is None:
+            return needs_token()
+        if seconds := tenant.rate.wait():
+            return too_many(seconds)
         raw, kind = await read_body(request, self._serve, json=operation.takes != BYTES), operation.body
         names = {name: str(value) for name, value in request.path_params.items()}
         given: dict[str, Any] = {}

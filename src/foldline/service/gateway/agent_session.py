@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from typing import Any, Final
 
 import msgspec
@@ -20,8 +21,7 @@ from foldline.dialects.base import decode_reply
 from foldline.dialects.in_turn import in_turn
 from foldline.errors import CallsOpen, CompactionFailed, FloorExceeded
 from foldline.service.gateway.compaction_item import sealed
-from foldline.service.gateway.likeness import likeness
-from foldline.service.gateway.request import AgentRequest, Unit
+from foldline.service.gateway.request import AgentRequest, Unit, likeness
 from foldline.service.metrics import Metrics
 from foldline.session.events import CompactionDone, PruneDone
 from foldline.session.session import Session
@@ -84,6 +84,15 @@ class AgentSession:
         if entry not in self._folds:
             self._folds.add(entry)
             self.untold.append(receipt)
+
+    @contextmanager
+    def used(self) -> Generator[None]:
+        """Keep it known while the block runs."""
+        self.users += 1
+        try:
+            yield
+        finally:
+            self.users -= 1
 
     def close(self) -> None:
         """Hear no more of the session: others may still use it."""

@@ -1,11 +1,13 @@
-"""The three APIs that the gateway speaks: where their messages stand, and how a stream becomes a reply."""
+"""The three APIs that the gateway speaks: where messages stand, how a stream becomes a reply, errors."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Final, Literal
 
 import msgspec
+from starlette.responses import JSONResponse, Response
 
 from foldline.dialects import ANTHROPIC, OPENAI_CHAT, OPENAI_RESPONSES
 from foldline.providers.anthropic import MessageAssembler
@@ -14,6 +16,12 @@ from foldline.providers.openai.responses import ResponseAssembler
 from foldline.providers.sdk import Assembler
 
 Vendor = Literal["openai", "anthropic"]
+_KINDS: Final = {
+    401: "authentication_error",
+    413: "request_too_large",
+    429: "rate_limit_error",
+    502: "api_error",
+}
 
 
 class Endpoint(msgspec.Struct, frozen=True):
@@ -68,3 +76,15 @@ ENDPOINTS: Final = (
         ("message_stop",),
     ),
 )
+
+
+def refusal(vendor: Vendor, status: int, text: str, *, wait: float | None = None) -> Response:
+    """Return an error of the gateway's own, in the form of the API that was asked: its SDK understands it."""
+    kind = _KINDS.get(status, "invalid_request_error")
+    told = f"foldline: {text}"
+    if vendor == "anthropic":
+        body = {"type": "error", "error": {"type": kind, "message": told}}
+    else:
+        body = {"error": {"message": told, "type": kind, "param": None, "code": None}}
+    headers = {"retry-after": str(math.ceil(wait))} if wait is not None else None
+    return JSONResponse(body, status_code=status, headers=headers)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack
 from typing import Any, Final
 
 import httpx2
@@ -31,22 +32,20 @@ Send = Callable[[bytes], Awaitable[httpx2.Response]]
 
 
 class Relayed(msgspec.Struct):
-    """What goes back to the client: status, headers, and the body, whole or as it streams in.
-
-    `close` ends the connection that a stream comes from, `talk` is in use until then.
-    """
+    """What goes back to the client: status, headers, and the body, whole or as it streams in."""
 
     status: int
     headers: Headers
     body: bytes | AsyncGenerator[bytes]
-    close: Callable[[], Awaitable[None]] | None = None
-    talk: AgentSession | None = None
 
 
 class Exchange:
-    """One request of one conversation."""
+    """One request of one conversation; `ends` is closed when its reply has gone back."""
 
-    def __init__(self, talk: AgentSession, asked: AgentRequest, metrics: Metrics) -> None:
+    def __init__(
+        self, talk: AgentSession, asked: AgentRequest, metrics: Metrics, ends: AsyncExitStack
+    ) -> None:
+        self._ends = ends
         self._talk = talk
         self._asked = asked
         self._metrics = metrics
@@ -89,6 +88,7 @@ class Exchange:
     async def _try(self, body: bytes, send: Send) -> tuple[Relayed, Any]:
         """Return the passage, and what was refused where that may be an overflow."""
         response = await send(body)
+        self._ends.push_async_callback(response.aclose)
         headers = passed_back(response)
         coding = response.headers.get("content-encoding", "").strip().lower()
         kind = response.headers.get("content-type", "")
@@ -123,26 +123,23 @@ class Exchange:
             held += [piece async for piece in rest]
             await response.aclose()
             return Relayed(response.status_code, headers, b"".join(held)), refused
-        pieces = self._pass_on(response, held, rest, reader)
-        return Relayed(response.status_code, self._told(headers), pieces, close=response.aclose), None
+        pieces = self._pass_on(held, rest, reader)
+        return Relayed(response.status_code, self._told(headers), pieces), None
 
     async def _pass_on(
-        self, response: httpx2.Response, held: list[bytes], rest: AsyncIterator[bytes], reader: ReplyReader
+        self, held: list[bytes], rest: AsyncIterator[bytes], reader: ReplyReader
     ) -> AsyncGenerator[bytes]:
         """Yield the stream; the reply is stored before the bytes that end it go to the client."""
         stored = False
-        try:
-            async for piece in _following(held, rest, reader):
-                if reader.ended and not stored:
-                    stored = True
-                    await self._store(reader)
-                yield piece
-            if not stored:
+        async for piece in _following(held, rest, reader):
+            if reader.ended and not stored:
+                stored = True
                 await self._store(reader)
-            if self._folded:
-                yield b": foldline " + encode_utf8(dict(self._figures())) + b"\n\n"
-        finally:
-            await response.aclose()
+            yield piece
+        if not stored:
+            await self._store(reader)
+        if self._folded:
+            yield b": foldline " + encode_utf8(dict(self._figures())) + b"\n\n"
 
     async def _store(self, reader: ReplyReader) -> None:
         """Store the reply, if it came whole; that it cannot be stored is no reason to withhold it."""

@@ -1,11 +1,17 @@
-"""The gateway: what comes in under `/v1` goes to its provider, and what comes back goes to the client."""
+"""The gateway: what comes in under `/v1` goes to its provider, and what comes back goes to the client.
+
+A request for a reply takes these steps; whatever fails in the second to fourth, it goes on as it came:
+
+    read -> find its session -> store what is new -> fold -> send -> pass the reply back, and store it
+"""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable
+from contextlib import AsyncExitStack
 from functools import partial
-from typing import Final
+from typing import Final, TypeVar
 from urllib.parse import unquote
 
 import httpx2
@@ -24,24 +30,24 @@ from foldline.service.bodies import decoded, read_body, while_there
 from foldline.service.gateway.agent_session import AgentSession, AskedModel
 from foldline.service.gateway.compaction_answer import MadeItem, compacted, response, streamed
 from foldline.service.gateway.compaction_item import readable, sealed
-from foldline.service.gateway.endpoint import Endpoint, Vendor
+from foldline.service.gateway.endpoint import Endpoint, Vendor, refusal
 from foldline.service.gateway.exchange import Exchange, Relayed, Send
 from foldline.service.gateway.payer import PaidByRequest, pays
-from foldline.service.gateway.refusals import denial, refusal
 from foldline.service.gateway.request import AgentRequest, read_request
 from foldline.service.gateway.session_finder import SessionFinder, valid_name
 from foldline.service.gateway.upstream import Headers, Upstreams, asked_on, passed_back, sent_on, vendor_of
-from foldline.service.guesses import Denied
 from foldline.service.metrics import Metrics
 from foldline.service.problems import Refused
-from foldline.service.summaries import BY_RULE, UPSTREAM, closing, written_by
+from foldline.service.summaries import UPSTREAM, closing, written_by
 from foldline.service.tenants import Tenant, Tenants
 from foldline.session.session import Session
 from foldline.session.shared import summaries_by
 from foldline.summarizers import Summarizer
 
 log = logging.getLogger("foldline")
+T = TypeVar("T")
 
+AS_IT_CAME: Final = "a request goes on as it came"
 SESSION: Final = "foldline-session"  # names the session of a request
 SUBAGENT: Final = (  # say that a sub-agent asks: any client, Codex, Claude Code, OpenCode
     "foldline-subagent",
@@ -52,11 +58,10 @@ SUBAGENT: Final = (  # say that a sub-agent asks: any client, Codex, Claude Code
 
 
 class _From(msgspec.Struct, frozen=True):
-    """Where a request comes from, and the headers with which it goes on."""
+    """Where a request comes from."""
 
     request: Request
     tenant: Tenant
-    headers: Headers
 
     @property
     def subagent(self) -> bool:
@@ -81,75 +86,105 @@ class Gateway:
 
     async def ask(self, request: Request, endpoint: Endpoint, *, compact: bool = False) -> Response:
         """Answer a request for a reply of a model; with `compact`, for a compaction item alone."""
-        tenant = self._tenants.find(request)
-        if isinstance(tenant, Denied):
-            return denial(endpoint.vendor, tenant)
-        if (seconds := await tenant.wait()) > 0:
-            return refusal(endpoint.vendor, 429, "too many requests", wait=seconds)
+        vendor = endpoint.vendor
+        tenant = self._admitted(request, vendor)
+        if isinstance(tenant, Response):
+            return tenant
         try:
             raw = await read_body(request, self._serve)
         except Refused as error:
-            return refusal(endpoint.vendor, error.status, str(error))
-        secret = self._tenants.holds_token
-        headers = sent_on(request.headers.items(), endpoint.vendor, secret=secret)
+            return refusal(vendor, error.status, str(error))
+        query, headers = self._sent_on(request, vendor)
         pays(headers)
-        path = endpoint.path + ("/compact" if compact else "")
-        query = asked_on(request.scope["query_string"].decode("latin-1"), secret=secret)
         asked, raw = await decoded(raw, partial(_read, endpoint))
+        origin = _From(request, tenant)
+        async with AsyncExitStack() as ends:
+            try:
+                if asked is not None and (compact or asked.wants_item):
+                    return await self._item(origin, asked, alone=compact)
+                path = endpoint.path + ("/compact" if compact else "")
+                send = partial(self._upstreams.send, vendor, "POST", path + query, headers)
+                relayed = await self._relayed(origin, asked, raw, send, ends)
+            except httpx2.HTTPError as error:
+                return self._unreached(vendor, error)
+            except ClientDisconnect:
+                return refusal(vendor, 400, "the client has left")
+            return await _response(relayed, ends.pop_all())
 
-        async def send(body: bytes) -> httpx2.Response:
-            return await self._upstreams.send(
-                endpoint.vendor, "POST", path, query=query, headers=headers, body=body
-            )
+    async def relay(self, request: Request) -> Response:
+        """Pass on a request that asks for no reply of a model: models, files, batches, embeddings, counts.
 
-        try:
-            if asked is not None and (compact or asked.wants_item):
-                return await self._item(_From(request, tenant, headers), asked, alone=compact)
-            relayed = await self._relayed(_From(request, tenant, headers), asked, raw, send)
-        except httpx2.HTTPError as error:
-            self._metrics.upstream_failed(endpoint.vendor)
-            return _unreached(endpoint.vendor, error)
-        except ClientDisconnect:
-            return refusal(endpoint.vendor, 400, "the client has left")
-        return _response(relayed)
+        Bodies stream through both ways; headers say whose it is.
+        """
+        vendor = vendor_of(request.headers)
+        tenant = self._admitted(request, vendor)
+        if isinstance(tenant, Response):
+            return tenant
+        path = request.scope["raw_path"].decode("ascii").removeprefix("/v1")
+        plain = unquote(path)
+        if any(part.split(";")[0] == ".." for part in plain.replace("\\", "/").split("/")):
+            return refusal(vendor, 404, "there is nothing above /v1")
+        if self._tenants.holds_token(plain):
+            return refusal(vendor, 400, "the address holds a token of this service: leave it out")
+        query, headers = self._sent_on(request, vendor)
+        length = request.headers.get("content-length")
+        if length is not None:
+            headers.append(("content-length", length))
+        body = request.stream() if length or "transfer-encoding" in request.headers else None
+        async with AsyncExitStack() as ends:
+            try:
+                found = await self._upstreams.send(vendor, request.method, path + query, headers, body)
+            except httpx2.HTTPError as error:
+                return self._unreached(vendor, error)
+            return await _response(_untouched(found, ends), ends.pop_all())
 
-    async def _relayed(self, origin: _From, asked: AgentRequest | None, raw: bytes, send: Send) -> Relayed:
+    # ---- who asks, and what goes on
+
+    def _admitted(self, request: Request, vendor: Vendor) -> Tenant | Response:
+        """Return whose a request is, or why it is not answered."""
+        tenant = self._tenants.find(request)
+        if tenant is None:
+            return refusal(vendor, 401, "a token is needed: send it as the key, or as foldline-token")
+        if seconds := tenant.rate.wait():
+            return refusal(vendor, 429, "too many requests", wait=seconds)
+        return tenant
+
+    def _sent_on(self, request: Request, vendor: Vendor) -> tuple[str, Headers]:
+        """Return the query and the headers of a request as they go on."""
+        secret = self._tenants.holds_token
+        query = asked_on(request.scope["query_string"].decode("latin-1"), secret=secret)
+        return query, sent_on(request.headers.items(), vendor, secret=secret)
+
+    def _unreached(self, vendor: Vendor, error: httpx2.HTTPError) -> Response:
+        """Say that there is no answer, and how that shows; what the upstream sent is only in the log."""
+        self._metrics.upstream_failed(vendor)
+        log.warning("the model cannot be reached: %s: %.200r", type(error).__name__, str(error))
+        return refusal(vendor, 502, f"the model cannot be reached: {type(error).__name__}")
+
+    # ---- a request for a reply
+
+    async def _relayed(
+        self, origin: _From, asked: AgentRequest | None, raw: bytes, send: Send, ends: AsyncExitStack
+    ) -> Relayed:
+        """Send a request, folded where it must be; `ends` is closed when the reply has gone back."""
         if asked is None or not asked.units:
-            return _untouched(await send(raw))
-        try:
-            talk, asked = await while_there(origin.request, self._session_of(origin, asked))
-            self._bring_summarizer(talk, asked)
-        except ClientDisconnect:
-            raise
-        except FoldlineError as error:
-            log.warning("a request goes on as it came: %s", error)
-            return _untouched(await send(asked.raw))
-        except Exception:  # an agent must not stand still for a defect of ours
-            log.exception("a request goes on as it came")
-            return _untouched(await send(asked.raw))
-        talk.users += 1
+            return _untouched(await send(raw), ends)
+        found = await _tried(while_there(origin.request, self._session_of(origin, asked)), AS_IT_CAME)
+        if found is None:
+            return _untouched(await send(asked.raw), ends)
+        talk, asked = found
+        self._bring_summarizer(talk, asked)
+        ends.enter_context(talk.used())
         talk.applies_template = not self._upstreams.is_vendors(asked.endpoint.vendor)
-        try:
-            exchange = Exchange(talk, asked, self._metrics)
-            body = await while_there(origin.request, self._prepared(exchange, talk, asked))
-            relayed = await exchange.run(body, send)
-            if isinstance(relayed.body, bytes):
-                return relayed
-            talk.users += 1  # until its stream has ended
-            return msgspec.structs.replace(relayed, talk=talk)
-        finally:
-            talk.users -= 1
+        exchange = Exchange(talk, asked, self._metrics, ends)
+        preparing = while_there(origin.request, self._prepared(exchange, talk, asked))
+        return await exchange.run(await _tried(preparing, AS_IT_CAME) or asked.raw, send)
 
     async def _prepared(self, exchange: Exchange, talk: AgentSession, asked: AgentRequest) -> bytes:
-        """Return the bytes to send; whatever fails here, the request goes on as it came."""
-        try:
-            await self._use_model(talk, asked)
-            return await exchange.prepare()
-        except FoldlineError as error:
-            log.warning("a request goes on as it came: %s", error)
-        except Exception:  # an agent must not stand still for a defect of ours
-            log.exception("a request goes on as it came")
-        return asked.raw
+        await self._use_model(talk, asked)
+        return await exchange.prepare()
+
+    # ---- a compaction item
 
     async def _item(self, origin: _From, asked: AgentRequest, *, alone: bool) -> Response:
         """Answer with a compaction item of our own: few upstreams can make one, and none reads another's."""
@@ -163,23 +198,19 @@ class Gateway:
 
     async def _compacted(self, origin: _From, asked: AgentRequest) -> MadeItem:
         """Fold the session of a request, and return the item that stands for its view."""
-        try:
-            talk, asked = await self._session_of(origin, asked)
-            self._bring_summarizer(talk, asked)
-            talk.users += 1
-            try:
-                await self._use_model(talk, asked)
-                async with talk.lock:
-                    if await talk.follow(asked):
-                        item = await talk.compact(asked)
-                        return MadeItem(item, talk.take_untold(self._metrics))
-            finally:
-                talk.users -= 1
-        except FoldlineError as error:
-            log.warning("a history is folded without its session: %s", error)
-        except Exception:  # an agent must not stand still for a defect of ours
-            log.exception("a history is folded without its session")
-        return await self._stateless(asked)
+        made = await _tried(self._folded(origin, asked), "a history is folded without its session")
+        return made or await self._stateless(asked)
+
+    async def _folded(self, origin: _From, asked: AgentRequest) -> MadeItem | None:
+        talk, asked = await self._session_of(origin, asked)
+        self._bring_summarizer(talk, asked)
+        with talk.used():
+            await self._use_model(talk, asked)
+            async with talk.lock:
+                if not await talk.follow(asked):
+                    return None
+                item = await talk.compact(asked)
+                return MadeItem(item, talk.take_untold(self._metrics))
 
     async def _stateless(self, asked: AgentRequest) -> MadeItem:
         """Return the item of a history that cannot be stored: what is folded is in it alone."""
@@ -195,21 +226,21 @@ class Gateway:
             return MadeItem(sealed("", "", messages))
         return MadeItem(sealed("", "", done.messages), [done.receipt])
 
+    # ---- the session of a request
+
     async def _session_of(self, origin: _From, asked: AgentRequest) -> tuple[AgentSession, AgentRequest]:
         """Return the session of a request, and the request as the session has it."""
         request, tenant = origin.request, origin.tenant
-        known = self._finders.get(tenant.name)
-        if known is None:
-            known = SessionFinder(tenant.sessions, self._serve.open_sessions)
-            self._finders[tenant.name] = known
+        finder = self._finders.get(tenant.name)
+        if finder is None:
+            finder = SessionFinder(tenant.sessions, self._serve.open_sessions)
+            self._finders[tenant.name] = finder
         name = request.headers.get(SESSION)
         opener = partial(self._opened, origin, asked)
-        resumed = await known.resume(asked, opener)
+        resumed = await finder.resume(asked, opener)
         if resumed is not None:
-            talk, asked = resumed
-        else:
-            talk = await known.find(asked, name if name and valid_name(name) else None, opener)
-        return talk, asked
+            return resumed
+        return await finder.find(asked, name if name and valid_name(name) else None, opener), asked
 
     def _bring_summarizer(self, talk: AgentSession, asked: AgentRequest) -> None:
         """Have this request's summaries written by the model that it asks.
@@ -246,8 +277,7 @@ class Gateway:
             subagent=origin.subagent,
             summarizer=written_by(self._serve, lambda: None, None),
         )
-        drafts, paid = origin.tenant.drafts, self._serve.summaries not in BY_RULE  # by the service
-        opened.make_drafts_by(drafts.durable(None) if paid else drafts)
+        opened.make_drafts_by(origin.tenant.drafts)
         return closing(opened)
 
     def _summarizer(self, asked: AgentRequest, info: ModelInfo) -> Summarizer:
@@ -256,38 +286,6 @@ class Gateway:
         model = PaidByRequest(asked.model, asked.endpoint, url, info)
         missing = not asked.model or providers.missing(f"{model.name}@{url}")
         return written_by(self._serve, lambda: None if missing else model, info)
-
-    async def relay(self, request: Request) -> Response:
-        """Pass on a request that asks for no reply of a model: models, files, batches, embeddings, counts.
-
-        Bodies stream through both ways; headers say whose it is.
-        """
-        vendor = vendor_of(request.headers)
-        tenant = self._tenants.find(request)
-        if isinstance(tenant, Denied):
-            return denial(vendor, tenant)
-        if (seconds := await tenant.wait()) > 0:
-            return refusal(vendor, 429, "too many requests", wait=seconds)
-        path = request.scope["raw_path"].decode("ascii").removeprefix("/v1")
-        if any(part.split(";")[0] == ".." for part in unquote(path).replace("\\", "/").split("/")):
-            return refusal(vendor, 404, "there is nothing above /v1")
-        if self._tenants.holds_token(path):
-            return refusal(vendor, 400, "the address holds a token of this service: leave it out")
-        secret = self._tenants.holds_token
-        headers = sent_on(request.headers.items(), vendor, secret=secret)
-        query = asked_on(request.scope["query_string"].decode("latin-1"), secret=secret)
-        length = request.headers.get("content-length")
-        if length is not None:
-            headers.append(("content-length", length))
-        body = request.stream() if length or "transfer-encoding" in request.headers else None
-        try:
-            response = await self._upstreams.send(
-                vendor, request.method, path, query=query, headers=headers, body=body
-            )
-        except httpx2.HTTPError as error:
-            self._metrics.upstream_failed(vendor)
-            return _unreached(vendor, error)
-        return _response(_untouched(response))
 
 
 def _read(endpoint: Endpoint, raw: bytes) -> tuple[AgentRequest | None, bytes]:
@@ -299,27 +297,39 @@ def _read(endpoint: Endpoint, raw: bytes) -> tuple[AgentRequest | None, bytes]:
         return None, raw
 
 
-def _unreached(vendor: Vendor, error: httpx2.HTTPError) -> Response:
-    """Say that there is no answer, and how that shows; what the upstream sent is only in the log."""
-    log.warning("the model cannot be reached: %s: %.200r", type(error).__name__, str(error))
-    return refusal(vendor, 502, f"the model cannot be reached: {type(error).__name__}")
+async def _tried(work: Awaitable[T], otherwise: str) -> T | None:
+    """Return what work finds; where it fails, log that and what is done otherwise, and return None.
+
+    An agent must not stand still for a defect of ours.
+    """
+    try:
+        return await work
+    except ClientDisconnect:
+        raise
+    except FoldlineError as error:
+        log.warning("%s: %s", otherwise, error)
+    except Exception:
+        log.exception(otherwise)
+    return None
 
 
-def _untouched(response: httpx2.Response) -> Relayed:
+def _untouched(response: httpx2.Response, ends: AsyncExitStack) -> Relayed:
+    ends.push_async_callback(response.aclose)
+
     async def pieces() -> AsyncGenerator[bytes]:
         async for piece in response.aiter_raw():
             yield piece
 
-    return Relayed(response.status_code, passed_back(response), pieces(), close=response.aclose)
+    return Relayed(response.status_code, passed_back(response), pieces())
 
 
 class _Streamed(StreamingResponse):
     """A stream on its way back; its connection is closed also where the client has left before it began."""
 
-    def __init__(self, relayed: Relayed, pieces: AsyncGenerator[bytes]) -> None:
-        super().__init__(pieces, status_code=relayed.status)
-        self._pieces = pieces
-        self._relayed = relayed
+    def __init__(self, status: int, pieces: AsyncGenerator[bytes], ends: AsyncExitStack) -> None:
+        super().__init__(pieces, status_code=status)
+        ends.push_async_callback(pieces.aclose)
+        self._ends = ends
 
     async def __call__(self, scope: Scope, receive: Receive, send: ASGISend) -> None:
         try:
@@ -327,17 +337,16 @@ class _Streamed(StreamingResponse):
         except httpx2.HTTPError as error:  # the answer stays without its end, and the connection is closed
             log.warning("an answer broke off: %s: %.200r", type(error).__name__, str(error))
         finally:
-            if self._relayed.talk is not None:
-                self._relayed.talk.users -= 1
-            await self._pieces.aclose()
-            if self._relayed.close is not None:
-                await self._relayed.close()
+            await self._ends.aclose()
 
 
-def _response(relayed: Relayed) -> Response:
+async def _response(relayed: Relayed, ends: AsyncExitStack) -> Response:
+    """Return what goes back; `ends` is closed when it has gone."""
     body = relayed.body
-    response = Response(body, relayed.status) if isinstance(body, bytes) else _Streamed(relayed, body)
-    response.raw_headers = [
-        (name.encode("latin-1"), value.encode("latin-1")) for name, value in relayed.headers
-    ]
-    return response
+    if isinstance(body, bytes):
+        await ends.aclose()
+        made: Response = Response(body, relayed.status)
+    else:
+        made = _Streamed(relayed.status, body, ends)
+    made.raw_headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in relayed.headers]
+    return made

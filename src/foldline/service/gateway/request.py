@@ -7,7 +7,8 @@ from typing import Any, cast
 
 import msgspec
 
-from foldline.core.log.codec import encode_utf8, whole_escapes
+from foldline.core.log.codec import encode, encode_utf8, whole_escapes
+from foldline.core.log.log import digest, normal_form
 from foldline.core.log.messages import Message
 from foldline.dialects.base import decode_placed
 from foldline.dialects.values import OPENAI_RESPONSES
@@ -15,7 +16,6 @@ from foldline.errors import DialectError
 from foldline.providers.anthropic import LEAST_BUDGET
 from foldline.service.gateway.compaction_item import Resumed, is_trigger, unfolded
 from foldline.service.gateway.endpoint import Endpoint
-from foldline.service.gateway.likeness import likeness
 
 _fields = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _elements = msgspec.json.Decoder(list[msgspec.Raw])
@@ -145,6 +145,19 @@ def read_request(endpoint: Endpoint, raw: bytes) -> AgentRequest | None:
         return _with_items(endpoint, raw, fields, _split(given))
     except (msgspec.DecodeError, UnicodeDecodeError, DialectError, RecursionError):
         return None
+
+
+def likeness(message: Message) -> str:
+    """Return the key of a message by itself: equal for the forms in which clients send it again.
+
+    Of a reply with calls their ids and names count, of one without its words; thinking, usage, cache marks
+    and spaces never do. Of all others what `said_key` counts.
+    """
+    if message.role != "assistant":
+        return digest(encode(normal_form(message)))
+    if message.calls:
+        return digest(encode(["calls", *([call.id, call.name] for call in message.calls)]))
+    return digest(encode(["reply", " ".join(message.text.split())]))
 
 
 def _with_items(

@@ -12,9 +12,7 @@ import msgspec
 
 from foldline.core.log.entries import Said
 from foldline.service.gateway.agent_session import AgentSession
-from foldline.service.gateway.likeness import likeness
-from foldline.service.gateway.own_summary import LEAST, beginning_of, goes_on_from
-from foldline.service.gateway.request import AgentRequest
+from foldline.service.gateway.request import AgentRequest, likeness
 from foldline.service.open_sessions import Opener, OpenSessions
 from foldline.session.links import LINK, Link
 from foldline.session.session import Session
@@ -25,6 +23,9 @@ _NAMED: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,127}")  # what a clien
 CANDIDATES: Final = 32  # conversations with the same first message that are looked at, the newest first
 GENERATIONS: Final = 1_000  # conversations of one name
 BEHIND: Final = 8  # entries among which the newest message of a session stands
+BEGINNING: Final = 8  # messages of a new history in which its client's own summary may stand
+LINE: Final = 40  # characters that a line of it must have: shorter ones may stand anywhere
+LEAST: Final = 200  # characters that must be in common
 
 
 class SessionFinder:
@@ -179,3 +180,22 @@ def _generation(session: str) -> int:
 def _generation_of(session: str, name: str) -> bool:
     head, _, tail = session.rpartition(".")
     return head == name and tail.isdecimal()
+
+
+# ---- a client that compacts by itself
+
+
+def goes_on_from(reply: str, beginning: str) -> bool:
+    """Return whether a text carries on a reply: a quarter of its lines stand in it, and 200 characters.
+
+    Clients take the tags off a summary, or only a part of it, and write words of their own around it.
+    """
+    lines = [line for one in reply.splitlines() if len(line := one.strip()) >= LINE]
+    common = [line for line in lines if line in beginning]
+    return sum(map(len, common)) >= LEAST and 4 * len(common) >= len(lines)
+
+
+def beginning_of(asked: AgentRequest) -> str:
+    """Return what the user's first messages of a request say."""
+    first = asked.decode(asked.units[:BEGINNING])
+    return "\n".join(message.text for message in first if message.role != "assistant")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncIterable, Callable, Mapping, Sequence
 from typing import Final
+from urllib.parse import unquote
 
 import httpx2
 
@@ -66,14 +67,15 @@ class Upstreams:
         self,
         vendor: Vendor,
         method: str,
-        path: str,
-        *,
-        query: str,
+        address: str,
         headers: Headers,
         body: bytes | AsyncIterable[bytes] | None,
     ) -> httpx2.Response:
-        """Send a request and return the response, its body unread; raises httpx2.HTTPError."""
-        url = f"{self.url(vendor)}{path}{'?' + query if query else ''}"
+        """Send a request and return the response, its body unread; raises httpx2.HTTPError.
+
+        `address` is what stands behind `/v1`: the path and the query.
+        """
+        url = f"{self.url(vendor)}{address}"
         raw = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers]
         request = self._client.build_request(method, url, headers=raw, content=body or None)
         return await self._client.send(request, stream=True)
@@ -120,8 +122,9 @@ def sent_on(headers: Sequence[tuple[str, str]], vendor: Vendor, *, secret: Secre
 
 
 def asked_on(query: str, *, secret: Secret) -> str:
-    """Return a query as it goes on, but for the parameters that hold a `secret`."""
-    return "&".join(one for one in query.split("&") if not secret(one)) if secret(query) else query
+    """Return a query as it goes on, with its `?`, but for the parameters that hold a `secret`."""
+    kept = "&".join(one for one in query.split("&") if not secret(unquote(one)))
+    return f"?{kept}" if kept else ""
 
 
 def passed_back(response: httpx2.Response) -> Headers:

@@ -18,9 +18,8 @@ from foldline.dialects import UI_MESSAGE
 from foldline.errors import FoldlineError, InputError
 from foldline.providers import Provider, Retrying
 from foldline.service.bodies import decoded, read_body, while_there
-from foldline.service.guesses import Denied
 from foldline.service.models import Models
-from foldline.service.problems import Refused, problem, problem_of
+from foldline.service.problems import Refused, needs_token, problem, problem_of, too_many
 from foldline.service.stateless.fold import Folding
 from foldline.service.stateless.fork import SESSION, Asking, asking_of, forked, to_send
 from foldline.service.stateless.turn import StatelessTurn
@@ -49,10 +48,10 @@ class Stateless:
 
     async def _asked(self, request: Request) -> Asking | Response:
         tenant = self._tenants.find(request)
-        if isinstance(tenant, Denied):
-            return tenant.problem("send it as the key, or as foldline-token")
-        if (seconds := await tenant.wait()) > 0:
-            return problem(429, "too many requests", f"try again in {seconds:.0f} s")
+        if tenant is None:
+            return needs_token()
+        if seconds := tenant.rate.wait():
+            return too_many(seconds)
         try:
             return await decoded(await read_body(request, self._serve), asking_of)
         except Refused as error:

@@ -14,7 +14,6 @@ from foldline.errors import FoldlineError, SessionNotFound
 from foldline.service.api.api import Api
 from foldline.service.api.operation import Operation
 from foldline.service.bodies import TooLarge
-from foldline.service.guesses import TOO_MANY, Denied
 from foldline.service.problems import Refused, status_of, words_of
 from foldline.service.tenants import Tenant, Tenants
 from foldline.service.web.rendering import Pages, segment
@@ -115,14 +114,6 @@ class PageRequest:
         return self.page("problem.html", status, title=title, detail=detail)
 
 
-def login(pages: Pages, denied: Denied | None = None) -> Response:
-    """Return the page that asks for a token, and says why one that was given is not taken."""
-    if denied is None:
-        return pages.page("login.html", base=BASE, here="", problem="")
-    problem = f"{TOO_MANY.capitalize()}." if denied.wait else "There is no such token."
-    return pages.page("login.html", denied.status, denied.headers, base=BASE, here="", problem=problem)
-
-
 class PageHandlers:
     """Makes handlers of functions: who asks, and what goes wrong, is dealt with once, here."""
 
@@ -136,10 +127,10 @@ class PageHandlers:
 
         async def handle(request: Request) -> Response:
             tenant = self._tenants.find(request)
-            if isinstance(tenant, Denied):
-                return login(self._pages, tenant) if tenant.wait else RedirectResponse(f"{BASE}/login", 303)
+            if tenant is None:
+                return RedirectResponse(f"{BASE}/login", 303)
             asked = PageRequest(request, tenant, self._api, self._pages)
-            if await tenant.wait() > 0:
+            if tenant.rate.wait():
                 return asked.problem(429, "Too many requests", "Wait a moment.")
             try:
                 return await handler(asked)
