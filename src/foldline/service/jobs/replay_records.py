@@ -1,18 +1,24 @@
-"""Replays as every worker sees them: what one does is told in the store, with what it found."""
+"""Replays as every worker sees them: in the store, with how far they are and what they found."""
 
 from __future__ import annotations
 
+import csv
 import time
 import zlib
-from typing import Final, Literal
+from collections.abc import Sequence
+from io import StringIO
+from typing import Any, Final, Literal
 
 import msgspec
 
 from foldline.errors import StoreError
-from foldline.service.jobs.replay_table import ComparedPolicy
+from foldline.lab.report import MEASURES
 from foldline.service.presence import Presence
 from foldline.stores.key_values import pack, unpack
 
+NONE: Final = "none"  # the policy that the others are compared with
+COUNTS: Final = ("compactions", "prunes", "overflows", "peak", "calls")
+PRICES: Final = ("price", "price_cached", "price_summaries")
 SPACE: Final = "replay"
 FILE_SPACE: Final = "replay file"
 REPORT: Final = "report.json"
@@ -40,6 +46,22 @@ class ReplayProgress(msgspec.Struct, frozen=True):
 
     done: int = 0
     total: int = 0
+
+
+class ComparedPolicy(msgspec.Struct, frozen=True):
+    """A row: input tokens (`less`: the share saved against `none`), prices in USD, counts, retention.
+
+    `retention` has the five shares; `scored` of `cuts` places had a view that could be sent.
+    """
+
+    policy: str
+    input_tokens: int
+    less: float | None
+    prices: dict[str, float | None]
+    counts: dict[str, int]
+    retention: dict[str, float | None]
+    scored: int
+    cuts: int
 
 
 class ReplayRecord(msgspec.Struct, frozen=True):
@@ -121,3 +143,74 @@ class ReplayRecords:
         """Return a file that a replay made."""
         raw = await self._values.get(FILE_SPACE, f"{record}/{name}")
         return None if raw is None else zlib.decompress(raw)
+
+
+# ---- the table of a replay: one row per policy
+
+
+class ReplayedPolicy(msgspec.Struct, frozen=True):
+    """A session under one policy, as `foldline replay --json` writes it; the turns stay as they are."""
+
+    policy: str
+    turns: msgspec.Raw
+    totals: dict[str, Any]
+    retention: dict[str, Any] | None
+
+
+class ReplayedSession(msgspec.Struct, frozen=True):
+    """A session under all policies; `window` in tokens."""
+
+    session: str
+    window: int
+    policies: list[ReplayedPolicy]
+
+
+class ReplayDocument(msgspec.Struct, frozen=True):
+    """What `foldline replay --json` writes."""
+
+    sessions: list[ReplayedSession]
+
+
+def compared(session: ReplayedSession) -> list[ComparedPolicy]:
+    """Return the rows of a session."""
+    whole = next((one.totals["input_tokens"] for one in session.policies if one.policy == NONE), 0)
+    return [_row(one, whole) for one in session.policies]
+
+
+def _row(one: ReplayedPolicy, whole: int) -> ComparedPolicy:
+    sent = one.totals["input_tokens"]
+    retention = one.retention or {}
+    cuts = retention.get("cuts", [])
+    return ComparedPolicy(
+        one.policy,
+        sent,
+        1 - sent / whole if whole and one.policy != NONE else None,
+        {name: one.totals[name] for name in PRICES},
+        {name: one.totals[name] for name in COUNTS},
+        {name: retention.get(name) for name in MEASURES},
+        sum(cut["fits"] for cut in cuts),
+        len(cuts),
+    )
+
+
+def as_csv(rows: Sequence[ComparedPolicy]) -> str:
+    """Return rows as CSV; what is unknown is empty."""
+    target = StringIO()
+    found = [_flat(row) for row in rows]
+    writer = csv.DictWriter(target, list(found[0]) if found else [])
+    writer.writeheader()
+    writer.writerows(found)
+    return target.getvalue()
+
+
+def _flat(row: ComparedPolicy) -> dict[str, Any]:
+    return {
+        "policy": row.policy,
+        "input_tokens": row.input_tokens,
+        "less": None if row.less is None else round(row.less, 4),
+        **row.prices,
+        **row.counts,
+        **row.retention,
+        "cuts_scored": row.scored,
+        "cuts": row.cuts,
+    }

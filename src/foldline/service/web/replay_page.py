@@ -17,10 +17,15 @@ from foldline.service.api import sessions, transfers
 from foldline.service.api.sessions import SessionPage
 from foldline.service.api.transfers import ExportQuery
 from foldline.service.bodies import TooLarge
-from foldline.service.jobs.replay_process import can_draw
-from foldline.service.jobs.replay_records import PLOTS, REPORT, ReplayRecord, ReplayRecords, ReplayWish
-from foldline.service.jobs.replay_table import NONE, as_csv, as_list
-from foldline.service.jobs.replays import ReplayJobs
+from foldline.service.jobs.replay_records import (
+    NONE,
+    REPORT,
+    ReplayRecord,
+    ReplayRecords,
+    ReplayWish,
+    as_csv,
+)
+from foldline.service.jobs.replays import ReplayJobs, can_draw
 from foldline.service.problems import Refused
 from foldline.service.web.list_page import policies_of
 from foldline.service.web.page_request import BASE, STOP_ASKING, PageRequest
@@ -37,9 +42,9 @@ MEANINGS: Final = {  # of the measures of retention
     "far-rare": "of the far ones, those that were named once or twice",
     "steps": "of the later steps that need something, those that find all of it",
 }
+TABLE: Final = "table.csv"
 MEDIA: Final = {
-    "table.csv": "text/csv",
-    "table.json": "application/json",
+    TABLE: "text/csv",
     REPORT: "application/json",
     "plot.svg": "image/svg+xml",
     "plot.png": "image/png",
@@ -143,13 +148,11 @@ class ReplayPages:
             return _gone(asked)
         base = PurePosixPath(safe_name(job.wish.label)).stem
         headers = {**HEADERS, "content-disposition": f'attachment; filename="{base}.replay.{name}"'}
-        if name in (REPORT, *PLOTS):
-            content = await ReplayRecords(asked.tenant.presence).file(job.id, name)
-            if content is None:
-                return _gone(asked)
-            return Response(content, media_type=MEDIA[name], headers=headers)
-        body = as_csv(job.rows) if name == "table.csv" else as_list(job.rows)
-        return Response(body, media_type=MEDIA[name], headers=headers)
+        records = ReplayRecords(asked.tenant.presence)
+        content = as_csv(job.rows).encode() if name == TABLE else await records.file(job.id, name)
+        if content is None:
+            return _gone(asked)
+        return Response(content, media_type=MEDIA[name], headers=headers)
 
     async def _job(self, asked: PageRequest) -> ReplayRecord | None:
         return await self.jobs.find(asked.tenant.presence, asked.request.path_params["job"])
