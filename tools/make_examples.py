@@ -26,7 +26,7 @@ FROM_START = {"research.jsonl"}  # its own compaction is passed over
 LEDGER = ROOT / "docs" / "ledger.md"
 PLACE = re.compile(r"(?<=<!-- page -->\n).*?(?=<!-- end -->)", re.DOTALL)
 SHOWN = "[User] I tried it on staging"  # the request that docs/ledger.md shows whole
-WIDE = 180  # characters of a line there
+WIDE = 120  # characters of a line there
 HEADS = {  # lines of a section there
     "## State": 4,
     "## Rules": 3,
