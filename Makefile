@@ -5,13 +5,14 @@ BIN    := $(VENV)/bin
 RUN    := $(VENV)/.run
 READY  := $(VENV)/.ready
 LIVE   := $(VENV)/.live
+FRAMES := $(VENV)/frameworks
 UV     := $(BIN)/uv
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 JOBS   ?= $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')  # one waits while others compute
 PYTEST := $(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run serve test live check format lint types layers cover slow races corpus bench soak mutate lock
+.PHONY: help setup run serve test live check format lint types layers cover slow adapters races corpus bench soak mutate lock
 
 help:  ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -48,7 +49,7 @@ $(LIVE): $(READY) requirements-live.lock
 		|| echo "there is no llama-server for this machine: the tests that need one are skipped"
 	@touch $@
 
-check: format lint types layers test cover slow  ## all that must be green before a change lands: test, and the rest
+check: format lint types layers test cover slow adapters  ## all that must be green before a change lands: test, and the rest
 
 format: $(READY)
 	@$(BIN)/ruff format --check --quiet . || { echo "run: $(BIN)/ruff format ."; exit 1; }
@@ -71,6 +72,17 @@ cover: $(READY)
 slow: $(LIVE)  ## the slow tests
 	@$(PYTEST) -m slow
 
+# frameworks pin versions that others need newer: an environment of their own
+$(FRAMES)/.ready: $(RUN) requirements-adapters.lock
+	@$(PYTHON) -m venv $(FRAMES)
+	@$(FRAMES)/bin/python -m pip install --quiet --disable-pip-version-check --no-compile -r requirements-adapters.lock
+	@$(FRAMES)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+adapters: $(READY) $(FRAMES)/.ready  ## the adapters, each with the agent of its own framework
+	@$(BIN)/basedpyright -p tools/adapters.pyright.json
+	@$(FRAMES)/bin/python -m pytest -q -n $(JOBS) --dist worksteal --confcutdir tests/adapters tests/adapters
+
 races: $(LIVE)  ## test and slow, five times in random order beside four busy loops
 	@$(BIN)/python tools/races.py
 
@@ -92,6 +104,7 @@ COMPILE := $(UV) pip compile pyproject.toml --universal --python-version 3.11 --
 lock: $(UV)  ## resolve the dependencies anew into requirements.lock and requirements-run.lock
 	@$(COMPILE) --group dev --extra tokens -o requirements.lock
 	@$(COMPILE) --group run --constraint requirements.lock -o requirements-run.lock
+	@$(COMPILE) --group adapters -o requirements-adapters.lock
 
 $(UV): $(RUN)
 	@$(PIP) uv

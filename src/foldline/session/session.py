@@ -453,7 +453,9 @@ class Session:
         """Return the branches of the session's tree, the newest first; reads every entry."""
         return await self._tree.branches()
 
-    async def branch(self, at: str, *, summarize: bool = False, instructions: str | None = None) -> str:
+    async def branch(
+        self, at: str | None, *, summarize: bool = False, instructions: str | None = None
+    ) -> str:
         """Go on from an entry of the session: the leaf moves there, and what is left stays as a branch.
 
         With `summarize`, a summary of what is left is appended, as data; `instructions` say what it should

@@ -72,11 +72,11 @@ class SessionTree:
         await self._shared.load()
         return await branches(self._shared.store, self._shared.id, self._shared.cursor.leaf)
 
-    async def branch(self, at: str, *, summarize: bool, instructions: str | None) -> str:
+    async def branch(self, at: str | None, *, summarize: bool, instructions: str | None) -> str:
         """Go on from an entry; with `summarize`, append a summary of what is left. Returns the leaf."""
         shared, cursor = self._shared, self._shared.cursor
         async with shared.locked(follow=False):
-            if await shared.store.entry(shared.id, at) is None:
+            if at is not None and await shared.store.entry(shared.id, at) is None:
                 raise InputError(f"session {shared.id} has no entry {at!r}")
             seen, steps, prefix = cursor.leaf, None, None
             if summarize:
@@ -93,7 +93,7 @@ class SessionTree:
             if record is not None:
                 await cursor.write(cost_of(record))
                 await cursor.say([told(record.text)])
-            return cursor.leaf or at
+            return cursor.leaf or at or ""
 
     async def rewind(self, at: str | None) -> Rewound:
         """Go back to before a message of the user's (default: the newest); what is left stays as a branch."""

@@ -1,0 +1,119 @@
+"""LangChain, LangGraph and deepagents: one middleware in place of their summarisation.
+
+    create_agent(model, tools, middleware=[FoldlineMiddleware("sqlite:///sessions.db")])
+
+The thread's id names the session. The state of the graph keeps every message; the model is sent the view.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Unpack, cast
+
+import msgspec
+from langchain.agents.middleware import AgentMiddleware
+from langchain.agents.middleware.types import ModelRequest, ModelResponse
+from langchain_core.messages import AIMessage, AnyMessage, convert_to_messages
+from langchain_core.tools import StructuredTool
+from langchain_core.utils.function_calling import convert_to_openai_tool
+from langgraph.config import get_config
+
+from foldline.adapters.history import Histories, Options, Setup, read_list
+from foldline.core.log.messages import Message, Usage
+from foldline.stores import Store
+
+
+class LangChainForm:
+    """LangChain's messages."""
+
+    dialect = "openai-chat"
+
+    def decode(self, messages: Sequence[AnyMessage]) -> list[list[Message]]:
+        """Read messages, with the usage that a reply reports."""
+        return [
+            [_with_usage(one, message) for one in read]
+            for message, read in zip(messages, read_list(messages), strict=True)
+        ]
+
+    def encode(self, payloads: Sequence[dict[str, Any]]) -> list[AnyMessage]:
+        """Write Chat Completions messages as LangChain's."""
+        return cast("list[AnyMessage]", convert_to_messages(payloads))
+
+
+def _with_usage(read: Message, message: AnyMessage) -> Message:
+    found = message.usage_metadata if isinstance(message, AIMessage) else None
+    if found is None:
+        return read
+    cached = found.get("input_token_details") or {}
+    hit, written = cached.get("cache_read") or 0, cached.get("cache_creation") or 0
+    usage = Usage(found["input_tokens"] - hit - written, hit, written, found["output_tokens"])
+    return msgspec.structs.replace(read, usage=usage)
+
+
+class FoldlineMiddleware(AgentMiddleware):
+    """Sends the model the view of a session instead of the whole history, before every call.
+
+    `store` is where sessions are kept (a URL or a Store; default: that of the settings). `session` names the
+    session of a run without a thread. `policy`, `window` and `model` are as for `foldline.open`; without
+    `window` and `model` the window is that of the agent's model. With `recall` the agent gets tools that
+    search what was folded away.
+    """
+
+    def __init__(
+        self,
+        store: str | Store | None = None,
+        *,
+        session: str | None = None,
+        recall: bool = True,
+        **options: Unpack[Options],
+    ) -> None:
+        super().__init__()
+        self.histories = Histories(store, LangChainForm(), **options)
+        self._session = session
+        self.tools = [self._tool(one) for one in self.histories.tools()] if recall else []
+
+    def wrap_model_call(
+        self, request: ModelRequest, handler: Callable[[ModelRequest], ModelResponse]
+    ) -> ModelResponse:
+        """Call the model with the view; fold and call again where even that does not fit."""
+        session = self._name(request)
+        view = self.histories.view(session, request.messages, lambda: _setup(request))
+        try:
+            return handler(request.override(messages=view))
+        except Exception as error:
+            again = self.histories.overflowed(session, request.messages, error)
+            return handler(request.override(messages=again))
+
+    async def awrap_model_call(
+        self, request: ModelRequest, handler: Callable[[ModelRequest], Awaitable[ModelResponse]]
+    ) -> ModelResponse:
+        """Do the same for an agent that runs asynchronously."""
+        session = self._name(request)
+        view = await self.histories.aview(session, request.messages, lambda: _setup(request))
+        try:
+            return await handler(request.override(messages=view))
+        except Exception as error:
+            again = await self.histories.aoverflowed(session, request.messages, error)
+            return await handler(request.override(messages=again))
+
+    def _name(self, request: ModelRequest) -> str:
+        """Return the session of a request: its thread, the one that was given, or its first message."""
+        thread = get_config().get("configurable", {}).get("thread_id")
+        first = request.messages[0].id if request.messages else None
+        return str(thread or self._session or first or "default")
+
+    def _tool(self, tool: dict[str, Any]) -> StructuredTool:
+        def call(**arguments: Any) -> str:
+            thread = get_config().get("configurable", {}).get("thread_id")
+            return self.histories.call_tool(str(thread or self._session), tool["name"], arguments)
+
+        return StructuredTool.from_function(
+            call, name=tool["name"], description=tool["description"], args_schema=tool["input_schema"]
+        )
+
+
+def _setup(request: ModelRequest) -> Setup:
+    """Return what is sent beside the messages, and the name of the model that they are sent to."""
+    tools = [convert_to_openai_tool(one) for one in request.tools]
+    name = getattr(request.model, "model_name", None) or getattr(request.model, "model", None)
+    return Setup(system=request.system_prompt, tools=tools, served=name if isinstance(name, str) else None)

@@ -1,0 +1,168 @@
+"""pydantic-ai: one capability.
+
+    Agent("openai:gpt-5.2", capabilities=[Foldline("sqlite:///sessions.db")])
+
+The conversation's id names the session. The agent's history stays whole; the model is sent the view.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any, Unpack
+
+import msgspec
+from pydantic_ai import RunContext, Tool
+from pydantic_ai.capabilities import AbstractCapability
+from pydantic_ai.exceptions import RetryModelRequest
+from pydantic_ai.messages import (
+    ImageUrl,
+    ModelMessage,
+    ModelRequest,
+    ModelRequestPart,
+    ModelResponse,
+    ModelResponsePart,
+    SystemPromptPart,
+    TextPart,
+    ThinkingPart,
+    ToolCallPart,
+    ToolReturnPart,
+    UserContent,
+    UserPromptPart,
+)
+from pydantic_ai.models import ModelRequestContext
+from pydantic_ai.toolsets import FunctionToolset
+
+from foldline.adapters.history import Histories, Options, Setup, read_list
+from foldline.core.log.messages import Message, Usage
+from foldline.stores import Store
+
+
+class PydanticAIForm:
+    """pydantic-ai's requests and responses."""
+
+    dialect = "openai-chat"
+
+    def decode(self, messages: Sequence[ModelMessage]) -> list[list[Message]]:
+        """Read messages; instructions are sent beside them, so a request is read without."""
+        bare = [
+            dataclasses.replace(one, instructions=None) if isinstance(one, ModelRequest) else one
+            for one in messages
+        ]
+        return [
+            [_with_usage(one, message) for one in read]
+            for message, read in zip(messages, read_list(bare), strict=True)
+        ]
+
+    def encode(self, payloads: Sequence[dict[str, Any]]) -> list[ModelMessage]:
+        """Write Chat Completions messages as requests and responses."""
+        return [
+            ModelResponse(_reply(payload))
+            if payload["role"] == "assistant"
+            else ModelRequest([_request(payload)])
+            for payload in payloads
+        ]
+
+
+def _with_usage(read: Message, message: ModelMessage) -> Message:
+    if not isinstance(message, ModelResponse) or not message.usage.has_values():
+        return read
+    told = message.usage
+    fresh = told.input_tokens - told.cache_read_tokens - told.cache_write_tokens
+    usage = Usage(max(0, fresh), told.cache_read_tokens, told.cache_write_tokens, told.output_tokens)
+    return msgspec.structs.replace(read, usage=usage)
+
+
+def _reply(payload: dict[str, Any]) -> list[ModelResponsePart]:
+    parts: list[ModelResponsePart] = []
+    if payload.get("reasoning_content"):
+        parts.append(ThinkingPart(payload["reasoning_content"]))
+    if payload.get("content"):
+        parts.append(TextPart(payload["content"]))
+    parts += [
+        ToolCallPart(call["function"]["name"], call["function"]["arguments"], call["id"])
+        for call in payload.get("tool_calls") or ()
+    ]
+    return parts
+
+
+def _request(payload: dict[str, Any]) -> ModelRequestPart:
+    content = payload["content"]
+    match payload["role"]:
+        case "tool":
+            return ToolReturnPart(payload["name"], content, payload["tool_call_id"])
+        case "user":
+            return UserPromptPart(
+                content if isinstance(content, str) else [_content(part) for part in content]
+            )
+        case _:
+            return SystemPromptPart(content)
+
+
+def _content(part: dict[str, Any]) -> UserContent:
+    return ImageUrl(part["image_url"]["url"]) if "image_url" in part else part.get("text", "")
+
+
+class Foldline(AbstractCapability[Any]):
+    """Sends the model the view of a session instead of the whole history, at every step of a run.
+
+    `store` is where sessions are kept (a URL or a Store; default: that of the settings). `session` names the
+    session where the conversation's id shall not. The options are those of `foldline.open`; without `window`
+    and `model` the window is that of the agent's model. With `recall` the agent gets tools that search what
+    was folded away.
+    """
+
+    def __init__(
+        self,
+        store: str | Store | None = None,
+        *,
+        session: str | None = None,
+        recall: bool = True,
+        **options: Unpack[Options],
+    ) -> None:
+        self.histories = Histories(store, PydanticAIForm(), **options)
+        self._session = session
+        self._recall = recall
+
+    async def before_model_request(
+        self, ctx: RunContext[Any], request_context: ModelRequestContext
+    ) -> ModelRequestContext:
+        """Give a request the view in place of the history."""
+        view = await self.histories.aview(
+            self._name(ctx), request_context.messages, lambda: _setup(request_context)
+        )
+        return dataclasses.replace(request_context, messages=view)
+
+    async def on_model_request_error(
+        self, ctx: RunContext[Any], *, request_context: ModelRequestContext, error: Exception
+    ) -> ModelResponse:
+        """Fold what did not fit, and have the model asked again."""
+        view = await self.histories.aoverflowed(self._name(ctx), ctx.messages, error)
+        request_context.messages[:] = view
+        raise RetryModelRequest
+
+    def get_toolset(self) -> FunctionToolset[Any] | None:
+        """Return the tools that search what was folded away."""
+        if not self._recall:
+            return None
+        return FunctionToolset([self._tool(one) for one in self.histories.tools()])
+
+    def _name(self, ctx: RunContext[Any]) -> str:
+        return self._session or ctx.conversation_id or "default"
+
+    def _tool(self, tool: dict[str, Any]) -> Tool[Any]:
+        def call(ctx: RunContext[Any], **arguments: Any) -> str:
+            return self.histories.call_tool(self._name(ctx), tool["name"], arguments)
+
+        return Tool.from_schema(call, tool["name"], tool["description"], tool["input_schema"], takes_ctx=True)
+
+
+def _setup(context: ModelRequestContext) -> Setup:
+    """Return what is sent beside the messages, and the name of the model that they are sent to."""
+    asked = context.model_request_parameters
+    system = "\n\n".join(part.content for part in asked.instruction_parts or ())
+    tools = [
+        {"name": one.name, "description": one.description or "", "parameters": one.parameters_json_schema}
+        for one in (*asked.function_tools, *asked.output_tools)
+    ]
+    return Setup(system or None, tools or None, context.model.model_name)

@@ -1,0 +1,115 @@
+"""One suite for every framework: its real agent, a scripted model, and a window that is soon full."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.adapters.drivers import DRIVERS, Boom, Driver, Shown, installed
+
+from foldline.errors import StoreError
+
+pytestmark = pytest.mark.slow
+
+WINDOW = 16_000
+RULE = "Look at all files. Never push to main."
+
+
+@pytest.fixture(params=DRIVERS, ids=lambda driver: driver.__name__)
+async def driver(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Driver]:
+    make = request.param
+    if not installed(make.package):
+        pytest.skip(f"{make.package} is not installed: run `make live`")
+    made = make(f"sqlite:///{tmp_path}/sessions.db", window=WINDOW)
+    yield made
+    made.histories.close()
+
+
+def faults(shown: Sequence[Shown]) -> list[Shown]:
+    """Return calls without a result right behind them, and results without their call."""
+    waiting: set[str] = set()
+    found: list[Shown] = []
+    for kind, what in shown:
+        if kind == "call":
+            waiting.add(what)
+        elif kind == "result":
+            found += [] if what in waiting else [(kind, what)]
+            waiting.discard(what)
+        elif waiting:
+            found += [("call", one) for one in waiting]
+            waiting = set()
+    return [*found, *(("call", one) for one in waiting)]
+
+
+async def stats(driver: Driver) -> Any:
+    return await driver.histories.arun(driver.session, lambda history: history.session.stats())
+
+
+async def test_a_long_loop_stays_in_its_window_and_every_view_is_valid(driver: Driver) -> None:
+    await driver.run(RULE, 60)
+    await driver.run("And the others.", 60)
+    whole = await driver.history()
+    figures = await stats(driver)
+    views = [driver.shown(view) for view in driver.seen]
+    assert len(views) == 122
+    assert [faults(view) for view in views if faults(view)] == []
+    assert figures.summaries >= 1
+    assert figures.context_tokens <= figures.usable
+    assert len(views[-1]) < 180  # of 364
+    assert any(RULE.split(". ")[1] in text for kind, text in views[-1] if kind == "user")
+    assert len(whole) >= 2 * 122  # the framework's own history is whole
+    assert figures.total_messages == 243 + driver.keeps_answers  # so is Foldline's
+
+
+async def test_what_is_kept_comes_back_as_the_very_objects(driver: Driver) -> None:
+    await driver.run(RULE, 45)
+    before, last = driver.seen[-2:]
+    kept = [one for one in last if any(one is two or (driver.copies and one == two) for two in before)]
+    assert len(kept) >= 4
+
+
+async def test_another_process_goes_on_and_stores_nothing_twice(driver: Driver) -> None:
+    await driver.run(RULE, 40)
+    driver.histories.close()
+    driver.make()
+    await driver.run("And the others.", 1)
+    assert (await stats(driver)).total_messages == 85 + driver.keeps_answers
+    assert faults(driver.shown(driver.seen[-1])) == []
+
+
+async def test_a_run_that_was_interrupted_is_followed_by_another(driver: Driver) -> None:
+    driver.break_at = 4
+    with suppress(Boom):  # some frameworks tell the model
+        await driver.run(RULE, 8)
+    await driver.run("Where were we?", 30)
+    assert [faults(driver.shown(view)) for view in driver.seen[5:] if faults(driver.shown(view))] == []
+    assert (await stats(driver)).context_tokens <= WINDOW
+
+
+async def test_a_store_that_fails_costs_a_warning_and_no_run(
+    driver: Driver, caplog: pytest.LogCaptureFixture
+) -> None:
+    driver.store = "sqlite:////dev/null/sessions.db"
+    driver.make()
+    with caplog.at_level(logging.WARNING, "foldline"):
+        if driver.keeps_answers:  # here the store is all that the framework has
+            with pytest.raises(StoreError):
+                await driver.run(RULE, 2)
+            return
+        await driver.run(RULE, 2)
+    assert len(driver.seen) == 3
+    assert "its whole history is sent" in caplog.text
+
+
+async def test_a_fold_is_undone(driver: Driver) -> None:
+    await driver.run(RULE, 45)
+    await driver.histories.arun(driver.session, lambda history: history.session.compact(target=6_000))
+    await driver.run("And?", 0)
+    folded = len(driver.shown(driver.seen[-1]))
+    await driver.histories.arun(driver.session, lambda history: history.session.undo())
+    await driver.run("And now?", 0)
+    assert len(driver.shown(driver.seen[-1])) > folded
