@@ -23,6 +23,7 @@ class Driver:
 
     package = ""
     keeps_answers = False  # a reply is stored when it comes, not with the request that follows
+    mends = False  # a request that did not fit is folded and sent again
     copies = False  # each request has copies of the messages
 
     def __init__(self, store: str, **options: Any) -> None:
@@ -81,6 +82,7 @@ class Driver:
 
 class LangChain(Driver):
     package = "langchain"
+    mends = True
 
     def make(self) -> None:
         from langchain.agents import create_agent
@@ -148,6 +150,7 @@ class LangChain(Driver):
 
 class PydanticAI(Driver):
     package = "pydantic_ai"
+    mends = True
 
     def make(self) -> None:
         from pydantic_ai import Agent
@@ -206,6 +209,7 @@ class PydanticAI(Driver):
 
 class OpenAIAgents(Driver):
     package = "agents"
+    copies = True
     keeps_answers = True
 
     def make(self) -> None:

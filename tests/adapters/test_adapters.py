@@ -8,7 +8,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
+from openai import BadRequestError
 from tests.adapters.drivers import DRIVERS, Boom, Driver, Shown, installed
 
 from foldline.errors import StoreError
@@ -113,3 +115,32 @@ async def test_a_fold_is_undone(driver: Driver) -> None:
     await driver.histories.arun(driver.session, lambda history: history.session.undo())
     await driver.run("And now?", 0)
     assert len(driver.shown(driver.seen[-1])) > folded
+
+
+async def test_what_does_not_fit_all_the_same_is_folded_and_sent_again(driver: Driver) -> None:
+    if not driver.mends:
+        pytest.skip(f"{driver.package} tells nobody why a call of the model failed")
+    await driver.run(RULE, 20)
+    asked = len(driver.seen)
+    driver.errors = [too_long()]
+    await driver.run("And the others.", 0)
+    refused, sent = driver.seen[asked:]
+    assert size(sent) < size(refused)
+    assert faults(driver.shown(sent)) == []
+    driver.errors = [ValueError("no overflow")]
+    with pytest.raises(ValueError, match="no overflow"):
+        await driver.run("And?", 0)
+
+
+def too_long() -> Exception:
+    """The error of a request that is larger than the window."""
+    text = (
+        "This model's maximum context length is 8192 tokens. However, your messages resulted in 9000 tokens."
+    )
+    body = {"message": text, "code": "context_length_exceeded", "type": "invalid_request_error"}
+    request = httpx.Request("POST", "http://127.0.0.1/v1/chat/completions")
+    return BadRequestError(text, response=httpx.Response(400, request=request), body=body)
+
+
+def size(view: Sequence[Any]) -> int:
+    return sum(len(str(message)) for message in view)

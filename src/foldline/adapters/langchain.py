@@ -96,16 +96,20 @@ class FoldlineMiddleware(AgentMiddleware):
             again = await self.histories.aoverflowed(session, request.messages, error)
             return await handler(request.override(messages=again))
 
-    def _name(self, request: ModelRequest) -> str:
-        """Return the session of a request: its thread, the one that was given, or its first message."""
-        thread = get_config().get("configurable", {}).get("thread_id")
-        first = request.messages[0].id if request.messages else None
-        return str(thread or self._session or first or "default")
+    def _name(self, request: ModelRequest | None = None) -> str:
+        """Return the session of a call: its thread, the one that was given, or its first message.
+
+        An agent that runs inside a tool has the thread of the one that called it, and a history of its own.
+        """
+        configured = get_config().get("configurable", {})
+        first = request.messages[0].id if request is not None and request.messages else None
+        name = str(configured.get("thread_id") or self._session or first or "default")
+        outer = str(configured.get("checkpoint_ns") or "").rpartition("|")[0]
+        return f"{name}-{outer}" if outer else name
 
     def _tool(self, tool: dict[str, Any]) -> StructuredTool:
         def call(**arguments: Any) -> str:
-            thread = get_config().get("configurable", {}).get("thread_id")
-            return self.histories.call_tool(str(thread or self._session), tool["name"], arguments)
+            return self.histories.call_tool(self._name(), tool["name"], arguments)
 
         return StructuredTool.from_function(
             call, name=tool["name"], description=tool["description"], args_schema=tool["input_schema"]

@@ -124,10 +124,10 @@ class Foldline(AbstractCapability[Any]):
         self._session = session
         self._recall = recall
 
-    async def before_model_request(
+    async def prepare_model_request(
         self, ctx: RunContext[Any], request_context: ModelRequestContext
     ) -> ModelRequestContext:
-        """Give a request the view in place of the history."""
+        """Give each attempt of a request the view in place of the history."""
         view = await self.histories.aview(
             self._name(ctx), request_context.messages, lambda: _setup(request_context)
         )
@@ -137,8 +137,7 @@ class Foldline(AbstractCapability[Any]):
         self, ctx: RunContext[Any], *, request_context: ModelRequestContext, error: Exception
     ) -> ModelResponse:
         """Fold what did not fit, and have the model asked again."""
-        view = await self.histories.aoverflowed(self._name(ctx), ctx.messages, error)
-        request_context.messages[:] = view
+        await self.histories.aoverflowed(self._name(ctx), ctx.messages, error)
         raise RetryModelRequest
 
     def get_toolset(self) -> FunctionToolset[Any] | None:
