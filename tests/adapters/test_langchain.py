@@ -37,12 +37,6 @@ def middleware(tmp_path: Path):
     made.histories.close()
 
 
-async def said(middleware: FoldlineMiddleware) -> dict[str, int]:
-    """The sessions, and how many messages each has."""
-    store = middleware.histories.store
-    return {one.session: one.messages for one in await store.sessions()}
-
-
 def test_an_agent_inside_a_tool_has_a_session_of_its_own(middleware: FoldlineMiddleware) -> None:
     inner = create_agent(Scripted(messages=iter([AIMessage("Inner answer.")])), [], middleware=[middleware])
 

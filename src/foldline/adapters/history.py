@@ -19,12 +19,12 @@ import msgspec
 from foldline.config import settings
 from foldline.core.decide.policy import Policy
 from foldline.core.log.entries import Said
+from foldline.core.log.log import resent_key
 from foldline.core.log.messages import Message
 from foldline.core.measure.window import Window
 from foldline.core.view import Item, MessageItem, native_items
 from foldline.dialects import OPENAI_CHAT, decode_placed, get
 from foldline.session.opening import open_session
-from foldline.session.recognise import likeness
 from foldline.session.session import Session
 from foldline.session.sync import Portal
 from foldline.session.tools import definitions
@@ -187,7 +187,7 @@ class History(Generic[T]):
         if self._stored is None:
             path = self.session.store.path(self.session.id)
             self._stored = [
-                Stored(entry.id, likeness(entry.message))
+                Stored(entry.id, resent_key(entry.message))
                 async for entry in path
                 if isinstance(entry, Said) and entry.message.native is not None
             ]
@@ -196,7 +196,7 @@ class History(Generic[T]):
 
     async def _append(self, stored: list[Stored], messages: Sequence[Message]) -> None:
         entries = await self.session.append(*messages) if messages else []
-        stored += [Stored(entry, likeness(one)) for entry, one in zip(entries, messages, strict=True)]
+        stored += [Stored(entry, resent_key(one)) for entry, one in zip(entries, messages, strict=True)]
 
     def _know(self, message: T, start: int, read: Sequence[Message]) -> int:
         self._known.append(Known(message, start, start + len(read)))
@@ -219,7 +219,7 @@ class History(Generic[T]):
     @staticmethod
     def _matches(stored: Sequence[Stored], start: int, read: Sequence[Message]) -> bool:
         keys = [one.key for one in stored[start : start + len(read)]]
-        return keys == [likeness(one) for one in read]
+        return keys == [resent_key(one) for one in read]
 
     async def _go_back(self, stored: list[Stored], count: int) -> None:
         """Leave what stands behind the first `count` stored messages as a branch."""

@@ -134,7 +134,11 @@ class Foldline(AbstractCapability[Any]):
         return dataclasses.replace(request_context, messages=view)
 
     async def on_model_request_error(
-        self, ctx: RunContext[Any], *, request_context: ModelRequestContext, error: Exception
+        self,
+        ctx: RunContext[Any],
+        *,
+        request_context: ModelRequestContext,  # noqa: ARG002  # its name is the framework's
+        error: Exception,
     ) -> ModelResponse:
         """Fold what did not fit, and have the model asked again."""
         await self.histories.aoverflowed(self._name(ctx), ctx.messages, error)

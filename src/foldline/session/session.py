@@ -455,8 +455,8 @@ class Session:
 
     async def branch(
         self, at: str | None, *, summarize: bool = False, instructions: str | None = None
-    ) -> str:
-        """Go on from an entry of the session: the leaf moves there, and what is left stays as a branch.
+    ) -> str | None:
+        """Continue from an entry of the session; what is left stays as a branch. None: before the first.
 
         With `summarize`, a summary of what is left is appended, as data; `instructions` say what it should
         look at. Returns the new leaf. Raises InputError for no entry of the session, LeafMoved where somebody

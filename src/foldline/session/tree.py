@@ -72,8 +72,8 @@ class SessionTree:
         await self._shared.load()
         return await branches(self._shared.store, self._shared.id, self._shared.cursor.leaf)
 
-    async def branch(self, at: str | None, *, summarize: bool, instructions: str | None) -> str:
-        """Go on from an entry; with `summarize`, append a summary of what is left. Returns the leaf."""
+    async def branch(self, at: str | None, *, summarize: bool, instructions: str | None) -> str | None:
+        """Move the leaf to an entry; with `summarize`, append a summary of what is left. Returns the leaf."""
         shared, cursor = self._shared, self._shared.cursor
         async with shared.locked(follow=False):
             if at is not None and await shared.store.entry(shared.id, at) is None:
@@ -93,7 +93,7 @@ class SessionTree:
             if record is not None:
                 await cursor.write(cost_of(record))
                 await cursor.say([told(record.text)])
-            return cursor.leaf or at or ""
+            return cursor.leaf
 
     async def rewind(self, at: str | None) -> Rewound:
         """Go back to before a message of the user's (default: the newest); what is left stays as a branch."""
@@ -240,9 +240,9 @@ class Left(msgspec.Struct, frozen=True):
     boundary: Compacted | None
 
 
-async def left_behind(store: Store, session: str, state: ViewState, at: str) -> Left:
+async def left_behind(store: Store, session: str, state: ViewState, at: str | None) -> Left:
     """Return what of a view stands on the path of the leaf, and not on the path to `at`."""
-    there = {entry.id async for entry in store.path(session, at)}
+    there = {entry.id async for entry in store.path(session, at)} if at is not None else set[str]()
     boundary = state.boundary if state.boundary is not None and state.boundary.id not in there else None
     return Left(tuple(entry for entry in state.kept if entry.id not in there), boundary)
 

@@ -73,6 +73,19 @@ def normal_form(message: Message) -> list[Any]:
     return [role, text, calls, results, media, opaque]
 
 
+def resent_key(message: Message) -> str:
+    """Return a key by which a message that is sent again is recognised, in whatever form clients send it.
+
+    Of a reply with calls it counts their ids and names, of one without its words; never thinking, usage,
+    cache marks or spaces. Of all others it counts what `said_key` counts.
+    """
+    if message.role != "assistant":
+        return digest(encode(normal_form(message)))
+    if message.calls:
+        return digest(encode(["calls", *([call.id, call.name] for call in message.calls)]))
+    return digest(encode(["reply", " ".join(message.text.split())]))
+
+
 def _sorted(value: Any) -> Any:
     if isinstance(value, dict):
         items: dict[str, Any] = value  # pyright: ignore[reportUnknownVariableType]

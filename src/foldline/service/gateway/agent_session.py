@@ -14,6 +14,7 @@ from typing import Any, Final
 import msgspec
 
 from foldline.core.log.entries import Compacted, Entry, Pruned, Receipt, Said
+from foldline.core.log.log import resent_key
 from foldline.core.log.messages import Message, Native
 from foldline.core.view import AddedItem, Item, native_items
 from foldline.dialects import get
@@ -21,7 +22,7 @@ from foldline.dialects.base import decode_reply
 from foldline.dialects.in_turn import in_turn
 from foldline.errors import CallsOpen, CompactionFailed, FloorExceeded
 from foldline.service.gateway.compaction_item import sealed
-from foldline.service.gateway.request import AgentRequest, Unit, likeness
+from foldline.service.gateway.request import AgentRequest, Unit
 from foldline.service.metrics import Metrics
 from foldline.session.events import CompactionDone, PruneDone
 from foldline.session.session import Session
@@ -125,7 +126,7 @@ class AgentSession:
         if isinstance(entry, Compacted | Pruned):
             self._fold(entry.id, entry.receipt)
         elif isinstance(entry, Said) and entry.message.native is not None:
-            self._tell(entry.message.native.raw, entry.message, likeness(entry.message), entry.id)
+            self._tell(entry.message.native.raw, entry.message, resent_key(entry.message), entry.id)
             if entry.message.role == "assistant":
                 self.untold.clear()
         self._places[entry.id] = len(self._told)
@@ -149,7 +150,7 @@ class AgentSession:
         behind = self._places.get(asked.at or "", 0)
         for told, unit in zip(self._told[behind:] if behind else self._told, asked.units, strict=False):
             if told.raw != unit.raw:
-                if told.key != likeness(asked.decode([unit])[0]):
+                if told.key != resent_key(asked.decode([unit])[0]):
                     break
                 told.raw = unit.raw
             found += 1
@@ -204,7 +205,7 @@ class AgentSession:
         if not units:
             return
         entries = await self.session.append(*messages)
-        keys = await aside(_size(units), lambda: [likeness(one) for one in messages])
+        keys = await aside(_size(units), lambda: [resent_key(one) for one in messages])
         for unit, message, key, entry in zip(units, messages, keys, entries, strict=True):
             self._tell(unit.raw, message, key, entry)
         self._leaf = entries[-1]

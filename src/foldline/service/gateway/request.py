@@ -7,8 +7,8 @@ from typing import Any, cast
 
 import msgspec
 
-from foldline.core.log.codec import encode, encode_utf8, whole_escapes
-from foldline.core.log.log import digest, normal_form
+from foldline.core.log.codec import encode_utf8, whole_escapes
+from foldline.core.log.log import resent_key
 from foldline.core.log.messages import Message
 from foldline.dialects.base import decode_placed
 from foldline.dialects.values import OPENAI_RESPONSES
@@ -95,7 +95,7 @@ class AgentRequest:
     def resuming(self, known: Collection[str]) -> AgentRequest:
         """Return the request as a session has it that knows its compaction item.
 
-        Of what stands before that, clients keep what the session has: those likenesses are `known`.
+        Of what stands before that, clients keep what the session has: those keys are `known`.
         Instructions there go to the head, and other messages before what is new.
         """
         assert self.resumed is not None
@@ -104,7 +104,7 @@ class AgentRequest:
             message = self.decode([unit])[0]
             if message.role in ("system", "developer"):
                 lead.append(unit.raw)
-            elif likeness(message) not in known:
+            elif resent_key(message) not in known:
                 more += _split(unit.raw) if unit.raw.startswith(b"[") else [unit.raw]
         elements = [*lead, *more, *self.resumed.behind]
         found = AgentRequest(self.endpoint, self.raw, self._fields, elements)
@@ -145,19 +145,6 @@ def read_request(endpoint: Endpoint, raw: bytes) -> AgentRequest | None:
         return _with_items(endpoint, raw, fields, _split(given))
     except (msgspec.DecodeError, UnicodeDecodeError, DialectError, RecursionError):
         return None
-
-
-def likeness(message: Message) -> str:
-    """Return the key of a message by itself: equal for the forms in which clients send it again.
-
-    Of a reply with calls their ids and names count, of one without its words; thinking, usage, cache marks
-    and spaces never do. Of all others what `said_key` counts.
-    """
-    if message.role != "assistant":
-        return digest(encode(normal_form(message)))
-    if message.calls:
-        return digest(encode(["calls", *([call.id, call.name] for call in message.calls)]))
-    return digest(encode(["reply", " ".join(message.text.split())]))
 
 
 def _with_items(

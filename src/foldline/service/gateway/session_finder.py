@@ -11,8 +11,9 @@ from typing import Any, Final, cast
 import msgspec
 
 from foldline.core.log.entries import Said
+from foldline.core.log.log import resent_key
 from foldline.service.gateway.agent_session import AgentSession
-from foldline.service.gateway.request import AgentRequest, likeness
+from foldline.service.gateway.request import AgentRequest
 from foldline.service.open_sessions import Opener, OpenSessions
 from foldline.session.links import LINK, Link
 from foldline.session.session import Session
@@ -58,7 +59,7 @@ class SessionFinder:
         session that the client names: it is that one, or, where nothing is in common with it (the client has
         compacted by itself), the newest that follows it. `opener` opens a session by its id.
         """
-        first = (await aside(len(asked.raw), lambda: likeness(asked.decode(asked.units[:1])[0])))[:16]
+        first = (await aside(len(asked.raw), lambda: resent_key(asked.decode(asked.units[:1])[0])))[:16]
         candidates = await (self._named(name) if name is not None else self._made(first))
         best, most, tied = None, 0, False
         for session in candidates:
