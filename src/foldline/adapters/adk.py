@@ -19,23 +19,23 @@ from google.adk.models.llm_response import LlmResponse
 from google.adk.plugins.base_plugin import BasePlugin
 from google.genai import types
 
-from foldline.adapters.history import Histories, Options, Setup, read_list
+from foldline.adapters.history import AdapterOptions, FrameworkHistories, RequestSetup, read_list
 from foldline.core.log.messages import Message
 from foldline.stores import Store
 
 
-class Numbered(msgspec.Struct):
+class NumberedContent(msgspec.Struct):
     """A content, and the ids of its calls and responses: ADK sends most of them without."""
 
     content: types.Content
     ids: tuple[str, ...]
 
 
-def numbered(contents: Sequence[types.Content]) -> list[Numbered]:
+def numbered(contents: Sequence[types.Content]) -> list[NumberedContent]:
     """Give each call an id where it has none, and each response that of the oldest open call of its tool."""
     waiting: dict[str, list[str]] = {}
     count = 0
-    made: list[Numbered] = []
+    made: list[NumberedContent] = []
     for content in contents:
         ids: list[str] = []
         for part in content.parts or ():
@@ -50,7 +50,7 @@ def numbered(contents: Sequence[types.Content]) -> list[Numbered]:
                 if own in asked:
                     asked.remove(own)
                 ids.append(own)
-        made.append(Numbered(content, tuple(ids)))
+        made.append(NumberedContent(content, tuple(ids)))
     return made
 
 
@@ -59,14 +59,14 @@ class ContentsForm:
 
     dialect = "openai-chat"
 
-    def decode(self, messages: Sequence[Numbered]) -> list[list[Message]]:
+    def decode(self, messages: Sequence[NumberedContent]) -> list[list[Message]]:
         """Read contents; the responses of a turn's calls are one each."""
         return read_list([_with_ids(one) for one in messages])
 
-    def encode(self, payloads: Sequence[dict[str, Any]]) -> list[Numbered]:
+    def encode(self, payloads: Sequence[dict[str, Any]]) -> list[NumberedContent]:
         """Write Chat Completions messages as contents."""
         return [
-            Numbered(
+            NumberedContent(
                 types.Content(
                     role="model" if payload["role"] == "assistant" else "user", parts=_parts(payload)
                 ),
@@ -76,7 +76,7 @@ class ContentsForm:
         ]
 
 
-def _with_ids(one: Numbered) -> dict[str, Any]:
+def _with_ids(one: NumberedContent) -> dict[str, Any]:
     body = one.content.model_dump(exclude_none=True, mode="json")
     ids = list(one.ids)
     for part in body.get("parts", ()):
@@ -105,9 +105,9 @@ class FoldlinePlugin(BasePlugin):
     those of `foldline.open`. Without `window` and `model` the window is that of the agent's model.
     """
 
-    def __init__(self, store: str | Store | None = None, **options: Unpack[Options]) -> None:
+    def __init__(self, store: str | Store | None = None, **options: Unpack[AdapterOptions]) -> None:
         super().__init__(name="foldline")
-        self.histories = Histories(store, ContentsForm(), **options)
+        self.histories = FrameworkHistories(store, ContentsForm(), **options)
 
     async def before_model_callback(
         self, *, callback_context: CallbackContext, llm_request: LlmRequest
@@ -121,11 +121,11 @@ class FoldlinePlugin(BasePlugin):
         return None
 
 
-def _setup(request: LlmRequest) -> Setup:
+def _setup(request: LlmRequest) -> RequestSetup:
     """Return what is sent beside the contents, and the name of the model that they are sent to."""
     config = request.config.model_dump(
         mode="json", exclude_none=True, include={"system_instruction", "tools"}
     )
     system = config.get("system_instruction")
     text = system if isinstance(system, str) or system is None else json.dumps(system)
-    return Setup(text, config.get("tools"), request.model)
+    return RequestSetup(text, config.get("tools"), request.model)

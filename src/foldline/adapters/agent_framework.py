@@ -14,7 +14,7 @@ from typing import Any, Unpack
 from agent_framework import ChatContext, ChatMiddleware, Content
 from agent_framework import Message as AgentMessage
 
-from foldline.adapters.history import Histories, Options, Setup, read_chat
+from foldline.adapters.history import AdapterOptions, FrameworkHistories, RequestSetup, read_chat
 from foldline.core.log.messages import Message
 from foldline.stores import Store
 
@@ -90,9 +90,9 @@ class FoldlineChatMiddleware(ChatMiddleware):
         store: str | Store | None = None,
         *,
         session: str = "default",
-        **options: Unpack[Options],
+        **options: Unpack[AdapterOptions],
     ) -> None:
-        self.histories = Histories(store, AgentFrameworkForm(), **options)
+        self.histories = FrameworkHistories(store, AgentFrameworkForm(), **options)
         self._session = session
 
     async def process(self, context: ChatContext, call_next: Callable[[], Awaitable[None]]) -> None:
@@ -102,7 +102,7 @@ class FoldlineChatMiddleware(ChatMiddleware):
         await call_next()
 
 
-def _setup(context: ChatContext) -> Setup:
+def _setup(context: ChatContext) -> RequestSetup:
     """Return what is sent beside the messages, and the name of the model that they are sent to."""
     options = context.options or {}
     tools = [
@@ -111,4 +111,4 @@ def _setup(context: ChatContext) -> Setup:
         if hasattr(one, "parameters")
     ]
     name = options.get("model") or getattr(context.client, "model", None)
-    return Setup(options.get("instructions"), tools or None, name if isinstance(name, str) else None)
+    return RequestSetup(options.get("instructions"), tools or None, name if isinstance(name, str) else None)

@@ -39,7 +39,7 @@ log = logging.getLogger("foldline")
 OPEN: Final = 64  # sessions that one adapter holds open; the one that was used last is closed last
 
 
-class Form(Protocol[T]):
+class FrameworkForm(Protocol[T]):
     """How one framework writes its messages."""
 
     dialect: str
@@ -70,15 +70,15 @@ def read_chat(payloads: Sequence[Sequence[dict[str, Any]]]) -> list[list[Message
     return read
 
 
-class Options(TypedDict, total=False):
-    """Options of `foldline.open` that every adapter takes."""
+class AdapterOptions(TypedDict, total=False):
+    """AdapterOptions of `foldline.open` that every adapter takes."""
 
     model: str | None
     policy: str | Policy | None
     window: int | Window | None
 
 
-class Setup(msgspec.Struct, frozen=True):
+class RequestSetup(msgspec.Struct, frozen=True):
     """What a framework sends beside the messages, and the name of the model that it sends them to."""
 
     system: Any = None
@@ -86,7 +86,7 @@ class Setup(msgspec.Struct, frozen=True):
     served: str | None = None
 
 
-class Known(msgspec.Struct):
+class KnownMessage(msgspec.Struct):
     """A message of the framework's that is stored: the object as given last, and which of the stored it is.
 
     One that says nothing by itself, or is one message with those before it, has none of its own.
@@ -97,22 +97,22 @@ class Known(msgspec.Struct):
     end: int
 
 
-class Stored(msgspec.Struct):
+class StoredMessage(msgspec.Struct):
     """A message on the session's path: its entry, and the key by which it is recognised."""
 
     entry: str
     key: str
 
 
-class History(Generic[T]):
+class FrameworkHistory(Generic[T]):
     """One conversation: a session, and the framework's messages by which it is known."""
 
-    def __init__(self, session: Session, form: Form[T]) -> None:
+    def __init__(self, session: Session, form: FrameworkForm[T]) -> None:
         self.session = session
         self._form = form
         self._lock = asyncio.Lock()
-        self._known: list[Known] = []
-        self._stored: list[Stored] | None = None
+        self._known: list[KnownMessage] = []
+        self._stored: list[StoredMessage] | None = None
         self._saved = 0  # how many of the stored ones the framework has asked to keep, or was given
         self._tools: dict[str, str] = {}  # the name of the tool of each call
 
@@ -182,24 +182,26 @@ class History(Generic[T]):
         for message, each in zip(new, read, strict=True):
             here = self._know(message, here, each)
 
-    async def _path(self) -> list[Stored]:
+    async def _path(self) -> list[StoredMessage]:
         """Return what is stored; all of it was the framework's."""
         if self._stored is None:
             path = self.session.store.path(self.session.id)
             self._stored = [
-                Stored(entry.id, resent_key(entry.message))
+                StoredMessage(entry.id, resent_key(entry.message))
                 async for entry in path
                 if isinstance(entry, Said) and entry.message.native is not None
             ]
             self._saved = len(self._stored)
         return self._stored
 
-    async def _append(self, stored: list[Stored], messages: Sequence[Message]) -> None:
+    async def _append(self, stored: list[StoredMessage], messages: Sequence[Message]) -> None:
         entries = await self.session.append(*messages) if messages else []
-        stored += [Stored(entry, resent_key(one)) for entry, one in zip(entries, messages, strict=True)]
+        stored += [
+            StoredMessage(entry, resent_key(one)) for entry, one in zip(entries, messages, strict=True)
+        ]
 
     def _know(self, message: T, start: int, read: Sequence[Message]) -> int:
-        self._known.append(Known(message, start, start + len(read)))
+        self._known.append(KnownMessage(message, start, start + len(read)))
         self._tools.update({call.id: call.name for one in read for call in one.calls})
         return start + len(read)
 
@@ -217,11 +219,11 @@ class History(Generic[T]):
         return count
 
     @staticmethod
-    def _matches(stored: Sequence[Stored], start: int, read: Sequence[Message]) -> bool:
+    def _matches(stored: Sequence[StoredMessage], start: int, read: Sequence[Message]) -> bool:
         keys = [one.key for one in stored[start : start + len(read)]]
         return keys == [resent_key(one) for one in read]
 
-    async def _go_back(self, stored: list[Stored], count: int) -> None:
+    async def _go_back(self, stored: list[StoredMessage], count: int) -> None:
         """Leave what stands behind the first `count` stored messages as a branch."""
         if count < len(stored):
             await self.session.branch(stored[count - 1].entry if count else None)
@@ -280,24 +282,26 @@ def _place(item: Item, places: Mapping[str, int]) -> int:
     return places.get(item.entry.id, -1) if isinstance(item, MessageItem) and not item.edits else -1
 
 
-class Histories(Generic[T]):
+class FrameworkHistories(Generic[T]):
     """All conversations of one adapter, each with its session, in one store and one thread of their own."""
 
     def __init__(
         self,
         store: str | Store | None,
-        form: Form[T],
-        **options: Unpack[Options],
+        form: FrameworkForm[T],
+        **options: Unpack[AdapterOptions],
     ) -> None:
         self._place = store
         self._form = form
         self._options = options
         self._portal: Portal | None = None
         self._store: Store | None = None
-        self._open: OrderedDict[str, History[T]] = OrderedDict()
+        self._open: OrderedDict[str, FrameworkHistory[T]] = OrderedDict()
         self._starting = threading.Lock()
 
-    def view(self, session: str, messages: Sequence[T], setup: Callable[[], Setup] = Setup) -> list[T]:
+    def view(
+        self, session: str, messages: Sequence[T], setup: Callable[[], RequestSetup] = RequestSetup
+    ) -> list[T]:
         """Return the messages to send in place of the whole history; the history itself where that fails.
 
         `setup` is asked when the session is opened.
@@ -308,7 +312,9 @@ class Histories(Generic[T]):
             log.warning("session %s: its whole history is sent, since folding failed", session, exc_info=True)
             return list(messages)
 
-    async def aview(self, session: str, messages: Sequence[T], setup: Callable[[], Setup] = Setup) -> list[T]:
+    async def aview(
+        self, session: str, messages: Sequence[T], setup: Callable[[], RequestSetup] = RequestSetup
+    ) -> list[T]:
         """Do what `view` does, without holding up the caller's event loop."""
         return await asyncio.to_thread(self.view, session, messages, setup)
 
@@ -344,8 +350,8 @@ class Histories(Generic[T]):
     def run(
         self,
         session: str,
-        work: Callable[[History[T]], Coroutine[Any, Any, R]],
-        setup: Callable[[], Setup] = Setup,
+        work: Callable[[FrameworkHistory[T]], Coroutine[Any, Any, R]],
+        setup: Callable[[], RequestSetup] = RequestSetup,
     ) -> R:
         """Do some work on one conversation, in the thread in which all of them are used."""
         with self._starting:
@@ -358,11 +364,11 @@ class Histories(Generic[T]):
 
         return portal.run(done())
 
-    async def arun(self, session: str, work: Callable[[History[T]], Coroutine[Any, Any, R]]) -> R:
+    async def arun(self, session: str, work: Callable[[FrameworkHistory[T]], Coroutine[Any, Any, R]]) -> R:
         """Do the same without holding up the caller's event loop."""
         return await asyncio.to_thread(self.run, session, work)
 
-    async def _history(self, session: str, setup: Callable[[], Setup]) -> History[T]:
+    async def _history(self, session: str, setup: Callable[[], RequestSetup]) -> FrameworkHistory[T]:
         if session in self._open:
             self._open.move_to_end(session)
             return self._open[session]
@@ -382,7 +388,7 @@ class Histories(Generic[T]):
             dialect=self._form.dialect,
         )
         await opened.__aenter__()
-        history = self._open[session] = History(opened, self._form)
+        history = self._open[session] = FrameworkHistory(opened, self._form)
         while len(self._open) > OPEN:
             await self._open.popitem(last=False)[1].session.close()
         return history

@@ -18,7 +18,7 @@ from langchain_core.tools import StructuredTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from langgraph.config import get_config
 
-from foldline.adapters.history import Histories, Options, Setup, read_list
+from foldline.adapters.history import AdapterOptions, FrameworkHistories, RequestSetup, read_list
 from foldline.core.log.messages import Message, Usage
 from foldline.stores import Store
 
@@ -65,10 +65,10 @@ class FoldlineMiddleware(AgentMiddleware):
         *,
         session: str | None = None,
         recall: bool = True,
-        **options: Unpack[Options],
+        **options: Unpack[AdapterOptions],
     ) -> None:
         super().__init__()
-        self.histories = Histories(store, LangChainForm(), **options)
+        self.histories = FrameworkHistories(store, LangChainForm(), **options)
         self._session = session
         self.tools = [self._tool(one) for one in self.histories.tools()] if recall else []
 
@@ -116,8 +116,10 @@ class FoldlineMiddleware(AgentMiddleware):
         )
 
 
-def _setup(request: ModelRequest) -> Setup:
+def _setup(request: ModelRequest) -> RequestSetup:
     """Return what is sent beside the messages, and the name of the model that they are sent to."""
     tools = [convert_to_openai_tool(one) for one in request.tools]
     name = getattr(request.model, "model_name", None) or getattr(request.model, "model", None)
-    return Setup(system=request.system_prompt, tools=tools, served=name if isinstance(name, str) else None)
+    return RequestSetup(
+        system=request.system_prompt, tools=tools, served=name if isinstance(name, str) else None
+    )

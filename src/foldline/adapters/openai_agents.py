@@ -17,7 +17,7 @@ from agents.items import TResponseInputItem
 from agents.memory import SessionSettings
 from agents.run import CallModelData, ModelInputData
 
-from foldline.adapters.history import Histories, Options, Setup, read_list
+from foldline.adapters.history import AdapterOptions, FrameworkHistories, RequestSetup, read_list
 from foldline.core.log.messages import Message
 from foldline.stores import Store
 
@@ -49,10 +49,10 @@ class FoldlineSession:
         self,
         session_id: str,
         store: str | Store | None = None,
-        **options: Unpack[Options],
+        **options: Unpack[AdapterOptions],
     ) -> None:
         self.session_id = session_id
-        self.histories = Histories(store, ResponsesForm(), **options)
+        self.histories = FrameworkHistories(store, ResponsesForm(), **options)
 
     def run_config(self, config: RunConfig | None = None) -> RunConfig:
         """Return a configuration (default: an empty one) in which the model is sent the view."""
@@ -96,7 +96,7 @@ class FoldlineSession:
         await self.histories.arun(self.session_id, lambda history: history.clear())
 
 
-def _setup(data: CallModelData[Any]) -> Setup:
+def _setup(data: CallModelData[Any]) -> RequestSetup:
     """Return what is sent beside the items, and the name of the model that they are sent to."""
     model = data.agent.model
     tools = [
@@ -105,4 +105,4 @@ def _setup(data: CallModelData[Any]) -> Setup:
         if isinstance(one, FunctionTool)
     ]
     name = model if isinstance(model, str) else getattr(model, "model", None)
-    return Setup(data.model_data.instructions, tools or None, name if isinstance(name, str) else None)
+    return RequestSetup(data.model_data.instructions, tools or None, name if isinstance(name, str) else None)

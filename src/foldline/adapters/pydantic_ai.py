@@ -33,7 +33,7 @@ from pydantic_ai.messages import (
 from pydantic_ai.models import ModelRequestContext
 from pydantic_ai.toolsets import FunctionToolset
 
-from foldline.adapters.history import Histories, Options, Setup, read_list
+from foldline.adapters.history import AdapterOptions, FrameworkHistories, RequestSetup, read_list
 from foldline.core.log.messages import Message, Usage
 from foldline.stores import Store
 
@@ -118,9 +118,9 @@ class Foldline(AbstractCapability[Any]):
         *,
         session: str | None = None,
         recall: bool = True,
-        **options: Unpack[Options],
+        **options: Unpack[AdapterOptions],
     ) -> None:
-        self.histories = Histories(store, PydanticAIForm(), **options)
+        self.histories = FrameworkHistories(store, PydanticAIForm(), **options)
         self._session = session
         self._recall = recall
 
@@ -160,7 +160,7 @@ class Foldline(AbstractCapability[Any]):
         return Tool.from_schema(call, tool["name"], tool["description"], tool["input_schema"], takes_ctx=True)
 
 
-def _setup(context: ModelRequestContext) -> Setup:
+def _setup(context: ModelRequestContext) -> RequestSetup:
     """Return what is sent beside the messages, and the name of the model that they are sent to."""
     asked = context.model_request_parameters
     system = "\n\n".join(part.content for part in asked.instruction_parts or ())
@@ -168,4 +168,4 @@ def _setup(context: ModelRequestContext) -> Setup:
         {"name": one.name, "description": one.description or "", "parameters": one.parameters_json_schema}
         for one in (*asked.function_tools, *asked.output_tools)
     ]
-    return Setup(system or None, tools or None, context.model.model_name)
+    return RequestSetup(system or None, tools or None, context.model.model_name)

@@ -17,7 +17,7 @@ from strands.middleware.stages import InvokeModelContext
 from strands.types.content import ContentBlock
 from strands.types.content import Message as StrandsMessage
 
-from foldline.adapters.history import Histories, Options, Setup, read_list
+from foldline.adapters.history import AdapterOptions, FrameworkHistories, RequestSetup, read_list
 from foldline.core.log.messages import Message
 from foldline.stores import Store
 
@@ -65,15 +65,19 @@ def joined(messages: Sequence[StrandsMessage]) -> list[StrandsMessage]:
 
 
 def use_foldline(
-    agent: Agent, store: str | Store | None = None, *, session: str = "default", **options: Unpack[Options]
-) -> Histories[StrandsMessage]:
+    agent: Agent,
+    store: str | Store | None = None,
+    *,
+    session: str = "default",
+    **options: Unpack[AdapterOptions],
+) -> FrameworkHistories[StrandsMessage]:
     """Send an agent's model the view of a session instead of the whole history; returns what keeps it.
 
     `store` is where the session is kept (a URL or a Store; default: that of the settings); the options are
     those of `foldline.open`. Without `window` and `model` the window is that of the agent's model. The agent
     must not have a context manager of its own.
     """
-    histories = Histories(store, StrandsForm(), **options)
+    histories = FrameworkHistories(store, StrandsForm(), **options)
 
     async def view(context: InvokeModelContext) -> InvokeModelContext:
         shown = await histories.aview(session, context.messages, lambda: _setup(context))
@@ -83,9 +87,9 @@ def use_foldline(
     return histories
 
 
-def _setup(context: InvokeModelContext) -> Setup:
+def _setup(context: InvokeModelContext) -> RequestSetup:
     """Return what is sent beside the messages, and the name of the model that they are sent to."""
     name = cast("dict[str, Any]", context.model.get_config() or {}).get("model_id")
     system = context.system_prompt
     text = system if isinstance(system, str) else "\n".join(block.get("text", "") for block in system or ())
-    return Setup(text or None, [dict(spec) for spec in context.tool_specs] or None, name)
+    return RequestSetup(text or None, [dict(spec) for spec in context.tool_specs] or None, name)
