@@ -138,15 +138,6 @@ def test_a_compaction_under_another_name_is_taken_by_the_message_it_keeps_from(t
     assert "old_compaction.json" in warned(found)[0].text
 
 
-def test_a_compaction_without_a_session_is_named(tmp_path):
-    beside(tmp_path, {"summary": "Then.", "first_kept_message_id": "gone"}, "old").rename(
-        tmp_path / "new.jsonl"
-    )
-    found = list(read(tmp_path / "new.jsonl"))
-    assert folded(found) == []
-    assert "name it new_compaction.json" in warned(found)[0].text
-
-
 def test_the_compaction_of_another_session_is_none_of_ours(tmp_path):
     beside(tmp_path, {"summary": "Theirs.", "first_kept_message_id": "x9"}, "other")
     beside(tmp_path, {"summary": "Ours.", "first_kept_message_id": "m3"}, "ours")

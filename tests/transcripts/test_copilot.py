@@ -186,7 +186,7 @@ def test_images_of_users_and_results_are_kept():
     ]
     assert pictures == ["user", "user"]
     assert about(found, "attachment") == [{"type": "file", "path": "a.py"}]
-    assert said(found)[-2] == "user: [Shown by tool call c1]"
+    assert said(found)[-2] == "user: [Shown by the tool calls above]"
     assert heard(found)[-2].message.injected
     payloads = [json.loads(record.message.native.raw) for record in heard(found)]
     assert dialects.get("openai-chat").validate(payloads) == []

@@ -130,7 +130,7 @@ kept
 def test_our_own_export_comes_back():
     found = chat(OURS)
     assert about(found, "session") == [{"id": "s1"}]
-    assert about(found, "model") == [{"model": "m-1"}]
+    assert about(found, "model") == [{"model": "m-1"}, {"model": "m-2"}]
     assert said(found) == [
         "user: fix a",
         "assistant: Looking. | call t1",

@@ -77,7 +77,7 @@ def test_messages_calls_and_results_are_read_in_order(indent):
     assert about(found, "format") == [{"format": "opencode", "dialect": "openai-chat"}]
     assert about(found, "session")[0]["cwd"] == "/repo"
     assert about(found, "title") == [{"title": "My try"}]
-    assert about(found, "model") == [{"model": "m-1", "provider": "p"}]
+    assert about(found, "model") == [{"model": "m-1"}]
     assert said(found) == [
         "user: Read it.",
         "assistant: Reading. | call c1 | call c2",

@@ -58,7 +58,7 @@ def test_version_1_is_read_in_order():
         answer({"type": "text", "text": "Reading."}, CALL, usage=usage, stopReason="toolUse"),
         RESULT,
     )
-    assert about(found, "format") == [{"format": "pi", "version": 1, "dialect": "anthropic"}]
+    assert about(found, "format") == [{"format": "pi", "dialect": "anthropic"}]
     assert about(found, "session")[0]["cwd"] == "/repo"
     assert said(found) == ["user: hi", "assistant: Reading. | call t1", "user: result t1: A"]
     message = heard(found)[1].message
@@ -122,14 +122,14 @@ def test_version_3_follows_the_newest_branch():
         ),
         at(user("d"), "f2", "f1"),
     )
-    assert about(found, "format")[0]["version"] == 3
+    assert about(found, "session")[0]["version"] == 3
     assert [text.split(":")[0] for text in said(found)] == ["user", "assistant", "user", "user", "user"]
     assert "Tried c." in said(found)[2]
     assert [record.message.injected for record in heard(found)] == [False, False, True, True, False]
     assert folded(found)[0].first_kept == "e2"
     assert about(found, "branches") == [{"branches": 1, "messages": 2, "leaves": [{"leaf": "e4", "line": 5}]}]
     assert about(found, "label")[0]["label"] == "here"
-    assert about(found, "model") == [{"model": "m-2"}]
+    assert about(found, "model") == [{"model": "m-1"}, {"model": "m-2"}]
     assert about(found, "title") == [{"title": "My try"}]
     assert not warned(found)
 

@@ -119,6 +119,7 @@ class ExportWriter:
         self.session = session
         self.losses = Losses()
         self.count: int = 0
+        self.begun = False  # something of the conversation was written, a boundary among it
         self.clock = Clock(origin.started)
         self._places: dict[str, str] = {}
         self._unplaced: list[str] = []

@@ -10,27 +10,24 @@ from typing import Any, ClassVar
 
 from foldline.core.cut.notes import UNANSWERED
 from foldline.core.log.log import digest
-from foldline.core.log.messages import Message, Usage
 from foldline.dialects.anthropic.write import OPENING
-from foldline.exports.base import ExportWriter, FoldStep, Origin, SaidStep, iso, line, part_key, uuid_of
-from foldline.exports.blocks import Block, Blocks
+from foldline.exports.base import FoldStep, Origin, iso, line, part_key, uuid_of
+from foldline.exports.pieces import Block, BlockWriter, ExportPiece, counts_of
+from foldline.transcripts.claude_code import SYNTHETIC, USAGE
 from foldline.transcripts.payloads import is_injected
 
 VERSION = "2.1.39"  # of Claude Code, which writes this form
 _STOPS = {"end": "end_turn", "tools": "tool_use", "length": "max_tokens"}
-_SYNTHETIC = "<synthetic>"  # what Claude Code calls the model of replies that no model wrote
 _OWN_SUMMARY = "This session is being continued"
 
 
-class ClaudeCodeWriter(ExportWriter):
+class ClaudeCodeWriter(BlockWriter):
     """Write lines that Claude Code can resume."""
 
-    stepwise: ClassVar[bool] = True
-    joins: ClassVar[bool] = True
+    notes: ClassVar[str] = "reminders"
 
     def __init__(self, origin: Origin, session: str) -> None:
         super().__init__(origin, session)
-        self._blocks = Blocks(self.losses)
         self._last: str | None = None  # uuid of the line before
         self._last_said: str | None = None
         self._caller: str | None = None  # uuid of the newest reply
@@ -38,7 +35,7 @@ class ClaudeCodeWriter(ExportWriter):
 
     def end(self) -> Iterator[bytes]:
         """Yield what answers the last calls, and the title."""
-        yield from self._close()
+        yield from self._close(self.clock.at(None))
         if self.origin.title:
             yield line({"type": "custom-title", "customTitle": self.origin.title, "sessionId": self.session})
 
@@ -47,32 +44,31 @@ class ClaudeCodeWriter(ExportWriter):
         project = "".join(c if c.isascii() and c.isalnum() else "-" for c in self.origin.cwd)
         return f"~/.claude/projects/{project}/{self.session}.jsonl", f"claude --resume {self.session}"
 
-    def say(self, step: SaidStep) -> Iterator[bytes]:
-        """Yield a message: results first, one line each, then the rest of it."""
-        self.expect(step)
-        message = step.message
-        if message.role in ("system", "developer"):
-            yield from self._say_system(step)
-            return
-        content = self._blocks.of(message, step.edits)
-        if not content:
-            self.losses.add("empty messages left out")
-            return
-        groups = _grouped(content)
-        if message.role == "assistant" or not self._open.keys() & _answers(groups):
-            yield from self._close()
-        at = self.clock.at(step.at)
-        if message.role == "assistant":
-            if self._last is None:
-                yield self._opening(at)
-            blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
-            yield self._reply(step, blocks, at)
-            self._open = {str(block["id"]): None for block in blocks if block.get("type") == "tool_use"}
-            return
-        for number, group in enumerate(groups):
-            for call in _answers([group]):
-                self._open.pop(call, None)
-            yield self._user(step, part_key(step.key, number), group, at)
+    def note(self, key: str, text: str, at: float) -> Iterator[bytes]:
+        """Yield a reminder."""
+        yield self._user(key, f"<system-reminder>\n{text}\n</system-reminder>", at)
+
+    def result(self, piece: ExportPiece) -> Iterator[bytes]:
+        """Yield the line of a result, which names the line of its call."""
+        call = str(piece.content.get("tool_use_id"))
+        if call not in self._open and piece.key == piece.step.key:
+            yield from self._close(piece.at)
+        self._open.pop(call, None)
+        yield self._user(piece.key, [piece.content], piece.at, **self._called())
+
+    def user(self, piece: ExportPiece) -> Iterator[bytes]:
+        """Yield a user's line, with the mark that no user wrote it where its text does not show that."""
+        if piece.key == piece.step.key:  # it stands behind no result
+            yield from self._close(piece.at)
+        words = piece.content if isinstance(piece.content, str) else ""
+        meta = piece.step.message.injected and not is_injected(words)
+        yield self._user(piece.key, piece.content, piece.at, **({"isMeta": True} if meta else {}))
+
+    def _called(self) -> Block:
+        return {} if self._caller is None else {"sourceToolAssistantUUID": self._caller}
+
+    def _user(self, key: str, content: str | list[Block], at: float, **extra: Any) -> bytes:
+        return self._said("user", uuid_of(key), at, message={"role": "user", "content": content}, **extra)
 
     def fold(self, step: FoldStep) -> Iterator[bytes]:
         """Yield the boundary line and the summary after it, which start a new chain."""
@@ -113,26 +109,14 @@ class ClaudeCodeWriter(ExportWriter):
             isCompactSummary=True,
         )
 
-    def _say_system(self, step: SaidStep) -> Iterator[bytes]:
-        """Yield a system message as a reminder; the first one is left to the agent."""
-        text = step.message.text.strip()
-        if self._last is None:
-            self.losses.add("system prompt left out (the agent brings its own)")
-        elif text:
-            self.losses.add("system messages became reminders")
-            content = f"<system-reminder>\n{text}\n</system-reminder>"
-            yield self._user(step, step.key, content, self.clock.at(step.at))
-
-    def _close(self) -> Iterator[bytes]:
+    def _close(self, at: float) -> Iterator[bytes]:
         """Yield results for the calls that have none: Claude Code leaves such calls out without a word."""
         left, self._open = self._open, {}
         for call in left:
             self.losses.add("unanswered calls answered by a note")
             block = {"type": "tool_result", "tool_use_id": call, "content": UNANSWERED, "is_error": True}
             key = digest(f"{self._caller}:{call}".encode())
-            extra = {} if self._caller is None else {"sourceToolAssistantUUID": self._caller}
-            message = {"role": "user", "content": [block]}
-            yield self._said("user", uuid_of(key), self.clock.at(None), message=message, **extra)
+            yield self._user(key, [block], at, **self._called())
 
     def _opening(self, at: float) -> bytes:
         """Return a first user line for a conversation that begins with the model, as the API requires."""
@@ -140,37 +124,33 @@ class ClaudeCodeWriter(ExportWriter):
         uuid = uuid_of(digest(f"{self.session}:opening".encode()))
         return self._line("user", uuid, at, message={"role": "user", "content": OPENING}, isMeta=True)
 
-    def _reply(self, step: SaidStep, content: list[Block], at: float) -> bytes:
+    def reply(self, piece: ExportPiece) -> Iterator[bytes]:
+        """Yield the line of a reply."""
+        step, key, rest, at = piece
         message = step.message
+        yield from self._close(at)
+        content: list[Block] = [{"type": "text", "text": rest}] if isinstance(rest, str) else rest
+        if self._last is None:
+            yield self._opening(at)
         failed = message.stop == "error" and not message.calls
         if message.stop in ("aborted", "error") and not failed:
             self.losses.add("marks of aborted or failed replies left out")
         if any(block.get("type") in ("thinking", "redacted_thinking") for block in content):
             self.losses.add("replies with thinking, which Claude Code keeps but may not send")
         reply = {
-            "model": _SYNTHETIC if failed and message.model is None else self.model(message, _SYNTHETIC),
-            "id": f"msg_{digest(step.key.encode())[:24]}",
+            "model": SYNTHETIC if failed and message.model is None else self.model(message, SYNTHETIC),
+            "id": f"msg_{digest(key.encode())[:24]}",
             "type": "message",
             "role": "assistant",
             "content": content,
             "stop_reason": _STOPS.get(message.stop or ("tools" if message.calls else "")),
             "stop_sequence": None,
-            "usage": _usage(self.usage(step) or Usage()),
+            "usage": counts_of(self.usage(step), USAGE),
         }
-        self._caller = uuid_of(step.key)
-        return self._said(
-            "assistant", self._caller, at, message=reply, **({"isApiErrorMessage": True} if failed else {})
-        )
-
-    def _user(self, step: SaidStep, key: str, content: str | list[Block], at: float) -> bytes:
-        """Return one user line: the user's words, or one result."""
-        extra: dict[str, Any] = {}
-        if isinstance(content, list) and content[0].get("type") == "tool_result":
-            if self._caller is not None:
-                extra["sourceToolAssistantUUID"] = self._caller
-        elif _is_meta(step.message, content):
-            extra["isMeta"] = True
-        return self._said("user", uuid_of(key), at, message={"role": "user", "content": content}, **extra)
+        self._caller = uuid_of(key)
+        self._open = {str(block["id"]): None for block in content if block.get("type") == "tool_use"}
+        error = {"isApiErrorMessage": True} if failed else {}
+        yield self._said("assistant", self._caller, at, message=reply, **error)
 
     def _said(self, kind: str, uuid: str, at: float, **fields: Any) -> bytes:
         self.wrote(uuid)
@@ -195,32 +175,3 @@ class ClaudeCodeWriter(ExportWriter):
                 "timestamp": iso(at),
             }
         )
-
-
-def _grouped(content: str | list[Block]) -> list[str | list[Block]]:
-    """Split a user message: each result by itself, in order, then everything else together."""
-    if isinstance(content, str):
-        return [content]
-    results: list[str | list[Block]] = [[block] for block in content if block.get("type") == "tool_result"]
-    rest = [block for block in content if block.get("type") != "tool_result"]
-    return [*results, rest] if rest else results
-
-
-def _answers(groups: list[str | list[Block]]) -> set[str]:
-    """Return the ids of the calls that a message answers."""
-    blocks = [block for group in groups if isinstance(group, list) for block in group]
-    return {str(block.get("tool_use_id")) for block in blocks if block.get("type") == "tool_result"}
-
-
-def _is_meta(message: Message, content: str | list[Block]) -> bool:
-    """Return whether a line needs the mark that no user wrote it, because its text does not show that."""
-    return message.injected and not (isinstance(content, str) and is_injected(content))
-
-
-def _usage(usage: Usage) -> dict[str, int]:
-    return {
-        "input_tokens": usage.input,
-        "cache_creation_input_tokens": usage.cache_write,
-        "cache_read_input_tokens": usage.cache_read,
-        "output_tokens": usage.output,
-    }

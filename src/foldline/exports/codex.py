@@ -36,7 +36,6 @@ class CodexWriter(ExportWriter):
         super().__init__(origin, session)
         self._model = ""
         self._totals = [0, 0, 0]  # input, cached input, output
-        self._said = False
         self._sealed = 0  # messages to come that the boundary before them holds
         self._leading: list[Item] = []  # of a view, which its checkpoint must not replace
         self._held: dict[str, list[Item]] = {}  # first kept key -> the items from it on
@@ -87,7 +86,7 @@ class CodexWriter(ExportWriter):
             yield from self._context(self.model(message, "unknown"), at)
         elif message.is_prompt:
             yield from self._context(self._model or self.origin.model or "unknown", at)
-        self._said = True
+        self.begun = True
         self.count += 1
         for item in items:
             if _shortened(item):
@@ -126,7 +125,7 @@ class CodexWriter(ExportWriter):
         """Return a message's items, as received or rendered; the first system prompt is left to the agent."""
         message = step.message
         native = message.native is not None and message.native.dialect == OPENAI_RESPONSES
-        if message.role in ("system", "developer") and not native and not self._said:
+        if message.role in ("system", "developer") and not native and not self.begun:
             self.losses.add("system prompt left out (the agent brings its own)")
             return []
         rendered = get(OPENAI_RESPONSES).render([(message, step.edits)])

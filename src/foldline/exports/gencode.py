@@ -15,46 +15,43 @@ from foldline.core.ledger.facts.kinds import Ledger
 from foldline.core.log.codec import pretty
 from foldline.core.log.log import digest
 from foldline.core.log.messages import ToolResult
-from foldline.exports.base import ExportWriter, FoldStep, Origin, SaidStep, iso
-from foldline.exports.blocks import Block, Blocks, result_text
+from foldline.exports.base import FoldStep, Origin, SaidStep, iso
+from foldline.exports.pieces import Block, BlockWriter, ExportPiece
 from foldline.transcripts.gencode import BLOCKS
 
 
-class GenCodeWriter(ExportWriter):
+class GenCodeWriter(BlockWriter):
     """Write a session document; its messages stay in memory until the end."""
-
-    stepwise = True
-    joins = True
 
     def __init__(self, origin: Origin, session: str) -> None:
         super().__init__(origin, session)
-        self._blocks = Blocks(self.losses)
         self._messages: list[dict[str, Any]] = []
         self._summaries: list[dict[str, Any]] = []
         self._folded = 0
         self._covers = 0  # the last message that a summary covers
         self._absent = 0  # messages that the file of an import lacked
 
-    def say(self, step: SaidStep) -> Iterator[bytes]:
-        """Take a message."""
-        message = step.message
-        if message.role in ("system", "developer"):
-            if message.text.strip():
-                self._messages.append({"role": "system", "content": message.text})
-            return
-        content = self._blocks.of(message, step.edits)
-        written: str | list[Block] = (
-            content
-            if isinstance(content, str)
-            else [block for one in content if (block := self._block(one, step)) is not None]
-        )
-        if not written:
-            self.losses.add("empty messages left out")
-            return
-        self.count += 1
-        role = "assistant" if message.role == "assistant" else "user"
-        self._messages.append({"role": role, "content": written})
+    def system(self, step: SaidStep) -> Iterator[bytes]:
+        """Take a system message."""
+        if step.message.text.strip():
+            self._messages.append({"role": "system", "content": step.message.text})
         yield from ()
+
+    def pieces(self, step: SaidStep) -> tuple[list[Block], str | list[Block]]:
+        """Return all that a message says: results and the rest stand in one message."""
+        results, rest = super().pieces(step)
+        if isinstance(rest, str):
+            return [], rest
+        return [], [block for one in (*results, *rest) if (block := self._block(one, step)) is not None]
+
+    def user(self, piece: ExportPiece) -> Iterator[bytes]:
+        """Take a message."""
+        self.count += 1
+        role = "assistant" if piece.step.message.role == "assistant" else "user"
+        self._messages.append({"role": role, "content": piece.content})
+        yield from ()
+
+    reply = user
 
     def fold(self, step: FoldStep) -> Iterator[bytes]:
         """Take the boundary of a view, or one of GenCode's own whose messages are in no file any more."""
@@ -96,18 +93,16 @@ class GenCodeWriter(ExportWriter):
         return f"~/.gen/sessions/{self.session}.json", "gencode, then /resume"
 
     def _block(self, block: Block, step: SaidStep) -> Block | None:
-        """Write one of Anthropic's blocks as one of GenCode's: results differ."""
-        kind = block.get("type")
-        if kind == "tool_result":
-            more: Block = {BLOCKS.failed: True} if block.get("is_error") is True else {}
-            text = result_text(block, self.losses)
-            if _is_blanked(text, step):
-                more |= {"pruned": True, "prunedAt": iso(self.origin.ended)}
-            return {"type": kind, BLOCKS.result_id: block["tool_use_id"], "content": text, **more}
-        if kind in ("text", "tool_use", "image", "thinking"):
-            return block
-        self.losses.add(f"{kind} left out")
-        return None
+        """Write one of Anthropic's blocks as one of GenCode's; a result may be blanked."""
+        if block.get("type") == "tool_result":
+            text = self.result_text(block)
+            written = BLOCKS.write(block, text) or {}
+            blanked = {"pruned": True, "prunedAt": iso(self.origin.ended)} if _is_blanked(text, step) else {}
+            return {**written, **blanked}
+        written = BLOCKS.write(block)
+        if written is None:
+            self.losses.add(f"{block.get('type')} left out")
+        return written
 
 
 def _is_blanked(text: str, step: SaidStep) -> bool:

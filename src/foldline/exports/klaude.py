@@ -13,56 +13,56 @@ import msgspec
 
 from foldline.core.ledger.facts.kinds import Ledger
 from foldline.core.log.codec import encode_utf8, pretty
-from foldline.core.log.messages import (
-    Media,
-    Message,
-    Opaque,
-    Part,
-    Text,
-    Thinking,
-    ToolCall,
-    ToolResult,
-    Usage,
-)
-from foldline.dialects.edits import with_edits
-from foldline.exports.base import ExportWriter, FoldStep, Origin, SaidStep, is_readable, iso, line
-from foldline.transcripts.klaude import STOPS
+from foldline.core.log.messages import Media, Opaque, Part, Text, Thinking, ToolCall, ToolResult
+from foldline.exports.base import FoldStep, Origin, SaidStep, is_readable, iso, line
+from foldline.exports.pieces import Block, ExportPiece, PieceWriter, counts_of, spoken
+from foldline.transcripts.klaude import STOPS, USAGE
 
 _STOPS = {ours: theirs for theirs, ours in STOPS.items()}
 
-Block = dict[str, Any]
 
-
-class KlaudeWriter(ExportWriter):
+class KlaudeWriter(PieceWriter):
     """Write a history that klaude-code loads."""
-
-    stepwise = True
-    joins = True
 
     def __init__(self, origin: Origin, session: str) -> None:
         super().__init__(origin, session)
         self._items = 0
-        self._names: dict[str, str] = {}  # call id -> tool, for calls without a result yet
 
-    def say(self, step: SaidStep) -> Iterator[bytes]:
-        """Yield a message: each result by itself, then the rest of it."""
-        self.expect(step)
-        kept = with_edits(step.message, step.edits)
-        if kept is None:
-            self.losses.add("empty messages left out")
-            return
-        at = self.clock.at(step.at)
-        for part in kept.parts:
-            if isinstance(part, ToolResult):
-                yield self._item("ToolResultMessage", at, **self._result(part))
-        rest = [part for part in kept.parts if not isinstance(part, ToolResult)]
-        parts = [block for part in rest for block in self._blocks(part)]
-        if parts and kept.role == "assistant":
-            yield self._item("AssistantMessage", at, parts=parts, **self._reply(step, kept))
-        elif parts:
-            yield self._item(_kind(kept), at, role="developer" if kept.injected else "user", parts=parts)
-        elif not kept.results:
-            self.losses.add("empty messages left out")
+    def system(self, step: SaidStep) -> Iterator[bytes]:
+        """Yield a system message."""
+        if step.message.text.strip():
+            parts = [{"type": "text", "text": step.message.text}]
+            yield self._item("SystemMessage", self.clock.at(step.at), role="user", parts=parts)
+
+    def result(self, piece: ExportPiece) -> Iterator[bytes]:
+        """Yield a result."""
+        result: ToolResult = piece.content
+        shown = [part for part in result.content if not isinstance(part, Text)]
+        yield self._item(
+            "ToolResultMessage",
+            piece.at,
+            role="tool",
+            call_id=result.call_id,
+            tool_name=self.tool_of(result),
+            status="error" if result.is_error else "success",
+            output_text=result.text,
+            parts=[block for part in shown for block in self.blocks(part)],
+        )
+
+    def reply(self, piece: ExportPiece) -> Iterator[bytes]:
+        """Yield what a model said."""
+        message = piece.step.message
+        usage = counts_of(self.usage(piece.step), USAGE, inclusive=True)
+        counted = {**usage, "reasoning_tokens": 0, "model_name": self.model(message, "unknown")}
+        stop = _STOPS[message.stop or ("tools" if message.calls else "end")]
+        known = {"role": "assistant", "usage": counted, "stop_reason": stop}
+        yield self._item("AssistantMessage", piece.at, parts=piece.content, **known)
+
+    def user(self, piece: ExportPiece) -> Iterator[bytes]:
+        """Yield what was said in the user's name, by the user or by a program."""
+        injected = piece.step.message.injected
+        kind, role = ("DeveloperMessage", "developer") if injected else ("UserMessage", "user")
+        yield self._item(kind, piece.at, role=role, parts=piece.content)
 
     def fold(self, step: FoldStep) -> Iterator[bytes]:
         """Yield a compaction; one that kept nothing keeps what comes after it."""
@@ -94,9 +94,8 @@ class KlaudeWriter(ExportWriter):
             "model_name": self.origin.model,
             "messages_count": self.count,
         }
-        return {
-            "/meta.json": pretty({key: value for key, value in meta.items() if value is not None}) + b"\n"
-        }
+        known = {key: value for key, value in meta.items() if value is not None}
+        return {"/meta.json": pretty(known) + b"\n"}
 
     def resume(self) -> tuple[str, str]:
         """Return where klaude-code keeps a project's sessions, and its command."""
@@ -111,51 +110,18 @@ class KlaudeWriter(ExportWriter):
         self._items += 1
         return line({"type": kind, "data": {**data, "created_at": iso(at)}})
 
-    def _result(self, result: ToolResult) -> Block:
-        left = [part for part in result.content if not isinstance(part, Text)]
-        shown = [block for part in left for block in self._blocks(part)]
-        return {
-            "role": "tool",
-            "call_id": result.call_id,
-            "tool_name": self._names.pop(result.call_id, "unknown"),
-            "status": "error" if result.is_error else "success",
-            "output_text": result.text,
-            "parts": shown,
-        }
-
-    def _reply(self, step: SaidStep, message: Message) -> Block:
-        usage = self.usage(step) or Usage()
-        counted = {
-            "input_tokens": usage.input + usage.cache_read + usage.cache_write,
-            "cached_tokens": usage.cache_read,
-            "cache_write_tokens": usage.cache_write,
-            "reasoning_tokens": 0,
-            "output_tokens": usage.output,
-            "model_name": self.model(message, "unknown"),
-        }
-        stop = _STOPS[message.stop or ("tools" if message.calls else "end")]
-        return {"role": "assistant", "usage": counted, "stop_reason": stop}
-
-    def _blocks(self, part: Part) -> Iterator[Block]:
+    def blocks(self, part: Part) -> Iterator[Block]:
         """Yield a part as klaude-code's parts; a thought and its signature are two."""
-        if isinstance(part, Text) and part.text.strip():
+        if isinstance(part, Text) and spoken(part):
             yield {"type": "text", "text": part.text}
         elif isinstance(part, Thinking):
             yield {"type": "thinking_text", "text": part.text}
             if part.signature:
                 yield {"type": "thinking_signature", "signature": part.signature}
         elif isinstance(part, ToolCall):
-            self._names[part.id] = part.name
             text = part.arguments if isinstance(part.arguments, str) else encode_utf8(part.arguments).decode()
             yield {"type": "tool_call", "call_id": part.id, "tool_name": part.name, "arguments_json": text}
         elif isinstance(part, Media) and part.kind == "image" and part.data and is_readable(part):
             yield {"type": "image_url", "url": f"data:{part.mime or 'image/png'};base64,{part.data}"}
         elif isinstance(part, Media | Opaque):
             self.lose(part)
-
-
-def _kind(message: Message) -> str:
-    """Return the kind of item: the user's, a program's in the user's name, or the system's."""
-    if message.role in ("system", "developer"):
-        return "SystemMessage"
-    return "DeveloperMessage" if message.injected else "UserMessage"

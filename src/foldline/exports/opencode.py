@@ -6,7 +6,7 @@ Sources: recorded exports of version 1.4.3, and OpenCode's source for ids, which
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, ClassVar
+from typing import Any
 
 from foldline.core.log.codec import encode_utf8
 from foldline.core.log.log import digest
@@ -18,15 +18,14 @@ from foldline.core.log.messages import (
     Text,
     Thinking,
     ToolCall,
-    ToolResult,
     Usage,
 )
 from foldline.dialects.dialect import lost_fields
-from foldline.dialects.edits import with_edits
 from foldline.dialects.media import placeholder
 from foldline.dialects.payload import parse
 from foldline.dialects.values import OPENAI_CHAT
-from foldline.exports.base import ExportWriter, FoldStep, Origin, SaidStep, is_readable, provider_of
+from foldline.exports.base import FoldStep, Origin, SaidStep, is_readable, provider_of
+from foldline.exports.pieces import NOT_AN_OBJECT, Block, ExportPiece, PieceWriter
 from foldline.transcripts.lines import items, mapping
 
 VERSION = "1.4.3"  # of OpenCode, which writes this form
@@ -36,14 +35,9 @@ _DETAILS = ("reasoning_details", "reasoning_opaque")
 _SEALS = {"copilot": "reasoningOpaque", "anthropic": "signature"}
 _BITS = (1 << 48) - 1
 
-Block = dict[str, Any]
 
-
-class OpenCodeWriter(ExportWriter):
+class OpenCodeWriter(PieceWriter):
     """Write one document, message by message; a reply is held until its results have come."""
-
-    stepwise: ClassVar[bool] = True
-    joins: ClassVar[bool] = True
 
     def __init__(self, origin: Origin, session: str) -> None:
         super().__init__(origin, session)
@@ -79,31 +73,6 @@ class OpenCodeWriter(ExportWriter):
         name = f"{self._id}.json"
         return name, f"opencode import {name} && opencode --session {self._id}"
 
-    def say(self, step: SaidStep) -> Iterator[bytes]:
-        """Yield a message, once it is complete."""
-        native = step.message.native
-        if native is not None and native.dialect != OPENAI_CHAT:  # its encrypted thoughts are carried
-            lost_fields(native, self.losses)
-        kept = with_edits(step.message, step.edits)
-        if kept is None or not kept.parts:
-            self.losses.add("empty messages left out")
-            return
-        at = self.clock.at(step.at)
-        for part in kept.parts:
-            if isinstance(part, ToolResult):
-                yield from self._result(part, at, step)
-        rest = tuple(part for part in kept.parts if not isinstance(part, ToolResult))
-        if not rest:
-            return
-        yield from self._end_reply()
-        at = self._rising(at)
-        if kept.role == "assistant":
-            self._begin_reply(step, kept, at)
-        elif kept.role in ("system", "developer") and not self.count:
-            self.losses.add("system prompt left out (the agent brings its own)")
-        else:
-            yield from self._user(step, kept, rest, at)
-
     def fold(self, step: FoldStep) -> Iterator[bytes]:
         """Yield a compaction: the message that asks for it, naming what it kept, and the summary as reply."""
         yield from self._end_reply()
@@ -121,18 +90,26 @@ class OpenCodeWriter(ExportWriter):
 
     # ---- the user's side
 
-    def _user(self, step: SaidStep, message: Message, rest: tuple[Part, ...], at: float) -> Iterator[bytes]:
-        if message.role in ("system", "developer"):
-            self.losses.add("system messages became notes")
-        info = self._user_info(step.key, at)
-        made = message.injected or message.role != "user"
+    def user(self, piece: ExportPiece) -> Iterator[bytes]:
+        """Yield what the user said, or a program in the user's name."""
+        step = piece.step
+        yield from self._user(step.key, piece.content, piece.at, made=step.message.injected)
+
+    def note(self, key: str, text: str, at: float) -> Iterator[bytes]:
+        """Yield a note of a program's."""
+        yield from self._user(key, [Text(text)], at, made=True)
+
+    def _user(self, key: str, rest: list[Part], at: float, *, made: bool) -> Iterator[bytes]:
+        yield from self._end_reply()
+        at = self._rising(at)
+        info = self._user_info(key, at)
         parts = [self._part(info, block, at) for part in rest if (block := self._block(part, made=made))]
         if not parts:
             self.losses.add("empty messages left out")
             return
         if made and any(part["type"] == "file" for part in parts):
             self.losses.add("media of programs count as the user's")
-        self._wrote(step, info)
+        self._wrote(info)
         yield self._message(info, parts)
 
     def _user_info(self, key: str, at: float) -> Block:
@@ -163,25 +140,33 @@ class OpenCodeWriter(ExportWriter):
 
     # ---- the model's side
 
-    def _begin_reply(self, step: SaidStep, message: Message, at: float) -> None:
+    def pieces(self, step: SaidStep) -> tuple[list[Any], list[Any]]:
+        """Return the parts of a message, whose encrypted thoughts are carried."""
+        native = step.message.native
+        if native is not None and native.dialect != OPENAI_CHAT:
+            lost_fields(native, self.losses)
+        return self.parts(step)
+
+    def reply(self, piece: ExportPiece) -> Iterator[bytes]:
+        """Begin a reply, which is complete with its results."""
+        yield from self._end_reply()
+        step, at = piece.step, self._rising(piece.at)
+        message = step.message
         model = self.model(message, "unknown")
         info = self._reply_info(step.key, at, model, self.usage(step), message)
         info["finish"] = _STOPS.get(message.stop or "", "tool-calls" if message.calls else "stop")
         if message.stop == "aborted":
             info["error"] = {"name": "MessageAbortedError", "data": {"message": "aborted"}}
-        elif message.stop == "error" and message.parts:
-            self.losses.add("marks of failed replies left out (OpenCode drops such replies)")
         elif message.stop == "error":
-            info["error"] = {"name": "UnknownError", "data": {"message": "error"}}
+            self.losses.add("marks of failed replies left out (OpenCode drops such replies)")
         parts = [self._part(info, {"type": "step-start"}, at)]
-        self._calls = {}
         sealed = _sealed(message)
-        said = [block for part in message.parts if (block := self._said(part, at, sealed)) is not None]
+        said = [block for part in piece.content if (block := self._said(part, at, sealed)) is not None]
         left = [_reasoning("", at, metadata) for metadata in sealed]
         parts += [self._part(info, block, at) for block in (*left, *said)]
         finish = {"type": "step-finish", "reason": info["finish"], "cost": 0, "tokens": info["tokens"]}
         self._reply = info, [*parts, self._part(info, finish, at)]
-        self._wrote(step, info)
+        self._wrote(info)
 
     def _reply_info(
         self, key: str, at: float, model: str, usage: Usage | None, message: Message | None = None
@@ -221,7 +206,7 @@ class OpenCodeWriter(ExportWriter):
         if isinstance(part, ToolCall):
             given = part.arguments
             if isinstance(given, str):
-                self.losses.add("call arguments that are not a JSON object wrapped in one")
+                self.losses.add(NOT_AN_OBJECT)
                 given = _wrapped(part.name, given)
             state: Block = {"status": "pending", "input": given, "raw": ""}
             block = {"type": "tool", "callID": part.id, "tool": part.name, "state": state}
@@ -232,17 +217,15 @@ class OpenCodeWriter(ExportWriter):
         self.lose(part)
         return None
 
-    def _result(self, result: ToolResult, at: float, step: SaidStep) -> Iterator[bytes]:
+    def result(self, piece: ExportPiece) -> Iterator[bytes]:
         """Put a result into the call that waits for it; a late one is quoted in a note."""
+        result, at = piece.content, piece.at
         block = self._calls.pop(result.call_id, None)
         if block is None:
             self.losses.add("late results became notes")
-            yield from self._end_reply()
-            text = Text(f"[Late result of tool call {result.call_id}, quoted as data]\n{result.text}")
-            note = Message("user", (text,), injected=True)
-            yield from self._user(step, note, note.parts, self._rising(at))
+            text = f"[Late result of tool call {result.call_id}, quoted as data]\n{result.text}"
+            yield from self.note(piece.step.key, text, at)
             return
-        self.expect(step)
         self.wrote(str(block["messageID"]))
         state: Block = {"input": block["state"]["input"], "time": {"start": _ms(at), "end": _ms(at)}}
         if result.is_error:
@@ -270,8 +253,7 @@ class OpenCodeWriter(ExportWriter):
 
     # ---- pieces
 
-    def _wrote(self, step: SaidStep, info: Block) -> None:
-        self.expect(step)
+    def _wrote(self, info: Block) -> None:
         self.wrote(str(info["id"]))
         self.count += 1
 

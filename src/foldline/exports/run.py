@@ -174,6 +174,7 @@ class _Export:
         for step in steps:
             if isinstance(step, FoldStep):
                 yield from self._release()
+                self.writer.begun = True
                 yield from self.writer.fold(step)
                 continue
             told = self._without_references(step)

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from typing import BinaryIO
 
 from foldline.core.log.messages import Usage
-from foldline.dialects import OPENAI_CHAT
 from foldline.transcripts import payloads
 from foldline.transcripts.lines import moment
 from foldline.transcripts.markdown_text import Fence, Words, prose
@@ -32,7 +31,6 @@ def read_aider(stream: BinaryIO, _name: str) -> Iterator[Record]:
 
     Aider's own lines are not messages: the model never saw them. Times are those at which a chat began.
     """
-    yield FactRecord("format", {"format": "aider", "dialect": OPENAI_CHAT})
     history = _History()
     for item in prose(stream):
         if isinstance(item, WarningRecord):

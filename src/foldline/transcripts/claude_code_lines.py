@@ -1,30 +1,24 @@
-"""Claude Code's lines: the newest path through them, and the `anthropic` payload that several of them make.
+"""Claude Code's lines: the newest path through them, which of them are one message, and what they hold.
 
-Each call of a reply has a line of its own, with the id of the reply, and each result follows its call's line.
+Each call of a reply has a line with the id of the reply, and each result follows its call's line.
 """
 
 from __future__ import annotations
 
 import re
-from collections import Counter
+from bisect import bisect_right
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from foldline.core.log.messages import Usage
+import msgspec
+
 from foldline.errors import DialectError
 from foldline.transcripts.lines import Row, items, mapping, text_or
-from foldline.transcripts.payloads import usage_of
 from foldline.transcripts.records import WarningRecord
 from foldline.transcripts.tree import Node, Tree
 
-_STOPS = {
-    "end_turn": "end",
-    "stop_sequence": "end",
-    "tool_use": "tools",
-    "max_tokens": "length",
-    "refusal": "end",
-}
+BOUNDARY = "compact_boundary"
 
-_USAGE = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens")
 _STORED = re.compile(r"<persisted-output>\s*[^\n]*?saved to: ([^\n]+)")
 _TREE_TYPES = ("user", "assistant", "system", "attachment", "progress")
 
@@ -32,11 +26,35 @@ _TREE_TYPES = ("user", "assistant", "system", "attachment", "progress")
 
 
 class _Side(NamedTuple):
-    """A node's place in a tool batch: its reply, or the calls it answers and the line that made them."""
+    """What a line is to the lines around it.
 
-    reply: str
-    answers: tuple[str, ...]
-    caller: str
+    `caller` is the line that made the calls it answers; `alone`: it holds results and nothing else.
+    """
+
+    kind: str
+    reply: str = ""
+    calls: tuple[str, ...] = ()
+    answers: tuple[str, ...] = ()
+    caller: str = ""
+    alone: bool = False
+
+
+def _side(row: Row, parent: str | None) -> _Side:
+    kind = row.text("type")
+    if kind == "assistant":
+        return _Side(kind, row.inner("message").text("id"), tuple(call_ids([row])))
+    if kind == "user" and row.get("isCompactSummary") is True:
+        kind = "summary"
+    elif kind == "system" and row.get("subtype") == BOUNDARY:
+        kind = BOUNDARY
+    elif kind == "attachment" and attached(row.inner("attachment")) is not None:
+        kind = "told"
+    if kind not in ("user", "summary"):
+        return _Side(kind)
+    blocks = blocks_of(row)
+    answers = tuple(one.text("tool_use_id") for one in blocks if one.get("type") == "tool_result")
+    caller = row.text("sourceToolAssistantUUID") or parent or ""
+    return _Side(kind, answers=answers, caller=caller, alone=len(answers) == len(blocks))
 
 
 class _FileTree:
@@ -46,24 +64,21 @@ class _FileTree:
         self.tree = Tree()
         self.sides: list[_Side] = []
 
+    @property
+    def messages(self) -> int:
+        return sum(node.said for node in self.tree.nodes)
+
     def add(self, row: Row) -> None:
-        value = row.value
-        kind = value.get("type")
-        logical = text_or(
-            value.get("logicalParentUuid")
-        )  # of a compaction; often a line that was never written
-        parent = text_or(value.get("parentUuid")) or (logical if logical in self.tree else None)
+        kind, logical = row.get("type"), row.text("logicalParentUuid")  # often a line that was never written
+        parent = row.text("parentUuid") or (logical if logical in self.tree.places else None)
         said = kind in ("user", "assistant")
-        follows = kind != "user" or value.get("isCompactSummary") is True or "uuid" not in value
-        node = Node(text_or(value.get("uuid")) or f"line {row.number}", parent, row.number, said, follows)
+        follows = kind != "user" or row.get("isCompactSummary") is True or "uuid" not in row
+        node = Node(row.text("uuid") or f"line {row.line}", parent, row.line, said, follows)
         if self.tree.add(node):
-            answers = tuple(result_ids(value)) if kind == "user" else ()
-            caller = text_or(value.get("sourceToolAssistantUUID")) or parent or ""
-            self.sides.append(_Side(message_id(value) if kind == "assistant" else "", answers, caller))
+            self.sides.append(_side(row, parent))
 
     def newest_path(self) -> list[bool]:
         """Mark the path to the newest message, what follows it, and the rest of its tool batches."""
-        self.tree.finish()
         nodes = self.tree.nodes
         leaf = max((place for place, node in enumerate(nodes) if node.said), default=len(nodes) - 1)
         on = self.tree.path(leaf)
@@ -73,27 +88,31 @@ class _FileTree:
         return on
 
     def _complete_batches(self, on: list[bool]) -> None:
-        """Mark the other calls and results of each tool batch on the path.
-
-        Each call of a reply has its own line, and each result follows its call's line, so a path through the
-        batch misses the others.
-        """
-        nodes = self.tree.nodes
-        replies = {side.reply for side, marked in zip(self.sides, on, strict=True) if marked and side.reply}
-        for place, side in enumerate(self.sides):
-            on[place] = on[place] or (side.reply in replies and bool(side.reply))
-        callers = {
-            node.key
-            for node, side, marked in zip(nodes, self.sides, on, strict=True)
-            if marked and side.reply
-        }
-        answered = {
-            call for side, marked in zip(self.sides, on, strict=True) if marked for call in side.answers
-        }
-        for place, side in enumerate(self.sides):
-            if not on[place] and side.answers and side.caller in callers and not answered & set(side.answers):
+        """Mark the other calls and results of each tool batch on the path, which misses them."""
+        sides = self.sides
+        replies = {side.reply for side, marked in zip(sides, on, strict=True) if marked and side.reply}
+        for place, side in enumerate(sides):
+            on[place] = on[place] or side.reply in replies
+        marked = [place for place in range(len(on)) if on[place]]
+        callers = {self.tree.nodes[place].key for place in marked if sides[place].reply}
+        answered = {call for place in marked for call in sides[place].answers}
+        for place, side in enumerate(sides):
+            if (
+                not on[place]
+                and side.answers
+                and side.caller in callers
+                and answered.isdisjoint(side.answers)
+            ):
                 on[place] = True
                 answered.update(side.answers)
+
+
+class LineGroup(msgspec.Struct):
+    """Lines that are one message, a boundary with its summary, or a line that says something else."""
+
+    kind: str
+    key: str
+    lines: list[int]
 
 
 class Index:
@@ -101,120 +120,128 @@ class Index:
 
     def __init__(self) -> None:
         self._main, self._sub = _FileTree(), _FileTree()
-        self.keys: dict[int, str] = {}  # line -> key, for the lines that are read
-        self.reply_lines: Counter[str] = Counter()
+        self._shown = 0  # messages of sub-agents shown as progress
+        self._places: dict[str, int] = {}  # key -> line, on the path
+        self.groups: list[LineGroup] = []
+        self.warnings: Sequence[WarningRecord] = ()
         self.branches: dict[str, Any] = {}
-        self.sidechain_messages = 0  # of sub-agents, on their own lines or shown as progress
-
-    @property
-    def warnings(self) -> list[WarningRecord]:
-        """Return what was wrong with the keys of the conversation."""
-        return self._chosen.tree.warnings
-
-    @property
-    def _chosen(self) -> _FileTree:
-        main = any(node.said for node in self._main.tree.nodes)
-        return self._main if main or not self._sub.tree.nodes else self._sub
+        self.sidechain_messages = 0
 
     def add(self, row: Row) -> None:
         """Note a line of the tree; other lines are ignored."""
-        if row.value.get("type") not in _TREE_TYPES:
-            return
-        if row.value.get("type") == "progress" and mapping(row.value.get("data")).get("message"):
-            self.sidechain_messages += 1
-        sidechain = row.value.get("isSidechain") is True
-        (self._sub if sidechain else self._main).add(row)
+        if row.get("type") in _TREE_TYPES:
+            self._shown += row.get("type") == "progress" and bool(row.inner("data").get("message"))
+            (self._sub if row.get("isSidechain") is True else self._main).add(row)
 
     def finish(self) -> None:
         """Resolve the path, once every line is known."""
-        chain = self._chosen
-        on = chain.newest_path()
-        for node, side, marked in zip(chain.tree.nodes, chain.sides, on, strict=True):
+        chosen = self._main if self._main.messages or not self._sub.sides else self._sub
+        on = chosen.newest_path()
+        grouping = _Grouping()
+        for node, side, marked in zip(chosen.tree.nodes, chosen.sides, on, strict=True):
             if marked:
-                self.keys[node.line] = node.key
-                if side.reply:
-                    self.reply_lines[side.reply] += 1
-        self.branches = chain.tree.branches(on)
-        if chain is self._main:
-            self.sidechain_messages += sum(node.said for node in self._sub.tree.nodes)
+                self._places[node.key] = node.line
+                grouping.add(node, side)
+        self.groups = grouping.groups
+        self.warnings = chosen.tree.warnings()
+        self.branches = chosen.tree.branches(on)
+        self.sidechain_messages = self._shown + (self._sub.messages if chosen is self._main else 0)
 
-    def has(self, key: Any) -> bool:
-        """Return whether the path holds a line with that key."""
-        return isinstance(key, str) and key in set(self.keys.values())
+    def message_at(self, key: Any, before: LineGroup) -> str | None:
+        """Return the key of the message with that line, or of the first one after it, before a group."""
+        line = self._places.get(key) if isinstance(key, str) else None
+        if line is None:
+            return None
+        end = bisect_right(self.groups, before.lines[0] - 1, key=lambda group: group.lines[0])
+        said = (one for one in self.groups[:end] if one.kind in ("assistant", "user", "results", "told"))
+        return next((one.key for one in said if line <= one.lines[0] or line in one.lines), None)
 
 
-def preserved_head(value: dict[str, Any]) -> Any:
-    """Return the key of the first message that a compaction kept, if its boundary line names one."""
-    metadata = mapping(value.get("compactMetadata"))
-    listed = items(mapping(metadata.get("preservedMessages")).get("uuids"))
-    return mapping(metadata.get("preservedSegment")).get("headUuid") or next(iter(listed), None)
+class _Grouping:
+    """The lines of the path, in the order of the first line of what they belong to."""
+
+    def __init__(self) -> None:
+        self.groups: list[LineGroup] = []
+        self._reply: tuple[str, LineGroup] | None = None
+        self._calls: set[str] = set()  # of the newest reply
+        self._results: LineGroup | None = None
+        self._boundary: LineGroup | None = None
+
+    def add(self, node: Node, side: _Side) -> None:
+        """Take the next line."""
+        kind, group = side.kind, None
+        if kind == "assistant":
+            if self._reply is not None and side.reply and side.reply == self._reply[0]:
+                group = self._reply[1]
+            else:
+                self._calls, self._boundary = set(), None
+            self._calls.update(side.calls)
+        elif side.answers and self._calls.issuperset(side.answers):
+            kind, group = "results", self._results
+        elif kind == "summary":
+            group = self._boundary
+        if group is None:
+            group = LineGroup(kind, node.key, [])
+            self.groups.append(group)
+        group.lines.append(node.line)
+        self._note(kind, side, group)
+
+    def _note(self, kind: str, side: _Side, group: LineGroup) -> None:
+        """Note which group a later line may join."""
+        if kind == "assistant":
+            if self._reply is None or self._reply[1] is not group:
+                self._results = None
+            self._reply = side.reply, group
+        elif kind == "results":
+            self._results = group if side.alone else None
+        elif kind in ("user", "summary", "told", BOUNDARY):
+            self._results = None
+            self._boundary = group if kind == BOUNDARY else self._boundary if kind == "told" else None
+            if kind == BOUNDARY or (kind != "told" and not side.answers):
+                self._reply = None
 
 
 # ---- what the lines hold
 
 
-def message_id(value: dict[str, Any]) -> str:
-    """Return the id that all lines of one reply share ("": none)."""
-    return text_or(mapping(value.get("message")).get("id"))
-
-
-def blocks_of(value: dict[str, Any]) -> list[dict[str, Any]]:
+def blocks_of(row: Row) -> list[Row]:
     """Return the content blocks of a line; none where its content is text."""
-    return [mapping(block) for block in items(mapping(value.get("message")).get("content"))]
+    return row.inner("message").rows("content")
 
 
-def result_ids(value: dict[str, Any]) -> list[str]:
-    """Return the ids of the calls that a user line answers."""
-    return [
-        text_or(block.get("tool_use_id")) for block in blocks_of(value) if block.get("type") == "tool_result"
-    ]
-
-
-def only_results(value: dict[str, Any]) -> bool:
-    """Return whether a user line holds nothing but results."""
-    return all(block.get("type") == "tool_result" for block in blocks_of(value))
-
-
-def has_media(value: dict[str, Any]) -> bool:
-    """Return whether a user line holds media: pasted images are the user's own."""
-    return any(block.get("type") in ("image", "document") for block in blocks_of(value))
-
-
-def stored_results(value: dict[str, Any]) -> list[tuple[str, str]]:
+def stored_results(row: Row) -> list[tuple[str, str]]:
     """Return the results stored outside a user line, which shows their beginning: call id and file."""
     found: list[tuple[str, str]] = []
-    for block in blocks_of(value):
+    for block in blocks_of(row):
         inner = block.get("content")
         text = (
-            inner if isinstance(inner, str) else text_or(mapping(next(iter(items(inner)), None)).get("text"))
+            inner
+            if isinstance(inner, str)
+            else "".join(one.text("text") for one in block.rows("content")[:1])
         )
         if block.get("type") == "tool_result" and (match := _STORED.match(text)):
-            found.append((text_or(block.get("tool_use_id")), match[1].strip()))
+            found.append((block.text("tool_use_id"), match[1].strip()))
     return found
 
 
-def call_ids(values: list[dict[str, Any]]) -> set[str]:
+def call_ids(rows: list[Row]) -> list[str]:
     """Return the ids of the calls in the lines of a reply."""
-    blocks = [block for value in values for block in blocks_of(value)]
-    return {text_or(block.get("id")) for block in blocks if block.get("type") == "tool_use"}
+    blocks = [block for row in rows for block in blocks_of(row)]
+    return [block.text("id") for block in blocks if block.get("type") == "tool_use"]
 
 
-def merge_lines(values: list[dict[str, Any]], role: str) -> dict[str, Any]:
-    """Merge the lines of one message, in order, into one payload; blank texts, which the API refuses, go.
+def merge_lines(contents: list[Any], role: str) -> dict[str, Any]:
+    """Merge the contents of one message's lines into one payload; blank texts, which the API refuses, go.
 
     Raises DialectError for content that is neither text nor a list.
     """
-    if len(values) == 1 and isinstance(content := mapping(values[0].get("message")).get("content"), str):
-        return {"role": role, "content": content}
+    if len(contents) == 1 and isinstance(contents[0], str):
+        return {"role": role, "content": contents[0]}
     blocks: list[Any] = []
-    for value in values:
-        content = mapping(value.get("message")).get("content")
-        if isinstance(content, str):
-            blocks.append({"type": "text", "text": content})
-        elif isinstance(content, list):
-            blocks.extend(items(content))
-        else:
+    for content in contents:
+        if not isinstance(content, str | list):
             raise DialectError("the content is neither text nor a list of blocks")
+        blocks += [{"type": "text", "text": content}] if isinstance(content, str) else items(content)
     told = [block for block in blocks if not _blank(mapping(block))]
     return {"role": role, "content": told or blocks}
 
@@ -223,31 +250,7 @@ def _blank(block: dict[str, Any]) -> bool:
     return block.get("type") == "text" and not text_or(block.get("text"), "?").strip()
 
 
-def usage(value: dict[str, Any]) -> Usage | None:
-    """Return the API's usage of a reply; None for a message that no model wrote."""
-    message = mapping(value.get("message"))
-    counted = mapping(message.get("usage"))
-    if not counted or message.get("model") == "<synthetic>":
-        return None
-    return usage_of(counted, _USAGE)
-
-
-def model(value: dict[str, Any]) -> str | None:
-    """Return the model that wrote the reply; None if Claude Code wrote it itself."""
-    name = text_or(mapping(value.get("message")).get("model"))
-    return name if name and name != "<synthetic>" else None
-
-
-def stop(values: list[dict[str, Any]]) -> str | None:
-    """Return why the model stopped: the last recorded reason, or error for an API error in a message."""
-    if any(value.get("isApiErrorMessage") is True for value in values):
-        return "error"
-    reasons = [text_or(mapping(value.get("message")).get("stop_reason")) for value in values]
-    known = [_STOPS[reason] for reason in reasons if reason in _STOPS]
-    return known[-1] if known else "tools" if call_ids(values) else None
-
-
-def attached_content(attachment: dict[str, Any]) -> tuple[str | list[Any], bool] | None:
+def attached(attachment: Row) -> tuple[str | list[Any], bool] | None:
     """Return what an attachment told the model, and whether the user wrote it; None if it told nothing.
 
     A queued command is what the user typed while the agent worked; files are injected.
@@ -255,16 +258,9 @@ def attached_content(attachment: dict[str, Any]) -> tuple[str | list[Any], bool]
     kind = attachment.get("type")
     if kind == "queued_command":
         prompt = attachment.get("prompt")
-        typed = attachment.get("commandMode", "prompt") == "prompt"
         content = prompt if isinstance(prompt, str) else items(prompt)
-        return (content, typed) if content else None
-    if kind == "file":
-        shown = mapping(mapping(attachment.get("content")).get("file"))
-        return _file(text_or(attachment.get("filename")), text_or(shown.get("content")))
-    if kind == "edited_text_file":
-        return _file(text_or(attachment.get("filename")), text_or(attachment.get("snippet")))
-    return None
-
-
-def _file(name: str, text: str) -> tuple[str, bool] | None:
+        return (content, attachment.get("commandMode", "prompt") == "prompt") if content else None
+    shown = attachment.inner("content", "file").text("content") if kind == "file" else ""
+    text = attachment.text("snippet") if kind == "edited_text_file" else shown
+    name = attachment.text("filename")
     return (f"<system-reminder>\nContents of {name}:\n{text}\n</system-reminder>", False) if text else None

@@ -11,11 +11,12 @@ import msgspec
 from foldline import dialects
 from foldline.core.log.codec import encode
 from foldline.core.log.messages import Message, Usage
+from foldline.dialects import OPENAI_RESPONSES
 from foldline.dialects.responses.items import role_of
 from foldline.errors import DialectError
-from foldline.transcripts.lines import Row, items, mapping, moment, text_or
+from foldline.transcripts.lines import Row, mapping
 from foldline.transcripts.payloads import is_programs, mark_failed, usage_of
-from foldline.transcripts.records import MessageRecord, WarningRecord, reason_of
+from foldline.transcripts.records import MessageRecord, WarningRecord, not_a_message
 
 USERS_KEPT = 20_000
 """Tokens of the newest user messages that a compaction without its own list keeps (codex-rs, compact.rs)."""
@@ -36,20 +37,20 @@ _OWN_KEYS = ("timestamp", "internal_chat_message_metadata_passthrough")  # Codex
 _NOT_SENT = ("ghost_snapshot", "other")
 
 
-def item_of(value: dict[str, Any]) -> dict[str, Any]:
+def item_of(row: Row) -> Row:
     """Return the item on a line: its payload, or the whole line in older files without a wrapper."""
-    return mapping(value.get("payload")) if "payload" in value else value
+    return row.inner("payload") if "payload" in row else row
 
 
-def is_said(item: dict[str, Any]) -> bool:
+def is_said(item: Row) -> bool:
     """Return whether the API accepts an item back; some need an id or their encrypted content for that."""
-    kind = text_or(item.get("type"))
+    kind = item.text("type")
     if kind == "reasoning":
         return bool(item.get("id") or item.get("encrypted_content"))
     return kind not in _NOT_SENT and (kind not in _SERVERS or bool(item.get("id")))
 
 
-def says_something(item: dict[str, Any]) -> bool:
+def says_something(item: Row) -> bool:
     """Return whether an item that is not sent has any content."""
     return item.get("type") != "reasoning" or bool(item.get("summary") or item.get("content"))
 
@@ -69,78 +70,67 @@ def message_records(
 
     Each item that the dialect does not know becomes a warning with its line; the others stay a message.
     """
-    message = _decoded(rows)
-    if isinstance(message, str) and len(rows) > 1:
-        bad = {row.number: why for row in rows if isinstance(why := _decoded([row]), str)}
-        yield from (WarningRecord(line, f"not a message: {why} (left out)") for line, why in bad.items())
-        rows = [row for row in rows if row.number not in bad]
-        message = _decoded(rows) if rows else None
-    if isinstance(message, str):
-        yield WarningRecord(rows[0].number, f"not a message: {message} (left out)")
-    elif message is not None:
-        yield _record(rows, message, key, known)
-
-
-def _decoded(rows: Sequence[Row]) -> Message | str:
-    """Return the message, or why there is none."""
-    payloads = [_sendable(item_of(row.value)) for row in rows]
-    try:
-        return dialects.get("openai-responses").decode(payloads if len(payloads) > 1 else payloads[0])
-    except (DialectError, RecursionError) as error:
-        return reason_of(error)
-
-
-def _record(rows: Sequence[Row], message: Message, key: str, known: dict[str, Any]) -> MessageRecord:
+    sound: list[Row] = []
+    for row in rows:
+        try:
+            _decoded([row])
+        except (DialectError, RecursionError) as error:
+            yield not_a_message(error, row.line)
+        else:
+            sound.append(row)
+    if not sound:
+        return
+    message = _decoded(sound)
     if is_programs(message):
-        known = {**known, "injected": True}
+        known["injected"] = True
     if message.role == "assistant":
-        known = {**known, "stop": "tools" if message.calls else "end"}
-    if any(_failed(item_of(row.value)) for row in rows):
+        known["stop"] = "tools" if message.calls else "end"
+    if any(_failed(item_of(row)) for row in sound):
         message = mark_failed(message)
-    first = rows[0].number
-    return MessageRecord(
-        msgspec.structs.replace(message, **known),
-        at=moment(rows[-1].value.get("timestamp")),
-        key=key or str(first),
-        line=first,
-    )
+    message, line = msgspec.structs.replace(message, **known), sound[0].line
+    yield MessageRecord(message, at=sound[-1].time("timestamp"), key=key or str(line), line=line)
 
 
-def _sendable(item: dict[str, Any]) -> dict[str, Any]:
+def _decoded(rows: Sequence[Row]) -> Message:
+    """Return the message that some items make; raises DialectError."""
+    payloads = [_sendable(item_of(row)) for row in rows]
+    return dialects.get(OPENAI_RESPONSES).decode(payloads if len(payloads) > 1 else payloads[0])
+
+
+def _sendable(item: Row) -> dict[str, Any]:
     """Return an item in the form of a request: without Codex's nulls, an output of the old form as text."""
-    sent = {key: value for key, value in item.items() if value is not None and key not in _OWN_KEYS}
-    output = sent.get("output")
-    if isinstance(output, dict):
-        sent["output"] = text_or(mapping(sent["output"]).get("content"))
+    sent = {key: value for key, value in item.without(*_OWN_KEYS).items() if value is not None}
+    if isinstance(item.get("output"), dict):
+        sent["output"] = item.inner("output").text("content")
     return sent
 
 
-def _failed(item: dict[str, Any]) -> bool:
+def _failed(item: Row) -> bool:
     """Return whether a tool failed: the old form has a flag beside the text, patches say so in their JSON."""
-    output = item.get("output")
-    if isinstance(output, dict):
-        return mapping(item["output"]).get("success") is False
-    if item.get("type") != "custom_tool_call_output" or not text_or(output).startswith("{"):
+    if isinstance(item.get("output"), dict):
+        return item.inner("output").get("success") is False
+    output = item.text("output")
+    if item.get("type") != "custom_tool_call_output" or not output.startswith("{"):
         return False
     try:
-        sent = mapping(msgspec.json.decode(text_or(output)))
+        sent = Row(mapping(msgspec.json.decode(output)))
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         return False
-    return bool(mapping(sent.get("metadata")).get("exit_code"))
+    return bool(sent.inner("metadata").get("exit_code"))
 
 
-def usage(tokens: dict[str, Any]) -> Usage | None:
+def usage(tokens: Row) -> Usage | None:
     """Read a usage; input includes cached tokens, output reasoning. None if nothing was counted."""
     found = usage_of(tokens, USAGE, inclusive=True)
     return found if found.total else None
 
 
-def texts(item: dict[str, Any]) -> str:
+def texts(item: Row) -> str:
     """Return the text of a message item."""
     content = item.get("content")
-    if isinstance(content, str):
-        return content
-    return "\n".join(text_or(mapping(part).get("text")) for part in items(content))
+    return (
+        content if isinstance(content, str) else "\n".join(part.text("text") for part in item.rows("content"))
+    )
 
 
 class Prompts:
@@ -150,13 +140,13 @@ class Prompts:
         self._by_text: dict[bytes, list[str]] = {}
         self._own: list[tuple[str, int]] = []  # key and estimated tokens of the user's own messages
 
-    def add(self, item: dict[str, Any], key: str, *, injected: bool) -> None:
+    def add(self, item: Row, key: str, *, injected: bool) -> None:
         """Note a message with role user."""
         self._by_text.setdefault(_digest(item), []).append(key)
         if not injected:
             self._own.append((key, len(texts(item).encode("utf-8", "surrogatepass")) // BYTES_A_TOKEN))
 
-    def find(self, item: dict[str, Any], taken: set[str]) -> str | None:
+    def find(self, item: Row, taken: Sequence[str]) -> str | None:
         """Return the key of the newest message with the same text that is not taken yet."""
         return next((key for key in reversed(self._by_text.get(_digest(item), [])) if key not in taken), None)
 
@@ -172,45 +162,31 @@ class Prompts:
         return kept[::-1]
 
 
-def _digest(item: dict[str, Any]) -> bytes:
+def _digest(item: Row) -> bytes:
     return sha256(encode(texts(item))).digest()[:16]
 
 
-class KeptItems(msgspec.Struct):
-    """What a compaction left: the summary, the keys of messages kept word for word, and encrypted items."""
+def kept_items(payload: Row, prompts: Prompts) -> tuple[str, list[str], list[Row]]:
+    """Return what a compaction left: the summary, the keys of quoted messages, and encrypted items.
 
-    summary: str
+    Text found nowhere else in the file joins the summary; the summary itself is not repeated.
+    """
+    message = payload.text("message").strip()
+    if not isinstance(payload.get("replacement_history"), list):
+        return message, prompts.newest(), []
     quoted: list[str] = []
-    sealed: list[dict[str, Any]] = []
-    others: int = 0  # items that are neither
-
-
-def kept_items(payload: dict[str, Any], prompts: Prompts) -> KeptItems:
-    """Sort what a `compacted` line holds; text found nowhere else in the file joins the summary."""
-    message = text_or(payload.get("message")).strip()
-    listed = payload.get("replacement_history")
-    if not isinstance(listed, list):
-        return KeptItems(message, prompts.newest())
-    found = KeptItems(message)
+    sealed: list[Row] = []
     words: list[str] = []
-    for item in reversed([mapping(one) for one in items(listed)]):
-        kind, role = text_or(item.get("type"), "message"), text_or(item.get("role"))
-        key = prompts.find(item, set(found.quoted)) if kind == "message" and role == "user" else None
+    for item in reversed(payload.rows("replacement_history")):
+        kind, role, text = item.text("type", "message"), item.text("role"), texts(item).strip()
+        key = prompts.find(item, quoted) if kind == "message" and role == "user" else None
         if key:
-            found.quoted.insert(0, key)
+            quoted.append(key)
         elif kind in COMPACTIONS:
-            found.sealed.insert(0, item)
-        elif kind == "message" and role in ("user", "assistant"):
-            words[:0] = _words(item, role, message)
-        else:
-            found.others += 1
-    opening = [message or (SEALED if found.sealed else "")]
-    found.summary = "\n\n".join(text for text in [*opening, *words] if text)
-    return found
-
-
-def _words(item: dict[str, Any], role: str, summary: str) -> Iterator[str]:
-    """Yield a message that Codex kept but the log does not hold; the summary itself is not repeated."""
-    text = texts(item).strip()
-    if text and not (summary and summary in text):
-        yield f"[{role.capitalize()}, kept by Codex]: {text}"
+            sealed.append(item)
+        elif (
+            kind == "message" and role in ("user", "assistant") and text and not (message and message in text)
+        ):
+            words.append(f"[{role.capitalize()}, kept by Codex]: {text}")
+    opening = message or (SEALED if sealed else "")
+    return "\n\n".join([*([opening] if opening else []), *words[::-1]]), quoted[::-1], sealed[::-1]

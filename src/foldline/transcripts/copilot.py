@@ -10,20 +10,18 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
-from foldline.dialects import OPENAI_CHAT
 from foldline.transcripts import payloads
-from foldline.transcripts.lines import (
-    Row,
-    count_or_none,
-    items,
-    mapping,
-    moment,
-    scan_rows,
-    take_rows,
-    text_or,
+from foldline.transcripts.lines import Row, scan_rows, take_rows
+from foldline.transcripts.payloads import message_record
+from foldline.transcripts.records import (
+    CompactionRecord,
+    FactRecord,
+    MessageRecord,
+    Pictures,
+    Record,
+    WarningRecord,
+    beside,
 )
-from foldline.transcripts.payloads import message_record, with_models
-from foldline.transcripts.records import CompactionRecord, FactRecord, MessageRecord, Record, WarningRecord
 
 _RESULT = "tool.execution_complete"
 _SAID = ("system.message", "user.message", "assistant.message", _RESULT, "system.notification")
@@ -33,20 +31,19 @@ _BOOKKEEPING = {
 }  # fmt: skip
 _SESSION = ("sessionId", "version", "copilotVersion", "startTime", "cwd", "gitRoot", "repository", "branch")
 
-Json = dict[str, Any]
 
-
-def read_copilot(stream: BinaryIO, _name: str) -> Iterator[Record]:
+def read_copilot(stream: BinaryIO, _name: str) -> Iterator[Record | Pictures]:
     """Read a Copilot CLI session; messages are `openai-chat` payloads, sub-agents are left out.
 
     A `MessageRecord.key` is the event's id. Messages rewound (`session.snapshot_rewind`) are only counted.
     """
     rewinds = _CopilotRewinds()
     scan_rows(stream, rewinds.add)
-    yield FactRecord("format", {"format": "copilot-cli", "dialect": OPENAI_CHAT})
-    yield from with_models(_CopilotReader(rewinds.lines).read(stream))
-    if rewinds.lines:
-        yield FactRecord("branches", {"branches": rewinds.count, "messages": rewinds.messages})
+    reader = _CopilotReader(rewinds.lines)
+    yield from take_rows(stream, reader.take)
+    yield from beside("sidechains", {"messages": reader.sidechain})
+    yield from beside("left_out", dict(reader.left))
+    yield from beside("branches", {"branches": rewinds.count, "messages": rewinds.messages})
 
 
 class _CopilotRewinds:
@@ -61,13 +58,12 @@ class _CopilotRewinds:
 
     def add(self, row: Row) -> None:
         """Note an event; a rewind drops everything from the event that it names."""
-        kind = row.value.get("type")
-        self._line_of[text_or(row.value.get("id"))] = row.number
+        kind = row.get("type")
+        self._line_of[row.text("id")] = row.line
         if kind in _SAID:
-            self._said.add(row.number)
+            self._said.add(row.line)
         if kind == "session.snapshot_rewind":
-            target = text_or(mapping(row.value.get("data")).get("upToEventId"))
-            lines = range(self._line_of.get(target, row.number), row.number)
+            lines = range(self._line_of.get(row.inner("data").text("upToEventId"), row.line), row.line)
             self.count += bool(lines)
             self.lines.update(lines)
             self.messages += len(self._said.intersection(lines))
@@ -75,162 +71,135 @@ class _CopilotRewinds:
 
 
 class _CopilotReader:
-    """Turn events into records; hold back the images of a tool batch until its last result."""
+    """Turn events into records."""
 
     def __init__(self, rewound: set[int]) -> None:
+        self.sidechain = 0
+        self.left: Counter[str] = Counter()
         self._rewound = rewound
-        self._sidechain = 0
         self._model = ""
         self._system = ""
-        self._pictures: list[Record] = []
-        self._left: Counter[str] = Counter()
         self._folding = False  # a compaction is running in the background
         self._kept: str | None = None  # the first message said meanwhile
 
-    def read(self, stream: BinaryIO) -> Iterator[Record]:
-        """Yield the records of a file, and count what was left out."""
-        yield from take_rows(stream, self._take)
-        yield from self._end_batch()
-        if self._sidechain:
-            yield FactRecord("sidechains", {"messages": self._sidechain})
-        if self._left:
-            yield FactRecord("left_out", dict(self._left))
-
-    def _take(self, row: Row) -> Iterator[Record]:
+    def take(self, row: Row) -> Iterator[Record | Pictures]:
         """Take the next event; yield its records."""
-        kind, data = text_or(row.value.get("type")), mapping(row.value.get("data"))
-        if row.number in self._rewound:
+        kind, data = row.text("type"), row.inner("data")
+        if row.line in self._rewound:
             return
-        if row.value.get("agentId") or data.get("agentId") or data.get("parentToolCallId"):
-            self._sidechain += kind in _SAID  # of an agent that a tool call started
+        if row.get("agentId") or data.get("agentId") or data.get("parentToolCallId"):
+            self.sidechain += kind in _SAID  # of an agent that a tool call started
         elif kind in _SAID:
-            if kind != _RESULT:
-                yield from self._end_batch()
             for record in self._said(row, kind, data):
                 if isinstance(record, MessageRecord) and self._folding:
                     self._kept = self._kept or record.key
                 yield record
         elif kind in _BOOKKEEPING:
-            self._left[kind] += 1
+            self.left[kind] += 1
             if kind == "session.compaction_start":
                 self._folding, self._kept = True, None
         else:
             yield from self._beside(row, kind, data)
 
-    def _end_batch(self) -> Iterator[Record]:
-        pictures, self._pictures = self._pictures, []
-        yield from pictures
-
     # ---- messages
 
-    def _said(self, row: Row, kind: str, data: Json) -> Iterator[Record]:
+    def _said(self, row: Row, kind: str, data: Row) -> Iterator[Record | Pictures]:
         """Yield a message and what Copilot put around it."""
         if kind == "assistant.message":
             yield from self._reply(row, data)
         elif kind == _RESULT:
-            yield from self._result(row, data)
+            told = data.inner("result")
+            text = told.text("content") or data.inner("error").text("message")
+            payload = payloads.answer(data.get("toolCallId"), text)
+            yield _message(row, payload, failed=data.get("success") is False)
+            yield Pictures(
+                [_media(one) for one in told.rows("contents") if _is_media(one)],
+                row.time("timestamp"),
+                row.line,
+            )
         elif kind == "user.message":
-            yield from self._prompt(row, data)
+            yield from _prompt(row, data)
         elif kind == "system.notification":
-            yield _message(row, payloads.user(text_or(data.get("content"))), injected=True)
+            yield _message(row, payloads.user(data.text("content")), injected=True)
         elif data.get("content") == self._system:
-            self._left["system.message again"] += 1
+            self.left["system.message again"] += 1
         else:
-            self._system = text_or(data.get("content"))
+            self._system = data.text("content")
             role = "developer" if data.get("role") == "developer" else "system"
             yield _message(row, {"role": role, "content": data.get("content")})
 
-    def _prompt(self, row: Row, data: Json) -> Iterator[Record]:
-        """Yield what the user typed; what Copilot put around it follows as an injected message."""
-        typed, sent = data.get("content"), text_or(data.get("transformedContent"))
-        attached = [mapping(one) for one in items(data.get("attachments"))]
-        for one in attached:
-            if not _is_media(one):
-                yield FactRecord("attachment", one, row.number)
-        payload = payloads.user(typed, [_media(one) for one in attached if _is_media(one)])
-        yield _message(row, payload, injected=text_or(data.get("source"), "user") != "user")
-        around = (sent.replace(typed, "", 1) if isinstance(typed, str) else sent).strip()
-        if around:
-            at = moment(row.value.get("timestamp"))
-            yield message_record(payloads.user(around), row.number, at=at, injected=True)
-
-    def _reply(self, row: Row, data: Json) -> Iterator[Record]:
-        self._model = text_or(data.get("model")) or self._model
+    def _reply(self, row: Row, data: Row) -> Iterator[Record]:
+        self._model = data.text("model") or self._model
         calls = [
             payloads.call(one.get("toolCallId"), one.get("name"), one.get("arguments"))
-            for one in map(mapping, items(data.get("toolRequests")))
+            for one in data.rows("toolRequests")
         ]
-        output = count_or_none(data.get("outputTokens"))
+        output = data.count("outputTokens")
         if output is not None:
-            yield FactRecord("usage", {"output": output, "key": row.value.get("id")}, row.number)
-        sealed = [data[key] for key in ("reasoningOpaque", "encryptedContent") if data.get(key)]
-        text, thinking = text_or(data.get("content")), text_or(data.get("reasoningText"))
-        payload = payloads.reply(text, thinking, calls, [payloads.sealed_thought(one) for one in sealed])
+            yield FactRecord("usage", {"output": output, "key": row.get("id")}, row.line)
+        sealed = map(payloads.sealed_thought, data.only(("reasoningOpaque", "encryptedContent")).values())
+        payload = payloads.reply(data.text("content"), data.text("reasoningText"), calls, [*sealed])
         if payloads.is_empty(payload):
-            yield FactRecord("empty", data, row.number)  # a reply without text, thoughts or calls
-            return
-        yield _message(row, payload, model=self._model or None, stop="tools" if calls else "end")
-
-    def _result(self, row: Row, data: Json) -> Iterator[Record]:
-        told, call = mapping(data.get("result")), text_or(data.get("toolCallId"))
-        text = text_or(told.get("content")) or text_or(mapping(data.get("error")).get("message"))
-        yield _message(row, payloads.answer(call, text), failed=data.get("success") is False)
-        shown = [_media(one) for one in map(mapping, items(told.get("contents"))) if _is_media(one)]
-        if shown:
-            payload = payloads.shown(shown, f"[Shown by tool call {call}]")
-            self._pictures.append(message_record(payload, row.number, injected=True))
+            yield FactRecord("empty", data, row.line)  # a reply without text, thoughts or calls
+        else:
+            yield _message(row, payload, model=self._model or None, stop="tools" if calls else "end")
 
     # ---- events that are not messages
 
-    def _beside(self, row: Row, kind: str, data: Json) -> Iterator[Record]:
-        line = row.number
+    def _beside(self, row: Row, kind: str, data: Row) -> Iterator[Record]:
+        line = row.line
         if kind in ("session.start", "session.resume"):
-            told = {**mapping(data.get("context")), **data}
+            told = {**data.inner("context"), **data}
             yield FactRecord("session", {key: told[key] for key in _SESSION if key in told}, line)
-            yield from self._switched(line, data.get("selectedModel"))
+            yield from self._switched(data, "selectedModel")
         elif kind == "session.model_change":
-            yield from self._switched(line, data.get("newModel"))
-        elif kind == "session.title_changed" and text_or(data.get("title")):
-            yield FactRecord("title", {"title": data["title"]}, line)
+            yield from self._switched(data, "newModel")
+        elif kind == "session.title_changed" and data.text("title"):
+            yield from data.facts(title="title")
         elif kind == "session.compaction_complete":
             yield self._compaction(row, data)
-        elif kind == "session.shutdown":
-            yield FactRecord("usage", data, line)
         else:
-            yield FactRecord(kind or "unknown", data, line)
+            yield FactRecord("usage" if kind == "session.shutdown" else kind or "unknown", data, line)
 
-    def _switched(self, line: int, model: Any) -> Iterator[Record]:
-        if text_or(model):
-            self._model = model
-            yield FactRecord("model", {"model": model}, line)
+    def _switched(self, data: Row, field: str) -> Iterator[Record]:
+        self._model = data.text(field) or self._model
+        yield from data.facts(model=field)
 
-    def _compaction(self, row: Row, data: Json) -> Record:
+    def _compaction(self, row: Row, data: Row) -> Record:
         kept, self._kept, self._folding = self._kept, None, False
-        summary = text_or(data.get("summaryContent"))
+        summary = data.text("summaryContent")
         if data.get("success") is False:
-            return FactRecord("compaction_failed", data, row.number)
+            return FactRecord("compaction_failed", data, row.line)
         if not summary.strip():
-            return FactRecord("boundary", data, row.number)
-        tokens, at = count_or_none(data.get("preCompactionTokens")), moment(row.value.get("timestamp"))
-        return CompactionRecord(summary, kept, tokens, at=at, line=row.number)
+            return FactRecord("boundary", data, row.line)
+        tokens, at = data.count("preCompactionTokens"), row.time("timestamp")
+        return CompactionRecord(summary, kept, tokens, at=at, line=row.line)
 
 
-def _message(row: Row, payload: Json, **known: Any) -> MessageRecord | WarningRecord:
+def _prompt(row: Row, data: Row) -> Iterator[Record]:
+    """Yield what the user typed; what Copilot put around it follows as an injected message."""
+    typed, sent = data.get("content"), data.text("transformedContent")
+    attached = data.rows("attachments")
+    for one in attached:
+        if not _is_media(one):
+            yield FactRecord("attachment", one, row.line)
+    payload = payloads.user(typed, [_media(one) for one in attached if _is_media(one)])
+    yield _message(row, payload, injected=data.text("source", "user") != "user")
+    around = (sent.replace(typed, "", 1) if isinstance(typed, str) else sent).strip()
+    if around:
+        yield message_record(payloads.user(around), row.line, at=row.time("timestamp"), injected=True)
+
+
+def _message(row: Row, payload: dict[str, Any], **known: Any) -> MessageRecord | WarningRecord:
     """Make the message of an event, with its id, parent and time."""
-    return message_record(
-        payload,
-        row.number,
-        at=moment(row.value.get("timestamp")),
-        key=text_or(row.value.get("id")) or None,
-        parent=text_or(row.value.get("parentId")) or None,
-        **known,
-    )
+    known |= {"key": row.text("id") or None, "parent": row.text("parentId") or None}
+    return message_record(payload, row.line, at=row.time("timestamp"), **known)
 
 
-def _is_media(one: Json) -> bool:
+def _is_media(one: Row) -> bool:
     """Return whether an attachment is here, as base64."""
-    return bool(text_or(one.get("mimeType")) and text_or(one.get("data")))
+    return bool(one.text("mimeType") and one.text("data"))
 
 
-def _media(one: Json) -> Json:
-    return payloads.packed(one["mimeType"], one["data"], text_or(one.get("displayName")))
+def _media(one: Row) -> dict[str, Any]:
+    return payloads.packed(one["mimeType"], one["data"], one.text("displayName"))

@@ -16,8 +16,15 @@ from foldline.core.log.log import entry_id
 from foldline.errors import FormatError
 from foldline.transcripts.chain import Chain, LostHead, Unplaceable, head_of, head_of_entry
 from foldline.transcripts.lines import Line, Unreadable, lines, mapping, parse, text_or
-from foldline.transcripts.records import CompactionRecord, FactRecord, MessageRecord, Record, WarningRecord
-from foldline.transcripts.tree import Node, Tree, lines_of
+from foldline.transcripts.records import (
+    CompactionRecord,
+    FactRecord,
+    MessageRecord,
+    Record,
+    WarningRecord,
+    beside,
+)
+from foldline.transcripts.tree import Node, Tree
 
 VERSION = 1
 _decoder: msgspec.json.Decoder[Entry] = msgspec.json.Decoder(Entry)
@@ -76,49 +83,31 @@ def load(
 
 def read_own(stream: BinaryIO, name: str) -> Iterator[Record]:
     """Read the path to the leaf that the header names (otherwise to the newest entry) as records."""
-    start = stream.tell()
-    tree, lifted, leaf = Tree(), _Lifts(), ""
+    tree, leaf = Tree(), ""
+    found: list[_Numbered | WarningRecord] = []
     for item in _checked_entries(stream, name):
         if isinstance(item, dict):
             leaf = text_or(item.get("leaf"))
-        elif isinstance(item, _Leaf):
-            leaf = item.id
-        elif isinstance(item, _Numbered):
-            tree.add(Node(item.entry.id, item.entry.parent, item.line, said=isinstance(item.entry, Said)))
-            lifted.note(item.entry)
-    place = tree.place(leaf) if leaf in tree else len(tree.nodes) - 1
-    on = tree.path(-1 if place is None else place)
-    wanted, undone = (
-        lines_of(tree, on),
-        lifted.on_path({n.key for n, o in zip(tree.nodes, on, strict=True) if o}),
-    )
-    stream.seek(start)
-    for item in _checked_entries(stream, name):
-        if isinstance(item, WarningRecord):
-            yield item
-        elif isinstance(item, dict):
             yield FactRecord("format", {"format": "foldline", "version": VERSION, "dialect": ""})
             yield FactRecord("session", item, 1)
-        elif isinstance(item, _Numbered) and item.line in wanted and item.entry.id not in undone:
+        elif isinstance(item, _Leaf):
+            leaf = item.id
+        else:
+            found.append(item)
+            if isinstance(item, _Numbered):
+                entry = item.entry
+                tree.add(Node(entry.id, entry.parent, item.line, said=isinstance(entry, Said)))
+    on = tree.path(tree.places.get(leaf, len(tree.nodes) - 1))
+    wanted = {node.line for node in tree.marked(on)}
+    path = [one for one in found if isinstance(one, WarningRecord) or one.line in wanted]
+    lifts = [one.entry for one in path if isinstance(one, _Numbered) and isinstance(one.entry, Lifted)]
+    undone = {lift.target: lift.lifted for lift in lifts}  # the last undo or redo of each counts
+    for item in path:
+        if isinstance(item, WarningRecord):
+            yield item
+        elif not undone.get(item.entry.id):
             yield from _records(item)
-    beside = tree.branches(on)
-    if beside["branches"]:
-        yield FactRecord("branches", beside)
-
-
-class _Lifts:
-    """Which boundaries are undone: the last undo or redo of each counts."""
-
-    def __init__(self) -> None:
-        self._lifts: list[Lifted] = []
-
-    def note(self, entry: Entry) -> None:
-        if isinstance(entry, Lifted):
-            self._lifts.append(entry)
-
-    def on_path(self, path: set[str]) -> set[str]:
-        state = {lift.target: lift.lifted for lift in self._lifts if lift.id in path}
-        return {target for target, undone in state.items() if undone}
+    yield from beside("branches", tree.branches(on))
 
 
 def _records(item: _Numbered) -> Iterator[Record]:
@@ -146,7 +135,7 @@ def _checked_entries(
     header: dict[str, Any] | None = None
     for line in lines(stream):
         if isinstance(line, WarningRecord):
-            chain.lose(None, None)
+            chain.lose(LostHead())
             yield line
         elif header is None:
             header = _header(line, name)
@@ -191,11 +180,10 @@ def _check(line: Line, chain: Chain, name: str) -> Iterator[_Numbered | WarningR
         yield _lost(line, head_of_entry(entry), why, chain, name)
         return
     if entry.parent is not None and not chain.knows(entry.parent) and not chain.miss(entry.parent):
-        yield WarningRecord(
-            line.number,
+        text = (
             f"entry {entry.id} follows {entry.parent}, which does not come before it; read as following the "
-            "last entry before it",
         )
+        yield WarningRecord(line.number, text + "last entry before it")
     yield from _placed(line, entry, chain, name)
 
 
@@ -205,45 +193,43 @@ def _placed(line: Line, entry: Entry, chain: Chain, name: str) -> Iterator[_Numb
         placed = chain.place(entry)
     except Unplaceable as error:
         if isinstance(entry, Lifted):  # what it undoes is left out, and was named
-            chain.lose(entry.id, entry.parent or "")
+            chain.lose(head_of_entry(entry))
             return
         yield _lost(line, head_of_entry(entry), str(error), chain, name)
         return
-    kept = placed.id == entry.id
-    if kept and isinstance(entry, Said) and isinstance(placed, Said) and placed.said_key != entry.said_key:
-        yield WarningRecord(
-            line.number, f"the said-key of entry {entry.id} does not follow the one before (made anew)"
-        )
+    if placed.id == entry.id and isinstance(entry, Said) and placed != entry:
+        text = f"the said-key of entry {entry.id} does not follow the one before (made anew)"
+        yield WarningRecord(line.number, text)
     yield _Numbered(line.number, placed)
 
 
 def _lost(line: Line, head: LostHead, why: str, chain: Chain, name: str) -> WarningRecord:
     """Leave an entry out; say what the session goes on with, and what can be done."""
-    leaf = chain.lose(head.entry, head.parent)
+    leaf = chain.lose(head)
     if not line.ended:
         return WarningRecord(line.number, f"{why} (the file ends inside this line)")
     if head.kind != "compacted":
         return WarningRecord(line.number, f"{why} (left out; what follows it is read)")
     before = chain.newest_compaction(leaf)
     goes_on = f"goes on from the one before it, {before}" if before else "is read whole"
-    return WarningRecord(
-        line.number,
+    text = (
         f"{why}: compaction {head.entry or 'here'} of {name or 'this session'} is left out, and the session "
-        f"{goes_on}. Take an undamaged copy of the file, or compact the session anew",
     )
+    text += f"{goes_on}. Take an undamaged copy of the file, or compact the session anew"
+    return WarningRecord(line.number, text)
 
 
 def _decode(raw: bytes) -> Entry:
     """Parse an entry; raises Unreadable."""
     try:
-        return _decoder.decode(raw)
-    except msgspec.ValidationError as error:
-        raise Unreadable(f"not an entry of a log: {error}") from None
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        value, note = parse(raw)
-    if note:
-        raise Unreadable(note)
-    try:
-        return msgspec.convert(value, Entry)
+        try:
+            return _decoder.decode(raw)
+        except msgspec.ValidationError:
+            raise
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            value, note = parse(raw)
+            if note:
+                raise Unreadable(note) from None
+            return msgspec.convert(value, Entry)
     except msgspec.ValidationError as error:
         raise Unreadable(f"not an entry of a log: {error}") from None

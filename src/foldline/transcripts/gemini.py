@@ -12,7 +12,6 @@ from typing import Any, BinaryIO, NamedTuple
 
 import msgspec
 
-from foldline.dialects import OPENAI_CHAT
 from foldline.transcripts.gemini_messages import is_setup, records, sort_parts
 from foldline.transcripts.lines import (
     Line,
@@ -21,22 +20,19 @@ from foldline.transcripts.lines import (
     items,
     lines,
     mapping,
-    moment,
     parse,
     read_messages_document,
     scan_rows,
     take_rows,
-    text_or,
 )
-from foldline.transcripts.payloads import with_models
-from foldline.transcripts.records import CompactionRecord, FactRecord, Record, WarningRecord
+from foldline.transcripts.records import CompactionRecord, FactRecord, Pictures, Record, WarningRecord, beside
 
 _RESULTS = "results"  # behind the id of the reply whose calls they answer
 _FIGURES = ("model", "tokens")  # that only some versions of a reply have
 _SESSION = ("sessionId", "projectHash", "startTime", "lastUpdated", "kind", "directories")
 
 
-def read_gemini(stream: BinaryIO, name: str) -> Iterator[Record]:
+def read_gemini(stream: BinaryIO, name: str) -> Iterator[Record | Pictures]:
     """Read a Gemini CLI session; messages are `openai-chat` payloads, results follow their reply.
 
     A `MessageRecord.key` is the message's id, for a result the call's. In a document `line` is its place.
@@ -44,8 +40,7 @@ def read_gemini(stream: BinaryIO, name: str) -> Iterator[Record]:
     start = stream.tell()
     lined = _is_lines(stream)
     stream.seek(start)
-    yield FactRecord("format", {"format": "gemini-cli", "dialect": OPENAI_CHAT})
-    yield from with_models(_read_lines(stream) if lined else _read_document(stream, name))
+    yield from _read_lines(stream) if lined else _read_document(stream, name)
 
 
 def _is_lines(stream: BinaryIO) -> bool:
@@ -63,53 +58,47 @@ def _is_lines(stream: BinaryIO) -> bool:
     return len(found) > 1 or not items(mapping(value).get("messages"))
 
 
-def _read_document(stream: BinaryIO, name: str) -> Iterator[Record]:
+def _read_document(stream: BinaryIO, name: str) -> Iterator[Record | Pictures]:
     holder = yield from read_messages_document(stream, name)
     answered_calls: set[str] = set()
-    yield from _about(holder, 1)
-    for index, message in enumerate(items(holder["messages"]), 1):
+    yield from _about(holder)
+    for line, message in enumerate(items(holder["messages"]), 1):
         if isinstance(message, dict):
-            yield from records(mapping(message), index, answered_calls)
+            yield from records(Row(message, line), answered_calls)
         else:
-            yield WarningRecord(index, "a message that is not a JSON object (left out)")
+            yield WarningRecord(line, "a message that is not a JSON object (left out)")
 
 
-def _about(holder: dict[str, Any], line: int) -> Iterator[FactRecord]:
+def _about(holder: Row) -> Iterator[FactRecord]:
     """Yield what a document or a metadata line says about the session."""
-    told = {key: holder[key] for key in _SESSION if holder.get(key)}
-    if told:
-        yield FactRecord("session", told, line)
-    if text_or(holder.get("summary")):
-        yield FactRecord("title", {"title": holder["summary"]}, line)
-    if holder.get("memoryScratchpad"):
-        yield FactRecord("memory", {"memoryScratchpad": holder["memoryScratchpad"]}, line)
+    if told := holder.only(_SESSION):
+        yield FactRecord("session", told, holder.line)
+    yield from holder.facts(title="summary")
+    if told := holder.only(["memoryScratchpad"]):
+        yield FactRecord("memory", told, holder.line)
 
 
-def _key(message: dict[str, Any], line: int, place: int = 0) -> str:
-    """Return the id of a message, or its position if it has none."""
-    return text_or(message.get("id")) or f"line {line}.{place}"
-
-
-def _is_message(value: dict[str, Any]) -> bool:
+def _is_message(row: Row) -> bool:
     """Return whether a line is a message rather than metadata."""
-    return "$set" not in value and (isinstance(value.get("id"), str) or "type" in value)
+    return "$set" not in row and (isinstance(row.get("id"), str) or "type" in row)
 
 
-def _history(value: dict[str, Any], line: int) -> dict[str, dict[str, Any]]:
+def _key(message: Row, place: int = 0) -> str:
+    """Return the id of a message, or its position if it has none."""
+    return message.text("id") or f"line {message.line}.{place}"
+
+
+def _history(row: Row) -> dict[str, Row]:
     """Return the messages, by key, that a metadata line holds: the history from then on.
 
     A resumed session gives the results of a reply's calls in a user message with the reply's id.
     """
-    found: dict[str, dict[str, Any]] = {}
-    for place, one in enumerate(items((mapping(value.get("$set")) or value).get("messages"))):
-        message = mapping(one)
-        key = _key(message, line, place)
-        found[f"{key} {_RESULTS}" if _is_twin(found.get(key), message) else key] = message
+    found: dict[str, Row] = {}
+    for place, message in enumerate((row.inner("$set") or row).rows("messages")):
+        key = _key(message, place)
+        twin = message.get("type") == "user" and found.get(key, Row()).get("type") == "gemini"
+        found[f"{key} {_RESULTS}" if twin else key] = message
     return found
-
-
-def _is_twin(known: dict[str, Any] | None, message: dict[str, Any]) -> bool:
-    return known is not None and known.get("type") == "gemini" and message.get("type") == "user"
 
 
 class _Compression(NamedTuple):
@@ -132,19 +121,18 @@ class _GeminiIndex(msgspec.Struct):
 
     def add(self, row: Row) -> None:
         """Note a line: a message or its new version, a rewind, or metadata that may replace the history."""
-        value = row.value
-        if isinstance(value.get("$rewindTo"), str):
-            self._rewind(value["$rewindTo"])
-        elif _is_message(value):
-            self._say(_key(value, row.number), value, row.number)
-        elif history := _history(value, row.number):
-            self._replace(row.number, history)
+        if isinstance(row.get("$rewindTo"), str):
+            self._rewind(row["$rewindTo"])
+        elif _is_message(row):
+            self._say(_key(row), row)
+        elif history := _history(row):
+            self._replace(row.line, history)
 
-    def _say(self, key: str, value: dict[str, Any], line: int) -> None:
+    def _say(self, key: str, message: Row) -> None:
         if key not in self.newest:
             self.order.append(key)
-        self.newest[key] = line
-        if value.get("type") in ("user", "gemini"):
+        self.newest[key] = message.line
+        if message.get("type") in ("user", "gemini"):
             self.live[key] = None
 
     def _rewind(self, key: str) -> None:
@@ -161,7 +149,7 @@ class _GeminiIndex(msgspec.Struct):
         lost = set(gone)
         self.order = [one for one in self.order if one not in lost]
 
-    def _replace(self, line: int, history: dict[str, dict[str, Any]]) -> None:
+    def _replace(self, line: int, history: dict[str, Row]) -> None:
         """Take the history that Gemini CLI sends from now on; missing messages were compressed or taken back.
 
         Known messages stay as they were: only masked text changes in them.
@@ -179,16 +167,14 @@ class _GeminiIndex(msgspec.Struct):
             return
         self._take_back(gone)
         for key in new:
-            self._say(key, history[key], line)
+            self._say(key, history[key])
 
 
-def _read_lines(stream: BinaryIO) -> Iterator[Record]:
+def _read_lines(stream: BinaryIO) -> Iterator[Record | Pictures]:
     index = _GeminiIndex()
     scan_rows(stream, index.add)
-    reader = _GeminiReader(index)
-    yield from take_rows(stream, reader.take)
-    if index.rewinds:
-        yield FactRecord("branches", {"branches": index.rewinds, "messages": index.rewound})
+    yield from take_rows(stream, _GeminiReader(index).take)
+    yield from beside("branches", {"branches": index.rewinds, "messages": index.rewound})
 
 
 class _GeminiReader:
@@ -197,54 +183,45 @@ class _GeminiReader:
     def __init__(self, index: _GeminiIndex) -> None:
         self._index = index
         self._order = deque(index.order)
-        self._early: dict[str | _Compression, tuple[dict[str, Any], int]] = {}
+        self._early: dict[str | _Compression, Row] = {}
         self._answered_calls: set[str] = set()
         self._figures: dict[str, dict[str, Any]] = {}  # of messages whose newest version is still to come
 
-    def take(self, row: Row) -> Iterator[Record]:
+    def take(self, row: Row) -> Iterator[Record | Pictures]:
         """Take the next line; yield what it completes."""
-        value, line = row.value, row.number
-        if _is_message(value):
-            self._hold(_key(value, line), value, line)
-        elif "$rewindTo" not in value:
-            told = [*_about(mapping(value.get("$set")) or value, line)]
-            history = _history(value, line)
-            if not told and not history and not isinstance(value.get("$set"), dict):
-                yield WarningRecord(line, "not a record of Gemini CLI (left out)")
+        if _is_message(row):
+            self._hold(_key(row), row)
+        elif "$rewindTo" not in row:
+            told, history = [*_about(row.inner("$set") or row)], _history(row)
+            if not told and not history and not isinstance(row.get("$set"), dict):
+                yield WarningRecord(row.line, "not a record of Gemini CLI (left out)")
             yield from told
-            self._take_history(value, history, line)
-        yield from self._release()
-
-    def _hold(self, key: str, message: dict[str, Any], line: int) -> None:
-        known = {name: message[name] for name in _FIGURES if message.get(name)}
-        if self._index.newest.get(key) == line:
-            older = self._figures.pop(key, {})
-            self._early[key] = ({**message, **{name: older[name] for name in older.keys() - known}}, line)
-        elif known and key in self._index.newest:
-            self._figures[key] = {**self._figures.get(key, {}), **known}
-
-    def _take_history(self, value: dict[str, Any], history: dict[str, dict[str, Any]], line: int) -> None:
-        for key in self._index.brought.get(line, []):
-            self._hold(key, history[key], line)
-        fold = next((one for one in self._order if isinstance(one, _Compression) and one.line == line), None)
-        if fold:
-            self._early[fold] = (value, line)
-
-    def _release(self) -> Iterator[Record]:
+            for key in self._index.brought.get(row.line, []):
+                self._hold(key, history[key])
+            folds = (one for one in self._order if isinstance(one, _Compression) and one.line == row.line)
+            self._early.update(dict.fromkeys(folds, row))
         while self._order and self._order[0] in self._early:
             key = self._order.popleft()
-            value, line = self._early.pop(key)
+            held = self._early.pop(key)
             if isinstance(key, str):
-                yield from records(value, line, self._answered_calls)
+                yield from records(held, self._answered_calls)
             else:
-                yield self._compaction(key, value)
+                yield self._compaction(key, held)
 
-    def _compaction(self, fold: _Compression, value: dict[str, Any]) -> CompactionRecord:
+    def _hold(self, key: str, message: Row) -> None:
+        """Hold the newest version of a message, with figures that only an older one has."""
+        known = {**self._figures.get(key, {}), **message.only(_FIGURES)}
+        if self._index.newest.get(key) == message.line:
+            self._figures.pop(key, None)
+            self._early[key] = Row({**message, **known}, message.line)
+        elif known and key in self._index.newest:
+            self._figures[key] = known
+
+    def _compaction(self, fold: _Compression, row: Row) -> CompactionRecord:
         """Make a compression's record: its new user messages are the summary, the model only acknowledges."""
-        history = _history(value, fold.line)
+        history = _history(row)
         new = [history[key] for key in self._index.brought[fold.line]]
         users = [one for one in new if one.get("type") == "user"]
-        texts = ["".join(sort_parts(one.get("content")).text) for one in users or new]
-        at = moment(mapping(value.get("$set")).get("lastUpdated"))
-        summary = "\n\n".join(text for text in texts if text)
+        texts = ["".join(sort_parts(one, "content").text) for one in users or new]
+        summary, at = "\n\n".join(text for text in texts if text), row.inner("$set").time("lastUpdated")
         return CompactionRecord(summary, fold.first_kept, at=at, line=fold.line)

@@ -9,9 +9,9 @@ import msgspec
 
 from foldline.core.log.messages import Usage
 from foldline.transcripts import payloads
-from foldline.transcripts.lines import count_or_none, items, mapping, moment, text_or
-from foldline.transcripts.payloads import message_record
-from foldline.transcripts.records import FactRecord, MessageRecord, Record, WarningRecord
+from foldline.transcripts.lines import Row, items, mapping
+from foldline.transcripts.payloads import content_of, message_record
+from foldline.transcripts.records import FactRecord, MessageRecord, Pictures, Record, WarningRecord
 
 _SETUP = ("This is the Gemini CLI. We are setting up the context", "<session_context>")
 _FILES = "--- Content from referenced files ---"
@@ -32,155 +32,133 @@ class GeminiContent(msgspec.Struct):
     unknown: list[Json] = []
 
 
-def sort_parts(content: Any) -> GeminiContent:
+def sort_parts(holder: Row, field: str) -> GeminiContent:
     """Sort the parts of a content by kind; it is text, a part or a list of both."""
     found = GeminiContent()
+    content = holder.get(field)
     for one in items(content) if isinstance(content, list) else [content]:
-        part: Json = {"text": one} if isinstance(one, str) else mapping(one)
-        packed = mapping(part.get("inlineData"))
+        part = Row({"text": one} if isinstance(one, str) else mapping(one))
+        packed, response = part.inner("inlineData"), part.inner("functionResponse")
         if isinstance(part.get("text"), str):
             (found.thoughts if part.get("thought") is True else found.text).append(part["text"])
         elif isinstance(part.get("functionCall"), dict):
-            found.calls.append(_call(mapping(part["functionCall"])))
+            found.calls.append(_call(part.inner("functionCall")))
         elif isinstance(part.get("functionResponse"), dict):
-            found.results.append(_result(mapping(part["functionResponse"])))
-            found.media.extend(sort_parts(items(part["functionResponse"].get("parts"))).media)
-        elif text_or(packed.get("data")):
-            found.media.append(payloads.packed(text_or(packed.get("mimeType")), packed["data"]))
+            found.results.append(_result(response))
+            found.media.extend(sort_parts(response, "parts").media)
+        elif packed.text("data"):
+            found.media.append(payloads.packed(packed.text("mimeType"), packed["data"]))
         elif part:
             found.unknown.append(part)
     return found
 
 
-def _call(made: Json) -> Json:
-    return payloads.call(
-        text_or(made.get("id"), text_or(made.get("name"))), made.get("name"), made.get("args")
-    )
+def _call(made: Row) -> Json:
+    return payloads.call(made.text("id", made.text("name")), made.get("name"), made.get("args"))
 
 
-def _result(response: Json) -> Result:
+def _result(response: Row) -> Result:
     """Read a result; Gemini CLI wraps it in `output` or `error`."""
-    body = response.get("response")
-    told = mapping(body)
+    body, told = response.get("response"), response.inner("response")
     error = told.get("error")
     value = error if error is not None and "output" not in told else told.get("output", body)
-    call = text_or(response.get("id"), text_or(response.get("name")))
-    return call, payloads.words_of(value), error is not None
+    return response.text("id", response.text("name")), payloads.words_of(value), error is not None
 
 
-def records(value: Json, line: int, answered_calls: set[str]) -> Iterator[Record]:
+def records(row: Row, answered_calls: set[str]) -> Iterator[Record | Pictures]:
     """Yield the records of a message; `answered_calls` grows by those whose results it yields."""
-    kind = text_or(value.get("type"))
+    kind = row.text("type")
     if kind == "gemini":
-        yield from _reply(value, line, answered_calls)
+        yield from _reply(row, answered_calls)
     elif kind == "user":
-        yield from _user(value, line, answered_calls)
+        yield from _user(row, answered_calls)
     elif kind in _SHOWN:
-        yield FactRecord(kind, {"content": value.get("content"), "at": moment(value.get("timestamp"))}, line)
+        yield FactRecord(kind, {"content": row.get("content"), "at": row.time("timestamp")}, row.line)
     else:
-        yield WarningRecord(line, f"Gemini CLI writes no message of type {kind[:40]!r} (left out)")
+        yield WarningRecord(row.line, f"Gemini CLI writes no message of type {kind[:40]!r} (left out)")
 
 
-def is_setup(message: Json) -> bool:
+def is_setup(message: Row) -> bool:
     """Return whether a message is what Gemini CLI says before the user does."""
-    return "\n".join(sort_parts(message.get("content")).text).lstrip().startswith(_SETUP)
+    return "\n".join(sort_parts(message, "content").text).lstrip().startswith(_SETUP)
 
 
-def _user(value: Json, line: int, answered_calls: set[str]) -> Iterator[Record]:
-    found = sort_parts(value.get("content"))
-    at, key = moment(value.get("timestamp")), text_or(value.get("id")) or None
+def _user(row: Row, answered_calls: set[str]) -> Iterator[Record]:
+    found, line = sort_parts(row, "content"), row.line
+    at, key = row.time("timestamp"), row.text("id") or None
     fresh = [result for result in found.results if result[0] not in answered_calls]
-    yield from _answers(fresh, line, at, answered_calls)
-    yield from _strange(found.unknown, line)
+    yield from _answers(fresh, row, answered_calls)
+    yield from (FactRecord("part", part, line) for part in found.unknown)
     if found.results and not found.text and not (fresh and found.media):
         if not fresh:
             yield FactRecord("repeated", {"results": [result[0] for result in found.results]}, line)
         return
-    own, read = _own(found.text)
+    starts = (at for at, text in enumerate(found.text) if text.lstrip().startswith(_FILES))
+    end = next(starts, len(found.text))  # what follows the user's own words is the files that they refer to
+    own, read = found.text[:end], found.text[end:]
     if own or found.media or not read:
         injected = bool(found.results) or "\n".join(own).lstrip().startswith(_SETUP)
         payload = payloads.user(_content(own, found.media))
         yield message_record(payload, line, at=at, key=key, injected=injected)
-    if read:  # what follows the user's own words is the files that they refer to
+    if read:
         key = None if own or found.media else key
         yield message_record(payloads.user(_content(read, [])), line, at=at, key=key, injected=True)
 
 
-def _own(texts: list[str]) -> tuple[list[str], list[str]]:
-    """Split texts into the user's own and those of referenced files, which Gemini CLI puts after them."""
-    end = next((i for i, text in enumerate(texts) if text.lstrip().startswith(_FILES)), len(texts))
-    return texts[:end], texts[end:]
-
-
 def _content(texts: list[str], media: list[Json]) -> Any:
-    """Return a single text as it is, several parts as a list."""
-    if len(texts) <= 1 and not media:
-        return "".join(texts)
-    return [*({"type": "text", "text": text} for text in texts), *media]
+    return content_of([*({"type": "text", "text": text} for text in texts), *media]) or ""
 
 
-def _reply(value: Json, line: int, answered_calls: set[str]) -> Iterator[Record]:
+def _reply(row: Row, answered_calls: set[str]) -> Iterator[Record | Pictures]:
     """Yield what the model said, then the results of its calls, then the images in them."""
-    found = sort_parts(value.get("content"))
-    recorded = [mapping(call) for call in items(value.get("toolCalls"))]
-    known = {text_or(call.get("id")) for call in recorded}
+    found, recorded = sort_parts(row, "content"), row.rows("toolCalls")
+    known = {call.text("id") for call in recorded}
     calls = [call for call in found.calls if call["id"] not in known] + [_call(call) for call in recorded]
-    thoughts = [*found.thoughts, *map(_thought, map(mapping, items(value.get("thoughts"))))]
-    at = moment(value.get("timestamp"))
-    yield from _strange(found.unknown, line)
+    thoughts = [*found.thoughts, *map(_thought, row.rows("thoughts"))]
+    yield from (FactRecord("part", part, row.line) for part in found.unknown)
     payload = payloads.reply("".join(found.text), "\n\n".join(thoughts), calls)
     if payloads.is_empty(payload):
-        left = {key: value[key] for key in ("id", "model", "tokens") if key in value}
-        yield FactRecord("empty", left, line)
+        left = {key: row[key] for key in ("id", "model", "tokens") if key in row}
+        yield FactRecord("empty", left, row.line)
         return
     yield message_record(
         payload,
-        line,
-        at=at,
-        key=text_or(value.get("id")) or None,
-        usage=_usage(mapping(value.get("tokens"))),
-        model=text_or(value.get("model")) or None,
+        row.line,
+        at=row.time("timestamp"),
+        key=row.text("id") or None,
+        usage=_usage(row.inner("tokens")),
+        model=row.text("model") or None,
         stop="tools" if calls else "end",
     )
-    pictures: list[Json] = []
     for call in recorded:
-        answered = sort_parts(call.get("result"))
+        answered = sort_parts(call, "result")
         results = answered.results
         if answered.text and not results:
-            results = [(text_or(call.get("id")), "\n".join(answered.text), False)]
-        failed = text_or(call.get("status")) in ("error", "cancelled")
-        yield from _answers(
-            [(one, text, bad or failed) for one, text, bad in results], line, at, answered_calls
-        )
-        yield from _strange(answered.unknown, line)
-        pictures.extend(answered.media)
-    if pictures:
-        yield message_record(payloads.shown(pictures), line, at=at, injected=True)
+            results = [(call.text("id"), "\n".join(answered.text), False)]
+        failed = call.text("status") in ("error", "cancelled")
+        marked = [(one, text, bad or failed) for one, text, bad in results]
+        yield from _answers(marked, row, answered_calls)
+        yield from (FactRecord("part", part, row.line) for part in answered.unknown)
+        yield Pictures(answered.media, row.time("timestamp"), row.line)
 
 
 def _answers(
-    results: Iterable[Result], line: int, at: float | None, answered_calls: set[str]
+    results: Iterable[Result], row: Row, answered_calls: set[str]
 ) -> Iterator[MessageRecord | WarningRecord]:
     for call, text, failed in results:
         answered_calls.add(call)
-        yield message_record(payloads.answer(call, text), line, at=at, key=call, failed=failed)
+        payload = payloads.answer(call, text)
+        yield message_record(payload, row.line, at=row.time("timestamp"), key=call, failed=failed)
 
 
-def _strange(unknown: list[Json], line: int) -> Iterator[Record]:
-    for part in unknown:
-        yield FactRecord("part", part, line)
-
-
-def _thought(thought: Json) -> str:
+def _thought(thought: Row) -> str:
     """Return a thought as Gemini shows it: its subject in bold, then its text."""
-    subject, description = text_or(thought.get("subject")), text_or(thought.get("description"))
+    subject, description = thought.text("subject"), thought.text("description")
     return f"**{subject}**\n{description}".strip() if subject else description
 
 
-def _usage(tokens: Json) -> Usage | None:
+def _usage(tokens: Row) -> Usage | None:
     """Read a usage; `input` includes cached tokens, `output` no thoughts; Gemini's own tools add input."""
-    if not tokens:
-        return None
     keys = ("input", "cached", "tool", "output", "thoughts")
-    given, cached, tool, output, thoughts = (count_or_none(tokens.get(key)) or 0 for key in keys)
-    return Usage(max(given - cached, 0) + tool, cached, 0, output + thoughts)
+    given, cached, tool, output, thoughts = (tokens.count(key) or 0 for key in keys)
+    return Usage(max(given - cached, 0) + tool, cached, 0, output + thoughts) if tokens else None

@@ -6,15 +6,17 @@ What cannot be read becomes a warning that names its line; a document, which is 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Container, Generator, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple, TypeVar
 
 import msgspec
 
 from foldline.errors import FormatError
-from foldline.transcripts.records import MAX_DEPTH, MAX_LINE, MAX_WHOLE, Record, WarningRecord
+from foldline.transcripts.records import MAX_DEPTH, MAX_LINE, MAX_WHOLE, FactRecord, WarningRecord
+
+R = TypeVar("R")
 
 _BOM = b"\xef\xbb\xbf"
 _MEBIBYTE = 1024 * 1024
@@ -29,11 +31,54 @@ class Line(NamedTuple):
     ended: bool
 
 
-class Row(NamedTuple):
-    """A JSON object and its line number."""
+class Row(dict[str, Any]):
+    """A JSON object of a file and its line; an object inside it has the line of the whole.
 
-    number: int
-    value: dict[str, Any]
+    Its methods read fields that may be of any type: what is not of the type asked for counts as missing.
+    """
+
+    __slots__ = ("line",)
+
+    def __init__(self, fields: Any = (), line: int = 0) -> None:
+        super().__init__(fields)
+        self.line = line
+
+    def text(self, key: str, default: str = "") -> str:
+        """Return the text of a field."""
+        return text_or(self.get(key), default)
+
+    def count(self, key: str) -> int | None:
+        """Return the whole number of a field, if it is at least 0."""
+        return count_or_none(self.get(key))
+
+    def time(self, key: str) -> float | None:
+        """Return the Unix time of a field."""
+        return moment(self.get(key))
+
+    def inner(self, *keys: str) -> Row:
+        """Return the object in a field, or in a field of that object; an empty one if there is none."""
+        value: Any = self
+        for key in keys:
+            value = mapping(mapping(value).get(key))
+        return Row(value, self.line)
+
+    def rows(self, key: str) -> list[Row]:
+        """Return the objects in a field's list; what is not an object is an empty one."""
+        return [Row(mapping(one), self.line) for one in items(self.get(key))]
+
+    def only(self, keys: Iterable[str]) -> dict[str, Any]:
+        """Return those of these fields that hold something."""
+        return {key: self[key] for key in keys if self.get(key)}
+
+    def facts(self, **fields: str) -> Iterator[FactRecord]:
+        """Yield a fact of each kind whose field holds text: `facts(title="name")`."""
+        for kind, field in fields.items():
+            if self.text(field):
+                yield FactRecord(kind, {kind: self[field]}, self.line)
+
+    def without(self, *keys: str) -> dict[str, Any]:
+        """Return all fields but these."""
+        return {key: value for key, value in self.items() if key not in keys}
 
 
 class Unreadable(Exception):
@@ -135,19 +180,19 @@ def _inner(node: Any) -> Any:
     return mapping(node).values() if isinstance(node, dict) else items(node)
 
 
-def read_rows(stream: BinaryIO, wanted: Container[int] | None = None) -> Iterator[Row | WarningRecord]:
+def read_rows(stream: BinaryIO) -> Iterator[Row | WarningRecord]:
     """Yield the JSON objects of a JSON lines stream from its position on, one line in memory at a time.
 
-    `wanted` limits parsing to those line numbers. A line that cannot be read is a `WarningRecord`.
+    A line that cannot be read is a `WarningRecord`.
     """
     for line in lines(stream):
         if isinstance(line, WarningRecord):
             yield line
-        elif wanted is None or line.number in wanted:
-            yield from read_row(line)
+        else:
+            yield from _read_row(line)
 
 
-def take_rows(stream: BinaryIO, take: Callable[[Row], Iterator[Record]]) -> Iterator[Record]:
+def take_rows(stream: BinaryIO, take: Callable[[Row], Iterable[R]]) -> Iterator[R | WarningRecord]:
     """Yield what `take` makes of each JSON object of a stream, and the warnings about other lines."""
     for item in read_rows(stream):
         if isinstance(item, WarningRecord):
@@ -165,7 +210,7 @@ def scan_rows(stream: BinaryIO, take: Callable[[Row], None]) -> None:
     stream.seek(start)
 
 
-def read_row(line: Line) -> Iterator[Row | WarningRecord]:
+def _read_row(line: Line) -> Iterator[Row | WarningRecord]:
     """Yield the object on a line, after a warning if it had to be repaired; or only the warning."""
     try:
         value, note = parse(line.raw)
@@ -176,7 +221,7 @@ def read_row(line: Line) -> Iterator[Row | WarningRecord]:
     if note:
         yield WarningRecord(line.number, note)
     if isinstance(value, dict):
-        yield Row(line.number, value)  # pyright: ignore[reportUnknownArgumentType]
+        yield Row(value, line.number)
     else:
         yield WarningRecord(line.number, f"holds a JSON {_kind(value)}, not an object (left out)")
 
@@ -205,7 +250,7 @@ def read_document(stream: BinaryIO, name: str) -> tuple[Any, str | None]:
         raise FormatError(str(error), where=name, line=_broken_at(raw)) from None
 
 
-def read_messages_document(stream: BinaryIO, name: str) -> Generator[WarningRecord, None, dict[str, Any]]:
+def read_messages_document(stream: BinaryIO, name: str) -> Generator[WarningRecord, None, Row]:
     """Return the JSON object with `messages` that a file holds; yield a warning if it had to be repaired.
 
     Raises FormatError if it has no list of messages.
@@ -213,7 +258,7 @@ def read_messages_document(stream: BinaryIO, name: str) -> Generator[WarningReco
     value, note = read_document(stream, name)
     if note:
         yield WarningRecord(1, note)
-    holder = mapping(value)
+    holder = Row(mapping(value), 1)
     if not isinstance(holder.get("messages"), list):
         raise FormatError('needs a list of messages under "messages"', where=name)
     return holder
@@ -235,13 +280,13 @@ def stem_of(path: Path) -> str:
     return path.name.removesuffix(".gz").removesuffix(".jsonl")
 
 
-def read_sidecar(path: Path) -> dict[str, Any] | WarningRecord:
+def read_sidecar(path: Path) -> Row | WarningRecord:
     """Read the JSON object in a file ({} if there is no such file); return a warning if it cannot be read."""
     try:
         with path.open("rb") as stream:
             value, note = read_document(stream, str(path))
     except FileNotFoundError:
-        return {}
+        return Row()
     except OSError as error:
         return WarningRecord(0, f"{path} next to it cannot be read: {error.strerror or error}")
     except FormatError as error:
@@ -250,7 +295,7 @@ def read_sidecar(path: Path) -> dict[str, Any] | WarningRecord:
         return WarningRecord(0, f"{path} next to it is damaged: {note} (left out)")
     if not isinstance(value, dict):
         return WarningRecord(0, f"{path} next to it is not a JSON object (left out)")
-    return mapping(value)
+    return Row(mapping(value))
 
 
 def moment(value: Any) -> float | None:

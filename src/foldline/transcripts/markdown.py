@@ -12,7 +12,6 @@ from typing import BinaryIO, Literal
 
 import msgspec
 
-from foldline.dialects import OPENAI_CHAT
 from foldline.transcripts import payloads
 from foldline.transcripts.markdown_text import (
     CALL,
@@ -37,7 +36,6 @@ Lines = list[tuple[Words, bool]]  # a line, and whether it is code
 
 def read_markdown(stream: BinaryIO, _name: str) -> Iterator[Record]:
     """Read a Markdown chat, one section in memory at a time; messages become `openai-chat` payloads."""
-    yield FactRecord("format", {"format": "markdown", "dialect": OPENAI_CHAT})
     fence = Fence()
     chat = _Chat()
     for item in prose(stream):

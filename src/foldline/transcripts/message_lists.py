@@ -5,24 +5,18 @@ The plain form is that of recorded sessions: a `{"meta"}` line, then role, text,
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, BinaryIO
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, BinaryIO, cast
 
 from foldline import dialects
-from foldline.dialects.responses.items import KINDS, role_of
+from foldline.core.log.messages import Message
+from foldline.dialects.responses.items import KINDS
 from foldline.errors import DialectError, FormatError
+from foldline.transcripts.codex_items import is_models
 from foldline.transcripts.forms.bare import payload as plain_payload
 from foldline.transcripts.forms.lists import Decoded, decode_list, form_of
-from foldline.transcripts.lines import (
-    Row,
-    count_or_none,
-    items,
-    mapping,
-    moment,
-    read_document,
-    read_rows,
-    text_or,
-)
+from foldline.transcripts.lines import Row, items, mapping, read_document, read_rows, text_or
 from foldline.transcripts.payloads import message_record
 from foldline.transcripts.records import (
     CompactionRecord,
@@ -57,21 +51,23 @@ def read_json(stream: BinaryIO, name: str) -> Iterator[Record]:
     messages = holder.get("messages", holder.get(_GEMINI))
     if not isinstance(messages, list):
         raise FormatError('needs a list of messages under "messages"', where=name)
-    found = _decoded(items(messages), name, _named(holder))
+    with _refused(name):
+        found = decode_list(items(messages), text_or(holder.get("dialect")) or None)
     yield FactRecord("format", {"format": "json", "dialect": found.dialect})
-    yield from _around(holder, 1)
-    yield from _records(found, [index + 1 for index in range(len(items(messages)))])
+    yield from _around(Row(holder, 1))
+    yield from _records(found, range(1, len(items(messages)) + 1))
 
 
-def _decoded(messages: list[Any], name: str, dialect: str = "") -> Decoded:
-    """Read a list; raises FormatError for a bad one."""
+@contextmanager
+def _refused(name: str) -> Generator[None]:
+    """Raise FormatError for a list that cannot be read."""
     try:
-        return decode_list(messages, dialect or None)
+        yield
     except (DialectError, RecursionError) as error:
         raise FormatError(reason_of(error), where=name) from error
 
 
-def _records(found: Decoded, lines: list[int]) -> Iterator[Record]:
+def _records(found: Decoded, lines: Sequence[int]) -> Iterator[Record]:
     """Yield the messages of a list that was read; `lines` has the line of each of its elements."""
     yield from (WarningRecord(0, text) for text in found.warnings)
     yield from (MessageRecord(message, line=lines[index]) for index, message in found.placed)
@@ -80,27 +76,29 @@ def _records(found: Decoded, lines: list[int]) -> Iterator[Record]:
 def read_jsonl(stream: BinaryIO, name: str) -> Iterator[Record]:
     """Read one message per line; a first line without a role may hold `system`, `tools`, `model` and more."""
     start = stream.tell()
-    dialect = _dialect_of_lines(stream, name)
+    with _refused(name):
+        dialect = _dialect_of_lines(stream)
+        codec = dialects.get(dialect) if dialect != _FOREIGN else None
     stream.seek(start)
-    if dialect == _FOREIGN:
+    if codec is None:
         yield from _foreign_lines(stream, name)
         return
     yield FactRecord("format", {"format": "jsonl", "dialect": dialect})
-    codec = _codec(dialect, name)
     reply: list[Row] = []  # items of one reply, not decoded yet
     for item in read_rows(stream):
-        if isinstance(item, Row) and dialect == dialects.OPENAI_RESPONSES and _is_models(item.value):
-            reply.append(item)
+        row = item if isinstance(item, Row) else None
+        if row is not None and dialect == dialects.OPENAI_RESPONSES and is_models(row):
+            reply.append(row)
             continue
-        yield from _replied(codec, reply)
+        yield from _decoded(codec, reply)
         reply = []
-        if isinstance(item, WarningRecord):
-            yield item
-        elif "role" not in item.value and _header(item.value):
-            yield from _around(item.value, item.number)
+        if row is None:
+            yield cast("WarningRecord", item)
+        elif "role" not in row and _is_header(row):
+            yield from _around(row)
         else:
-            yield decode_line(codec, item.value, item.number)
-    yield from _replied(codec, reply)
+            yield from _decoded(codec, [row])
+    yield from _decoded(codec, reply)
 
 
 def _foreign_lines(stream: BinaryIO, name: str) -> Iterator[Record]:
@@ -110,114 +108,77 @@ def _foreign_lines(stream: BinaryIO, name: str) -> Iterator[Record]:
     for item in read_rows(stream):
         if isinstance(item, WarningRecord):
             around.append(item)
-        elif "role" not in item.value and form_of(item.value) is None and _header(item.value):
-            around += _around(item.value, item.number)
+        elif "role" not in item and form_of(item) is None and _is_header(item):
+            around += _around(item)
         else:
             rows.append(item)
-    found = _decoded([row.value for row in rows], name)
+    with _refused(name):
+        found = decode_list(rows)
     yield FactRecord("format", {"format": "jsonl", "dialect": found.dialect})
     yield from around
-    yield from _records(found, [row.number for row in rows])
+    yield from _records(found, [row.line for row in rows])
 
 
-def _is_models(item: dict[str, Any]) -> bool:
-    """Return whether a line is an item of a reply; consecutive ones are one message."""
-    try:
-        return role_of(item) == "assistant"
-    except DialectError:
-        return False
-
-
-def _replied(codec: dialects.Dialect, reply: list[Row]) -> Iterator[MessageRecord | WarningRecord]:
-    """Read the items of one reply; a bad one becomes a warning, the others stay together."""
+def _decoded(codec: dialects.Dialect, rows: list[Row]) -> Iterator[MessageRecord | WarningRecord]:
+    """Read a message, or the items of one reply; a bad one becomes a warning, the others stay together."""
     sound: list[Row] = []
-    for row in reply:
+    message: Message | None = None
+    for row in rows:
         try:
-            codec.decode(row.value)
+            message = codec.decode(row)
             sound.append(row)
         except (DialectError, RecursionError) as error:
-            yield not_a_message(error, row.number)
-    if sound:
-        yield MessageRecord(codec.decode([row.value for row in sound]), line=sound[0].number)
+            yield not_a_message(error, row.line)
+    if message is not None:
+        yield MessageRecord(message if len(sound) == 1 else codec.decode(sound), line=sound[0].line)
 
 
-def decode_line(codec: dialects.Dialect, payload: dict[str, Any], line: int) -> MessageRecord | WarningRecord:
-    """Decode one payload; one that is not a message of the dialect becomes a warning with its line."""
-    try:
-        return MessageRecord(codec.decode(payload), line=line)
-    except (DialectError, RecursionError) as error:
-        return not_a_message(error, line)
-
-
-def _header(value: dict[str, Any]) -> bool:
+def _is_header(value: Row) -> bool:
     """Return whether a line without a role describes the session."""
     return str(value.get("type")) not in KINDS and any(
         key in value for key in ("system", "tools", "dialect", "model", "title")
     )
 
 
-def _around(holder: dict[str, Any], line: int) -> Iterator[FactRecord]:
+def _around(holder: Row) -> Iterator[FactRecord]:
     """Yield what an object or header line says besides the messages."""
+    instruction = holder.inner("systemInstruction") or holder.inner("system_instruction")
+    system = _as_system(holder.get("system") or instruction.get("parts"))
     for kind in ("title", "model", "window", "note", "system", "tools"):
-        if holder.get(kind):
-            yield FactRecord(
-                kind, {kind: _as_system(holder[kind]) if kind == "system" else holder[kind]}, line
-            )
-    if instruction := mapping(holder.get("systemInstruction") or holder.get("system_instruction")):
-        yield FactRecord("system", {"system": _as_system(instruction.get("parts"))}, line)
+        if value := system if kind == "system" else holder.get(kind):
+            yield FactRecord(kind, {kind: value}, holder.line)
 
 
 def _as_system(system: Any) -> Any:
     """Return a system prompt; blocks without a type, as Bedrock and Gemini have them, become text."""
-    blocks = [mapping(block) for block in items(system)]
+    blocks = [Row(mapping(block)) for block in items(system)]
     if not blocks or any("type" in block for block in blocks):
         return system
-    return "\n\n".join(text_or(block.get("text")) for block in blocks if text_or(block.get("text")))
+    return "\n\n".join(block.text("text") for block in blocks if block.text("text"))
 
 
-def _named(holder: dict[str, Any]) -> str:
-    return text_or(holder.get("dialect"))
-
-
-def _codec(dialect: str, name: str) -> dialects.Dialect:
-    """Find a dialect by name; raises FormatError for an unknown one."""
-    try:
-        return dialects.get(dialect)
-    except DialectError as error:
-        raise FormatError(str(error), where=name) from error
-
-
-def _detect(messages: list[Any], name: str) -> str:
-    """Detect the dialect; raises FormatError for a bad list."""
-    try:
-        return dialects.detect(messages)
-    except DialectError as error:
-        raise FormatError(str(error), where=name) from error
-
-
-def _dialect_of_lines(stream: BinaryIO, name: str) -> str:
+def _dialect_of_lines(stream: BinaryIO) -> str:
     """Detect the dialect of JSON lines from one message of each shape, to keep memory small."""
     samples: dict[tuple[Any, ...], dict[str, Any]] = {}
     for item in read_rows(stream):
         if not isinstance(item, Row):
             continue
-        if form_of(item.value) is not None:
+        if form_of(item) is not None:
             return _FOREIGN
-        if "role" not in item.value and str(item.value.get("type")) not in KINDS:
-            if named := _named(item.value):
-                return named
-            continue
-        if isinstance(item.value.get("role", ""), str):
-            samples.setdefault(_shape(item.value), item.value)
+        if "role" not in item and str(item.get("type")) not in KINDS:
+            if item.text("dialect"):
+                return item.text("dialect")
+        elif isinstance(item.get("role", ""), str):
+            samples.setdefault(_shape(item), item)
         if len(samples) >= _SHAPES:
             break
-    return _detect(list(samples.values()), name)
+    return dialects.detect(list(samples.values()))
 
 
-def _shape(payload: dict[str, Any]) -> tuple[Any, ...]:
+def _shape(row: Row) -> tuple[Any, ...]:
     """Return what tells a message's dialect: role, keys and the types of its blocks."""
-    blocks = {text_or(mapping(block).get("type")) for block in items(payload.get("content"))}
-    return (text_or(payload.get("role")), text_or(payload.get("type")), frozenset(payload), frozenset(blocks))
+    blocks = {block.text("type") for block in row.rows("content")}
+    return (row.text("role"), row.text("type"), frozenset(row), frozenset(blocks))
 
 
 # ---- the plain form
@@ -225,49 +186,34 @@ def _shape(payload: dict[str, Any]) -> tuple[Any, ...]:
 
 def read_plain(stream: BinaryIO, _name: str) -> Iterator[Record]:
     """Read a plain session; messages become `openai-chat` payloads, `summary` a `CompactionRecord`."""
-    yield FactRecord("format", {"format": "plain", "dialect": dialects.OPENAI_CHAT})
     boundary: Row | None = None
     for item in read_rows(stream):
         if isinstance(item, WarningRecord):
             yield item
             continue
-        role = item.value.get("role")
-        if boundary is not None and role != "summary":
-            yield FactRecord("boundary", {"tokens_before": _tokens(boundary)}, boundary.number)
-            boundary = None
-        if role == "boundary":
-            boundary = item
-        elif role == "summary":
-            yield _compaction(item, boundary)
-            boundary = None
-        else:
-            yield _plain(item)
-            if text_or(model := mapping(item.value.get("meta")).get("model")):
-                yield FactRecord("model", {"model": model}, item.number)
+        summary = item.get("role") == "summary"
+        if boundary is not None and not summary:
+            yield FactRecord("boundary", {"tokens_before": boundary.count("pre_tokens")}, boundary.line)
+        if summary:  # that an agent continued from
+            before = boundary.count("pre_tokens") if boundary is not None else None
+            at, line = item.time("at"), item.line
+            yield CompactionRecord(item.text("text"), tokens_before=before, at=at, line=line)
+        elif item.get("role") != "boundary":
+            yield from _plain(item)
+        boundary = item if item.get("role") == "boundary" else None
     if boundary is not None:
-        yield FactRecord("boundary", {"tokens_before": _tokens(boundary)}, boundary.number)
+        yield FactRecord("boundary", {"tokens_before": boundary.count("pre_tokens")}, boundary.line)
 
 
-def _tokens(boundary: Row | None) -> int | None:
-    return count_or_none(boundary.value.get("pre_tokens")) if boundary else None
-
-
-def _compaction(row: Row, boundary: Row | None) -> CompactionRecord:
-    """Read a summary that an agent continued from, with the size that its boundary line names."""
-    at = moment(row.value.get("at"))
-    return CompactionRecord(
-        text_or(row.value.get("text")), tokens_before=_tokens(boundary), at=at, line=row.number
-    )
-
-
-def _plain(row: Row) -> Record:
+def _plain(row: Row) -> Iterator[Record]:
     """Read a line: a message, the meta line's facts, or a warning."""
-    value = row.value
-    role = value.get("role")
-    if role is None and isinstance(value.get("meta"), dict):
-        return FactRecord("session", value["meta"], row.number)
-    if role not in _PLAIN_ROLES:
-        return WarningRecord(row.number, f"the plain form has no role {str(role)[:40]!r} (left out)")
-    if not isinstance(value.get("text", ""), str):
-        return WarningRecord(row.number, "text is not a string (left out)")
-    return message_record(plain_payload(value), row.number)
+    role = row.get("role")
+    if role is None and isinstance(row.get("meta"), dict):
+        yield FactRecord("session", row["meta"], row.line)
+        yield from row.inner("meta").facts(model="model")
+    elif role not in _PLAIN_ROLES:
+        yield WarningRecord(row.line, f"the plain form has no role {str(role)[:40]!r} (left out)")
+    elif not isinstance(row.get("text", ""), str):
+        yield WarningRecord(row.line, "text is not a string (left out)")
+    else:
+        yield message_record(plain_payload(row), row.line)

@@ -9,8 +9,8 @@ import msgspec
 
 from foldline.dialects import UI_MESSAGE, get
 from foldline.errors import DialectError
-from foldline.transcripts.lines import count_or_none, items, mapping, moment, read_messages_document, text_or
-from foldline.transcripts.payloads import is_programs, with_models
+from foldline.transcripts.lines import Row, items, mapping, read_messages_document
+from foldline.transcripts.payloads import is_programs
 from foldline.transcripts.records import (
     CompactionRecord,
     FactRecord,
@@ -24,6 +24,9 @@ PREFIX = "[Conversation Context - Compacted]\n\nThe following is a summary of th
 SUFFIX = "---\nThe conversation continues below:"
 """What Moldable writes around a summary."""
 
+RANGE = {"from_index": "fromIndex", "to_index": "toIndex", "message_count": "messageCount"}
+"""The fields of a summarised range: our names, and Moldable's."""
+
 _SESSION = ("id", "createdAt", "updatedAt", "messageCount")
 
 
@@ -35,14 +38,8 @@ def read_moldable(stream: BinaryIO, name: str) -> Iterator[Record]:
     summarized_range and api_start_index.
     """
     conversation = yield from read_messages_document(stream, name)
-    yield FactRecord("format", {"format": "moldable", "dialect": UI_MESSAGE})
-    yield FactRecord("session", {key: conversation[key] for key in _SESSION if conversation.get(key)}, 1)
-    if text_or(conversation.get("title")):
-        yield FactRecord("title", {"title": conversation["title"]}, 1)
-    yield from with_models(_messages(conversation))
-
-
-def _messages(conversation: dict[str, Any]) -> Iterator[Record]:
+    yield FactRecord("session", conversation.only(_SESSION), 1)
+    yield from conversation.facts(title="title")
     messages = items(conversation["messages"])
     fold = _compaction(conversation, len(messages))
     if isinstance(fold, WarningRecord):
@@ -63,36 +60,30 @@ def _newer(said: MessageRecord, fold: CompactionRecord) -> bool:
     return said.at is not None and fold.at is not None and said.at > fold.at
 
 
-def _compaction(conversation: dict[str, Any], count: int) -> CompactionRecord | WarningRecord | None:
+def _compaction(conversation: Row, count: int) -> CompactionRecord | WarningRecord | None:
     """Read the newest compaction (None: there is none)."""
-    state = mapping(conversation.get("compaction"))
+    state = conversation.inner("compaction")
     if not state:
         return None
-    start = count_or_none(state.get("apiStartIndex"))
-    summary = "".join(
-        text_or(part.get("text"))
-        for part in map(mapping, items(mapping(state.get("summaryMessage")).get("parts")))
-        if part.get("type") == "text"
+    start, version, span = (
+        state.count("apiStartIndex"),
+        state.count("version"),
+        state.inner("summarizedRange"),
     )
+    parts = state.inner("summaryMessage").rows("parts")
+    summary = "".join(part.text("text") for part in parts if part.get("type") == "text")
     if not summary or start is None:
         missing = "a summary" if not summary else "apiStartIndex"
         return WarningRecord(1, f"the compaction has no {missing} (left out)")
-    span = mapping(state.get("summarizedRange"))
-    version = count_or_none(state.get("version"))
     data = {
         "version": version,
         "compacted_at": state.get("compactedAt"),
-        "summarized_range": {
-            "from_index": span.get("fromIndex"),
-            "to_index": span.get("toIndex"),
-            "message_count": span.get("messageCount"),
-        },
+        "summarized_range": {ours: span.get(theirs) for ours, theirs in RANGE.items()},
         "api_start_index": start,
         "summary_message": state.get("summaryMessage"),
-        "conversation": {key: conversation[key] for key in ("id", "createdAt") if conversation.get(key)},
+        "conversation": conversation.only(("id", "createdAt")),
     }
-    kept = str(start) if start < count else None
-    at = moment(state.get("compactedAt"))
+    kept, at = str(start) if start < count else None, state.time("compactedAt")
     return CompactionRecord(unwrap_summary(summary), kept, at=at, line=1, number=version or None, data=data)
 
 
@@ -108,7 +99,7 @@ def wrap_summary(summary: str) -> str:
 
 def _record(payload: Any, place: int) -> MessageRecord | WarningRecord:
     """Read a UI message, with the time and the usage from its metadata."""
-    body, dialect = mapping(payload), get(UI_MESSAGE)
+    body, dialect = Row(mapping(payload)), get(UI_MESSAGE)
     decode = dialect.decode_reply if body.get("role") == "assistant" else dialect.decode
     try:
         message = decode(payload)
@@ -116,5 +107,5 @@ def _record(payload: Any, place: int) -> MessageRecord | WarningRecord:
         return not_a_message(error, place + 1)
     if is_programs(message):
         message = msgspec.structs.replace(message, injected=True)
-    at = moment(mapping(body.get("metadata")).get("createdAt", body.get("createdAt")))
+    at = (body.inner("metadata") if "createdAt" in body.inner("metadata") else body).time("createdAt")
     return MessageRecord(message, at=at, key=str(place), line=place + 1)

@@ -14,185 +14,163 @@ from typing import Any, BinaryIO
 import msgspec
 
 from foldline.core.log.messages import Usage
-from foldline.dialects import OPENAI_CHAT
 from foldline.transcripts import payloads
-from foldline.transcripts.lines import count_or_none, items, mapping, moment, read_messages_document, text_or
-from foldline.transcripts.payloads import message_record
-from foldline.transcripts.records import CompactionRecord, FactRecord, MessageRecord, Record, WarningRecord
+from foldline.transcripts.lines import Row, items, mapping, moment, read_messages_document, text_or
+from foldline.transcripts.payloads import content_of, message_record
+from foldline.transcripts.records import (
+    CompactionRecord,
+    FactRecord,
+    MessageRecord,
+    Pictures,
+    Record,
+    WarningRecord,
+    beside,
+)
 
+STOPS = {"stop": "end", "tool-calls": "tools", "length": "length", "content-filter": "end", "error": "error"}
 _SESSION = ("id", "slug", "projectID", "parentID", "directory", "version", "time")
-_STOPS = {"stop": "end", "tool-calls": "tools", "length": "length", "content-filter": "end", "error": "error"}
 _SEALED = ("reasoningEncryptedContent", "reasoningOpaque", "signature", "redactedData")
 _BOOKKEEPING = ("patch", "snapshot", "retry", "agent")
 
 Json = dict[str, Any]
 
 
-def read_opencode(stream: BinaryIO, name: str) -> Iterator[Record]:
+def read_opencode(stream: BinaryIO, name: str) -> Iterator[Record | Pictures]:
     """Read an OpenCode export; messages are `openai-chat` payloads, one for each step of the model.
 
     A `MessageRecord.key` is the message's id (for a later step or a result its part's id); `line` is the
     message's place. Raises FormatError for a document without a list of messages.
     """
     holder = yield from read_messages_document(stream, name)
-    info, messages = mapping(holder.get("info")), items(holder["messages"])
-    yield FactRecord("format", {"format": "opencode", "dialect": OPENAI_CHAT})
+    info = holder.inner("info")
     told = {key: info[key] for key in _SESSION if key in info}
     yield FactRecord("session", {**told, "cwd": info.get("directory")}, 1)
-    if text_or(info.get("title")):
-        yield FactRecord("title", {"title": info["title"]}, 1)
-    reader = _OpenCodeReader(_session(info, messages), _summaries(messages))
-    for place, message in enumerate(messages, 1):
-        if isinstance(message, dict):
-            yield from reader.take(mapping(message), place)
-        else:
-            yield WarningRecord(place, "a message that is not a JSON object (left out)")
-    yield from reader.end()
+    yield from info.facts(title="title")
+    messages = [_Message(one, place) for place, one in enumerate(items(holder["messages"]), 1)]
+    reader = _OpenCodeReader(info.text("id"), messages)
+    for message in messages:
+        yield from reader.take(message)
+    others = {"sessions": len(reader.others), "messages": reader.others.total()}
+    yield from beside("sidechains", others)
 
 
-def _session(info: Json, messages: list[Any]) -> str:
-    """Return the id of the session to read: the document's, or the first message's if no message has that."""
-    known = [text_or(_info(mapping(one)).get("sessionID")) for one in messages]
-    named = text_or(info.get("id"))
-    return named if named in known else next((one for one in known if one), "")
+class _Message:
+    """A message of the document, and its place in it."""
 
-
-def _summaries(messages: list[Any]) -> dict[str, Json]:
-    """Return the finished compaction summaries, by the message that asked for each."""
-    found: dict[str, Json] = {}
-    for message in map(mapping, messages):
-        info = _info(message)
-        if info.get("summary") is True and info.get("finish") and not info.get("error"):
-            found[text_or(info.get("parentID"))] = message
-    return found
+    def __init__(self, value: Any, place: int) -> None:
+        whole = Row(mapping(value), place)
+        self.line = place
+        self.broken = not isinstance(value, dict)
+        self.info = whole.inner("info")
+        self.parts = whole.rows("parts")
+        self.key, self.parent = self.info.text("id"), self.info.text("parentID")
+        self.at = self.info.inner("time").time("created")
 
 
 class _OpenCodeReader:
     """Turn messages into records, and compactions with their summaries into one record each."""
 
-    def __init__(self, session: str, summaries: dict[str, Json]) -> None:
-        self._session = session
-        self._summaries = summaries
-        self._model = ""
+    def __init__(self, session: str, messages: list[_Message]) -> None:
+        known = [one.info.text("sessionID") for one in messages]
+        self.others: Counter[str] = Counter()  # messages of other sessions
+        self._session = session if session in known else next((one for one in known if one), "")
+        self._summaries = {  # finished ones, by the message that asked for each
+            one.parent: one
+            for one in messages
+            if one.info.get("summary") is True and one.info.get("finish") and not one.info.get("error")
+        }
         self._tokens: int | None = None  # context tokens at the newest reply
-        self._asked: dict[str, Json] = {}  # compaction parts by the message that holds each
+        self._asked: dict[str, Row] = {}  # compaction parts by the message that holds each
         self._keys: set[str] = set()
-        self._others: Counter[str] = Counter()
 
-    def take(self, message: Json, place: int) -> Iterator[Record]:
+    def take(self, message: _Message) -> Iterator[Record | Pictures]:
         """Take the next message; yield its records."""
-        info = _info(message)
-        role, session = info.get("role"), text_or(info.get("sessionID"))
-        if self._session and session and session != self._session:
-            self._others[session] += 1
+        role, session = message.info.get("role"), message.info.text("sessionID")
+        if message.broken:
+            yield WarningRecord(message.line, "a message that is not a JSON object (left out)")
+        elif self._session and session and session != self._session:
+            self.others[session] += 1
         elif role == "user":
-            yield from self._prompt(message, place)
+            yield from self._prompt(message)
+        elif role == "assistant" and message.info.get("summary") is True:
+            yield from self._compaction(message)
         elif role == "assistant":
-            yield from self._reply(message, place)
-        else:
-            yield WarningRecord(place, f"OpenCode writes no role {str(role)[:40]!r} (left out)")
-
-    def end(self) -> Iterator[Record]:
-        """Count the messages of other sessions."""
-        if self._others:
-            data = {"sessions": len(self._others), "messages": self._others.total()}
-            yield FactRecord("sidechains", data)
-
-    def _prompt(self, message: Json, place: int) -> Iterator[Record]:
-        key, parts = text_or(_info(message).get("id")), _parts(message)
-        asked = next((part for part in parts if part.get("type") == "compaction"), None)
-        if asked is not None:
-            self._asked[key] = asked
-            if key not in self._summaries:
-                yield FactRecord("compaction_failed", {"id": key, **asked}, place)
-            message = {**message, "parts": [part for part in parts if part.get("type") != "compaction"]}
-        yield from self._said(_user(message, place))
-
-    def _reply(self, message: Json, place: int) -> Iterator[Record]:
-        info = _info(message)
-        model, parent = text_or(info.get("modelID")), text_or(info.get("parentID"))
-        if model and model != self._model:
-            self._model = model
-            yield FactRecord("model", {"model": model, "provider": info.get("providerID")}, place)
-        if info.get("summary") is True and self._summaries.get(parent) is message:
-            yield from self._compaction(message, place, self._asked.get(parent, {}))
-        elif info.get("summary") is True:
-            yield FactRecord("compaction_failed", {"id": info.get("id"), "error": info.get("error")}, place)
-        else:
-            yield from self._said(_reply(message, place))
-            usage = _usage(mapping(info.get("tokens")))
+            yield from self._said(_reply(message))
+            usage = _usage(message.info.inner("tokens"))
             self._tokens = usage.total if usage else self._tokens
+        else:
+            yield WarningRecord(message.line, f"OpenCode writes no role {str(role)[:40]!r} (left out)")
 
-    def _said(self, records: Iterator[Record]) -> Iterator[Record]:
+    def _prompt(self, message: _Message) -> Iterator[Record | Pictures]:
+        asked = next((part for part in message.parts if part.get("type") == "compaction"), None)
+        if asked is not None:
+            self._asked[message.key] = asked
+            if message.key not in self._summaries:
+                yield FactRecord("compaction_failed", {"id": message.key, **asked}, message.line)
+            message.parts = [part for part in message.parts if part.get("type") != "compaction"]
+        yield from self._said(_user(message))
+
+    def _said(self, records: Iterator[Record | Pictures]) -> Iterator[Record | Pictures]:
         for record in records:
             if isinstance(record, MessageRecord) and record.key:
                 self._keys.add(record.key)
             yield record
 
-    def _compaction(self, message: Json, place: int, asked: Json) -> Iterator[Record]:
+    def _compaction(self, message: _Message) -> Iterator[Record]:
         """Yield a compaction: its summary, and the first message that OpenCode kept."""
-        info = _info(message)
+        info, line = message.info, message.line
+        if self._summaries.get(message.parent) is not message:
+            yield FactRecord("compaction_failed", {"id": info.get("id"), "error": info.get("error")}, line)
+            return
         summary = "\n".join(text for step in _steps(message)[0] for text in step.text if text)
-        tail = text_or(asked.get("tail_start_id"))
+        tail = self._asked.get(message.parent, Row()).text("tail_start_id")
         if tail and tail not in self._keys:
             text = f"the first kept message {tail} is not in the file; read as keeping nothing"
-            yield WarningRecord(place, text)
-        at = moment(mapping(info.get("time")).get("completed"))
-        before, self._tokens = self._tokens, None
+            yield WarningRecord(line, text)
+        at, before, self._tokens = info.inner("time").time("completed"), self._tokens, None
         if not summary.strip():
-            yield FactRecord("boundary", {"tokens_before": before}, place)
+            yield FactRecord("boundary", {"tokens_before": before}, line)
             return
-        yield CompactionRecord(summary, tail if tail in self._keys else None, before, at=at, line=place)
-        if usage := _usage(mapping(info.get("tokens"))):
-            yield FactRecord("usage", {"compaction": place, "tokens": usage.total}, place)
+        yield CompactionRecord(summary, tail if tail in self._keys else None, before, at=at, line=line)
+        if usage := _usage(info.inner("tokens")):
+            yield FactRecord("usage", {"compaction": line, "tokens": usage.total}, line)
 
 
 # ---- what the user said
 
 
-def _user(message: Json, line: int) -> Iterator[Record]:
+def _user(message: _Message) -> Iterator[Record]:
     """Yield what the user wrote; what OpenCode added to it follows as an injected message."""
-    info = _info(message)
-    at, key = moment(mapping(info.get("time")).get("created")), text_or(info.get("id"))
+    line, at, key = message.line, message.at, message.key
     own: list[Json] = []
     added: list[Json] = []
     added_key = None
-    for part in _parts(message):
+    for part in message.parts:
         kind, synthetic = part.get("type"), part.get("synthetic") is True
         if kind == "text" and part.get("ignored") is not True:
-            (added if synthetic else own).append(_text(part.get("text")))
-            added_key = added_key or (text_or(part.get("id")) or None if synthetic else None)
+            (added if synthetic else own).append({"type": "text", "text": part.get("text")})
+            added_key = added_key or (part.text("id") or None if synthetic else None)
         elif kind == "file" and _is_media(part):
             own.append(_media(part))
         elif kind == "subtask":
-            own.append(_text(part.get("prompt")))
+            own.append({"type": "text", "text": part.get("prompt")})
             yield FactRecord("subtask", part, line)
         else:
-            yield FactRecord("attachment" if kind == "file" else text_or(kind, "part"), _bare(part), line)
+            yield _bare(part, "attachment" if kind == "file" else text_or(kind, "part"))
     if own:
-        yield message_record(payloads.user(_content(own)), line, at=at, key=key)
+        yield message_record(payloads.user(content_of(own)), line, at=at, key=key)
     if added:
         known: Json = {"key": added_key if own else key, "parent": key}
-        yield message_record(payloads.user(_content(added)), line, at=at, injected=True, **known)
+        yield message_record(payloads.user(content_of(added)), line, at=at, injected=True, **known)
 
 
-def _text(value: Any) -> Json:
-    return {"type": "text", "text": value}
-
-
-def _content(found: list[Json]) -> Any:
-    """Return a single text as it is, several parts as a list."""
-    return found[0]["text"] if len(found) == 1 and found[0]["type"] == "text" else found
-
-
-def _is_media(part: Json) -> bool:
+def _is_media(part: Row) -> bool:
     """Return whether a file goes to the model as a file; text files and directories become synthetic text."""
-    mime = text_or(part.get("mime"))
-    return bool(text_or(part.get("url"))) and mime not in ("", "text/plain", "application/x-directory")
+    return bool(part.text("url")) and part.text("mime") not in ("", "text/plain", "application/x-directory")
 
 
-def _media(part: Json) -> Json:
-    return payloads.media(text_or(part.get("mime")), text_or(part.get("url")), text_or(part.get("filename")))
+def _media(part: Row) -> Json:
+    return payloads.media(part.text("mime"), part.text("url"), part.text("filename"))
 
 
 # ---- what the model said
@@ -205,126 +183,107 @@ class _Step(msgspec.Struct):
     text: list[str] = []
     thoughts: list[str] = []
     sealed: list[Json] = []
-    tools: list[Json] = []
-    tokens: Json = {}
+    tools: list[Row] = []
+    tokens: Row | None = None
     reason: str = ""
 
 
-def _steps(message: Json) -> tuple[list[_Step], list[Json]]:
+def _steps(message: _Message) -> tuple[list[_Step], list[Row]]:
     """Sort a reply's parts into its steps; return parts that a model never sees separately."""
-    info = _info(message)
-    found = [_Step(text_or(info.get("id")))]
-    beside: list[Json] = []
-    for part in _parts(message):
+    found = [_Step(message.key)]
+    beside: list[Row] = []
+    for part in message.parts:
         kind, step = part.get("type"), found[-1]
         if kind == "step-start":
             if step.text or step.thoughts or step.sealed or step.tools or step.reason:
-                found.append(_Step(text_or(part.get("id"))))
+                found.append(_Step(part.text("id")))
         elif kind == "step-finish":
-            step.tokens, step.reason = mapping(part.get("tokens")), text_or(part.get("reason"))
+            step.tokens, step.reason = part.inner("tokens"), part.text("reason")
         elif kind == "text":
-            step.text.append(text_or(part.get("text")))
+            step.text.append(part.text("text"))
         elif kind == "reasoning":
-            step.thoughts.append(text_or(part.get("text")))
+            step.thoughts.append(part.text("text"))
             step.sealed.extend(_sealed(part))
         elif kind == "tool":
             step.tools.append(part)
         else:
             beside.append(part)
     if not found[-1].tokens and len(found) == 1:
-        found[-1].tokens = mapping(info.get("tokens"))
-    found[-1].reason = found[-1].reason or text_or(info.get("finish"))
+        found[-1].tokens = message.info.inner("tokens")
+    found[-1].reason = found[-1].reason or message.info.text("finish")
     return found, beside
 
 
-def _sealed(part: Json) -> Iterator[Json]:
+def _sealed(part: Row) -> Iterator[Json]:
     """Yield encrypted reasoning, with the provider that gave it."""
-    for provider, known in mapping(part.get("metadata")).items():
-        fields = mapping(known)
-        for name in _SEALED:
-            if fields.get(name):
-                yield payloads.sealed_thought(fields[name], provider=provider, id=fields.get("itemId"))
+    metadata = part.inner("metadata")
+    for provider in metadata:
+        fields = metadata.inner(provider)
+        for data in fields.only(_SEALED).values():
+            yield payloads.sealed_thought(data, provider=provider, id=fields.get("itemId"))
 
 
-def _reply(message: Json, line: int) -> Iterator[Record]:
+def _reply(message: _Message) -> Iterator[Record | Pictures]:
     """Yield what the model said, step by step, each followed by the results of its calls."""
-    info, (found, beside) = _info(message), _steps(message)
-    error = mapping(info.get("error"))
+    info, line, (found, beside) = message.info, message.line, _steps(message)
+    error = info.inner("error")
     for step in found:
         calls = [_call(part) for part in step.tools]
         text = "\n".join(text for text in step.text if text)
         thinking = "\n\n".join(thought for thought in step.thoughts if thought)
-        payload = payloads.reply(text, thinking, calls, step.sealed)
+        payload, tokens = payloads.reply(text, thinking, calls, step.sealed), step.tokens or Row()
         if payloads.is_empty(payload):
-            yield FactRecord("empty", {"id": step.key, "tokens": step.tokens, "error": error}, line)
+            yield FactRecord("empty", {"id": step.key, "tokens": tokens, "error": error}, line)
             continue
         yield message_record(
             payload,
             line,
-            at=moment(mapping(info.get("time")).get("created")),
+            at=message.at,
             key=step.key or None,
-            parent=text_or(info.get("parentID")) or None,
-            usage=_usage(step.tokens),
-            model=text_or(info.get("modelID")) or None,
-            stop="error" if error and step is found[-1] else _STOPS.get(step.reason),
+            parent=message.parent or None,
+            usage=_usage(tokens),
+            model=info.text("modelID") or None,
+            stop="error" if error and step is found[-1] else STOPS.get(step.reason),
         )
-        yield from _results(step, line)
+        for part in step.tools:
+            yield from _result(part)
     if error:
         yield FactRecord("error", error, line)
     for part in beside:
         if part.get("type") not in _BOOKKEEPING:
-            yield FactRecord(text_or(part.get("type"), "part"), _bare(part), line)
+            yield _bare(part, part.text("type", "part"))
 
 
-def _call(part: Json) -> Json:
-    state = mapping(part.get("state"))
-    given = state.get("input")
-    arguments = given if given or not text_or(state.get("raw")) else state["raw"]
-    return payloads.call(part.get("callID"), part.get("tool"), arguments)
+def _call(part: Row) -> Json:
+    state = part.inner("state")
+    given = state.get("input") or state.text("raw") or state.get("input")
+    return payloads.call(part.get("callID"), part.get("tool"), given)
 
 
-def _results(step: _Step, line: int) -> Iterator[Record]:
-    """Yield the results of a step; a running call has none. Images in results follow all of them."""
-    shown: list[Json] = []
-    for part in step.tools:
-        state = mapping(part.get("state"))
-        status, time = state.get("status"), mapping(state.get("time"))
-        if status not in ("completed", "error"):
-            continue
-        failed = status == "error"
-        call, text = (
-            text_or(part.get("callID")),
-            payloads.words_of(state.get("error" if failed else "output")),
-        )
-        known: Json = {"at": moment(time.get("end")), "key": text_or(part.get("id")) or None}
-        yield message_record(payloads.answer(call, text), line, failed=failed, **known)
-        if time.get("compacted"):
-            yield FactRecord("pruned", {"call": call, "at": moment(time["compacted"])}, line)
-        shown += [_media(one) for one in map(mapping, items(state.get("attachments"))) if _is_media(one)]
-    if shown:
-        yield message_record(payloads.shown(shown), line, injected=True)
+def _result(part: Row) -> Iterator[Record | Pictures]:
+    """Yield the result of a call and its images; a running call has none."""
+    state, call = part.inner("state"), part.text("callID")
+    failed, time = state.get("status") == "error", state.inner("time")
+    if not failed and state.get("status") != "completed":
+        return
+    payload = payloads.answer(call, payloads.words_of(state.get("error" if failed else "output")))
+    key = part.text("id") or None
+    yield message_record(payload, part.line, failed=failed, at=time.time("end"), key=key)
+    if time.get("compacted"):
+        yield FactRecord("pruned", {"call": call, "at": moment(time["compacted"])}, part.line)
+    yield Pictures(
+        [_media(one) for one in state.rows("attachments") if _is_media(one)], time.time("end"), part.line
+    )
 
 
-def _usage(tokens: Json) -> Usage | None:
+def _usage(tokens: Row) -> Usage | None:
     """Read a usage; OpenCode's counts do not overlap, reasoning is separate. None if nothing was counted."""
-    cache = mapping(tokens.get("cache"))
-    numbers = [tokens.get("input"), cache.get("read"), cache.get("write"), tokens.get("output")]
-    given, read, write, output = (count_or_none(number) or 0 for number in numbers)
-    found = Usage(given, read, write, output + (count_or_none(tokens.get("reasoning")) or 0))
+    cache = tokens.inner("cache")
+    output = (tokens.count("output") or 0) + (tokens.count("reasoning") or 0)
+    found = Usage(tokens.count("input") or 0, cache.count("read") or 0, cache.count("write") or 0, output)
     return found if found.total else None
 
 
-# ---- fields
-
-
-def _info(message: Json) -> Json:
-    return mapping(message.get("info"))
-
-
-def _parts(message: Json) -> list[Json]:
-    return [mapping(part) for part in items(message.get("parts"))]
-
-
-def _bare(part: Json) -> Json:
-    """Return a part without the ids of its session and message."""
-    return {key: value for key, value in part.items() if key not in ("sessionID", "messageID")}
+def _bare(part: Row, kind: str) -> FactRecord:
+    """Return the fact of a part, without the ids of its session and message."""
+    return FactRecord(kind, part.without("sessionID", "messageID"), part.line)

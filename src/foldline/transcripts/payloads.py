@@ -21,8 +21,16 @@ from foldline.core.ledger.text.origin import past_notices
 from foldline.core.log.codec import encode
 from foldline.core.log.messages import Message, Text, ToolResult, Usage
 from foldline.errors import DialectError
-from foldline.transcripts.lines import count_or_none, text_or
-from foldline.transcripts.records import FactRecord, MessageRecord, Record, WarningRecord, not_a_message
+from foldline.transcripts.lines import Row, count_or_none, text_or
+from foldline.transcripts.records import (
+    CompactionRecord,
+    FactRecord,
+    MessageRecord,
+    Pictures,
+    Record,
+    WarningRecord,
+    not_a_message,
+)
 
 _IMAGE = "image/"
 _TAGS = (
@@ -76,10 +84,22 @@ def mark_failed(message: Message) -> Message:
     return msgspec.structs.replace(message, parts=tuple(parts))
 
 
-def with_models(records: Iterable[Record]) -> Iterator[Record]:
-    """Yield records, and before the first message of each other model a fact that names it."""
+def finished(records: Iterable[Record | Pictures]) -> Iterator[Record]:
+    """Yield records with what no reader adds itself.
+
+    A fact names each model before its first message, and the images of a batch follow its last result.
+    """
     model: Any = None
+    shown = Pictures([])
     for record in records:
+        if isinstance(record, Pictures):
+            shown = Pictures(shown.parts + record.parts, record.at, record.line)
+            continue
+        if isinstance(record, CompactionRecord) or (
+            isinstance(record, MessageRecord) and record.message.role != "tool"
+        ):
+            yield from _told(shown)
+            shown = Pictures([])
         if isinstance(record, FactRecord) and record.kind == "model":
             if record.data.get("model") == model:
                 continue
@@ -88,6 +108,13 @@ def with_models(records: Iterable[Record]) -> Iterator[Record]:
             model = record.message.model
             yield FactRecord("model", {"model": model}, record.line)
         yield record
+    yield from _told(shown)
+
+
+def _told(shown: Pictures) -> Iterator[Record]:
+    if shown.parts:
+        payload = user("[Shown by the tool calls above]", shown.parts)
+        yield message_record(payload, shown.line, at=shown.at, injected=True)
 
 
 def usage_of(counted: dict[str, Any], names: Sequence[str], *, inclusive: bool = False) -> Usage:
@@ -131,9 +158,11 @@ def user(text: Any, media: Sequence[dict[str, Any]] = ()) -> dict[str, Any]:
     return {"role": "user", "content": [*([{"type": "text", "text": text}] if text else []), *media]}
 
 
-def shown(media: Sequence[dict[str, Any]], label: str = "[Shown by the tool calls above]") -> dict[str, Any]:
-    """Write the images in results as a user message: Chat Completions has none in results."""
-    return user(label, media)
+def content_of(parts: list[dict[str, Any]]) -> Any:
+    """Return a single text as it is, several parts as a list."""
+    if len(parts) == 1 and parts[0]["type"] == "text":
+        return parts[0]["text"]
+    return parts
 
 
 def reply(
@@ -203,53 +232,75 @@ def words_of(value: Any) -> str:
 
 
 class BlockNames(msgspec.Struct, frozen=True):
-    """What an agent calls the fields of its content blocks, which are Anthropic's but for these names."""
+    """What an agent calls the fields of its content blocks, which are Anthropic's but for these names.
+
+    `mime` is the name of an image's type, which then stands beside its `data`, without a `source`.
+    """
 
     call: str = "tool_use"
     arguments: str = "input"
     result_id: str = "tool_use_id"
     output: str = "content"
     failed: str = "is_error"
-    flat_images: bool = False  # `mime_type` and `data` beside the type, without a `source`
+    signature: str = "signature"
+    mime: str = ""
 
-    def read(self, block: dict[str, Any]) -> dict[str, Any] | None:
+    def read(self, block: Row, *, signed: bool = True) -> dict[str, Any] | None:
         """Write an agent's block as Anthropic's; None for blank text, which no API accepts.
 
-        A thought without a signature, which the API requires, becomes text. Raises DialectError for a block
-        of another kind, or with content of a wrong type.
+        A thought without a signature, which the API requires, becomes text; so do all if not `signed`. Raises
+        DialectError for a block of another kind, or with content of a wrong type.
         """
-        kind = block.get("type")
-        signature = text_or(block.get("signature"))
-        if kind == "thinking" and signature:
-            return {"type": kind, "thinking": text_or(block.get("thinking")), "signature": signature}
+        kind, signature = block.get("type"), block.text(self.signature)
+        if kind == "thinking" and block.get("redacted"):
+            return {"type": "redacted_thinking", "data": signature}
         if kind in ("text", "thinking"):
-            words = text_or(block.get(kind))
+            words = need_text(block, str(kind))
+            if kind == "thinking" and signed and signature:
+                return {"type": kind, "thinking": words, "signature": signature}
             return {"type": "text", "text": words} if words.strip() else None
         if kind == self.call:
-            return self._call(block)
+            arguments = block.get(self.arguments)
+            if not isinstance(arguments, dict):
+                raise DialectError("the arguments of a call are not an object")
+            known = {"id": block.text("id"), "name": block.text("name")}
+            return {"type": "tool_use", **known, "input": arguments}
         if kind == "tool_result":
-            return self._result(block)
-        if kind == "image" and self.flat_images:
-            return image_block(text_or(block.get("mime_type")), text_or(block.get("data")))
-        if kind == "image" and isinstance(block.get("source"), dict):
-            return {"type": "image", "source": block["source"]}
+            written = {"type": kind, "tool_use_id": block.text(self.result_id)}
+            return self.marked({**written, "content": need_text(block, self.output)}, block)
+        if kind == "image" and (self.mime or isinstance(block.get("source"), dict)):
+            packed = {"type": "base64", "media_type": block.text(self.mime), "data": block.text("data")}
+            return {"type": "image", "source": packed if self.mime else block["source"]}
         raise DialectError(f"a block of unknown type {str(kind)[:40]!r}")
 
-    def _call(self, block: dict[str, Any]) -> dict[str, Any]:
-        arguments = block.get(self.arguments)
-        if not isinstance(arguments, dict):
-            raise DialectError("the arguments of a call are not an object")
-        known = {"id": text_or(block.get("id")), "name": text_or(block.get("name"))}
-        return {"type": "tool_use", **known, "input": arguments}
+    def marked(self, result: dict[str, Any], told: Row) -> dict[str, Any]:
+        """Return a result with the mark of an error, if the agent's own has one."""
+        return {**result, "is_error": True} if told.get(self.failed) is True else result
 
-    def _result(self, block: dict[str, Any]) -> dict[str, Any]:
-        words = block.get(self.output)
-        if not isinstance(words, str):
-            raise DialectError("a tool result is not text")
-        written = {"type": "tool_result", "tool_use_id": text_or(block.get(self.result_id)), "content": words}
-        return {**written, "is_error": True} if block.get(self.failed) is True else written
+    def write(self, block: dict[str, Any], output: str = "") -> dict[str, Any] | None:
+        """Write one of Anthropic's blocks as the agent's, if it has such (`output`: a result's text)."""
+        match block:
+            case {"type": "tool_use"}:
+                known = {"type": self.call, "id": block["id"], "name": block["name"]}
+                return {**known, self.arguments: block["input"]}
+            case {"type": "tool_result"}:
+                known = {"type": "tool_result", self.result_id: block["tool_use_id"], self.output: output}
+                return {**known, self.failed: True} if block.get("is_error") is True else known
+            case {"type": "image", "source": {"type": "base64", "media_type": mime, "data": data}} if (
+                self.mime
+            ):
+                return {"type": "image", self.mime: mime, "data": data}
+            case {"type": "text" | "thinking"}:
+                return block
+            case {"type": "image"} if not self.mime:
+                return block
+            case _:
+                return None
 
 
-def image_block(mime: str, data: str) -> dict[str, Any]:
-    """Write an image given as base64."""
-    return {"type": "image", "source": {"type": "base64", "media_type": mime, "data": data}}
+def need_text(holder: Row, key: str) -> str:
+    """Return the text of a field; raises DialectError if it holds anything else."""
+    value = holder.get(key)
+    if not isinstance(value, str):
+        raise DialectError(f"its {key} is not text")
+    return value

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
+from foldline.dialects import ANTHROPIC, OPENAI_CHAT, OPENAI_RESPONSES, UI_MESSAGE
 from foldline.errors import FormatError
 from foldline.transcripts.aider import read_aider
 from foldline.transcripts.claude_code import read_claude_code
@@ -20,8 +21,9 @@ from foldline.transcripts.markdown import read_markdown
 from foldline.transcripts.message_lists import read_json, read_jsonl, read_plain
 from foldline.transcripts.moldable import read_moldable
 from foldline.transcripts.opencode import read_opencode
+from foldline.transcripts.payloads import finished
 from foldline.transcripts.pi import read_pi
-from foldline.transcripts.records import MAX_LINE, Record, WarningRecord
+from foldline.transcripts.records import MAX_LINE, FactRecord, Pictures, Record, WarningRecord
 from foldline.transcripts.sniff import sniff
 from foldline.transcripts.source import is_cut_off, make_rewindable, open_transcript
 
@@ -29,24 +31,30 @@ _HEAD = 64 * 1024
 _HEAD_LINES = 4
 _MEBIBYTE = 1024 * 1024
 
-_READERS: dict[str, Callable[[BinaryIO, str], Iterator[Record]]] = {
-    "json": read_json,
-    "jsonl": read_jsonl,
-    "foldline": read_own,
-    "plain": read_plain,
-    "pi": read_pi,
-    "claude-code": read_claude_code,
-    "codex": read_codex,
-    "copilot-cli": read_copilot,
-    "gemini-cli": read_gemini,
-    "opencode": read_opencode,
-    "klaude-code": read_klaude,
-    "coop": read_coop,
-    "gencode": read_gencode,
-    "moldable": read_moldable,
-    "aider": read_aider,
-    "markdown": read_markdown,
+_Reader = Callable[[BinaryIO, str], Iterator[Record | Pictures]]
+
+_READERS: dict[str, tuple[str, _Reader]] = {
+    "json": ("", read_json),
+    "jsonl": ("", read_jsonl),
+    "foldline": ("", read_own),
+    "plain": (OPENAI_CHAT, read_plain),
+    "pi": (ANTHROPIC, read_pi),
+    "claude-code": (ANTHROPIC, read_claude_code),
+    "codex": (OPENAI_RESPONSES, read_codex),
+    "copilot-cli": (OPENAI_CHAT, read_copilot),
+    "gemini-cli": (OPENAI_CHAT, read_gemini),
+    "opencode": (OPENAI_CHAT, read_opencode),
+    "klaude-code": (OPENAI_CHAT, read_klaude),
+    "coop": (ANTHROPIC, read_coop),
+    "gencode": (ANTHROPIC, read_gencode),
+    "moldable": (UI_MESSAGE, read_moldable),
+    "aider": (OPENAI_CHAT, read_aider),
+    "markdown": (OPENAI_CHAT, read_markdown),
 }
+"""The dialect of a format's messages (those without one say it themselves), and its reader."""
+
+FORMATS = tuple(_READERS)
+"""The formats that `read` knows: JSON lists and objects, JSON lines, Foldline's own, and those of agents."""
 
 
 def read(source: str | Path | BinaryIO, *, name: str = "") -> Iterator[Record]:
@@ -78,7 +86,10 @@ def _records(stream: BinaryIO, kind: str, name: str, *, close: bool) -> Iterator
     first: WarningRecord | None = None
     readable, last = False, 0
     try:
-        for record in _READERS[kind](stream, name):
+        dialect, reader = _READERS[kind]
+        if dialect:
+            yield FactRecord("format", {"format": kind, "dialect": dialect})
+        for record in finished(reader(stream, name)):
             if isinstance(record, WarningRecord):
                 first = first or record
             elif record.line:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -64,6 +65,17 @@ class FactRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     line: int = 0
 
 
+class Pictures(msgspec.Struct, frozen=True):
+    """Images in results, as parts of `openai-chat`: readers give them behind each result.
+
+    `finished` makes one message of those of a batch: Chat Completions has none in results.
+    """
+
+    parts: list[dict[str, Any]]
+    at: float | None = None
+    line: int = 0
+
+
 class WarningRecord(msgspec.Struct, frozen=True):
     """Something that could not be read as written, and what was done about it; `line` is 1-based."""
 
@@ -72,6 +84,12 @@ class WarningRecord(msgspec.Struct, frozen=True):
 
 
 Record = MessageRecord | CompactionRecord | FactRecord | WarningRecord
+
+
+def beside(kind: str, counts: dict[str, Any]) -> Iterator[FactRecord]:
+    """Yield the fact that counts what was not read as messages, if it counts anything."""
+    if any(counts.values()):
+        yield FactRecord(kind, counts)
 
 
 def reason_of(error: Exception) -> str:

@@ -4,21 +4,14 @@ from __future__ import annotations
 
 import re
 from io import BytesIO
-from typing import Any
 
 from foldline.errors import FormatError
 from foldline.transcripts.aider import BEGINS
 from foldline.transcripts.forms.lists import form_of
 from foldline.transcripts.klaude import is_klaude
-from foldline.transcripts.lines import Unreadable, items, mapping, parse, text_or
+from foldline.transcripts.lines import Row, Unreadable, parse
 from foldline.transcripts.markdown_text import Fence, mark, prose
 from foldline.transcripts.records import WarningRecord
-
-FORMATS = (
-    "json", "jsonl", "foldline", "plain", "pi", "claude-code", "codex", "copilot-cli", "gemini-cli",
-    "opencode", "klaude-code", "coop", "gencode", "moldable", "aider", "markdown",
-)  # fmt: skip
-"""The formats that `read` knows: JSON lists and objects, JSON lines, Foldline's own, and those of agents."""
 
 _MAGIC = {
     b"SQLite format 3\0": "an SQLite database; name it with --store",
@@ -38,6 +31,7 @@ _CLAUDE_TYPES = {
     "queue-operation", "ai-title", "custom-title", "last-prompt", "agent-name", "mode", "permission-mode",
     "tag", "pr-link",
 }  # fmt: skip
+_CLAUDE_KEYS = {"uuid", "parentUuid", "sessionId", "leafUuid", "messageId", "snapshot"}
 _PLAIN_ROLES = {"system", "user", "assistant", "tool", "summary", "boundary"}
 _CODEX = {"session_meta", "response_item", "event_msg", "turn_context", "compacted"}
 _COPILOT = re.compile(r"(session|system|user|assistant|tool|hook|permission|subagent|skill)\.[a-z_]+")
@@ -48,16 +42,14 @@ _PASTED = 60_000  # bytes that one pasted message may fill
 _METADATA_FIRST = re.compile(rb'\A\{\s*"metadata"\s*:\s*\{')
 _CREATED = re.compile(rb'"createdAt"\s*:')
 _PARTS = re.compile(rb'"parts"\s*:\s*\[')
-_BEFORE_MESSAGES = {
-    "gemini-cli": re.compile(rb'"projectHash"\s*:'),
-    "opencode": re.compile(rb'\A\{\s*"info"\s*:\s*\{'),
-}
+_INFO_FIRST = re.compile(rb'\A\{\s*"info"\s*:\s*\{')
+_PROJECT = re.compile(rb'"projectHash"\s*:')
 
 
 def sniff(head: bytes, name: str = "") -> str:
     """Name the format of a session file from its first bytes (unpacked; whole lines if possible).
 
-    Returns one of `FORMATS`. Raises FormatError for an empty file, binary data or anything else.
+    Raises FormatError for an empty file, binary data or anything else.
     """
     text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
     for magic, what in _MAGIC.items():
@@ -70,10 +62,11 @@ def sniff(head: bytes, name: str = "") -> str:
     if _OUR_MARKDOWN.match(text):
         return "markdown"
     listing = text.split(b"\n")
-    kinds = [] if _spread(listing[0].strip()) else [kind for kind in map(_kind_of_line, listing) if kind]
+    spread = listing[0].startswith(b"{") and listing[0].rstrip().endswith((b"{", b"[", b","))
+    kinds = [] if spread else [kind for kind in map(_kind_of_line, listing) if kind]
     if kinds:
         return _decide(kinds, name)
-    if document := _kind_of_document(text):
+    if document := _kind_of_document(text) if text[:1] == b"{" else "":
         return document
     if _binary(text):
         raise FormatError("not a session file, but binary data", where=name)
@@ -86,19 +79,11 @@ def sniff(head: bytes, name: str = "") -> str:
     )
 
 
-def _spread(first: bytes) -> bool:
-    """Return whether the first line opens a JSON object of several lines."""
-    return first.startswith(b"{") and first.endswith((b"{", b"[", b","))
-
-
-def _kind_of_document(text: bytes) -> str:
-    """Return the format of a multi-line JSON object, from what stands before its messages."""
-    before = text.partition(b'"messages"')[0]
-    for kind, pattern in _BEFORE_MESSAGES.items():
-        if text[:1] == b"{" and pattern.search(before):
-            return kind
-    named = _of_document(text) if text[:1] == b"{" else ""
-    return named or ("json" if text[:1] == b"{" and (b'"messages"' in text or b'"contents"' in text) else "")
+def _binary(text: bytes) -> bool:
+    """Return whether the bytes are not text: NULs, or one control character in fifty."""
+    sample = text[:4096]
+    strange = sum(byte < 32 and byte not in b"\t\n\r\f\x1b" for byte in sample)
+    return b"\0" in sample or strange * 50 > len(sample)
 
 
 def _decide(kinds: list[str], name: str) -> str:
@@ -110,117 +95,105 @@ def _decide(kinds: list[str], name: str) -> str:
             where=name,
             line=1,
         )
-    kind = "plain" if sure[0] == "meta" else next((kind for kind in sure if kind != "header"), "jsonl")
+    kind = "meta" if sure[0] == "meta" else next((kind for kind in sure if kind != "header"), "jsonl")
     return "plain" if kind == "meta" else kind
 
 
 def _kind_of_line(line: bytes) -> str:
     """Return what a line looks like: a format, meta, header, unknown, or "" (not readable)."""
-    body = line.strip()
-    if not body.startswith(b"{"):
-        return ""
     try:
-        value, _ = parse(body)
+        value = parse(line.strip())[0] if line.lstrip().startswith(b"{") else None
     except Unreadable:
         return ""
-    return _kind_of(value)
+    return _kind_of(Row(value)) if isinstance(value, dict) else ""
 
 
-def _kind_of(value: dict[str, Any]) -> str:
+def _kind_of(row: Row) -> str:
     """Return the format of one JSON object."""
-    kind, role = text_or(value.get("type")), text_or(value.get("role"))
-    if value.get("format") == "foldline":
+    kind, role = row.text("type"), row.text("role")
+    if row.get("format") == "foldline":
         return "foldline"
-    if "projectHash" in value and "sessionId" in value:
+    if "projectHash" in row and "sessionId" in row:
         return "gemini-cli"
-    if isinstance(value.get("messages"), list):
-        return "opencode" if isinstance(value.get("info"), dict) else _of_object(value) or "json"
-    if isinstance(value.get("contents"), list):
+    if isinstance(row.get("messages"), list):
+        return _of_object(row)
+    if isinstance(row.get("contents"), list):
         return "json"
-    if isinstance(value.get("meta"), dict) and not role:
+    if isinstance(row.get("meta"), dict) and not role:
         return "meta"
-    if kind == "session" and ("cwd" in value or "version" in value or "id" in value):
-        return "pi"
-    if _codex(value, kind):
-        return "codex"
-    if _COPILOT.fullmatch(kind) and isinstance(value.get("data"), dict):
-        return "copilot-cli"
-    if not role and (_claude(value, kind) or _pi(value, kind)):
-        return "claude-code" if _claude(value, kind) else "pi"
-    if agent := _of_line(value):
+    agents = {
+        "pi": kind == "session" and not row.keys().isdisjoint(("cwd", "version", "id")),
+        "codex": _is_codex(row, kind),
+        "copilot-cli": bool(_COPILOT.fullmatch(kind)) and isinstance(row.get("data"), dict),
+        "claude-code": not role and kind in _CLAUDE_TYPES and not row.keys().isdisjoint(_CLAUDE_KEYS),
+        "klaude-code": is_klaude(row),
+        "coop": _is_coop(row),
+    }
+    if agent := next((agent for agent, fits in agents.items() if fits), ""):
         return agent
-    if role in _PLAIN_ROLES and "content" not in value and ("text" in value or "calls" in value):
+    if not role and _is_pi(row, kind):
+        return "pi"
+    if role in _PLAIN_ROLES and "content" not in row and ("text" in row or "calls" in row):
         return "plain"
-    if role or form_of(value) is not None:
+    if role or form_of(row) is not None:
         return "jsonl"
-    return "header" if "system" in value or "tools" in value or "dialect" in value else "unknown"
+    return "header" if not row.keys().isdisjoint(("system", "tools", "dialect")) else "unknown"
 
 
-def _codex(value: dict[str, Any], kind: str) -> bool:
+def _is_codex(row: Row, kind: str) -> bool:
     """Return whether a line is Codex's: wrapped, or the header of an older file, which has no type."""
-    if kind in _CODEX and isinstance(value.get("payload"), dict):
+    if kind in _CODEX and isinstance(row.get("payload"), dict):
         return True
-    old = {"id", "timestamp"} <= value.keys() and ("instructions" in value or "git" in value)
-    return old and not kind and "role" not in value
+    old = row.keys() >= {"id", "timestamp"} and ("instructions" in row or "git" in row)
+    return old and not kind and "role" not in row
 
 
-def _claude(value: dict[str, Any], kind: str) -> bool:
-    """Return whether a line is Claude Code's."""
-    return kind in _CLAUDE_TYPES and bool(
-        {"uuid", "parentUuid", "sessionId", "leafUuid", "messageId", "snapshot"} & value.keys()
-    )
-
-
-def _pi(value: dict[str, Any], kind: str) -> bool:
+def _is_pi(row: Row, kind: str) -> bool:
     """Return whether a line is pi's, even in a file that lost its header."""
-    return (kind == "message" and isinstance(value.get("message"), dict)) or (
-        kind == "compaction" and "summary" in value
+    said = kind == "message" and isinstance(row.get("message"), dict)
+    return said or (kind == "compaction" and "summary" in row)
+
+
+def _is_coop(row: Row) -> bool:
+    """Return whether a JSON line is one of coop's messages."""
+    types = {"id": str, "created": str, "content": list}
+    return (
+        row.get("role") in ("user", "assistant")
+        and all(isinstance(row.get(key), of) for key, of in types.items())
+        and all(block.text("type") in _COOP for block in row.rows("content"))
     )
 
 
-def _binary(text: bytes) -> bool:
-    """Return whether the bytes are not text: NULs, or one control character in fifty."""
-    sample = text[:4096]
-    strange = sum(byte < 32 and byte not in b"\t\n\r\f\x1b" for byte in sample)
-    return b"\0" in sample or strange * 50 > len(sample)
+# ---- documents, from the whole value or from their beginning
 
 
-# ---- agents that do not name themselves in their files
-
-
-def _of_line(value: dict[str, Any]) -> str:
-    """Name the agent that wrote a JSON line ("": some other)."""
-    return "klaude-code" if is_klaude(value) else "coop" if _is_coop(value) else ""
-
-
-def _of_object(value: dict[str, Any]) -> str:
-    """Name the agent that wrote a JSON object with `messages` ("": some other)."""
-    if isinstance(value.get("metadata"), dict) and text_or(value["metadata"].get("id")):
+def _of_object(row: Row) -> str:
+    """Return the format of a JSON object with `messages`."""
+    if isinstance(row.get("info"), dict):
+        return "opencode"
+    if row.inner("metadata").text("id"):
         return "gencode"
-    first = mapping(next(iter(items(value.get("messages"))), None))
-    if isinstance(value.get("compaction"), dict) or ("createdAt" in value and "parts" in first):
+    first = next(iter(row.rows("messages")), Row())
+    if isinstance(row.get("compaction"), dict) or ("createdAt" in row and "parts" in first):
         return "moldable"
-    return ""
+    return "json"
 
 
-def _of_document(text: bytes) -> str:
-    """Name the agent that wrote a multi-line JSON object, from its beginning ("": some other)."""
+def _kind_of_document(text: bytes) -> str:
+    """Return the format of a multi-line JSON object, from what stands before its messages ("": none)."""
     before, _, after = text.partition(b'"messages"')
+    if _PROJECT.search(before):
+        return "gemini-cli"
+    if _INFO_FIRST.search(before):
+        return "opencode"
     if _METADATA_FIRST.match(text) and (after or b'"messageCount"' in text):
         return "gencode"
-    return "moldable" if after and _CREATED.search(before) and _PARTS.search(text) else ""
+    if after and _CREATED.search(before) and _PARTS.search(text):
+        return "moldable"
+    return "json" if after or b'"contents"' in text else ""
 
 
-def _is_coop(value: dict[str, Any]) -> bool:
-    """Return whether a JSON line is one of coop's messages."""
-    blocks = [mapping(block) for block in items(value.get("content"))]
-    return (
-        value.get("role") in ("user", "assistant")
-        and isinstance(value.get("id"), str)
-        and isinstance(value.get("created"), str)
-        and isinstance(value.get("content"), list)
-        and all(text_or(block.get("type")) in _COOP for block in blocks)
-    )
+# ---- plain text
 
 
 def _of_text(text: bytes) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from foldline.transcripts.records import WarningRecord
@@ -30,58 +29,51 @@ class Tree:
     def __init__(self) -> None:
         self.nodes: list[Node] = []
         self.parents: list[int] = []
-        self.warnings: list[WarningRecord] = []
-        self._places: dict[str, int] = {}
-        self._doubtful: list[int] = []
-
-    def __contains__(self, key: str) -> bool:
-        return key in self._places
-
-    def place(self, key: str) -> int | None:
-        """Return the 0-based index of the node with that key, in file order."""
-        return self._places.get(key)
+        self.places: dict[str, int] = {}  # key -> index in `nodes`
+        self._doubled: list[WarningRecord] = []
+        self._doubtful: list[Node] = []
 
     def add(self, node: Node) -> bool:
         """Append a node; a key that was there before is left out with a warning (returns False)."""
-        if node.key in self._places:
-            known = self.nodes[self._places[node.key]].line
-            self.warnings.append(
-                WarningRecord(node.line, f"id {node.key} is already on line {known}; the first one counts")
-            )
+        if node.key in self.places:
+            known = self.nodes[self.places[node.key]].line
+            text = f"id {node.key} is already on line {known}; the first one counts"
+            self._doubled.append(WarningRecord(node.line, text))
             return False
         place = len(self.nodes)
-        parent = self._places.get(node.parent) if node.parent is not None else None
+        parent = self.places.get(node.parent) if node.parent is not None else None
         if node.parent is not None and parent is None:
-            self._doubtful.append(place)
+            self._doubtful.append(node)
         if parent is None and (node.parent is not None or node.follows):
             parent = place - 1
         self.nodes.append(node)
         self.parents.append(-1 if parent is None else parent)
-        self._places[node.key] = place
+        self.places[node.key] = place
         return True
 
-    def finish(self) -> None:
-        """Add a warning for each doubtful parent, now that every key is known."""
-        for place in self._doubtful:
-            node = self.nodes[place]
-            parent = node.parent or ""
-            later = self._places.get(parent)
-            where = (
-                "is not in the file" if later is None else f"comes later, on line {self.nodes[later].line}"
-            )
-            where = "is the line itself" if later == place else where
-            self.warnings.append(
-                WarningRecord(node.line, f"its parent {parent} {where}; read as following the line before")
-            )
-        self._doubtful.clear()
+    def warnings(self) -> list[WarningRecord]:
+        """Return what is wrong with the keys and parents, once every line is known."""
+        return self._doubled + [self._doubt(node) for node in self._doubtful]
+
+    def _doubt(self, node: Node) -> WarningRecord:
+        later = self.places.get(node.parent or "")
+        where = "is not in the file" if later is None else f"comes later, on line {self.nodes[later].line}"
+        where = "is the line itself" if node.parent == node.key else where
+        return WarningRecord(
+            node.line, f"its parent {node.parent} {where}; read as following the line before"
+        )
 
     def path(self, leaf: int) -> list[bool]:
-        """Mark the nodes from the root to the leaf (a place)."""
+        """Mark the nodes from the root to the leaf (an index of `nodes`)."""
         on = [False] * len(self.nodes)
         while leaf >= 0:
             on[leaf] = True
             leaf = self.parents[leaf]
         return on
+
+    def marked(self, on: list[bool]) -> list[Node]:
+        """Return the marked nodes."""
+        return [node for node, marked in zip(self.nodes, on, strict=True) if marked]
 
     def branches(self, on: list[bool]) -> dict[str, Any]:
         """Describe the unmarked nodes: the number of branches and messages, and the end of each branch."""
@@ -99,8 +91,3 @@ class Tree:
                 leads_on[parent] = True
         listed = [{"leaf": node.key, "line": node.line} for node in reversed(ends)]
         return {"branches": len(ends), "messages": beside, "leaves": listed[-_NAMED:]}
-
-
-def lines_of(tree: Tree, on: Iterable[bool]) -> set[int]:
-    """Return the line numbers of the marked nodes."""
-    return {node.line for node, marked in zip(tree.nodes, on, strict=True) if marked}

@@ -1,0 +1,245 @@
+"""Messages piece by piece: each result by itself, then the rest; as parts, or as Anthropic's blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar, NamedTuple, cast
+
+from foldline.core.log.entries import Edit
+from foldline.core.log.messages import (
+    Media,
+    Message,
+    Opaque,
+    Part,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    Usage,
+)
+from foldline.dialects.anthropic.write import ID_LIMIT, block_of, edit_native
+from foldline.dialects.dialect import lost_fields
+from foldline.dialects.edits import replacements, with_edits
+from foldline.dialects.ids import Ids
+from foldline.dialects.media import to_anthropic
+from foldline.dialects.payload import parse
+from foldline.dialects.values import ANTHROPIC
+from foldline.exports.base import ExportWriter, Origin, SaidStep, part_key
+
+Block = dict[str, Any]
+
+NOT_AN_OBJECT = "call arguments that are not a JSON object wrapped in one"
+
+
+class ExportPiece(NamedTuple):
+    """A result, or what else a message says, to be written under a key at a time."""
+
+    step: SaidStep
+    key: str
+    content: Any
+    at: float
+
+
+class PieceWriter(ExportWriter):
+    """The frame of the formats whose results are messages of their own, or parts that stand first.
+
+    `notes` is what system messages become, but for the first, which is left to the agent. `empty_replies`:
+    a reply that says nothing is written too.
+    """
+
+    stepwise: ClassVar[bool] = True
+    joins: ClassVar[bool] = True
+    notes: ClassVar[str] = "notes"
+    empty_replies: ClassVar[bool] = False
+
+    def __init__(self, origin: Origin, session: str) -> None:
+        super().__init__(origin, session)
+        self._names: dict[str, str] = {}  # call id -> tool, for calls without a result yet
+
+    def say(self, step: SaidStep) -> Iterator[bytes]:
+        """Yield a message."""
+        self.expect(step)
+        if step.message.role in ("system", "developer"):
+            yield from self.system(step)
+            return
+        results, rest = self.pieces(step)
+        replies = step.message.role == "assistant"
+        if not results and not rest and not (replies and self.empty_replies):
+            self.losses.add("empty messages left out")
+            return
+        self.begun = True
+        at = self.clock.at(step.at)
+        for number, result in enumerate(results):
+            yield from self.result(ExportPiece(step, part_key(step.key, number), result, at))
+        if rest or not results:
+            said = self.reply if replies else self.user
+            yield from said(ExportPiece(step, part_key(step.key, len(results)), rest, at))
+
+    def system(self, step: SaidStep) -> Iterator[bytes]:
+        """Yield a system message as what a program said; the first one is left to the agent."""
+        text = step.message.text.strip()
+        if not self.begun:
+            self.losses.add("system prompt left out (the agent brings its own)")
+        elif text:
+            self.losses.add(f"system messages became {self.notes}")
+            yield from self.note(step.key, text, self.clock.at(step.at))
+
+    def pieces(self, step: SaidStep) -> tuple[list[Any], Any]:
+        """Return a message's results, and the pieces of all else that it says."""
+        lost_fields(step.message.native, self.losses)
+        return self.parts(step)
+
+    def parts(self, step: SaidStep) -> tuple[list[Any], list[Any]]:
+        """Return a message's results, and the pieces of its other parts."""
+        kept = with_edits(step.message, step.edits)
+        parts = kept.parts if kept is not None else ()
+        for part in parts:
+            if isinstance(part, ToolCall):
+                self._names[part.id] = part.name
+        rest = [part for part in parts if not isinstance(part, ToolResult)]
+        results = [part for part in parts if isinstance(part, ToolResult)]
+        return results, [block for part in rest for block in self.blocks(part)]
+
+    def tool_of(self, result: ToolResult) -> str:
+        """Return the name of the tool that gave a result."""
+        return self._names.pop(result.call_id, "unknown")
+
+    def object_of(self, call: ToolCall) -> dict[str, Any]:
+        """Return a call's arguments as an object."""
+        if isinstance(call.arguments, str):
+            self.losses.add(NOT_AN_OBJECT)
+            return {"input": call.arguments}
+        return call.arguments
+
+    # ---- what a format fills in
+
+    def blocks(self, part: Part) -> Iterator[Any]:
+        """Yield the pieces of a part that is not a result."""
+        yield part
+
+    def note(self, key: str, text: str, at: float) -> Iterator[bytes]:
+        """Yield what a program said in the user's name."""
+        raise NotImplementedError
+
+    def result(self, piece: ExportPiece) -> Iterator[bytes]:
+        """Yield a result."""
+        raise NotImplementedError
+
+    def reply(self, piece: ExportPiece) -> Iterator[bytes]:
+        """Yield what a model said."""
+        raise NotImplementedError
+
+    def user(self, piece: ExportPiece) -> Iterator[bytes]:
+        """Yield what was said in the user's name."""
+        raise NotImplementedError
+
+
+def spoken(part: Part) -> bool:
+    """Return whether a part is text with words in it."""
+    return isinstance(part, Text) and bool(part.text.strip())
+
+
+def counts_of(usage: Usage | None, names: Sequence[str], *, inclusive: bool = False) -> dict[str, int]:
+    """Return a usage by the names of its input, cached input read and written, and output.
+
+    `inclusive`: the input includes the cached tokens. It is the reverse of `transcripts.payloads.usage_of`.
+    """
+    usage = usage or Usage()
+    given = usage.input + (usage.cache_read + usage.cache_write if inclusive else 0)
+    return dict(zip(names, (given, usage.cache_read, usage.cache_write, usage.output), strict=True))
+
+
+# ---- Anthropic's blocks
+
+
+class BlockWriter(PieceWriter):
+    """The frame of the formats that are near to Anthropic's: native blocks as received, others from parts.
+
+    Call ids are valid and unique for Anthropic's API; only they are remembered between messages.
+    """
+
+    def __init__(self, origin: Origin, session: str) -> None:
+        super().__init__(origin, session)
+        self._ids = Ids(limit=ID_LIMIT, everywhere=True, any_text=False)
+        self._renamed = 0
+
+    def pieces(self, step: SaidStep) -> tuple[list[Block], str | list[Block]]:
+        """Return the blocks of a message's results, and of the rest; a text as it came."""
+        content = self._native(step)
+        if content is None:
+            content = self._encoded(step.message, step.edits)
+        if isinstance(content, str):
+            return [], content if content.strip() else ""
+        if step.message.role == "assistant":
+            self._ids.batch()
+        blocks = [self._with_id(block) for block in content if not _blank(block)]
+        changed = self._ids.renamed - self._renamed
+        if changed:
+            self._renamed = self._ids.renamed
+            self.losses.add("call ids changed", changed)
+        results = [block for block in blocks if block.get("type") == "tool_result"]
+        return results, [block for block in blocks if block.get("type") != "tool_result"]
+
+    def _native(self, step: SaidStep) -> str | list[Block] | None:
+        """Return the content as received, edited; None for a message of another dialect."""
+        native = step.message.native
+        if native is None or native.dialect != ANTHROPIC:
+            return None
+        body = parse(native.raw)
+        if step.edits:
+            body = edit_native(body, replacements(step.edits))
+        content = body.get("content") if body else None
+        return content if isinstance(content, str) else cast("list[Block]", content or [])
+
+    def _encoded(self, message: Message, edits: Sequence[Edit]) -> str | list[Block]:
+        lost_fields(message.native, self.losses)
+        kept = with_edits(message, edits)
+        blocks: list[Block] = []
+        for part in kept.parts if kept is not None else ():
+            self._note(part)
+            for inner in part.content if isinstance(part, ToolResult) else ():
+                self._note(inner)
+            if (block := block_of(part)) is not None:
+                blocks.append(block)
+        if len(blocks) == 1 and set(blocks[0]) == {"type", "text"}:
+            return str(blocks[0]["text"])
+        return blocks
+
+    def _note(self, part: Part) -> None:
+        """Count a part that the Messages API does not accept."""
+        if isinstance(part, ToolCall) and isinstance(part.arguments, str):
+            self.losses.add(NOT_AN_OBJECT)
+        elif isinstance(part, Thinking) and part.signature is None:
+            self.losses.add("unsigned thinking left out")
+        elif (isinstance(part, Media) and to_anthropic(part) is None) or (
+            isinstance(part, Opaque) and block_of(part) is None
+        ):
+            self.lose(part)
+
+    def _with_id(self, block: Block) -> Block:
+        kind = block.get("type")
+        if kind == "tool_use":
+            return _changed(block, "id", self._ids.call(str(block.get("id"))))
+        if kind == "tool_result":
+            return _changed(block, "tool_use_id", self._ids.result(str(block.get("tool_use_id"))))
+        return block
+
+    def result_text(self, block: Block) -> str:
+        """Return the text of a result block, for formats whose results are text."""
+        content = block.get("content")
+        if not isinstance(content, list):
+            return str(content or "")
+        inner = cast("list[Block]", content)
+        for one in inner:
+            if one.get("type") != "text":
+                self.losses.add(f"{one.get('type')} in a result left out")
+        return "\n".join(str(one.get("text", "")) for one in inner if one.get("type") == "text")
+
+
+def _changed(block: Block, key: str, value: str) -> Block:
+    return block if block.get(key) == value else {**block, key: value}
+
+
+def _blank(block: Block) -> bool:
+    text = block.get("text")
+    return block.get("type") == "text" and isinstance(text, str) and not text.strip()
