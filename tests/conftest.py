@@ -25,6 +25,7 @@ settings.register_profile("soak", settings.get_profile("check"), derandomize=Fal
 settings.load_profile(os.environ.get("FOLDLINE_HYPOTHESIS", "check"))
 
 LONG = {"corpus", "soak"}
+collect_ignore = ["adapters"]  # `make adapters` runs them where the frameworks are
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
