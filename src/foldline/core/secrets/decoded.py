@@ -1,7 +1,7 @@
 """What a text says once it is decoded: colour and line breaks cut no key, escapes and base64 hide none.
 
-What no reader sees (colour, zero-width characters, a line that goes on) is left out first. The rules read
-what is left, and read it again where percent signs, escapes or entities spell it otherwise.
+What no reader sees (colour, zero-width characters, the break of a continued line) is left out; percent signs,
+escapes and entities are read as what they spell. The rules look at the outcome alone.
 """
 
 from __future__ import annotations
@@ -22,35 +22,30 @@ _BLANK = (
 _ESCAPED_BLANK = "u(?:00[aA][dD]|200[b-fB-F]|202[a-eA-E]|206[0-9a-fA-F]|[fF][eE](?:0[0-9a-fA-F]|[fF]{2}))"
 # as GUTTER, but for `12:`, which may be the rest of a line
 _BEFORE_REST = r"(?:[ \t]{0,8}[0-9]{1,7}[ \t]?[|\u2192\t]|[\w./\-]{1,120}:[0-9]{1,7}:|\+|> ?)?"
-# A line that goes on loses its indentation, but for an odd blank.
-_NO_ITEM = r"(?!- |\[[A-Z]|#+ |\.{3} )"  # no line goes on with the next item of a page
+_NO_ITEM = r"(?!- |\[[A-Z]|#+ |\.{3} )"  # no line is continued by the next item of a page
 _COLOUR = r"(?:\[[0-9;:?]{0,30}[A-Za-z]|\(B)"
 # The set of letters that each begins with is what makes the search fast.
-UNSEEN = re.compile(
-    rf"[\\\x1b\x9b{_BLANK}](?:"
-    rf"(?<=\\)(?:\r?\n|\\\\(?:r\\)?n){_BEFORE_REST}(?:  |\t)*+{_NO_ITEM}"  # a line that goes on, in JSON too
+_PIECE = re.compile(
+    rf"[\\%&\x1b\x9b{_BLANK}](?:"
+    rf"(?P<unseen>(?<=\\)(?:\r?\n|\\\\(?:r\\)?n){_BEFORE_REST}(?:  |\t)*+{_NO_ITEM}"  # a continued line
     rf"|(?<=\\)\\{{0,2}}(?:(?:u00[19][bB]|x[19][bB]|033|e){_COLOUR}|{_ESCAPED_BLANK})"
     rf"|(?<=[\x1b\x9b]){_COLOUR}"
     rf"|(?<=[{_BLANK}])[{_BLANK}]*)"
-)
-SPELLED = re.compile(
-    r"[\\%&](?:"
-    r"(?<=\\)\\{0,2}(?:u\{(?P<braced>[0-9a-fA-F]{1,5})\}|u(?P<four>[0-9a-fA-F]{4})|x(?P<two>[0-9a-fA-F]{2}))"
-    r"|(?<=\\)\\{0,6}(?P<letter>[\"'nrt])"
+    r"|(?<=\\)\\{0,2}(?:u\{(?P<braced>[0-9a-fA-F]{1,5})\}|u(?P<four>[0-9a-fA-F]{4})|x(?P<two>[0-9a-fA-F]{2}))"
+    r"|(?<=\\)\\{0,6}(?P<letter>[\"'rt]|(?<!\\\\\\)n)"
     r"|(?<=%)(?P<percent>(?:25){0,3}(?:[0-7][0-9a-fA-F]|[c-fC-F][0-9a-fA-F](?:%(?:25){0,3}[89a-bA-B][0-9a-fA-F]){1,3}))"
     r"|(?<=&)(?P<entity>\#[0-9]{2,6}|\#[xX][0-9a-fA-F]{2,5}|[a-z]{2,8});)"
 )
-_REACH = 600  # characters around what is spelled that are read again
 
 
 class DecodedText:
     """A text with some pieces read otherwise, and where each of its characters stands in the original."""
 
-    def __init__(self, original: str, pieces: re.Pattern[str]) -> None:
+    def __init__(self, original: str) -> None:
         said: list[str] = []
         self._read, self._stands = [0], [0]  # where a piece begins and ends, in both texts
         done = size = 0
-        for match in pieces.finditer(original):
+        for match in _PIECE.finditer(original):
             said += [original[done : match.start()], _said(match)]
             size += match.start() - done
             self._read += [size, size + len(said[-1])]
@@ -59,21 +54,14 @@ class DecodedText:
             done = match.end()
         self.text = "".join([*said, original[done:]]) if done else original
 
-    def windows(self) -> Iterator[tuple[int, int]]:
-        """Yield what stands around the pieces, in the text as it reads; none overlap."""
-        start = end = 0
-        for at in self._read[1:]:
-            if at - _REACH > end:
-                if end:
-                    yield start, end
-                start = at - _REACH
-            end = at + _REACH
-        if end:
-            yield start, min(end, len(self.text))
+    @property
+    def changed(self) -> bool:
+        """Whether anything was read otherwise."""
+        return len(self._read) > 1
 
     def original(self, span: SecretSpan) -> SecretSpan:
         """Return a span of the text as it reads as one of the original; it says what it read."""
-        if len(self._read) == 1:
+        if not self.changed:
             return span
         first = bisect_right(self._read, span.start) - 1
         last = bisect_left(self._read, span.end)
@@ -85,12 +73,12 @@ class DecodedText:
 
 def as_read(text: str) -> str:
     """Return a text as it reads."""
-    return SPELLED.sub(_said, UNSEEN.sub("", text))
+    return _PIECE.sub(_said, text)
 
 
 def _said(piece: re.Match[str]) -> str:
     """Return the character that a piece spells; nothing for one that is not seen."""
-    if piece.re is UNSEEN:
+    if piece["unseen"] is not None:
         return ""
     if piece["entity"]:
         return html.unescape(piece[0])

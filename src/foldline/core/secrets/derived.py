@@ -40,21 +40,13 @@ def redact_facts(facts: Facts) -> Facts:
 def strings_in(value: Any) -> Iterable[str]:
     """Return the distinct strings in structs, tuples and dicts, without the entry ids that facts cite."""
     found: dict[str, None] = {}
-    _gather(value, found)
+
+    def gather(text: str) -> str:
+        found[text] = None
+        return text
+
+    _walked(value, gather)
     return found
-
-
-def _gather(value: Any, found: dict[str, None]) -> None:
-    if isinstance(value, str):
-        found[value] = None
-    elif isinstance(value, msgspec.Struct):
-        for name in _telling(type(value)):
-            _gather(getattr(value, name), found)
-    elif isinstance(value, dict):
-        found.update(dict.fromkeys(cast("dict[str, Any]", value)))
-    elif isinstance(value, tuple):
-        for item in cast("tuple[Any, ...]", value):
-            _gather(item, found)
 
 
 @cache
@@ -131,9 +123,8 @@ def _walked(value: Any, clean: Callable[[str], str]) -> Any:
         new = clean(value)
         return value if new == value else new
     if isinstance(value, msgspec.Struct):
-        fields = {name: getattr(value, name) for name in value.__struct_fields__ if name not in _KEPT}
-        new = {name: _walked(old, clean) for name, old in fields.items()}
-        changed = {name: one for name, one in new.items() if one is not fields[name]}
+        fields = {name: getattr(value, name) for name in _telling(type(value))}
+        changed = {name: one for name, old in fields.items() if (one := _walked(old, clean)) is not old}
         return msgspec.structs.replace(value, **changed) if changed else value
     if isinstance(value, dict):
         named = cast("dict[str, Any]", value)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-from foldline.core.secrets.decoded import UNSEEN, as_read
+from foldline.core.secrets.decoded import as_read
 from foldline.core.secrets.plain import (
     FILLER,
     is_count,
@@ -22,89 +22,73 @@ from foldline.core.secrets.plain import (
     is_prose,
     is_random,
     masked,
-    written_out,
 )
 from foldline.core.secrets.span import BREAK, GUTTER, SecretSpan
 
-# (letters that a name begins with, what follows); a text without the letters is not searched for the name
-_NAME_ROWS = (
-    ("pass", r"(?:word|wd|phrase|code|wort|(?=[\"'\\]{0,4}\s{0,3}[:=]))"),
-    ("pwd", ""),
-    ("secret", ""),
-    ("credential", ""),
-    ("token", ""),
-    ("contrase\u00f1a", ""),
-    ("mot_de_passe", ""),
-    ("connection", "_?string"),
-    ("webhook", "_?url"),
-    ("key", ""),
-    ("auth", ""),
-    ("pat", r"(?=[\"']{0,2}\s{0,3}[:=])"),
-    ("dsn", r"(?=[\"']{0,2}\s{0,3}[:=])"),
-    ("psk", ""),
-    ("cookie", "(?=_)"),
-    ("salt", r"(?=[\"']{0,2}\s{0,3}[:=])"),
+_KEY_OF = (
+    r"(?:(?:api|app|application|access|account|secret|private|signing|signature|encryption|encrypt|auth|master|"
+    r"service|shared|storage|admin|client|license|consumer|deploy|hmac|jwt|ssh|webhook|session|cookie|write|"
+    r"ingest|integration|personal|server|host|function|subscription|rest|aes|crypt|cipher|root|sas|preshared|"
+    r"wireguard|vapid|primary|secondary|project|team|org|bot|user)[_\-. ]?"
+    r"|(?:^|[\s\"'`;])(?:export[ ])?[a-z][a-z0-9]*(?:_[a-z0-9]+)*_)$"
 )
-_NAMES = tuple((letters, re.compile(letters + rest)) for letters, rest in _NAME_ROWS)
-_KEY_OF = re.compile(
-    r"(?:api|app|application|access|account|secret|private|signing|signature|encryption|encrypt|auth|master|service|"
-    r"shared|storage|admin|client|license|consumer|deploy|hmac|jwt|ssh|webhook|session|cookie|write|ingest|"
-    r"integration|personal|server|host|function|subscription|rest|aes|crypt|cipher|root|sas|preshared|wireguard|"
-    r"vapid|primary|secondary|project|team|org|bot|user)[_\-. ]?$"
+_AUTH_OF = r"(?:^|[\s\"'_\-./,{(;])(?:http|basic|npm|registry|docker|_)?_?$"
+_ASSIGNED = r"(?=[\"']{0,4}\s{0,3}[:=])"
+# (letters that a name begins with, what follows, what leads up to it)
+_NAMES = tuple(
+    (letters, re.compile(letters + rest), re.compile(before))
+    for letters, rest, before in (
+        ("pass", rf"(?:word|wd|phrase|code|wort|{_ASSIGNED})", ""),
+        *((name, "", "") for name in ("pwd", "secret", "credential", "token", "psk")),
+        *((name, "", "") for name in ("contrase\u00f1a", "mot_de_passe")),
+        *((name, _ASSIGNED, "") for name in ("pat", "dsn", "salt")),
+        ("connection", "_?string", ""),
+        ("webhook", "_?url", ""),
+        ("cookie", "(?=_)", ""),
+        ("key", "", _KEY_OF),
+        ("auth", "", _AUTH_OF),
+    )
 )
-_ENV_KEY = re.compile(r"(?:^|[\s\"'`;])(?:export[ ])?[a-z][a-z0-9]*(?:_[a-z0-9]+)*_$")
-_AUTH_OF = re.compile(r"(?:^|[\s\"'_\-./,{(;])(?:http|basic|npm|registry|docker|_)?_?$")
 _NOT_AFTER = re.compile(
     r"(?:page|continuation|pagination|public|partition|idempotency|cursor|cancell?ation|[0-9]{12}:|"
     r"(?<![a-z])(?:next|prev|previous|sync|cancel|stop|pad|eos|bos|sep|unk|mask|max|min|num|pub|foreign|sort|cache|"
     r"image|tag|resume|special|design|css))[_\-. ]?$"
 )
 _SUFFIX = re.compile(
-    r"(?:s(?=[\"'\\]{0,4}\s{0,3}[:=]))?(?:_base|[_\-]?[0-9]{1,3}(?![0-9a-z])|[_\-](?:prod(?:uction)?|dev(?:elopment)?|"
+    r"(?:s(?=[\"']{0,4}\s{0,3}[:=]))?(?:_base|[_\-]?[0-9]{1,3}(?![0-9a-z])|[_\-](?:prod(?:uction)?|dev(?:elopment)?|"
     r"test|testing|staging|stage|live|local|main|primary|secondary|old|new|current|value|default|plain|b64|"
     r"base64|v[0-9]|key|string|raw|eu|us|ci|rw|ro|admin|root|user|db|secret|password|backup|dsn))*",
     re.IGNORECASE,
 )
 _EXPRESSION = r"[a-z_$][\w.$]{0,60}(?:\([^()\n]{0,40}\)|\[[^\[\]\n]{0,40}\])?"
 _TO_VALUE = re.compile(
-    r"(?P<open>[\"'\\\])]{0,4})(?P<gap>[ \t]{0,24})"
+    r"(?P<open>[\"'\])]{0,4})(?P<gap>[ \t]{0,24})"
     r"(?:(?P<sep>:[ ]?&?[a-z'][\w.\[\]|?' ]{1,30}[ ]=(?=[ ])|:=|:-(?=[^\s{}]{1,99}\})|=>|=|:"
-    r"|,(?=[ \t]*\\{0,3}[\"']))"
+    r"|,(?=[ \t]*[\"']))"
     r"|(?P<tag>(?:[ ][\w:.\-]{1,30}=\"[^\"\n]{0,60}\"){0,3}>)"
     r"|(?P<word>(?<=[a-z])[ \t](?:is|was|to|set to|=|est|es|ist|lautet|\u00e8|:)?(?::[ ])?))"
     r"(?P<space>[ \t]{0,24}(?:[|>][+\-]?[ \t]*)?"
     rf"(?:{BREAK}{GUTTER}[ \t]{{1,24}})?"
     rf"(?:{_EXPRESSION}[ ](?:\+|\.|\|\||\?\?|or)[ ](?=\\{{0,3}}[\"'`]))?"  # name + "...", name or "..."
-    r"(?:[brfus$@]{1,2}(?=\\{0,3}[\"'])|base64:|!!binary[ ]|\[\]byte\()?(?=\S))",
+    r"(?:[brfus$@]{1,2}(?=[\"'])|base64:|!!binary[ ]|\[\]byte\()?(?=\S))",
     re.IGNORECASE,
 )
 # a name and its value as two fields: `name: DB_PASSWORD` then `value: ...`; `key="Password" value="..."`
 _FIELD_BEFORE = re.compile(
-    r"\b(?:name|key|id|var|variable|parameter|property|field)\\?[\"']?\s{0,3}[:=>]\s{0,3}\\?[\"']?[\w.\-]{0,60}$",
+    r"\b(?:name|key|id|var|variable|parameter|property|field)[\"']?\s{0,3}[:=>]\s{0,3}[\"']?[\w.\-]{0,60}$",
     re.IGNORECASE,
 )
 _TO_FIELD = re.compile(
-    rf"\\?[\"']?[,;]?(?:[ \t]{{1,60}}|[ \t]{{0,4}}{BREAK}{GUTTER}[ \t]{{0,60}})(?:-\s)?"
-    r"\\?[\"']?(?:string)?value\\?[\"']?\s{0,3}[:=]\s{0,3}"
-    r"|\\?[\"'],\\?[\"']value\\?[\"']\s{0,3}:\s{0,3}|</(?:name|key)>\s{0,40}<value>",
+    rf"[\"']?[,;]?(?:[ \t]{{1,60}}|[ \t]{{0,4}}{BREAK}{GUTTER}[ \t]{{0,60}})(?:-\s)?"
+    r"[\"']?(?:string)?value[\"']?\s{0,3}[:=]\s{0,3}"
+    r"|[\"'],[\"']value[\"']\s{0,3}:\s{0,3}|</(?:name|key)>\s{0,40}<value>",
     re.IGNORECASE,
 )
-_CLIPPED = 15  # characters of a value with an ellipsis that shows how a secret begins, and no more
-_IS_HEAD = re.compile(r"(?:[_\-]|^.{0,5})(?:\.\.\.|\u2026)$")  # "sk-ant-...", not "hunter2..."
 _JUDGED = 200  # characters of a value by which it is judged
-# (opening, what stands inside as far as it is judged by, closing)
-_QUOTED = tuple(
-    tuple(re.compile(part) for part in parts)
-    for parts in (
-        (r"\\{1,3}\"", r"[^\n\\\"]{0,200}+", r"\\{1,3}\""),
-        (r"\\{1,3}'", r"[^\n\\']{0,200}+", r"\\{1,3}'"),
-        (r"\"\"\"|'''", r"[^\n\"']{0,200}+", r"\"\"\"|'''"),
-        (r"\"", r"(?:[^\n\"\\]|\\.){0,200}+", r"\""),
-        (r"'", r"(?:[^\n'\\]|\\.){0,200}+", r"'"),
-        (r"`", r"[^\n`]{0,200}+", r"`"),
-    )
-)
-_OPENING = re.compile("|".join(opening.pattern for opening, _, _ in _QUOTED))
+_QUOTES = ('"""', "'''", '"', "'", "`")
+_INSIDE = {  # a quote between letters is part of what is quoted
+    quote: re.compile(rf"(?:[^\n{quote[0]}]|(?<=\w){quote[0]}(?=\w)){{0,{_JUDGED}}}+") for quote in _QUOTES
+}
 _PARTS = 5  # parts of a shell's word that are read
 _WORD = re.compile(r"[\w!#%^*+=@.\-]{1,200}+(?=[\s;&|]|$)")
 _UNBROKEN = re.compile(r"(?:[^\s,;)\]}]\S*)?")
@@ -114,11 +98,14 @@ _BETWEEN = " _-./:"  # what stands between a variable and the words beside it
 _NEXT_PAIR = r"[ ]?[A-Za-z][\w .\-]{0,30}[:=]"
 _BARE = re.compile(
     rf"(?:[^\s\"'`<>|;&,\\]|;(?!\s|$|{_NEXT_PAIR})|&(?!&|\s|$|{_NEXT_PAIR}|amp;)|,(?!\s|$|{_NEXT_PAIR}|[\"'\[{{])"
-    r"|\\(?![nrt\"'\\]|$)|[\"'](?=[^\s\"'`,;:\])}])){1,200}+"
+    r"|\\(?![\"'\\]|$)|[\"'](?=[^\s\"'`,;:\])}])){1,200}+"
 )
-_OBJECT = re.compile(r"\{\\{0,3}[\"'][\w$.\-]{1,60}\\{0,3}[\"']\s{0,3}:")  # an object that begins, no value
-_QUOTED_REST = re.compile(r"(?:[^\n\"'\\`]|\\[^\"'nr])*+")
-_SOLID = re.compile(r"[^\s\"'`<>|;&,\\]*+")
+_CLIPPED = re.compile(r"(?=.{1,15}$)(?:.*[_\-]|.{0,5})(?:\.\.\.|\u2026)$")  # "sk-ant-...", not "hunter2..."
+_OBJECT = re.compile(r"\{[\"'][\w$.\-]{1,60}[\"']\s{0,3}:")  # an object that begins, no value
+_REST = {
+    True: re.compile(r"[^\n\"'`]*+"),
+    False: re.compile(r"[^\s\"'`<>|;&,]*+"),
+}  # of a long value, quoted or not
 _TAGGED = re.compile(r"(?:<!\[CDATA\[)?(?P<inner>[^<>\n]{1,400})(?=\]\]>|</)")
 _FLAG = re.compile(r"(?:^|[\s\"',\[])--?[\w\-.]{0,30}$")
 _ENV = re.compile(r"(?:^|[^\w.$\-])(?:export[ ])?[A-Z][A-Z0-9_]*$")
@@ -126,53 +113,36 @@ _IS_WHOLE = re.compile(r"(?:^|[\"'`(\[{,])[\w.\-]*$")  # what stands before the 
 _STRONG = re.compile(r"pass|pwd|contrase|psk|mot_")
 
 
-class _Part(NamedTuple):
-    """A part of a value at text[start:end]; its closing quotes end at `behind`."""
+class _Value(NamedTuple):
+    """A value at text[start:end]; where it is in quotes, they end at `behind`."""
 
     start: int
     end: int
-    behind: int
-
-    @property
-    def closed(self) -> bool:
-        return self.behind > self.end
+    text: str
+    behind: int = 0
 
 
 def named(text: str) -> Iterator[SecretSpan]:
     """Yield the values in a text that a name says are secret."""
-    lower = _lower(text)
-    shown = None
-    for letters, name in _NAMES:
-        done = 0
-        for match in name.finditer(lower) if letters in lower else ():
-            start, end = match.span()
-            if start >= done and _names_a_secret(match[0], lower[max(0, start - 40) : start]):
-                shown = masked(text) if shown is None else shown
-                found = _after(text, shown, start, end)
-                if found is not None:
-                    done = found.end
-                    yield found
+    names, done = sorted(_names(_lower(text))), 0
+    shown = masked(text) if names else ""
+    for start, end in names:
+        if start >= done and (found := _after(text, shown, start, end)) is not None:
+            done = found.end
+            yield found
 
 
 def is_secret_field(name: str, value: str) -> bool:
     """Whether the value of a field of this name is a secret: `{"password": "..."}` once it is parsed."""
-    said, value = f'"{as_read(name)}": "', UNSEEN.sub("", value)
-    return _may_name_a_secret(said) and any(
-        span.start <= len(said)
-        for span in named(f'{said}{value.replace(chr(34), chr(39)).replace(chr(10), " ")}"')
-    )
+    said = f'"{as_read(name)}": "'
+    read = as_read(value).replace('"', "'").replace("\n", " ")
+    return _may_name_a_secret(said) and any(span.start <= len(said) for span in named(f'{said}{read}"'))
 
 
 @lru_cache(maxsize=1_024)
 def _may_name_a_secret(said: str) -> bool:
     """Whether a secret's name stands in what is said before a value: most fields have few names."""
-    lower = _lower(said)
-    return any(
-        _names_a_secret(match[0], lower[max(0, match.start() - 40) : match.start()])
-        for letters, name in _NAMES
-        if letters in lower
-        for match in name.finditer(lower)
-    )
+    return any(_names(_lower(said)))
 
 
 def _lower(text: str) -> str:
@@ -180,14 +150,13 @@ def _lower(text: str) -> str:
     return text.replace("\u0130", "I").lower()
 
 
-def _names_a_secret(name: str, before: str) -> bool:
-    if _NOT_AFTER.search(before):
-        return False
-    if name == "key":
-        return _KEY_OF.search(before) is not None or _ENV_KEY.search(before) is not None
-    if name == "auth":
-        return _AUTH_OF.search(before) is not None
-    return True
+def _names(lower: str) -> Iterator[tuple[int, int]]:
+    """Yield where names of secrets stand."""
+    for letters, name, leads in _NAMES:
+        for match in name.finditer(lower) if letters in lower else ():
+            before = lower[max(0, match.start() - 40) : match.start()]
+            if leads.search(before) and not _NOT_AFTER.search(before):
+                yield match.span()
 
 
 def _after(text: str, shown: str, start: int, end: int) -> SecretSpan | None:
@@ -195,27 +164,30 @@ def _after(text: str, shown: str, start: int, end: int) -> SecretSpan | None:
     name = text[start:end].lower()
     if text[start:end] in ("PASS", "Pass") and text[end : end + 1] == ":" and text[start - 1 : start] != "_":
         return None  # the verdict of a test
-    kind = _kind(name)
     suffix = _SUFFIX.match(text, end)
     end = suffix.end() if suffix else end
-    to_field = _TO_FIELD.match(text, end)
-    field = to_field is not None and _FIELD_BEFORE.search(text, max(0, start - 90), start) is not None
-    match = to_field if field else _TO_VALUE.match(text, end)
+    kind = _kind(text[start:end].lower())
+    field = _TO_FIELD.match(text, end) if _FIELD_BEFORE.search(text, max(0, start - 90), start) else None
+    match = field or _TO_VALUE.match(text, end)
     if match is None:
         return None
-    tagged = not field and match["tag"] is not None
-    read = (
-        text if shown[start] == FILLER == shown[match.end()] else shown
-    )  # both in one template: it is no template
-    found = _tagged(read, match.end()) if tagged else _value(read, match.end())
-    if found is None:
+    if shown[start] == FILLER == shown[match.end()]:  # both in one template: it is no template
+        shown = text
+    tagged = _TAGGED.match(shown, match.end()) if not field and match["tag"] else None
+    if tagged is not None:
+        value = _Value(*tagged.span("inner"), tagged["inner"], tagged.end())
+    elif not field and match["tag"]:
         return None
-    at, stop, quoted, value = found
+    else:
+        value = _value(shown, match.end())
     place = "field" if field else _place(text, start, match)
-    if place == "list" or not is_likely(name, value, place, quoted=quoted or field or tagged):
+    if value is None or place == "list":
         return None
-    rest = (_QUOTED_REST if quoted else _SOLID).match(text, stop) if stop - at >= _JUDGED else None
-    return SecretSpan(at, rest.end() if rest else stop, kind)
+    quoted = value.behind > 0
+    if not is_likely(name, value.text, place, quoted=quoted or field is not None):
+        return None
+    rest = _REST[quoted].match(text, value.end) if value.end - value.start >= _JUDGED else None
+    return SecretSpan(value.start, rest.end() if rest else value.end, kind)
 
 
 def _place(text: str, start: int, match: re.Match[str]) -> str:
@@ -226,124 +198,96 @@ def _place(text: str, start: int, match: re.Match[str]) -> str:
     if match["sep"] == ",":
         alone = _IS_WHOLE.search(before) and not set(match["open"]) & {")", "]"}
         return "comma" if alone else "list"
-    name = text[start : match.start()]
-    if (
-        match["sep"] == "="
-        and not match["gap"]
-        and name.upper() == name
-        and (not before or _ENV.search(before) or before[-1] in " \t\n\"'-")
-    ):
-        return "env"
-    return "assigned"
+    capitals = match["sep"] == "=" and not match["gap"] and text[start : match.start()].isupper()
+    env = capitals and (not before or before[-1] in " \t\n\"'-" or _ENV.search(before))
+    return "env" if env else "assigned"
 
 
-def _tagged(text: str, at: int) -> tuple[int, int, bool, str] | None:
-    match = _TAGGED.match(text, at)
-    return (*match.span("inner"), True, match["inner"]) if match else None
+def _value(text: str, at: int) -> _Value | None:
+    """Return the value at a place; what is quoted may hold spaces.
 
-
-def _value(text: str, at: int) -> tuple[int, int, bool, str] | None:
-    """Return start and end of the value at a place, whether it is quoted, and its text.
-
-    What is quoted may hold spaces. Parts of a shell's word that stand side by side are one value: "$A"'...'.
+    Parts of a shell's word that stand side by side are one value: "$A"'...'.
     """
     first = _quoted(text, at)
     if first is None:
         return _bare(text, at)
     parts = [first]
-    while (
-        len(parts) < _PARTS
-        and text[parts[-1].behind - 1] in "\"'"
-        and parts[-1].closed
-        and (part := _next_part(text, parts[-1].behind))
-    ):
+    while len(parts) < _PARTS and (part := _next_part(text, parts[-1])):
         parts.append(part)
-    said = (text[part.start : part.end] for part in parts)
-    value = "".join(FILLER if _VARIABLE.fullmatch(part) else part for part in said)
-    return first.start, parts[-1].end, True, value
+    said = "".join(FILLER if _VARIABLE.fullmatch(part.text) else part.text for part in parts)
+    return _Value(first.start, parts[-1].end, said, parts[-1].behind)
 
 
-def _quoted(text: str, at: int) -> _Part | None:
+def _quoted(text: str, at: int) -> _Value | None:
     """Return what is in quotes at a place, as far as it is judged by."""
-    for opening, inner, closing in _QUOTED:
-        if mark := opening.match(text, at):
-            match = inner.match(text, mark.end())
-            end = match.end() if match else mark.end()
-            if closed := closing.match(text, end):
-                return _Part(mark.end(), end, closed.end())
-            return _Part(mark.end(), end, end) if end - mark.end() >= _JUDGED else None
-    return None
+    quote = next((quote for quote in _QUOTES if text.startswith(quote, at)), "")
+    inner = _INSIDE[quote].match(text, at + len(quote)) if quote else None
+    if inner is None:
+        return None
+    closed = text.startswith(quote, inner.end())
+    if not closed and len(inner[0]) < _JUDGED:
+        return None
+    return _Value(*inner.span(), inner[0], inner.end() + len(quote) * closed)
 
 
-def _next_part(text: str, at: int) -> _Part | None:
+def _next_part(text: str, last: _Value) -> _Value | None:
     """Return what stands in quotes right behind other quotes, or the word that goes on there."""
+    at = last.behind
+    if at == last.end or text[at - 1] not in "\"'" or text.startswith("`", at):  # a fence
+        return None
     if match := _WORD.match(text, at):
-        return _Part(match.start(), match.end(), match.end())
-    if text.startswith("`", at) or (text.startswith('"', at) and text[at - 2] == "\\"):
-        return None  # a fence; the end of the JSON that all of it stands in
+        return _Value(*match.span(), match[0], match.end())
     part = _quoted(text, at)
-    return part if part is not None and _UNBROKEN.fullmatch(text, part.start, part.end) else None
+    return part if part is not None and _UNBROKEN.fullmatch(part.text) else None
 
 
-def _bare(text: str, at: int) -> tuple[int, int, bool, str] | None:
+def _bare(text: str, at: int) -> _Value | None:
     """Return the value at a place that is not in quotes, or in ones that do not end."""
-    mark = _OPENING.match(text, at)
-    at = mark.end() if mark else at
+    at += next((len(quote) for quote in _QUOTES if text.startswith(quote, at)), 0)
     match = _BARE.match(text, at)
-    if match is None or _OBJECT.match(text, at):
+    if match is None or _OBJECT.match(text, at) or _CLIPPED.match(match[0]):
         return None
     value = match[0]
-    if len(value) <= _CLIPPED and _IS_HEAD.search(value):
-        return None
     if not value.startswith(("$", "%", "{", "(")):
         value = value.rstrip(",;:)]}\"'.\u2026")
-    return at, at + len(value), False, value
+    return _Value(at, at + len(value), value)
 
 
 def is_likely(name: str, value: str, place: str, *, quoted: bool) -> bool:
     """Whether the value after a secret's name is one."""
     value = value.strip()
     if FILLER in value:
-        value = value.replace(FILLER, "")[:_BESIDE].lstrip(
-            "!*&"
-        )  # beside a variable they open no tag or anchor
+        value = value.replace(FILLER, "")[:_BESIDE].lstrip("!*&")  # they open no tag or anchor there
         if is_plain(value):
             return False
         value = value.strip(_BETWEEN)
-    if is_plain(value):
-        return False
-    value = written_out(value)
-    if len(value) < 6 or is_prose(value) or (name.startswith("token") and is_count(value)):
+    if is_plain(value) or len(value) < 6 or is_prose(value) or (name.startswith("token") and is_count(value)):
         return False
     strong = _STRONG.match(name) is not None
     mixed, odd = is_mixed(value), is_odd(value)
     if " " in value:
         return (strong and (mixed or odd or value.count(" ") >= 3)) or (mixed and odd)
     if place == "env":
-        return not value.isdigit() and not value.lower().endswith(
-            (".json", ".pem", ".txt", ".yaml", ".yml", ".key")
-        )
-    if place in ("prose", "comma"):
-        return (
-            len(value) >= 8
-            and (mixed or (odd and quoted))
-            and not is_name(value)
-            and (is_random(value) or (mixed and odd) or (strong and place == "comma"))
-        )
-    if place == "flag":
-        return not value.startswith("-") and (mixed or odd) and not is_name(value)
+        return not value.isdigit() and not value.lower().endswith(_FILES)
     if is_name(value):
         return False
-    if strong:
-        return mixed or (odd and (quoted or not value.endswith(("?", "=")))) or is_random(value)
-    if place == "field":
-        return mixed or odd or is_random(value)
-    return (len(value) >= 16 and (mixed or is_random(value))) or (
-        len(value) >= 8 and mixed and (odd or is_random(value))
-    )
+    drawn = is_random(value) or (mixed and odd)
+    if place in ("prose", "comma"):
+        sure = drawn or (strong and place == "comma")
+        return len(value) >= 8 and (mixed or (odd and quoted)) and sure
+    if place == "flag":
+        return not value.startswith("-") and (mixed or odd)
+    if place == "field" or strong:
+        return mixed or drawn or (odd and (quoted or not value.endswith(("?", "="))))
+    return len(value) >= 8 and (mixed or is_random(value)) and (len(value) >= 16 or (mixed and drawn))
+
+
+_FILES = (".json", ".pem", ".txt", ".yaml", ".yml", ".key")
 
 
 def _kind(name: str) -> str:
+    """Return what a mark says: the last word of a name that tells, as in `SECRET_KEY_BASE`."""
     if _STRONG.match(name):
         return "password"
-    return next((word for word in ("secret", "credential", "token") if word in name), "key")
+    words = ("secret", "credential", "token", "key")
+    return max(words, key=name.rfind) if any(word in name for word in words) else "key"

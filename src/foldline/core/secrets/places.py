@@ -9,58 +9,21 @@ import re
 from collections.abc import Iterator
 
 from foldline.core.secrets.plain import is_literal, is_mixed, is_name, is_odd, is_random
-from foldline.core.secrets.span import SecretSpan, lines_with
+from foldline.core.secrets.span import SecretSpan, compiled, lines_with, searched
 
-_ARG = (  # in double quotes, in single ones, or bare
-    r"(?:\\?\"(?P<secret>[^\"\n\\]{1,200})|'(?P<single>[^'\n]{1,200})|(?P<bare>[^\s\"'|;&<>\\]{1,200}))"
-)
-_GROUPS = ("secret", "single", "bare")
-_ECHO = r"\becho (?:-\w )?[\\\"']{0,2}(?P<secret>[^\s\\\"'|$]{5,400})[\\\"']{0,2} *\|"  # into a command
 _HEAD = (
-    r"(?:[\"'\\]{0,4}\s{0,3}[:=]|\\{0,3}[\"'],)\s{0,3}[\"'\\`]{0,4}(?:[A-Za-z\-]{3,16}\s+)?"
+    r"(?:[\"']{0,4}\s{0,3}[:=]|[\"'],)\s{0,3}[\"'`]{0,4}(?:[A-Za-z\-]{3,16}\s+)?"
     r"(?P<secret>[^\s\"'\\,;`]{8,}+)"
 )
 _PGPASS = (
     r"(?<![\w.\-*])(?:[\w.\-]{1,100}|\*):(?:[0-9]{4,5}|\*):(?:[A-Za-z_][\w\-]{0,60}|\*):(?:[\w.\-]{1,60}|\*):"
     r"(?P<secret>[^\s\"'\\]{4,200})(?=\s|\\|[\"']|$)"
 )
-_WAY = r"[^\n|;]{0,300}?"  # what may stand between a command and its option
-
-
-def _option(command: str, option: str) -> str:
-    return rf"(?<![\w\-])(?:{command})\b{_WAY}(?<=[ \"',])(?:{option}){_ARG}"
-
-
 # (kind, a word that must be there, pattern)
 _ROWS = (
-    ("password", "curl", _option("curl", r"(?:-u|--user|--proxy-user)[ =]?[\"']?[^\s:\"']{1,100}:(?=\S)")),
-    ("password", " -a", _option("https?|xh", r"-a ?[\"']?[^\s:\"']{1,100}:(?=\S)")),
-    ("password", "mysql", _option("mysql\\w*", r"-p(?=[^\s\-])")),
-    ("password", "mariadb", _option("mariadb[\\w\\-]*", r"-p(?=[^\s\-])")),
-    ("password", "sshpass", _option("sshpass", r"-p ?")),
-    ("password", " login ", _option(r"\w+ (?:registry )?login", r"(?:-p|--password|--token|-token)[ =]")),
-    ("token", "vault login ", r"\bvault login (?:-[\w\-=]+ )*(?P<secret>[^\s\-\"'][^\s\"']{7,200})"),
-    ("password", "redis-cli", _option("redis-cli", r"(?:-a|--pass)[ =]")),
-    ("password", "mongo", _option("mongo\\w*", r"-p ?")),
-    ("password", "sqlcmd", _option("sqlcmd|bcp", r"-P ?")),
-    ("password", "ldap", _option("ldap\\w+", r"-w ?")),
-    ("password", " -P", _option("zip|unzip", r"-P ?")),
-    ("password", "7z", _option("7za?", r"-p(?=[^\s\-])")),
-    ("password", "smb", _option("smb\\w+", r"(?:-U|--user)[ =]?[\"']?[^\s%\"']{1,60}%")),
     ("password", "mount", r"\bmount\b[^\n]{0,300}?[, ]pass(?:word)?=(?P<secret>[^\s,\"']{4,200})"),
-    ("password", "net use", r"\bnet use [^\n]{0,200}?/user:\S{1,80} (?P<secret>[^\s/\"'][^\s\"']{3,100})"),
-    ("password", "freerdp", _option("[wx]l?freerdp3?", r"/p:")),
-    ("password", "htpasswd", r"\bhtpasswd -\w*b\w* \S{1,200} \S{1,100} [\"']?(?P<secret>\S{4,200})"),
-    ("password", "chpasswd", r"\becho [\\\"']{0,2}[\w.\-$]{1,60}:(?P<secret>[^\s\\\"'|]{4,})[^|]*\|.*chpass"),
-    ("password", "--password-stdin", rf"{_ECHO}[^\n]{{0,200}}--password-stdin"),
-    ("password", "--stdin", rf"{_ECHO}[^\n]{{0,60}}passwd --stdin"),
-    ("password", "sudo -S", rf"{_ECHO} *sudo -S"),
     ("password", "pass:", r"(?<=[ =\"'])pass:(?P<secret>[^\s\"'|;&]{4,200})"),
-    ("password", "openssl", _option("openssl", r"-k ")),
-    ("password", "twine", _option("twine", r"(?:-p|--password)[ =]")),
-    ("password", "wget", _option("wget", r"--(?:http-|ftp-|proxy-)?password[ =]")),
-    ("password", "keytool", _option("keytool|jarsigner", r"-(?:store|key|src|dest)\w*pass ")),
-    ("password", "send ", r"\bsend (?:-- )?\"(?P<secret>[^\"\s\\]{6,100})\\r\""),
+    ("password", "send ", r"\bsend (?:-- )?\"(?P<secret>[^\"\s]{6,100})\r\""),
     ("password", "dentified ", r"(?i:\bidentified (?:with \w+ )?by )'(?P<secret>[^'\n]{4,200})'"),
     ("password", "DENTIFIED ", r"(?i:\bidentified (?:with \w+ )?by )'(?P<secret>[^'\n]{4,200})'"),
     ("password", "PASSWORD '", r"\bPASSWORD '(?P<secret>[^'\n]{4,200})'"),
@@ -75,7 +38,7 @@ _ROWS = (
     ("key", "AccountKey=", r"AccountKey=(?P<secret>[A-Za-z0-9+/=]{40,}+)"),
     ("key", "SharedAccessKey=", r"SharedAccessKey=(?P<secret>[A-Za-z0-9+/=]{30,}+)"),
     ("token", "_auth", r"_auth(?:Token)?\s{0,3}=\s{0,3}[\"']?(?P<secret>[^\s\"'$]{8,400})"),
-    ("credentials", '"auth"', r"\\?\"auth\\?\"\s{0,3}:\s{0,3}\\?\"(?P<secret>[A-Za-z0-9+/=]{12,}+)"),
+    ("credentials", '"auth"', r"\"auth\"\s{0,3}:\s{0,3}\"(?P<secret>[A-Za-z0-9+/=]{12,}+)"),
     ("signature", "ignature=", r"[?&;](?:X-(?:Amz|Goog)-)?[Ss]ignature=(?P<secret>[\w%+/=\-~]{16,}+)"),
     ("signature", "sig=", r"[?&;]sig=(?P<secret>[A-Za-z0-9%+/=_\-]{16,}+)"),
     ("token", "X-Amz-Security-Token=", r"X-Amz-Security-Token=(?P<secret>[A-Za-z0-9%+/=_\-]{16,}+)"),
@@ -91,13 +54,13 @@ _QUERY_NAME = re.compile(
 )
 _PASSWORDS = ("pass", "pwd", "token", "apikey", "api_key", "access_token", "key", "secret")
 _COOKIE = re.compile(
-    r"(?:\b(?:set-)?cookies?\\?[\"']?\s{0,2}[:=]\s{0,2}\\?[\"'`]?|(?<=\s)(?:-b|--cookie)[ =]\\?[\"']?)"
+    r"(?:\b(?:set-)?cookies?[\"']?\s{0,2}[:=]\s{0,2}[\"'`]?|(?<=\s)(?:-b|--cookie)[ =][\"']?)"
     r"(?P<pairs>[\w.\-%]{1,60}=[^\n\"'`\\]{6,4000})",
     re.IGNORECASE,
 )
 _PAIR = re.compile(r"(?P<name>[\w.\-%]{1,60})=(?P<secret>[^\s;,]{8,})")
 _ATTRIBUTES = frozenset(("path", "domain", "expires", "max-age", "samesite", "version", "comment"))
-_PLACES = tuple((kind, needle, re.compile(pattern)) for kind, needle, pattern in _ROWS)
+_PLACES = compiled(_ROWS)
 
 _USER = re.compile(r"://(?P<user>[^\s/:@\"'<>`?#]{0,100}+):(?P<rest>[^\s\"'<>`]{1,300}+)")
 _HOST = re.compile(r"@(?=\[?[A-Za-z0-9$_{%][\w.\-${}%]*(?::[0-9]|[/?#,\])}:;.]|$))")
@@ -106,23 +69,14 @@ _PORT = re.compile(r"[0-9]{1,5}(?:[/?#]|$)")
 
 def placed(text: str) -> Iterator[SecretSpan]:
     """Yield the secrets that stand in a known place of a text."""
-    for kind, needle, pattern in _PLACES:
-        if needle in text:
-            for start, end in lines_with(text, needle):
-                yield from _found(text, start, end, kind, pattern)
+    for kind, match in searched(text, _PLACES):
+        if is_literal(match["secret"]):
+            yield SecretSpan(*match.span("secret"), kind)
     if "://" in text and "@" in text:
         yield from _in_urls(text)
     if "=" in text:
         yield from _in_queries(text)
         yield from _in_cookies(text)
-
-
-def _found(text: str, start: int, end: int, kind: str, pattern: re.Pattern[str]) -> Iterator[SecretSpan]:
-    for match in pattern.finditer(text, start, end):
-        given = match.groupdict()
-        group = next((name for name in _GROUPS if given.get(name)), None)
-        if group and is_literal(given[group]):
-            yield SecretSpan(*match.span(group), kind)
 
 
 def _in_urls(text: str) -> Iterator[SecretSpan]:

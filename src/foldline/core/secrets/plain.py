@@ -30,7 +30,6 @@ _PLACEHOLDER = re.compile(
     r"object|binary|uuid|password|secret)(?:[0-9]{0,3}|\([0-9]{1,5}\))(?:\[\])?)[;,.)\]}?!|]*$",
     re.IGNORECASE,
 )
-_ESCAPED = re.compile(r"\\{1,3}u([0-9a-fA-F]{4})")
 _COUNT = re.compile(
     r"(?:[a-z_]{1,20}[:=])?[0-9][0-9.,_]*[km%]?(?:[/\u2192][0-9][0-9.,_]*[km%]?)?$", re.IGNORECASE
 )
@@ -66,11 +65,6 @@ def is_literal(value: str) -> bool:
 def is_count(value: str) -> bool:
     """Whether a value is a number of tokens: `in:1200`, `12.3k/200k`."""
     return _COUNT.match(value) is not None
-
-
-def written_out(value: str) -> str:
-    """Return a value with JSON's escapes read."""
-    return _ESCAPED.sub(lambda match: chr(int(match[1], 16)), value) if "\\u" in value else value
 
 
 def is_prose(value: str) -> bool:

@@ -14,11 +14,11 @@ Bare hashes, UUIDs and base64 match none of them.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from foldline.core.log.codec import text_in_utf8
 from foldline.core.secrets.commands import commanded
-from foldline.core.secrets.decoded import SPELLED, UNSEEN, DecodedText, encoded
+from foldline.core.secrets.decoded import DecodedText, encoded
 from foldline.core.secrets.keys import blocks
 from foldline.core.secrets.named import named
 from foldline.core.secrets.places import placed
@@ -29,6 +29,7 @@ from foldline.core.secrets.span import SecretSpan, joined
 _RULES: tuple[Callable[[str], Iterator[SecretSpan]], ...] = (shaped, blocks, placed, commanded, named)
 _SEPARATOR = re.compile(r"[\s=:\"',>]")  # every rule but that of shapes needs one: a path holds none
 _PASSES = 3  # times that a text is looked at again because something went: borders have moved
+_READS = 3  # times that a text is decoded: what was spelled may spell something, as JSON in JSON does
 SHORTEST = 6  # characters of a text below which it holds no secret
 _PIECE = 4_000_000  # characters that are looked at in one go: a search of more would hold up other threads
 _OVERLAP = 100_000  # of them, those that the piece before has as well: no secret is as long
@@ -52,13 +53,18 @@ def find(text: str) -> list[SecretSpan]:
     """Return where secrets stand in a text, in order; none overlap."""
     if len(text) < SHORTEST:
         return []
-    seen = DecodedText(text, UNSEEN)
-    read = DecodedText(seen.text, SPELLED)
-    spelled = (span for window in read.windows() for span in _spans(read.text, *window))
-    coded = (span for piece in _pieces(read.text) for span in _in_base64(read.text, *piece))
-    again = map(read.original, (*spelled, *coded))
-    plain = (span for piece in _pieces(seen.text) for span in _spans(seen.text, *piece))
-    return joined(map(seen.original, (*plain, *again)))
+    reads = [DecodedText(text)]
+    while reads[-1].changed and len(reads) < _READS:
+        reads.append(DecodedText(reads[-1].text))
+    text = reads[-1].text
+    spans: Iterable[SecretSpan] = [
+        SecretSpan(span.start + start, span.end + start, span.kind, span.said)
+        for start, end in _pieces(text)
+        for span in (*_spans(text[start:end]), *_in_base64(text[start:end]))
+    ]
+    for read in reversed(reads):
+        spans = map(read.original, spans)
+    return joined(spans)
 
 
 def _pieces(text: str) -> Iterator[tuple[int, int]]:
@@ -71,20 +77,18 @@ def _pieces(text: str) -> Iterator[tuple[int, int]]:
     yield start, len(text)
 
 
-def _spans(text: str, start: int = 0, end: int | None = None) -> Iterator[SecretSpan]:
-    """Yield what the rules find in a text, or in a part of it."""
-    part = text[start:end]
-    for rule in _RULES if _SEPARATOR.search(part) else (shaped,):
-        for span in rule(part):
-            yield SecretSpan(span.start + start, span.end + start, span.kind) if start else span
+def _spans(text: str) -> Iterator[SecretSpan]:
+    """Yield what the rules find in a text."""
+    for rule in _RULES if _SEPARATOR.search(text) else (shaped,):
+        yield from rule(text)
 
 
-def _in_base64(text: str, begin: int, stop: int) -> Iterator[SecretSpan]:
+def _in_base64(text: str) -> Iterator[SecretSpan]:
     """Yield what is base64 of a text that holds a secret, whole; base64 in base64 is not looked into."""
-    for start, end, meant in encoded(text[begin:stop]):
+    for start, end, meant in encoded(text):
         if spans := joined(_spans(meant)):
             said = tuple(meant[span.start : span.end] for span in spans)
-            yield SecretSpan(begin + start, begin + end, spans[0].kind, said)
+            yield SecretSpan(start, end, spans[0].kind, said)
 
 
 def without(text: str, spans: Sequence[SecretSpan]) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -29,9 +30,9 @@ def joined(spans: Iterable[SecretSpan]) -> list[SecretSpan]:
     return found
 
 
-# what `cat -n`, `grep -n`, a diff or a quote puts before a line, and how lines end, in JSON too
+# what `cat -n`, `grep -n`, a diff or a quote puts before a line, and how lines end
 GUTTER = r"(?:(?:[\w./\-]{1,120}:)?[ \t]{0,8}[0-9]{1,7}[ \t]?[:|\u2192\t\-]|[+>|])?"
-BREAK = r"(?:\r?\n|(?:\\r)?\\n)"
+BREAK = r"\r?\n"
 
 _REACH = 400  # characters before a needle, and ten times as many behind it, in which its pattern may match
 
@@ -49,3 +50,19 @@ def lines_with(text: str, needle: str) -> Iterator[tuple[int, int]]:
         done = line if line >= 0 else min(len(text), at + 10 * _REACH)
         yield start, done
         at = text.find(needle, done)
+
+
+Rule = tuple[str, str, re.Pattern[str]]  # a kind, a text that must be there, and the pattern around it
+
+
+def compiled(rows: Iterable[tuple[str, str, str]]) -> tuple[Rule, ...]:
+    """Return rules with their patterns compiled."""
+    return tuple((kind, needle, re.compile(pattern)) for kind, needle, pattern in rows)
+
+
+def searched(text: str, rules: Sequence[Rule]) -> Iterator[tuple[str, re.Match[str]]]:
+    """Yield what rules find in a text, with its kind."""
+    for kind, needle, pattern in rules:
+        if needle in text:
+            for line in lines_with(text, needle):
+                yield from ((kind, match) for match in pattern.finditer(text, *line))
