@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from foldline.core.cut.notes import UNANSWERED
@@ -32,6 +33,15 @@ def export(loaded: Loaded | Sequence[Entry], form: str, **request: Any) -> tuple
         entries, "here", ExportRequest(form, **{"cwd": "/project", **known, **request}), pieces.append
     )
     return b"".join(pieces), told
+
+
+def opened(raw: bytes, told: ExportResult, folder: Path) -> Loaded:
+    """Read an export with the files that stand beside it."""
+    file = folder / "events.jsonl"
+    file.write_bytes(raw)
+    for name, content in told.beside.items():
+        (folder / (name[1:] if name.startswith("/") else f"events{name}")).write_bytes(content)
+    return from_records(read(file), OFFLINE)
 
 
 def parts_of(message: Message) -> list[Any]:

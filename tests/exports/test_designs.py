@@ -7,7 +7,7 @@ import json
 
 import msgspec
 import pytest
-from tests.exports.moving import as_loaded, boundaries, export, load, prompts, said
+from tests.exports.moving import as_loaded, boundaries, export, load, opened, said
 from tests.exports.sessions import chat, entries
 from tests.support.openers import rows
 
@@ -40,15 +40,6 @@ def path(**kept):
     ]  # fmt: skip
 
 
-def opened(raw, told, folder):
-    """Read an export with the files that stand beside it."""
-    file = folder / "events.jsonl"
-    file.write_bytes(raw)
-    for name, content in told.beside.items():
-        (folder / (name[1:] if name.startswith("/") else f"events{name}")).write_bytes(content)
-    return from_records(read(file), OFFLINE)
-
-
 SHOWN = Text(
     "[Shown by the tool calls above]"
 )  # klaude-code shows the images of results in a message of their own
@@ -64,20 +55,6 @@ def words(loaded):
     return [
         (role, (part.call_id, part.text) if isinstance(part, ToolResult) else part) for role, part in told
     ]
-
-
-@pytest.mark.parametrize("form", ["klaude-code", "coop", "gencode"])
-def test_everything_comes_back(form, tmp_path):
-    raw, told = export(path(), form)
-    again = opened(raw, told, tmp_path)
-
-    assert again.format == form
-    assert again.warnings == []
-    assert words(again) == words(as_loaded(path()))
-    assert [text for text, *_ in prompts(again) if text != SHOWN.text] == [
-        text for text, *_ in prompts(as_loaded(path()))
-    ]
-    assert again.title == ("The parser" if form != "coop" else None)
 
 
 @pytest.mark.parametrize("form", ["klaude-code", "coop"])
@@ -100,17 +77,6 @@ def test_klaude_is_told_places_lines_and_files():
     assert items[fold["first_kept_line"]]["data"]["parts"][0]["text"] == "Like this picture:"
     assert fold["first_kept_index"] == fold["first_kept_line"]
     assert fold["details"] == {"read_files": ["a.py"], "modified_files": ["parser.py"]}
-
-
-@pytest.mark.parametrize("form", ["klaude-code", "coop", "gencode"])
-def test_the_folded_form_begins_with_the_checkpoint(form, tmp_path):
-    raw, told = export(path(fold_at=6, keep_from=4), form, view=True)
-    again = opened(raw, told, tmp_path)
-    (boundary,) = [entry for entry in again.entries if isinstance(entry, Compacted)]
-
-    assert "Mend it." in boundary.checkpoint.text
-    assert "Please mend the parser" not in raw.decode()
-    assert words(again)[0][1] == Text("Like this picture:")
 
 
 def test_gencode_is_told_what_a_summary_covers_and_what_it_knows():

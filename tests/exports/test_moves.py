@@ -1,4 +1,4 @@
-"""A session of everything, written for pi and for Claude Code, opened there by its rules, and read again."""
+"""A session of everything, written for each tool, opened there by its rules, and read again."""
 
 from __future__ import annotations
 
@@ -6,16 +6,18 @@ import json
 
 import msgspec
 import pytest
-from tests.exports.moving import as_loaded, boundaries, export, load, prompts, replies, said
+from tests.exports.moving import as_loaded, boundaries, export, load, opened, prompts, replies, said
 from tests.exports.sessions import START, boundary, chat, entries, talk
 from tests.support.openers import OPEN, open_in_claude_code, open_in_pi, rows
 
-from foldline.core.log.entries import Lifted, Pinned, Pruned, Receipt, Said
+from foldline.core.log.entries import Compacted, Lifted, Pinned, Pruned, Receipt, Said
 from foldline.core.log.log import chained
+from foldline.core.log.messages import Media, Text, Thinking, ToolResult
 from foldline.core.measure.tokens import OFFLINE
 from foldline.core.view import ViewState
 from foldline.errors import InputError
 
+DESIGNS = ("klaude-code", "coop", "gencode")  # without a program to open them here
 FORMS = {"pi": open_in_pi, "claude-code": open_in_claude_code}
 
 
@@ -33,16 +35,6 @@ def same(again, path):
     assert again.title == "The parser"
 
 
-def test_everything_comes_back(form):
-    path = entries()
-    raw, told = export(path, form)
-    FORMS[form](raw)
-
-    same(load(raw), path)
-    assert load(raw).model == "claude-sonnet-4-5"
-    assert not [warning for warning in told.warnings if "left out" in warning]
-
-
 @pytest.mark.parametrize("keep_from", [None, 1, 4])
 def test_a_boundary_is_the_tools_own_and_keeps_what_it_kept(form, keep_from):
     path = entries(fold_at=6 if keep_from else 4, keep_from=keep_from)
@@ -56,26 +48,72 @@ def test_a_boundary_is_the_tools_own_and_keeps_what_it_kept(form, keep_from):
     assert "Mended and committed" in json.dumps(context)
 
 
+LIMITS = {  # what a form has no place for
+    "codex": (Thinking, "flag"),
+    "opencode": (Thinking, Media, "flag"),
+    "klaude-code": (Thinking, Media, "flag"),
+    "coop": (Thinking, Media, "flag"),
+    "gencode": (Thinking, Media, "flag"),
+}
+SHOWN = Text("[Shown by the tool calls above]")  # where images of results stand in a message of their own
+
+
+def told(loaded, form):
+    """Who said what, as far as a form has a place for it."""
+    limits = LIMITS.get(form, ())
+    found = [(role, part) for role, part in said(loaded) if type(part) not in limits and part != SHOWN]
+    if "flag" not in limits:
+        return found
+    return [(r, (p.call_id, p.text) if isinstance(p, ToolResult) else p) for r, p in found]
+
+
+@pytest.mark.parametrize("tool", [*sorted(OPEN), *DESIGNS])
+def test_everything_comes_back(tool, tmp_path):
+    path = entries()
+    raw, exported = export(path, tool)
+    OPEN.get(tool, bool)(raw)
+    again, original = opened(raw, exported, tmp_path), as_loaded(path)
+
+    assert (again.format, again.warnings) == (tool, [])
+    assert told(again, tool) == told(original, tool)
+    assert [one for one in prompts(again) if one[0] != SHOWN.text] == prompts(original) or tool == "gencode"
+    assert again.title == (None if tool == "coop" else "The parser")
+    if tool in OPEN:
+        assert [(r[0], r[1].total, *r[2:]) for r in replies(again)] == [
+            (r[0], r[1].total, *r[2:]) for r in replies(original)
+        ]
+        assert again.model == "claude-sonnet-4-5"
+        assert sorted(one for one in exported.warnings if "left out" in one) == LEFT_OUT.get(tool, [])
+
+
+LEFT_OUT = {"codex": ["error flags of tool results left out (1)", "signed thinking left out (1)"]}
+
+
+@pytest.mark.parametrize("tool", [*sorted(OPEN), *DESIGNS])
+def test_the_folded_form_begins_with_the_checkpoint(tool, tmp_path):
+    path = entries(fold_at=6, keep_from=4)
+    raw, exported = export(path, tool, view=True)
+    context = OPEN.get(tool, bool)(raw)
+    again = opened(raw, exported, tmp_path)
+    first = next(entry for entry in again.entries if isinstance(entry, Compacted))
+
+    assert "Please mend the parser" not in raw.decode()
+    assert "Mend it." in first.checkpoint.text
+    kept = as_loaded([entry for entry in path if isinstance(entry, Said)][4:])
+    assert told(again, tool) == told(kept, tool)
+    if tool in OPEN:
+        assert "Mend it." in json.dumps(context[:2])
+        assert first.checkpoint == ViewState(path, counter=OFFLINE).boundary.checkpoint
+        assert "usage measured before the fold left out (1)" in exported.warnings
+        assert [r[1].total for r in replies(again)] == [0, 7_042]
+
+
 def test_it_comes_back_through_the_other_tool(form):
     path = entries(fold_at=6, keep_from=4)
     other = "pi" if form == "claude-code" else "claude-code"
     there = load(export(path, form)[0])
 
     same(load(export(there, other)[0]), path)
-
-
-def test_the_folded_form_begins_with_the_checkpoint(form):
-    path = entries(fold_at=6, keep_from=4)
-    raw, told = export(path, form, view=True)
-    context = FORMS[form](raw)
-    again = load(raw)
-
-    assert "Mend it." in json.dumps(context[0])
-    assert "Please mend the parser" not in raw.decode()
-    assert again.entries[0].checkpoint == ViewState(path, counter=OFFLINE).boundary.checkpoint
-    assert said(again) == said(as_loaded([e for e in path if isinstance(e, Said)][4:]))
-    assert told.warnings[0] == "usage measured before the fold left out (1)"
-    assert [r[1].total for r in replies(again)] == [0, 7_042]
 
 
 def test_a_folded_form_with_nothing_behind_it(form):

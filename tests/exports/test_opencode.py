@@ -1,41 +1,9 @@
 from __future__ import annotations
 
-import json
-
 import pytest
-from tests.exports.moving import as_loaded, boundaries, export, load, prompts, replies, said
+from tests.exports.moving import boundaries, export, load, said
 from tests.exports.sessions import START, chat, entries, talk
 from tests.support.openers import open_in_opencode
-
-from foldline.core.log.messages import Media
-from foldline.core.measure.tokens import OFFLINE
-from foldline.core.view import ViewState
-
-
-def test_everything_comes_back():
-    path = entries()
-    raw, told = export(path, "opencode")
-    again = load(raw)
-    open_in_opencode(raw)
-
-    assert (again.format, again.warnings, again.title) == ("opencode", [], "The parser")
-    assert again.about["session"]["cwd"] == "/project"
-    texts = [part.text for _, part in said(as_loaded(path)) if hasattr(part, "text")]
-    assert [
-        part.text
-        for _, part in said(again)
-        if hasattr(part, "text") and part.text != "[Shown by the tool calls above]"
-    ] == texts
-    assert [c.arguments for _, c in said(again) if hasattr(c, "arguments")] == [
-        {"path": "parser.py"},
-        {"command": "ls"},
-        {"command": "pytest"},
-    ]
-    assert [part.is_error for _, part in said(again) if hasattr(part, "is_error")] == [False, True, False]
-    assert [(r[0], r[1], r[2], r[3]) for r in replies(again)] == replies(as_loaded(path))
-    assert [p for p in prompts(again) if not p[1]] == prompts(as_loaded(path))
-    assert sum(isinstance(part, Media) for _, part in said(again)) == 2
-    assert told.warnings == ("costs of replies are zero (a log holds none) (4)",)
 
 
 @pytest.mark.parametrize("keep_from", [None, 4])
@@ -51,18 +19,6 @@ def test_a_boundary_is_opencodes_own_and_names_what_it_kept(keep_from):
     kept = next(e for e in again.entries if hasattr(e, "checkpoint")).first_kept
     named = [e.message.text for e in again.entries if e.id == kept]
     assert named == (["Like this picture:"] if keep_from else [])
-
-
-def test_the_folded_form_begins_with_the_checkpoint():
-    path = entries(fold_at=6, keep_from=4)
-    raw, told = export(path, "opencode", view=True)
-    context = open_in_opencode(raw)
-    again = load(raw)
-
-    assert len(context) == len(json.loads(raw)["messages"])
-    assert "Please mend the parser" not in raw.decode()
-    assert again.entries[0].checkpoint == ViewState(path, counter=OFFLINE).boundary.checkpoint
-    assert "usage measured before the fold left out (1)" in told.warnings
 
 
 def test_a_call_without_a_result_stays_open_and_a_late_result_becomes_a_note():

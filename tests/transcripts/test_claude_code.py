@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from tests.transcripts.reading import about, folded, heard, lines, records, said, warned
+from tests.transcripts.reading import about, folded, heard, records, said, warned
 
 from foldline import dialects
 from foldline.core.log.messages import Usage
@@ -237,27 +237,6 @@ def test_a_compaction_may_name_any_line_of_the_first_message_that_it_kept():
     ]
 
 
-def test_results_that_are_stored_beside_the_file_are_named_and_found(tmp_path):
-    told = "<persisted-output>\nOutput too large (20.1KB). Full output saved to: /s/tool-results/t1.txt\n\nPreview"
-    file = File()
-    file.user("a")
-    file.reply("m1", *({"type": "tool_use", "id": call, "name": "ls", "input": {}} for call in ("t1", "t2")))
-    shown = [{"type": "text", "text": told.replace("t1", "t2")}]
-    file.user([{"type": "tool_result", "tool_use_id": "t1", "content": told}])
-    file.user([{"type": "tool_result", "tool_use_id": "t2", "content": shown}])
-    session = tmp_path / "s.jsonl"
-    session.write_bytes(lines(*file.rows))
-    whole = tmp_path / "s" / "tool-results" / "t1.txt"
-    whole.parent.mkdir(parents=True)
-    whole.write_text("all of it")
-    found = list(read(session))
-    assert about(found, "stored_beside") == [
-        {"call": "t1", "file": "/s/tool-results/t1.txt", "found": str(whole)},
-        {"call": "t2", "file": "/s/tool-results/t2.txt", "found": None},
-    ]
-    assert heard(found)[-1].message.results[0].text == told
-
-
 def test_sub_agents_shown_as_progress_are_counted():
     file = File()
     file.user("a")
@@ -365,16 +344,6 @@ def test_words_beside_a_result_stay_with_it():
         "user: result t2: B",
         "assistant: plain text",
     ]
-
-
-def test_content_of_a_wrong_type_is_a_warning():
-    file = File()
-    file.user("a")
-    file.user(7)
-    file.add("assistant", {"id": "m", "content": {"a": 1}})
-    found = file.read()
-    assert said(found) == ["user: a"]
-    assert [warning.line for warning in warned(found)] == [2, 3]
 
 
 def test_real_sessions_pair_all_their_calls(recorded: Path):

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 
-import pytest
 from tests.transcripts.reading import about, folded, heard, lines, records, said, warned
 
 from foldline import dialects
@@ -332,13 +331,6 @@ def test_a_wrong_item_does_not_take_its_reply_with_it():
     )
     assert said(found) == ["user: a", "assistant: b | call c1", "tool: result c1: x"]
     assert [one.line for one in warned(found)] == [4]
-
-
-@pytest.mark.parametrize("bad", [{"role": "user", "content": 3}, {"role": "wizard", "content": []}])
-def test_a_wrong_message_is_a_warning_with_its_line(bad):
-    found = records(META, item("message", **bad), user("a"))
-    assert said(found) == ["user: a"]
-    assert [one.line for one in warned(found)] == [2]
 
 
 def recorded(given=100, cached=60, written=10, out=12):

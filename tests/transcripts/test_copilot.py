@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import json
 
-from tests.transcripts.reading import about, folded, heard, lines, records, said, warned
+from tests.transcripts.reading import about, folded, heard, lines, records, said
 
 from foldline import dialects
 from foldline.core.log.messages import Media, Thinking
@@ -220,18 +220,6 @@ def test_a_system_prompt_that_is_sent_again_counts_once():
     found = records(START, prompt, user("a"), prompt, event("system.message", "s2", content="New rules."))
     assert said(found) == ["system: Rules.", "user: a", "system: New rules."]
     assert about(found, "left_out") == [{"system.message again": 1}]
-
-
-def test_a_last_line_that_was_cut_off_is_a_warning_with_its_line():
-    found = records(lines(START, user("a")) + json.dumps(user("b")).encode()[:40])
-    assert [one.line for one in warned(found)] == [3]
-    assert "ends inside" in warned(found)[0].text
-
-
-def test_content_of_a_wrong_type_is_a_warning_with_its_line():
-    found = records(START, event("user.message", "u1", content={"text": "x"}), user("b", "u2"))
-    assert [one.line for one in warned(found)] == [2]
-    assert said(found) == ["user: b"]
 
 
 def test_a_file_without_its_first_line_is_recognised():

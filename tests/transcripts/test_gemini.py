@@ -3,11 +3,10 @@ from __future__ import annotations
 import json
 
 import pytest
-from tests.transcripts.reading import about, folded, heard, lines, records, said, warned
+from tests.transcripts.reading import about, folded, heard, records, said, warned
 
 from foldline import dialects
 from foldline.core.log.messages import Media, Thinking, Usage
-from foldline.errors import FormatError
 from foldline.transcripts import sniff
 
 META = {
@@ -262,24 +261,6 @@ def test_a_compression_without_words_of_the_user_keeps_what_it_kept():
     found = records(META, user("m1", "a"), user("m2", "b"), {"$set": {"messages": history}})
     assert said(found) == ["user: a", "user: b"]
     assert [(one.summary, one.first_kept) for one in folded(found)] == [("Summary.", "m2")]
-
-
-def test_a_last_line_that_was_cut_off_is_a_warning_with_its_line():
-    found = records(lines(META, user("m1", "a")) + b'{"id": "m2", "type": "gem')
-    assert said(found) == ["user: a"]
-    assert [(one.line, "ends inside" in one.text) for one in warned(found)] == [(3, True)]
-
-
-def test_a_document_that_was_cut_off_is_an_error_with_its_line():
-    raw = document(user("m1", "a"), user("m2", "b"))
-    with pytest.raises(FormatError, match="not JSON") as caught:
-        records(raw[:-40])
-    assert caught.value.line > 1
-
-
-def test_a_document_without_messages_is_an_error():
-    with pytest.raises(FormatError, match="list of messages"):
-        records(json.dumps({**META, "messages": 3}, indent=1).encode())
 
 
 def test_a_chat_that_quotes_gemini_is_not_taken_for_one():

@@ -7,7 +7,6 @@ from tests.transcripts.reading import about, folded, heard, records, said, warne
 
 from foldline import dialects
 from foldline.core.log.messages import Media, Opaque, Thinking, Usage
-from foldline.errors import FormatError
 
 INFO = {"id": "ses_1", "slug": "calm-sailor", "directory": "/repo", "title": "My try", "version": "1.4.3"}
 TOKENS = {"input": 40, "output": 5, "reasoning": 7, "cache": {"read": 60, "write": 3}}
@@ -265,14 +264,3 @@ def test_wrong_messages_are_warnings_with_their_place():
     )
     assert [one.line for one in warned(found)] == [2, 3, 4]
     assert said(found) == ["user: a"]
-
-
-def test_a_document_that_was_cut_off_is_an_error_with_its_line():
-    with pytest.raises(FormatError, match="not JSON") as caught:
-        records(document(user("msg_1", text("a")))[:-30])
-    assert caught.value.line > 1
-
-
-def test_a_document_without_messages_is_an_error():
-    with pytest.raises(FormatError, match="list of messages"):
-        records(json.dumps({"info": INFO, "messages": {}}, indent=1).encode())

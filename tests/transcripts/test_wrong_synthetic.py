@@ -100,7 +100,22 @@ def test_no_line_of_a_speaker_is_lost(told):
         assert said.count(line if line != "c" else "c") >= 2 * sum(one == written for one in told)
 
 
-def test_sniff_names_each_of_these_formats():
+USER = {"role": "user", "content": "hello"}
+
+
+def test_sniff_names_each_format():
+    assert sniff(b'[{"role": "user"}]') == "json"
+    assert sniff(b'{"messages": [], "system": "x"}') == "json"
+    assert sniff(b'{\n  "messages": [\n    {"role": "user", "content": "x"}\n  ]\n}') == "json"
+    assert sniff(lines(USER)) == "jsonl"
+    assert sniff(lines({"system": "Be brief."}, USER)) == "jsonl"
+    assert sniff(lines({"format": "foldline", "version": 1})) == "foldline"
+    assert sniff(lines({"meta": {"agent": "pi"}}, {"role": "user", "text": "x"})) == "plain"
+    assert sniff(lines({"role": "user", "text": "x"})) == "plain"
+    assert sniff(lines({"type": "session", "id": "x", "cwd": "/"})) == "pi"
+    assert sniff(lines('{"broken', {"type": "message", "message": {"role": "user", "content": "x"}})) == "pi"
+    assert sniff(lines({"type": "file-history-snapshot", "messageId": "x", "snapshot": {}})) == "claude-code"
+    assert sniff(lines({"type": "summary", "summary": "x", "leafUuid": "y"})) == "claude-code"
     assert sniff(lines(*KLAUDE[:1])) == "klaude-code"
     assert sniff(lines(*COOP[:1])) == "coop"
     assert sniff(as_document(GENCODE)[:400]) == "gencode"

@@ -33,10 +33,10 @@ class ListWriter(ExportWriter):
     """
 
     own_boundaries: ClassVar[bool] = False
-    dialect: ClassVar[str]
 
-    def __init__(self, origin: Origin, session: str) -> None:
+    def __init__(self, origin: Origin, session: str, dialect: str) -> None:
         super().__init__(origin, session)
+        self.dialect = dialect
         self._items: list[tuple[Message, tuple[Edit, ...]]] = []
         self._pairing = Pairing()
 
@@ -76,15 +76,6 @@ class ListWriter(ExportWriter):
         self.losses.add("unanswered calls answered by a note", len(calls))
         notes = tuple(ToolResult(call, (Text(UNANSWERED),), is_error=True) for call in calls)
         self._items.append((Message("tool", notes), ()))
-
-
-def list_writer(name: str) -> type[ListWriter]:
-    """Return the writer of a dialect."""
-
-    class _Of(ListWriter):
-        dialect: ClassVar[str] = name
-
-    return _Of
 
 
 # ---- the AI SDK's list

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from foldline.exports.codex import CodexWriter
 from foldline.exports.coop import CoopWriter
 from foldline.exports.gencode import GenCodeWriter
 from foldline.exports.klaude import KlaudeWriter
-from foldline.exports.lists import list_writer
+from foldline.exports.lists import ListWriter
 from foldline.exports.markdown import MarkdownWriter
 from foldline.exports.moldable import MoldableWriter
 from foldline.exports.opencode import OpenCodeWriter
@@ -94,18 +95,13 @@ def export_entries(
     survey = StepSurvey()
     for entry in entries:
         survey.note(entry)
-    export = _Export(survey, session, request)
+    export = _Export(survey, session, request, out)
     if request.view:
-        return export.run(
-            view_steps(
-                entries,
-                export.losses,
-                own_boundaries=export.writer.own_boundaries,
-                boundaries=boundaries,
-            ),
-            out,
-        )
-    return export.run(export.history(entries), out)
+        own = export.writer.own_boundaries
+        export.write(view_steps(entries, export.losses, own_boundaries=own, boundaries=boundaries))
+    else:
+        export.write(export.history(entries))
+    return export.finish()
 
 
 async def export_stored(store: Store, session: str, request: ExportRequest, out: Out) -> ExportResult:
@@ -122,19 +118,18 @@ async def export_stored(store: Store, session: str, request: ExportRequest, out:
     survey = StepSurvey()
     async for entry in store.path(session):
         survey.note(entry)
-    export = _Export(survey, session, request)
+    export = _Export(survey, session, request, out)
     if info is not None and info.entries > survey.entries:
         export.losses.add("entries on other branches left out", info.entries - survey.entries)
-    export.put(export.writer.begin(), out)
     async for entry in store.path(session):
-        export.put(export.steps(export.history([entry])), out)
-    return export.finish(out)
+        export.write(export.history([entry]))
+    return export.finish()
 
 
 class _Export:
     """One export: what is known about the session, and the writer of its format."""
 
-    def __init__(self, survey: StepSurvey, session: str, request: ExportRequest) -> None:
+    def __init__(self, survey: StepSurvey, session: str, request: ExportRequest, out: Out) -> None:
         make = writer_of(request.form)
         started = survey.started if survey.started is not None else time.time()
         origin = Origin(
@@ -150,11 +145,13 @@ class _Export:
             cap=request.cap,
         )
         self._survey = survey
+        self._out = out
         self.writer: ExportWriter = make(origin, origin.uuid(request.form, survey.leaf))
         self.losses: Losses = self.writer.losses
         self._held: SaidStep | None = None
         self._called: set[str] = set()  # the ids of calls so far
         self._refers = False  # a reference stood for a call
+        self._put(self.writer.begin())
 
     def history(self, entries: Iterable[Entry]) -> Iterator[Step]:
         """Yield the steps of the entries, as they were said."""
@@ -163,23 +160,17 @@ class _Export:
             if step is not None:
                 yield step
 
-    def run(self, steps: Iterable[Step], out: Out) -> ExportResult:
-        """Write everything."""
-        self.put(self.writer.begin(), out)
-        self.put(self.steps(steps), out)
-        return self.finish(out)
-
-    def steps(self, steps: Iterable[Step]) -> Iterator[bytes]:
-        """Yield the steps as the format writes them."""
+    def write(self, steps: Iterable[Step]) -> None:
+        """Write steps, in the form that the format asks for."""
         for step in steps:
             if isinstance(step, FoldStep):
-                yield from self._release()
+                self._release()
                 self.writer.begun = True
-                yield from self.writer.fold(step)
+                self._put(self.writer.fold(step))
                 continue
             told = self._without_references(step)
             for said in split_turn(told) if self.writer.stepwise else [told]:
-                yield from self._say(said)
+                self._say(said)
 
     def _without_references(self, step: SaidStep) -> SaidStep:
         """Return a step with the results of calls in words that their provider keeps: no tool has those."""
@@ -190,38 +181,32 @@ class _Export:
         message, edits = told_in_words(step.message, step.edits, self._called)
         return msgspec.structs.replace(step, message=message, edits=tuple(edits))
 
-    def _say(self, step: SaidStep) -> Iterator[bytes]:
-        """Yield a message, or hold a reply that the next one may belong to."""
+    def _say(self, step: SaidStep) -> None:
+        """Write a message, or hold a reply that the next one may belong to."""
         both = join_replies(self._held, step) if self._held is not None else None
         if both is None:
-            yield from self._release()
-        said = both or step
-        if self.writer.joins and said.message.calls:
-            self._held = said
-        else:
-            self._held = None
-            yield from self.writer.say(said)
+            self._release()
+        self._held = both or step
+        if not (self.writer.joins and self._held.message.calls):
+            self._release()
 
-    def _release(self) -> Iterator[bytes]:
+    def _release(self) -> None:
         held, self._held = self._held, None
         if held is not None:
-            yield from self.writer.say(held)
+            self._put(self.writer.say(held))
 
-    @staticmethod
-    def put(pieces: Iterable[bytes], out: Out) -> None:
-        """Give the pieces to `out`."""
+    def _put(self, pieces: Iterable[bytes]) -> None:
         for piece in pieces:
-            out(piece)
+            self._out(piece)
 
-    def finish(self, out: Out) -> ExportResult:
+    def finish(self) -> ExportResult:
         """Write the end and return what was written."""
-        self.put(self._release(), out)
-        self.put(self.writer.end(), out)
-        resume = self.writer.resume()
-        place, command = resume if resume is not None else (None, None)
+        self._release()
         writer = self.writer
-        beside = writer.beside()
-        return ExportResult(writer.session, writer.count, self.losses.lines(), place, command, beside)
+        self._put(writer.end())
+        place, command = writer.resume() or (None, None)
+        lost = self.losses.lines()
+        return ExportResult(writer.session, writer.count, lost, place, command, writer.beside())
 
 
 def result_fields(told: ExportResult) -> dict[str, Any]:
@@ -248,11 +233,11 @@ def agents() -> tuple[str, ...]:
     return tuple(name for name in _TOOLS if name != "markdown")
 
 
-def writer_of(name: str) -> type[ExportWriter]:
+def writer_of(name: str) -> Callable[[Origin, str], ExportWriter]:
     """Return the writer of a format; raises InputError for an unknown one."""
     if name in _TOOLS:
         return _TOOLS[name]
     if name in dialects.names():
-        return list_writer(name)
+        return partial(ListWriter, dialect=name)
     hint = did_you_mean(name, formats())
     raise InputError(f"unknown format {name!r}{hint}; known are {', '.join(formats())}")

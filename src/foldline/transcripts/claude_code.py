@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, BinaryIO
 
 from foldline.dialects import ANTHROPIC
@@ -21,7 +20,6 @@ from foldline.transcripts.records import (
     beside,
     not_a_message,
 )
-from foldline.transcripts.source import path_of
 
 SYNTHETIC = "<synthetic>"
 """What Claude Code calls the model of replies that no model wrote."""
@@ -49,7 +47,7 @@ def read_claude_code(stream: BinaryIO, _name: str) -> Iterator[Record]:
     scan_rows(stream, index.add)
     index.finish()
     yield from index.warnings
-    yield from take_rows(stream, _ClaudeReader(index, path_of(stream)).take)
+    yield from take_rows(stream, _ClaudeReader(index).take)
     yield from beside("branches", index.branches)
     yield from beside("sidechains", {"messages": index.sidechain_messages})
 
@@ -57,9 +55,8 @@ def read_claude_code(stream: BinaryIO, _name: str) -> Iterator[Record]:
 class _ClaudeReader:
     """Turn groups of lines into records; hold back the lines of groups that are not complete yet."""
 
-    def __init__(self, index: Index, path: Path | None) -> None:
+    def __init__(self, index: Index) -> None:
         self._index = index
-        self._path = path
         self._session_known = False
         self._group_of = {line: number for number, one in enumerate(index.groups) for line in one.lines}
         self._held: dict[int, list[Row]] = {}
@@ -85,8 +82,6 @@ class _ClaudeReader:
     def _records(self, group: LineGroup, rows: list[Row]) -> Iterator[Record]:
         """Yield the records of a complete group."""
         first = rows[0]
-        if group.kind in ("user", "results", "summary"):
-            yield from self._stored(rows)
         if group.kind == "assistant":
             yield _message(group, rows, "assistant", **_about_reply(rows))
         elif group.kind == "results":
@@ -105,14 +100,6 @@ class _ClaudeReader:
             yield FactRecord("microcompact_boundary", first.inner("microcompactMetadata"), first.line)
         elif group.kind == "system" and first.text("content"):
             yield FactRecord(first.text("subtype", "system"), {"content": first["content"]}, first.line)
-
-    def _stored(self, rows: list[Row]) -> Iterator[FactRecord]:
-        """Name the files of results that the model saw only in part, and where they are found here."""
-        for row in rows:
-            for call, file in written.stored_results(row):
-                own = self._path.with_suffix("") / "tool-results" / Path(file).name if self._path else None
-                found = next((str(path) for path in (Path(file), own) if path and path.is_file()), None)
-                yield FactRecord("stored_beside", {"call": call, "file": file, "found": found}, row.line)
 
     def _compaction(self, group: LineGroup, rows: list[Row]) -> Record:
         """Return a compaction: its summary, with what the boundary line before it says."""

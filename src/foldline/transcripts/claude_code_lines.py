@@ -5,7 +5,6 @@ Each call of a reply has a line with the id of the reply, and each result follow
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_right
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -19,7 +18,6 @@ from foldline.transcripts.tree import Node, Tree
 
 BOUNDARY = "compact_boundary"
 
-_STORED = re.compile(r"<persisted-output>\s*[^\n]*?saved to: ([^\n]+)")
 _TREE_TYPES = ("user", "assistant", "system", "attachment", "progress")
 
 # ---- the newest path
@@ -207,21 +205,6 @@ class _Grouping:
 def blocks_of(row: Row) -> list[Row]:
     """Return the content blocks of a line; none where its content is text."""
     return row.inner("message").rows("content")
-
-
-def stored_results(row: Row) -> list[tuple[str, str]]:
-    """Return the results stored outside a user line, which shows their beginning: call id and file."""
-    found: list[tuple[str, str]] = []
-    for block in blocks_of(row):
-        inner = block.get("content")
-        text = (
-            inner
-            if isinstance(inner, str)
-            else "".join(one.text("text") for one in block.rows("content")[:1])
-        )
-        if block.get("type") == "tool_result" and (match := _STORED.match(text)):
-            found.append((block.text("tool_use_id"), match[1].strip()))
-    return found
 
 
 def call_ids(rows: list[Row]) -> list[str]:

@@ -82,7 +82,11 @@ class Row(dict[str, Any]):
 
 
 class Unreadable(Exception):
-    """Why a line is not JSON."""
+    """Why a line or a document is not JSON, and on which of its own lines it breaks."""
+
+    def __init__(self, why: str, line: int = 1) -> None:
+        super().__init__(why)
+        self.line = line
 
 
 def lines(stream: BinaryIO, limit: int = MAX_LINE) -> Iterator[Line | WarningRecord]:
@@ -156,12 +160,13 @@ def _parse_slowly(raw: bytes) -> tuple[Any, str | None]:
         value = json.loads(text, parse_constant=constant, parse_float=number)
     except RecursionError:
         raise Unreadable("nested too deep") from None
-    except ValueError as error:
+    except json.JSONDecodeError as error:
         if not raw:
             raise Unreadable("only NUL bytes") from None
-        place = f" at column {error.colno}" if isinstance(error, json.JSONDecodeError) else ""
-        reason = error.msg.removesuffix(" at") if isinstance(error, json.JSONDecodeError) else str(error)
-        raise Unreadable(f"not JSON: {reason}{place}") from None
+        why = f"not JSON: {error.msg.removesuffix(' at')} at column {error.colno}"
+        raise Unreadable(why, error.lineno) from None
+    except ValueError as error:  # a number of too many digits
+        raise Unreadable(f"not JSON: {error}") from None
     return value, "; ".join(dict.fromkeys(notes)) or None
 
 
@@ -247,7 +252,7 @@ def read_document(stream: BinaryIO, name: str) -> tuple[Any, str | None]:
     try:
         return parse(raw)
     except Unreadable as error:
-        raise FormatError(str(error), where=name, line=_broken_at(raw)) from None
+        raise FormatError(str(error), where=name, line=error.line) from None
 
 
 def read_messages_document(stream: BinaryIO, name: str) -> Generator[WarningRecord, None, Row]:
@@ -262,17 +267,6 @@ def read_messages_document(stream: BinaryIO, name: str) -> Generator[WarningReco
     if not isinstance(holder.get("messages"), list):
         raise FormatError('needs a list of messages under "messages"', where=name)
     return holder
-
-
-def _broken_at(raw: bytes) -> int:
-    """Return the 1-based line on which a JSON document breaks."""
-    try:
-        json.loads(raw.decode("utf-8", "replace"))
-    except json.JSONDecodeError as error:
-        return error.lineno
-    except (RecursionError, ValueError):
-        return 1
-    return 1
 
 
 def stem_of(path: Path) -> str:

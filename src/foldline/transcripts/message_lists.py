@@ -14,7 +14,7 @@ from foldline.core.log.messages import Message
 from foldline.dialects.responses.items import KINDS
 from foldline.errors import DialectError, FormatError
 from foldline.transcripts.codex_items import is_models
-from foldline.transcripts.forms.bare import payload as plain_payload
+from foldline.transcripts.forms.flat import plain_payload
 from foldline.transcripts.forms.lists import Decoded, decode_list, form_of
 from foldline.transcripts.lines import Row, items, mapping, read_document, read_rows, text_or
 from foldline.transcripts.payloads import message_record

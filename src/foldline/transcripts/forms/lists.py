@@ -13,7 +13,7 @@ from foldline.dialects import OPENAI_CHAT, decode_placed, detect
 from foldline.dialects.base import message_dialect
 from foldline.dialects.payload import is_list, read
 from foldline.errors import DialectError
-from foldline.transcripts.forms import bare, bedrock, gemini, langchain, model_message, ollama, pydantic_ai
+from foldline.transcripts.forms import bedrock, flat, gemini, langchain, model_message, pydantic_ai
 from foldline.transcripts.forms.written import Written, keys_of
 from foldline.transcripts.lines import items, mapping, text_or
 from foldline.transcripts.payloads import mark_failed
@@ -27,10 +27,14 @@ class Form(msgspec.Struct, frozen=True):
     write: Callable[[dict[str, Any], Written], None]
 
 
-FORMS: Final = tuple(
-    Form(one.NAME, one.fits, one.write)
-    for one in (langchain, pydantic_ai, gemini, model_message, bedrock, ollama, bare)
-)  # asked in this order
+FORMS: Final = (  # asked in this order
+    *(
+        Form(one.NAME, one.fits, one.write)
+        for one in (langchain, pydantic_ai, gemini, model_message, bedrock)
+    ),
+    Form("Ollama", flat.fits_ollama, flat.write_ollama),
+    Form("a list of roles and texts", flat.fits_bare, flat.write_bare),
+)
 _USUAL: Final = {"role", "content", "name", "tool_call_id"}
 _BESIDE: Final = {"role", "name", "id", "type", "timestamp", "created_at", "metadata"}
 

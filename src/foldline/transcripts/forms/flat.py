@@ -1,17 +1,20 @@
-"""Ollama's chat messages: calls without ids, arguments as objects, images and thoughts beside the text."""
+"""Messages whose content is one text: Ollama's, and those of role and text, such as the plain form has.
+
+Ollama's have calls without ids, arguments as objects, images and thoughts beside the text.
+"""
 
 from __future__ import annotations
 
 from typing import Any, Final
 
+from foldline.transcripts import payloads
 from foldline.transcripts.forms.written import Written
 from foldline.transcripts.lines import items, mapping, text_or
 
-NAME: Final = "Ollama"
 _ROLES: Final = ("system", "user", "assistant", "tool")
 
 
-def fits(body: dict[str, Any]) -> bool:
+def fits_ollama(body: dict[str, Any]) -> bool:
     """Return whether a message has what only Ollama's have."""
     if text_or(body.get("role")) not in _ROLES or not isinstance(body.get("content", ""), str):
         return False
@@ -24,7 +27,7 @@ def fits(body: dict[str, Any]) -> bool:
     )
 
 
-def write(body: dict[str, Any], out: Written) -> None:
+def write_ollama(body: dict[str, Any], out: Written) -> None:
     """Write a message."""
     role, content = body["role"], text_or(body.get("content"))
     if role == "tool":
@@ -38,3 +41,27 @@ def write(body: dict[str, Any], out: Written) -> None:
         function = mapping(call.get("function"))
         out.call(call.get("id"), function.get("name"), function.get("arguments"))
     out.end(role)
+
+
+def fits_bare(body: dict[str, Any]) -> bool:
+    """Return whether a message has a text instead of a content."""
+    return text_or(body.get("role")) in _ROLES and isinstance(body.get("text"), str) and "content" not in body
+
+
+def write_bare(body: dict[str, Any], out: Written) -> None:
+    """Write a message."""
+    out.add(plain_payload(body))
+
+
+def plain_payload(value: dict[str, Any]) -> dict[str, Any]:
+    """Write a message of role, text, calls and call_id as one of Chat Completions."""
+    role, text = value.get("role"), text_or(value.get("text"))
+    if role == "tool":
+        return {"role": "tool", "tool_call_id": text_or(value.get("call_id")), "content": text}
+    calls = [
+        payloads.call(call.get("id"), call.get("name"), call.get("args"))
+        for call in map(mapping, items(value.get("calls")))
+    ]
+    if role == "assistant" and calls:
+        return {"role": "assistant", "content": text or None, "tool_calls": calls}
+    return {"role": role, "content": text}
