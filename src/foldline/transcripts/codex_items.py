@@ -70,17 +70,19 @@ def message_records(
 
     Each item that the dialect does not know becomes a warning with its line; the others stay a message.
     """
-    sound: list[Row] = []
-    for row in rows:
-        try:
-            _decoded([row])
-        except (DialectError, RecursionError) as error:
-            yield not_a_message(error, row.line)
-        else:
-            sound.append(row)
-    if not sound:
-        return
-    message = _decoded(sound)
+    sound = list(rows)
+    try:
+        message = _decoded(rows)
+    except (DialectError, RecursionError):
+        for row in rows:
+            try:
+                _decoded([row])
+            except (DialectError, RecursionError) as error:
+                yield not_a_message(error, row.line)
+                sound.remove(row)
+        if not sound:
+            return
+        message = _decoded(sound)
     if is_programs(message):
         known["injected"] = True
     if message.role == "assistant":

@@ -1,8 +1,8 @@
 """What readers make of an agent's own message form: a payload of an API, and from it a record.
 
-An agent whose messages are nearest to Anthropic's is read as `anthropic` (`text_block`, `call_block`, …), any
-other as Chat Completions (`reply`, `call`, `answer`, …). `message_record` decodes the payload and adds what
-the file knows beside it.
+An agent whose messages are nearest to Anthropic's is read as `anthropic` (`BlockNames`), any other as
+Chat Completions (`reply`, `call`, `answer`, …). `message_record` decodes the payload and adds what the file
+knows beside it.
 
 Agents also send reminders, hook output, command output and notices as user messages. None of it is a request:
 `is_injected` tells it from the user's own words.
