@@ -120,7 +120,7 @@ def test_in_a_json_list_a_wrong_message_is_an_error_with_its_index():
         (b'[\n {"role": "user"},\n {"role": "user" "content"}\n]', "session:3: not JSON"),
         (lines({"messages": [USER]}, {"messages": [USER]}), "not JSON"),
         (
-            lines({"role": "user", "content": 7}, {"role": "user"}),
+            lines({"role": "user", "content": 7}, {"role": "user", "content": 8}),
             "session:1: nothing in this file can be read",
         ),
     ],
