@@ -22,23 +22,22 @@ from foldline.service.connection import PatientConnection
 GRACE_SECONDS: Final = 5.0  # that a stop may take besides what it waits for
 
 
-class EndingServer(uvicorn.Server):
-    """A server that ends within its limit after a signal, also where a thread of its process does not."""
+def end_in_time(number: int, serve: ServeSettings) -> None:
+    """End the process within its limit after a signal, also where a thread of it does not.
 
-    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Stop: what is under way has `drain` seconds, what goes on in the background as many again."""
-        super().handle_exit(sig, frame)
-        limit = 2 * (self.config.timeout_graceful_shutdown or 0) + GRACE_SECONDS
-        last = threading.Timer(limit, os._exit, (128 + sig,))
-        last.daemon = True
-        last.start()
+    What is under way has `drain` seconds, what goes on in the background as many again.
+    """
+    last = threading.Timer(2 * math.ceil(serve.drain) + GRACE_SECONDS, os._exit, (128 + number,))
+    last.daemon = True
+    last.start()
 
 
-class HttpServer(EndingServer):
+class HttpServer(uvicorn.Server):
     """Serves the application at a socket; `ready` is called with its URL once it answers."""
 
     def __init__(self, serve: ServeSettings, ready: Callable[[str], None]) -> None:
         self._tell = ready
+        self._serve_settings = serve
         super().__init__(configured(serve, make_app(serve), PatientConnection))
         self._held = listen(serve)
 
@@ -51,6 +50,11 @@ class HttpServer(EndingServer):
         """Serve until a signal ends it."""
         with self._held:
             super().run(sockets or [self._held])
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Stop at a signal."""
+        super().handle_exit(sig, frame)
+        end_in_time(sig, self._serve_settings)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start, and say that it has."""

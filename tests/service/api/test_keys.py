@@ -12,7 +12,7 @@ from contextlib import nullcontext
 import httpx2
 import msgspec
 import pytest
-from tests.service.api.client import api, reply, talk, user
+from tests.service.api.client import api, reply, user
 from tests.support.values import MemoryKeyValues
 from tests.support.waiting import until
 
@@ -151,12 +151,6 @@ class LossyStore(SqliteStore):
     """A store that does what it is asked, and loses the answers to some appends."""
 
     lost = 0
-    purges = True
-
-    async def purge(self, session):
-        if not LossyStore.purges:
-            raise StoreError("the connection is gone")
-        await super().purge(session)
 
     async def append(self, session, entries, *, seen):
         await super().append(session, entries, seen=seen)
@@ -170,7 +164,7 @@ def lossy(tmp_path):
     register("lossy", lambda url: LossyStore(tmp_path / "lossy.db"))
     with api(store="lossy://") as (client, model):
         yield client, model
-    LossyStore.lost, LossyStore.purges = 0, True
+    LossyStore.lost = 0
     urls._SCHEMES.pop("lossy")
 
 
@@ -198,24 +192,6 @@ def test_a_session_whose_answer_was_lost_is_begun_once(lossy):
     found = client.get("/sessions").json()
     assert [one["id"] for one in found["sessions"]] == [made["id"]]
     assert made["messages"] == 1
-
-
-def test_a_named_session_that_may_have_been_begun_is_told_as_such(lossy):
-    client, _ = lossy
-    LossyStore.lost, LossyStore.purges = 1, False
-    found = repeated(client, "/sessions", {"id": "mine", "messages": [user("Hello.")]}, status=409)
-    assert "not known" in found.json()["title"]
-
-
-@pytest.mark.parametrize(("what", "wish"), [("fork", {}), ("handoff", {"goal": "Go on"})])
-def test_a_child_whose_answer_was_lost_is_begun_once(lossy, what, wish):
-    client, _ = lossy
-    client.begin("one", messages=talk(6))
-    child = repeated(client, f"/sessions/one/{what}", wish).json()["id"]
-    assert {one["id"] for one in client.get("/sessions").json()["sessions"]} == {"one", child}
-    assert client.get(f"/sessions/{child}").json()["links"][0]["session"] == "one"
-    assert [one["session"] for one in client.get("/sessions/one").json()["links"]] == [child]
-    client.say(child, user("And now?"))
 
 
 def test_an_answer_too_large_to_keep_is_not_given_by_doing_it_again(store, monkeypatch):

@@ -134,7 +134,7 @@ def test_branches_rewinds_forks_pins_and_hand_offs_by_buttons(browser):
     page = browser.post("/web/s/one/handoff", goal="Write the tests")
     assert "Write the tests" in page
     page = browser.post(
-        "/web/s/one/handoff/begin", goal="Write the tests", text="## Goal\n\nWrite the tests."
+        "/web/s/one/do/handoff", goal="Write the tests", text="## Goal\n\nWrite the tests."
     )
     assert "Handed off from one" in page
     assert "Begun again" in browser.post("/web/s/one/do/clear")

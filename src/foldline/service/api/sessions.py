@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Annotated, Any, Final
@@ -99,15 +100,10 @@ async def create_session(call: ApiCall, body: NewSession) -> SessionInfo:
     if body.model is not None:
         state.models.chosen(body.model)
     state.check_policy(body.policy)
-    name = body.id or f"s-{call.token}"
+    name = body.id or f"s-{secrets.token_hex(8)}"
     async with state.of(call.tenant).lock(name):
-        if call.again and await _exists(store, name):
-            if body.id is not None:
-                told = f"{name!r} exists, from an earlier try or not: look at it, and use another key"
-                raise Refused(409, "it is not known whether it was done", told)
-            await store.purge(name)  # nobody was told of it
         options = SessionOptions(body.model, body.policy, body.system)
-        if await _exists(store, name) or not await _begun(store, name, options):
+        if await store.info(name) is not None or not await _begun(store, name, options):
             raise taken(name)
         try:
             with state.use(call.tenant, name, options) as session:
@@ -122,10 +118,6 @@ async def create_session(call: ApiCall, body: NewSession) -> SessionInfo:
             raise
     call.headers |= {"location": f"/api/sessions/{name}", "etag": etag(leaf)}
     return await info_of(store, name)
-
-
-async def _exists(store: Store, name: str) -> bool:
-    return await store.info(name) is not None
 
 
 async def _begun(store: Store, name: str, options: SessionOptions) -> bool:

@@ -1,11 +1,13 @@
-"""What is clicked: each a form, after which the browser goes to the page that shows what came of it."""
+"""What is clicked: each a form over an operation of the API, after which the browser goes where it leads."""
 
 from __future__ import annotations
 
 import shlex
+from collections.abc import Callable
 from pathlib import PurePosixPath
-from typing import Final, cast
+from typing import Any, Final, cast
 
+import msgspec
 from starlette.responses import RedirectResponse, Response
 
 from foldline.core.decide.ask import Nothing
@@ -13,10 +15,19 @@ from foldline.core.log.codec import encode_utf8
 from foldline.errors import FoldlineError
 from foldline.files import safe_name
 from foldline.service.api import compaction, messages, sessions, transfers, tree, turns
-from foldline.service.api.compaction import CompactionWish
+from foldline.service.api.compaction import CompactionResult, CompactionWish, LiftResult
+from foldline.service.api.operation import Operation
 from foldline.service.api.sessions import NewTitle
 from foldline.service.api.transfers import ExportQuery
-from foldline.service.api.tree import BranchWish, ForkWish, HandoffGoal, HandoffWish, RewindWish
+from foldline.service.api.tree import (
+    BranchWish,
+    ForkWish,
+    HandoffGoal,
+    HandoffWish,
+    NextSession,
+    RewindResult,
+    RewindWish,
+)
 from foldline.service.api.turns import TurnStream, TurnWish
 from foldline.service.problems import words_of
 from foldline.service.web.page_request import BASE, PageRequest, to_session
@@ -25,6 +36,96 @@ from foldline.service.web.rendering import HEADERS, segment, short
 EDGE: Final = "edge"  # the place of the fold in a history
 NOTHING_YET: Final = "There is nothing to fold yet: nothing was said."
 END: Final = "live"  # where new messages come
+
+Form = dict[str, str]
+
+
+class Action(msgspec.Struct, frozen=True):
+    """A button: the operation, what it is given of the form, and what is told when it is done.
+
+    `nothing` is told where there was nothing to do; `notice` may name the session.
+    """
+
+    operation: Operation[Any]
+    notice: str = ""
+    body: Callable[[Form], Any] | None = None
+    nothing: str = ""
+    at: str = ""
+
+
+ACTIONS: Final[dict[str, Action]] = {
+    "compact": Action(
+        compaction.compact, body=lambda form: CompactionWish(form.get("instructions") or None), at=EDGE
+    ),
+    "undo": Action(
+        compaction.undo,
+        "The newest fold is undone: what it folded is sent again.",
+        nothing="There is no fold to undo.",
+    ),
+    "redo": Action(compaction.redo, "The fold holds again.", nothing="There is nothing to redo.", at=EDGE),
+    "pin": Action(messages.pin_entry, "Pinned: every later view holds it word for word."),
+    "unpin": Action(messages.unpin_entry, "Unpinned."),
+    "branch": Action(
+        tree.branch,
+        "The session goes on from there. What was left is under Branches.",
+        lambda form: BranchWish(form.get("entry", "")),
+    ),
+    "rewind": Action(
+        tree.rewind,
+        "Edit it, and send it again. What was left is under Branches.",
+        lambda form: RewindWish(form.get("entry") or None),
+    ),
+    "fork": Action(tree.fork, "A copy of {session}.", lambda form: ForkWish(form.get("entry") or None)),
+    "handoff": Action(
+        tree.hand_off,
+        "Handed off from {session}.",
+        lambda form: HandoffWish(form.get("goal") or None, None, plain(form.get("text", "")) or None),
+    ),
+    "rename": Action(sessions.rename_session, body=lambda form: NewTitle(form.get("title", ""))),
+    "clear": Action(sessions.clear_session, "Begun again. What was said is under Branches."),
+    "delete": Action(sessions.delete_session),
+}
+
+
+async def act(asked: PageRequest) -> Response:
+    """Do what a button says, and lead to what came of it."""
+    action = ACTIONS.get(asked.request.path_params["action"])
+    if action is None:
+        return asked.problem(404, "No such action", "")
+    form, operation = await asked.form(), action.operation
+    if operation is sessions.delete_session and form.get("sure") != "yes":
+        return asked.back(problem="Tick the box first: it is for good.")
+    names: dict[str, Any] = {"entry": form.get("entry", "")} if "{entry}" in operation.path else {}
+    try:
+        found = await asked.ask(operation, body=action.body(form) if action.body else None, **names)
+    except FoldlineError as error:
+        return asked.back(problem=words_of(error))
+    notice = action.notice.format(session=asked.session)
+    match found:
+        case None:  # it is deleted
+            return RedirectResponse(f"{BASE}/", 303)
+        case CompactionResult():
+            return await folded(asked, found, "Folded")
+        case LiftResult(entry=None):
+            return asked.back(problem=action.nothing)
+        case NextSession():
+            return to_session(found.id, notice=notice)
+        case RewindResult():
+            return asked.back(notice=notice, draft=found.text)
+        case _ if names:
+            return to_message(asked, names["entry"], notice=notice)
+        case _:
+            return asked.back(action.at, **({"notice": notice} if notice else {}))
+
+
+async def folded(asked: PageRequest, found: CompactionResult, how: str, *more: str) -> Response:
+    """Lead to what a compaction came to: the edge of the fold with its sizes, or why there is none."""
+    receipt = found.receipt
+    if receipt is None:
+        empty = not (await asked.ask(sessions.show_session)).info.messages
+        return asked.back(problem=NOTHING_YET if empty else why(cast("Nothing", found.nothing)))
+    sizes = f"{how}: {short(receipt.tokens_before)} tokens are {short(receipt.tokens_after)} now."
+    return asked.back(EDGE, notice=" ".join((sizes, *more)))
 
 
 def to_message(asked: PageRequest, entry: str, **told: str) -> Response:
@@ -39,102 +140,9 @@ def why(nothing: Nothing) -> str:
     return f"Nothing was folded: {nothing.words}."
 
 
-async def act(asked: PageRequest) -> Response:
-    """Do what a button says, and go back to the session."""
-    do = ACTIONS.get(asked.request.path_params["action"])
-    if do is None:
-        return asked.problem(404, "No such action", "")
-    form = await asked.form()
-    try:
-        return await do(asked, form)
-    except FoldlineError as error:
-        return asked.back(problem=words_of(error))
-
-
-async def _compact(asked: PageRequest, form: dict[str, str]) -> Response:
-    found = await asked.ask(compaction.compact, body=CompactionWish(form.get("instructions") or None))
-    if found.receipt is None:
-        empty = not (await asked.ask(sessions.show_session)).info.messages
-        return asked.back(problem=NOTHING_YET if empty else why(cast("Nothing", found.nothing)))
-    told = f"Folded: {short(found.receipt.tokens_before)} tokens are {short(found.receipt.tokens_after)} now."
-    return asked.back(EDGE, notice=told)
-
-
-async def _undo(asked: PageRequest, form: dict[str, str]) -> Response:
-    del form
-    found = await asked.ask(compaction.undo)
-    if found.entry is None:
-        return asked.back(problem="There is no fold to undo.")
-    return asked.back(notice="The newest fold is undone: what it folded is sent again.")
-
-
-async def _redo(asked: PageRequest, form: dict[str, str]) -> Response:
-    del form
-    found = await asked.ask(compaction.redo)
-    if found.entry is None:
-        return asked.back(problem="There is nothing to redo.")
-    return asked.back(EDGE, notice="The fold holds again.")
-
-
-async def _pin(asked: PageRequest, form: dict[str, str]) -> Response:
-    entry = form.get("entry", "")
-    await asked.ask(messages.pin_entry, entry=entry)
-    return to_message(asked, entry, notice="Pinned: every later view holds it word for word.")
-
-
-async def _unpin(asked: PageRequest, form: dict[str, str]) -> Response:
-    entry = form.get("entry", "")
-    await asked.ask(messages.unpin_entry, entry=entry)
-    return to_message(asked, entry, notice="Unpinned.")
-
-
-async def _branch(asked: PageRequest, form: dict[str, str]) -> Response:
-    await asked.ask(tree.branch, body=BranchWish(form.get("entry", "")))
-    return asked.back(notice="The session goes on from there. What was left is under Branches.")
-
-
-async def _rewind(asked: PageRequest, form: dict[str, str]) -> Response:
-    found = await asked.ask(tree.rewind, body=RewindWish(form.get("entry") or None))
-    told = "Edit it, and send it again. What was left is under Branches."
-    return asked.back(notice=told, draft=found.text)
-
-
-async def _fork(asked: PageRequest, form: dict[str, str]) -> Response:
-    found = await asked.ask(tree.fork, body=ForkWish(form.get("entry") or None))
-    return to_session(found.id, notice=f"A copy of {asked.session}.")
-
-
-async def _rename(asked: PageRequest, form: dict[str, str]) -> Response:
-    await asked.ask(sessions.rename_session, body=NewTitle(form.get("title", "")))
-    return asked.back()
-
-
-async def _clear(asked: PageRequest, form: dict[str, str]) -> Response:
-    del form
-    await asked.ask(sessions.clear_session)
-    return asked.back(notice="Begun again. What was said is under Branches.")
-
-
-async def _delete(asked: PageRequest, form: dict[str, str]) -> Response:
-    if form.get("sure") != "yes":
-        return asked.back(problem="Tick the box first: it is for good.")
-    await asked.ask(sessions.delete_session)
-    return RedirectResponse(f"{BASE}/", 303)
-
-
-ACTIONS: Final = {
-    "compact": _compact,
-    "undo": _undo,
-    "redo": _redo,
-    "pin": _pin,
-    "unpin": _unpin,
-    "branch": _branch,
-    "rewind": _rewind,
-    "fork": _fork,
-    "rename": _rename,
-    "clear": _clear,
-    "delete": _delete,
-}
+def plain(text: str) -> str:
+    """Return a text of a form with plain line breaks."""
+    return text.replace("\r\n", "\n")
 
 
 # ---- another session
@@ -147,14 +155,6 @@ async def preview_handoff(asked: PageRequest) -> Response:
     found = await asked.ask(tree.preview_hand_off, body=HandoffGoal(goal or None))
     detail = await asked.ask(sessions.show_session)
     return asked.page("handoff.html", here="sessions", info=detail.info, goal=goal, text=found.text)
-
-
-async def hand_off(asked: PageRequest) -> Response:
-    """Begin a session with what was shown."""
-    form = await asked.form()
-    text = form.get("text", "").replace("\r\n", "\n")
-    found = await asked.ask(tree.hand_off, body=HandoffWish(form.get("goal") or None, None, text or None))
-    return to_session(found.id, notice=f"Handed off from {asked.session}.")
 
 
 async def download(asked: PageRequest) -> Response:

@@ -7,14 +7,13 @@ from typing import Final
 import msgspec
 from starlette.responses import Response
 
-from foldline.core.log.entries import Receipt
 from foldline.service.api import compaction, history, messages, sessions
 from foldline.service.api.compaction import CompactionWish, EditedSummary, PreviewResult
 from foldline.service.api.history import HistoryPage, ShownMessage
 from foldline.service.problems import Refused
-from foldline.service.web.actions import EDGE, why
+from foldline.service.web.actions import folded, plain, why
 from foldline.service.web.page_request import PageRequest
-from foldline.service.web.rendering import plural, short
+from foldline.service.web.rendering import plural
 from foldline.terminal import clean
 
 SHOWN: Final = 1_000  # newest messages of which a preview shows what becomes
@@ -58,19 +57,12 @@ async def commit(asked: PageRequest) -> Response:
             return await _page(asked, form.instructions, edited, [*form.kept, *form.keep])
         name = again.id
     found = await asked.ask(compaction.commit_preview, body=EditedSummary(edited), preview=name)
-    if found.nothing is not None or found.receipt is None:
-        return asked.back(problem=why(found.nothing) if found.nothing else "")
-    return asked.back(EDGE, notice=_told(form, found.receipt, edited=edited is not None))
-
-
-def _told(form: PreviewForm, receipt: Receipt, *, edited: bool) -> str:
-    """Return what came of a preview; notes say what an edited summary has left out."""
     kept = len(form.keep) + len(form.kept)
-    shown = "Folded, with what was ticked since kept" if form.keep else "Folded as it was shown"
-    sizes = f"{short(receipt.tokens_before)} tokens are {short(receipt.tokens_after)} now."
-    by_hand = f"{plural(kept, 'message')} kept by hand, under Rules." if kept else ""
-    notes = [f"{note[:1].upper()}{note[1:]}." for note in receipt.notes] if edited else []
-    return " ".join(one for one in (f"{shown}: {sizes}", by_hand, *notes) if one)
+    how = "Folded, with what was ticked since kept" if form.keep else "Folded as it was shown"
+    by_hand = [f"{plural(kept, 'message')} kept by hand, under Rules."] if kept else []
+    notes = found.receipt.notes if found.receipt is not None and edited is not None else ()
+    left_out = [f"{note[:1].upper()}{note[1:]}." for note in notes]  # by the summary as edited
+    return await folded(asked, found, how, *by_hand, *left_out)
 
 
 async def leave(asked: PageRequest) -> Response:
@@ -120,7 +112,7 @@ async def _form(asked: PageRequest) -> PreviewForm:
         def text(name: str) -> str:
             return "".join(listed(name)[:1])
 
-        summary = text("summary").replace("\r\n", "\n")
+        summary = plain(text("summary"))
         return PreviewForm(text("instructions"), summary, listed("keep"), listed("kept"))
 
 

@@ -71,7 +71,6 @@ class Site:
             f"{preview}/commit": previews.commit,
             f"{preview}/drop": previews.leave,
             f"{SESSION}/handoff": actions.preview_handoff,
-            f"{SESSION}/handoff/begin": actions.hand_off,
             f"{SESSION}/say": actions.say,
             "/replay": replays.begin,
             f"{REPLAY}/drop": replays.drop,
