@@ -12,7 +12,7 @@ from foldline.cli.app import cli
 from foldline.config import ServeSettings
 from foldline.core.ledger.table import KINDS
 from foldline.service.api.api import OPERATIONS
-from foldline.service.api.turn_events import NAMES
+from foldline.service.api.turns import NAMES
 from foldline.session import events
 
 DOCS = Path(__file__).parents[2] / "docs"

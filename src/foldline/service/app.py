@@ -25,7 +25,6 @@ from foldline.service.gateway.gateway import Gateway
 from foldline.service.metrics import Metrics
 from foldline.service.origin import OriginGuard
 from foldline.service.problems import needs_token, problem, problem_of
-from foldline.service.stateless.routes import Stateless
 from foldline.service.summaries import BY_RULE
 from foldline.service.tenants import Tenants
 from foldline.service.web.site import Site
@@ -50,7 +49,6 @@ class Service:
         self.tenants = Tenants(serve, serve.store or known.store)
         self.gateway = Gateway(serve, known, self.tenants, self.metrics)
         self.api = Api(serve, known, self.tenants, self.metrics)
-        self._stateless = Stateless(serve, self.api.state.models, self.tenants)
         self._site = Site(self.api, self.tenants)
         self.ready = False
 
@@ -120,7 +118,7 @@ class Service:
     def _api_routes(self) -> list[Route]:
         """Return one route a path, so that a method that is not there is told with those that are."""
         found: dict[str, dict[str, Handler]] = {}
-        for one in (*self.api.routes(), *self._stateless.routes()):
+        for one in self.api.routes():
             for method in one.methods or ():
                 handler = self._counted("api", f"/api{one.path}", one.endpoint)
                 found.setdefault(one.path, {})[method] = handler

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
+from functools import partial
 from typing import Any, Final, TypeVar
 
 from starlette.requests import ClientDisconnect, Request
@@ -14,22 +15,41 @@ from starlette.routing import Route
 from foldline.config import ServeSettings, Settings
 from foldline.core.log.codec import encode_utf8
 from foldline.errors import FoldlineError, InputError, LeafMoved, StoreError, StoreVersion
-from foldline.service.api import boundaries, compaction, history, messages, sessions, transfers, tree, turns
+from foldline.service.api import (
+    boundaries,
+    compaction,
+    history,
+    messages,
+    sessions,
+    stateless,
+    transfers,
+    tree,
+    turns,
+)
 from foldline.service.api.idempotency import LONGEST, Given, KeyBusy
-from foldline.service.api.inputs import decoded_query, etag, matches
 from foldline.service.api.openapi import document, index
-from foldline.service.api.operation import BYTES, JSON, ApiCall, Operation, operations_of
+from foldline.service.api.operation import (
+    BYTES,
+    JSON,
+    ApiCall,
+    Operation,
+    decoded_query,
+    etag,
+    matches,
+    operations_of,
+)
 from foldline.service.api.state import ApiState
 from foldline.service.bodies import decoded, decoded_json, read_body, while_there
 from foldline.service.metrics import Metrics
 from foldline.service.problems import Refused, needs_token, problem, problem_of, too_many
-from foldline.service.tenants import Tenant, Tenants
+from foldline.service.tenants import Tenant, Tenants, bearer
 
 log = logging.getLogger("foldline")
 T = TypeVar("T")
 
-TOPICS: Final = (sessions, history, boundaries, messages, turns, compaction, tree, transfers)
+TOPICS: Final = (sessions, history, boundaries, messages, turns, compaction, tree, transfers, stateless)
 OPERATIONS: Final = tuple(one for topic in TOPICS for one in operations_of(topic))
+LISTED: Final = tuple(one for one in OPERATIONS if one.listed)
 KEY: Final = "idempotency-key"
 Handler = Callable[[Request], Awaitable[Response]]
 
@@ -41,11 +61,11 @@ class Api:
         self._serve = serve
         self._tenants = tenants
         self.state = ApiState(serve, known, metrics)
-        self.index = self._known(index(OPERATIONS))
+        self.index = self._known(index(LISTED))
 
     def routes(self) -> list[Route]:
         """Return the routes below `/api`."""
-        described = document(OPERATIONS, tokens=self._tenants.closed)
+        described = document(LISTED, tokens=self._tenants.closed)
         return [
             Route("/", self.index),
             Route("/openapi.json", self._known(described)),
@@ -100,8 +120,9 @@ class Api:
         if operation.query is not None:
             given["query"] = decoded_query(request.query_params, operation.query)
         if kind is not None:
-            given["body"] = await decoded(raw, lambda body: decoded_json(body, kind))
-        call = ApiCall(self.state, tenant, names, given, raw)
+            given["body"] = await decoded(raw, operation.read or partial(decoded_json, kind=kind))
+        own = None if self._tenants.closed else bearer(request.headers.get("authorization", "")) or None
+        call = ApiCall(self.state, tenant, names, given, raw, own)
         key = request.headers.get(KEY)
         if key is None or not operation.keyed:
             return await self._run(operation, call, request)

@@ -6,7 +6,8 @@ pages need to know of it is read from its signature and its docstring, so that i
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator
+import re
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from types import ModuleType
 from typing import (
     Annotated,
@@ -25,6 +26,7 @@ from typing import (
 import msgspec
 from starlette.responses import Response
 
+from foldline.errors import InputError
 from foldline.service.api.idempotency import Remembered
 from foldline.service.api.state import ApiState
 from foldline.service.tenants import Tenant
@@ -35,6 +37,7 @@ T = TypeVar("T")
 JSON: Final = "application/json"
 STREAM: Final = "text/event-stream"
 BYTES: Final = "application/octet-stream"
+_TAG: Final = re.compile(r'\s*(W/)?"([^"]*)"\s*')
 SESSION: Final = "{session}"  # the place of a session's id in a path
 
 Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
@@ -52,7 +55,8 @@ class ApiCall(msgspec.Struct):
     """One request, checked: whose it is, the names in its path, its session (where the path names one).
 
     `given` is the query and the body as they are read, `raw` the body as it came, `headers` those of the
-    answer; `remembered` is there where the request has an idempotency key.
+    answer; `remembered` is there where the request has an idempotency key. `key` is a provider's that the
+    client pays with.
     """
 
     state: ApiState
@@ -60,6 +64,7 @@ class ApiCall(msgspec.Struct):
     names: dict[str, str]
     given: dict[str, Any]
     raw: bytes = b""
+    key: str | None = None
     headers: dict[str, str] = {}
     found: Session | None = None
     remembered: Remembered | None = None
@@ -92,13 +97,16 @@ class OperationSettings(TypedDict, total=False):
     held: bool
     keyed: bool
     resumes: bool
+    read: Callable[[bytes], Any]
+    listed: bool
 
 
 class Operation(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
     """One operation, as `operation` makes it of a function.
 
     `body` and `query` are the types that are read, `result` the one that is answered in JSON (None: nothing,
-    or another `media`). `takes` is the media type of the body. `topic` is the file that it stands in.
+    or another `media`). `takes` is the media type of the body, which `read` reads where it is no plain JSON.
+    `topic` is the file that it stands in; one that is not `listed` is in no document.
     """
 
     name: str
@@ -117,6 +125,8 @@ class Operation(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
     held: bool = True
     keyed: bool = False
     resumes: bool = False
+    read: Callable[[bytes], Any] | None = None
+    listed: bool = True
 
     @property
     def of_session(self) -> bool:
@@ -158,3 +168,30 @@ def operations_of(topic: ModuleType) -> Iterator[Operation[Any]]:
     for one in vars(topic).values():
         if isinstance(one, Operation) and one.topic == name:
             yield cast("Operation[Any]", one)
+
+
+# ---- what a request says beside its body
+
+
+def decoded_query(query: Mapping[str, str], kind: Any) -> Any:
+    """Return a query as its type; raises InputError for what is unknown or wrong."""
+    unknown = set(query) - {field.encode_name for field in msgspec.structs.fields(kind)}
+    if unknown:
+        raise InputError(f"the query has no parameter {min(unknown)!r}")
+    try:
+        return msgspec.convert(dict(query), kind, strict=False)
+    except msgspec.ValidationError as error:
+        raise InputError(f"the query is not what this takes: {error}") from error
+
+
+def matches(condition: str | None, leaf: str | None) -> bool:
+    """Return whether `If-Match` holds for a leaf; no condition always does, `*` for any leaf."""
+    if condition is None or condition.strip() == "*":
+        return True
+    tags = [_TAG.fullmatch(one) for one in condition.split(",")]
+    return any(tag is not None and not tag[1] and tag[2] == (leaf or "") for tag in tags)
+
+
+def etag(leaf: str | None) -> str:
+    """Return a leaf as an entity tag; that of an empty path is empty."""
+    return f'"{leaf or ""}"'

@@ -11,8 +11,16 @@ import msgspec
 
 from foldline.core.log.log import chained
 from foldline.errors import LeafMoved, SessionNotFound
-from foldline.service.api.inputs import etag
-from foldline.service.api.operation import ApiCall, NewId, Offset, Page, Title, Words, operation
+from foldline.service.api.operation import (
+    ApiCall,
+    NewId,
+    Offset,
+    Page,
+    Title,
+    Words,
+    etag,
+    operation,
+)
 from foldline.service.api.state import SessionOptions, stored_options
 from foldline.service.problems import Refused
 from foldline.session.links import Link

@@ -17,6 +17,17 @@ from sse_starlette import EventSourceResponse, ServerSentEvent
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from foldline.agent.events import (
+    CallEnded,
+    CallStarted,
+    OverflowRetried,
+    ReplyDelayed,
+    ReplyEnded,
+    ReplyRestarted,
+    TextStreamed,
+    ThinkingStreamed,
+    TurnEnded,
+)
 from foldline.agent.loop import Agent
 from foldline.agent.tools.toolbox import AgentTool, Arguments, Toolbox
 from foldline.core.log.codec import encode_utf8
@@ -24,18 +35,39 @@ from foldline.core.log.messages import Message, Text
 from foldline.errors import FoldlineError, InputError, LeafMoved, StoreError
 from foldline.providers import Provider
 from foldline.service.api.idempotency import KeyBusy, TurnRecord, stored_before
-from foldline.service.api.inputs import etag
-from foldline.service.api.operation import STREAM, ApiCall, Title, Words, operation
+from foldline.service.api.operation import (
+    STREAM,
+    ApiCall,
+    Title,
+    Words,
+    etag,
+    operation,
+)
 from foldline.service.api.sessions import AT, busy
-from foldline.service.api.turn_events import DELTAS, DONE, told
 from foldline.service.problems import words_of
 from foldline.service.summaries import give
-from foldline.session.events import EVERY, CompactionDone, CompactionStarted, Event, PruneDone
+from foldline.session.events import (
+    EVERY,
+    CompactionDone,
+    CompactionStarted,
+    DraftFailed,
+    DraftReady,
+    DraftStarted,
+    Event,
+    NothingDone,
+    OverflowSeen,
+    PruneDone,
+    Struck,
+    WarningGiven,
+)
 from foldline.session.session import Session
 from foldline.session.tools import RECALL_TOOLS, Tool
 
 log = logging.getLogger("foldline")
 
+TurnLine = tuple[str, dict[str, Any]]
+DONE: Final = "done"
+DELTAS: Final = frozenset({"message.delta", "thinking.delta"})
 STEPS: Final = 50  # replies to one prompt: there are no tools but recall
 PING_SECONDS: Final = 15
 KEPT: Final = 256 * 1024  # bytes of what a turn told that are kept to be told again
@@ -267,3 +299,46 @@ def _again(record: TurnRecord, leaf: str | None) -> Response:
             yield _event(name, data)
 
     return EventSourceResponse(events(), headers={"etag": etag(leaf)}, ping=PING_SECONDS)
+
+
+# ---- events of the agent and its session, as the stream names them
+
+NAMES: Final[dict[type[Event], tuple[str, dict[str, Any]]]] = {
+    TextStreamed: ("message.delta", {}),
+    ThinkingStreamed: ("thinking.delta", {}),
+    ReplyRestarted: ("message.restart", {}),
+    ReplyDelayed: ("retrying", {}),
+    ReplyEnded: ("message", {}),
+    CallStarted: ("tool.call", {}),
+    CallEnded: ("tool.result", {}),
+    OverflowSeen: ("overflow", {}),
+    OverflowRetried: ("overflow.retried", {}),
+    CompactionStarted: ("compaction.started", {"background": False}),
+    DraftStarted: ("compaction.started", {"background": True}),
+    DraftReady: ("compaction.drafted", {}),
+    CompactionDone: ("compaction.committed", {"made": "compaction"}),
+    PruneDone: ("compaction.committed", {"made": "prune"}),
+    NothingDone: ("compaction.skipped", {}),
+    DraftFailed: ("compaction.failed", {"background": True}),
+    Struck: ("compaction.failed", {"background": False}),
+    WarningGiven: ("warning", {}),
+    TurnEnded: (DONE, {}),
+}
+"""The names in the stream, and what stands in the data beside the event's own fields."""
+
+
+def told(event: Event) -> list[TurnLine]:
+    """Return an event as the stream tells it; nothing for what is no business of a client's."""
+    known = NAMES.get(type(event))
+    if known is None:
+        return []
+    name, more = known
+    data: dict[str, Any] = {**msgspec.to_builtins(event), **more}
+    if isinstance(event, DraftFailed):  # what went wrong may be the store's, and say where that is
+        del data["detail"]
+    if isinstance(event, WarningGiven) and event.kind == "failed":
+        data["text"] = "a compaction failed, and the session is as it was: the service's log says more"
+    if isinstance(event, ReplyEnded) and event.usage is not None:
+        usage = {"entry": event.entry, "usage": data.pop("usage"), "usd": data.pop("usd")}
+        return [(name, data), ("usage", usage)]
+    return [(name, data)]

@@ -1,0 +1,94 @@
+"""For clients that keep their own history: `/api/fold` and `/api/turn`, which store nothing."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import Final
+
+from sse_starlette import EventSourceResponse
+from starlette.responses import Response
+
+import foldline
+from foldline.core.log.codec import encode_utf8
+from foldline.dialects import UI_MESSAGE
+from foldline.errors import InputError
+from foldline.providers import Provider, Retrying
+from foldline.service.api.operation import JSON, STREAM, ApiCall, operation
+from foldline.service.stateless.fork import SESSION, Asking, Folding, asking_of, forked, to_send
+from foldline.service.stateless.turn import StatelessTurn
+from foldline.service.summaries import closing, written_by
+from foldline.waiting import apart
+
+POLICY: Final = "moldable"  # where neither the request nor the settings name one
+MEDIA: Final = {"x-vercel-ai-ui-message-stream": "v1"}  # the protocol of the AI SDK's useChat
+
+
+@operation("POST", "/fold", held=False, read=asking_of, listed=False)
+async def fold_history(call: ApiCall, body: Asking) -> Response:
+    """Fold a history where its policy says so, and tell from where on it is sent."""
+    return await apart(_folded(call, body))
+
+
+async def _folded(call: ApiCall, asking: Asking) -> Response:
+    provider, unasked = _writer(call, asking)
+    folding = await _folding(call, asking, provider, UI_MESSAGE)
+    async with folding.session:
+        await folding.begin()
+        messages = await folding.fitted()
+        await folding.folded()
+    if unasked and folding.changed:
+        folding.warnings.append(f"the summary was written without a model: {unasked}")
+    found = {
+        "messages": to_send(folding.fork, folding.state, messages),
+        "compactionState": folding.state,
+        "compacted": folding.changed,
+        "warnings": folding.warnings,
+    }
+    return Response(encode_utf8(found), media_type=JSON)
+
+
+@operation("POST", "/turn", media=STREAM, held=False, read=asking_of, listed=False)
+async def answer_history(call: ApiCall, body: Asking) -> Response:
+    """Fold a history where it must be, and stream the model's reply as a UI message of the AI SDK."""
+    provider = _provider(call, body, body.model or call.state.models.chosen(None))
+    folding = await apart(_folding(call, body, provider, provider.dialect))
+    return EventSourceResponse(_events(StatelessTurn(folding, Retrying(provider))), headers=MEDIA)
+
+
+async def _folding(call: ApiCall, asking: Asking, provider: Provider | None, dialect: str) -> Folding:
+    """Return a history as a session in memory, its view in a dialect."""
+    fork, serve = await forked(asking), call.state.serve
+    opened = foldline.open(
+        fork.store,
+        SESSION,
+        model=asking.model or call.state.models.usual,
+        policy=asking.policy or serve.policy or POLICY,
+        window=asking.window or serve.window,
+        dialect=dialect,
+        system=fork.system_with(asking.system),
+        tools=asking.tools,
+        summarizer=written_by(serve, lambda: provider, None),
+    )
+    return Folding(fork, asking, closing(opened))
+
+
+def _writer(call: ApiCall, asking: Asking) -> tuple[Provider | None, str]:
+    """Return the model that may write a fold's summary, or why the one that is named cannot."""
+    model = asking.model or call.state.models.usual
+    try:
+        return (None if model is None else _provider(call, asking, model)), ""
+    except InputError as error:
+        return None, str(error)
+
+
+def _provider(call: ApiCall, asking: Asking, model: str) -> Provider:
+    """Return the model of a request: it may name one; where that is, the settings say."""
+    return call.state.models.made_for(model, key=call.key, window=asking.window)
+
+
+async def _events(turn: StatelessTurn) -> AsyncGenerator[dict[str, str]]:
+    async with aclosing(turn.chunks()) as chunks:
+        async for chunk in chunks:
+            yield {"data": encode_utf8(chunk).decode()}
+    yield {"data": "[DONE]"}
