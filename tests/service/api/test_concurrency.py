@@ -10,7 +10,7 @@ from tests.support.values import MemoryKeyValues
 
 import foldline
 from foldline.service.api import idempotency
-from foldline.service.api.api import OPERATIONS
+from foldline.service.api.api import LISTED
 from foldline.service.api.idempotency import Given, IdempotencyKeys
 from foldline.service.api.state import KeptPreviews
 from foldline.service.presence import Presence
@@ -150,7 +150,7 @@ TOKENS = {"tokens": {"mine-of-sixteen-and-more": "one", "theirs-of-sixteen-or-mo
 
 
 def paths():
-    for one in OPERATIONS:
+    for one in LISTED:
         if one.of_session:
             yield one.method, one.path
 

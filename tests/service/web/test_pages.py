@@ -133,9 +133,7 @@ def test_branches_rewinds_forks_pins_and_hand_offs_by_buttons(browser):
     assert "A copy of one" in browser.post("/web/s/one/do/fork", entry=items[3]["entry"])
     page = browser.post("/web/s/one/handoff", goal="Write the tests")
     assert "Write the tests" in page
-    page = browser.post(
-        "/web/s/one/do/handoff", goal="Write the tests", text="## Goal\n\nWrite the tests."
-    )
+    page = browser.post("/web/s/one/do/handoff", goal="Write the tests", text="## Goal\n\nWrite the tests.")
     assert "Handed off from one" in page
     assert "Begun again" in browser.post("/web/s/one/do/clear")
     assert "Tick the box" in browser.post("/web/s/one/do/delete")
