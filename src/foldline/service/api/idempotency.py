@@ -104,8 +104,9 @@ class IdempotencyKeys:
     ) -> Remembered:
         """Return what is known of a key: its answer, or that it is to be answered now.
 
-        Waits for another worker that answers it. `session` is the one that the request is about, `leaf` that session's. Raises KeyReused where the key
-        was another request's, KeyBusy where the other worker takes too long.
+        Waits for another worker that answers it. `session` is the one that the request is about, `leaf` that
+        session's. Raises KeyReused where the key was another request's, KeyBusy where the other worker takes
+        too long.
         """
         await self._presence.begin()
         digest = hashlib.sha256(request).digest()

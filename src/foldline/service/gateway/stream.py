@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-import zlib
-from collections.abc import Iterator
 from typing import Any, Final, cast
 
 from foldline.core.log.codec import decode
@@ -13,8 +11,8 @@ from foldline.service.gateway.endpoint import Endpoint
 
 READ_MOST: Final = 64 * 1024 * 1024  # bytes of a reply that are read; a larger one goes on unread
 READ_EVENTS: Final = 500_000  # of a stream that are read; the longest replies have an event a token
-SLICE: Final = 64 * 1024  # bytes that are read before others have their turn: a few of gzip can be very many
-READABLE: Final = ("identity", "gzip", "deflate")
+SLICE: Final = 64 * 1024  # bytes that are read before others have their turn
+IDENTITY: Final = "identity"  # the coding that is asked for: no other one is read
 _END: Final = re.compile(rb"\r\n\r\n|\n\n|\r\r")  # of an event
 _CUT: Final = 3  # bytes of it that can stand at the end of a piece
 
@@ -25,41 +23,25 @@ class ReplyReader:
     def __init__(self, endpoint: Endpoint, *, streamed: bool, coding: str = "") -> None:
         self._wire = endpoint
         self._streamed = streamed
-        self._inflate = _inflater(coding)
         self._assembler = endpoint.assembler()
         self._buffer = bytearray()
         self._searched = 0  # bytes of the buffer that hold no end of an event
         self._size = 0
         self._count = 0  # of events
-        self._lost = coding not in ("", *READABLE)
+        self._lost = coding not in ("", IDENTITY)
         self.begun = False  # the model answers, or an error came
         self.ended = False  # nothing of the reply is to come, its usage neither
         self.error: Any = None
 
     async def feed(self, piece: bytes) -> None:
         """Read the next bytes; others have their turn between two slices."""
-        try:
-            for number, plain in enumerate(self._plain(piece)):
-                if number:
-                    await asyncio.sleep(0)
-                self._read(plain)
-                if self._lost:
-                    break
-        except zlib.error:
-            self._lose()
+        for at in range(0, 0 if self._lost else len(piece), SLICE):
+            if at:
+                await asyncio.sleep(0)
+            self._read(piece[at : at + SLICE])
+            if self._lost:
+                break
         self.begun = self.begun or self._lost
-
-    def _plain(self, piece: bytes) -> Iterator[bytes]:
-        """Yield the slices of a piece, unpacked; what stands behind the end of its packing is none."""
-        inflate = self._inflate
-        if inflate is None:
-            yield from (piece[at : at + SLICE] for at in range(0, len(piece), SLICE))
-            return
-        plain = bytes(SLICE)
-        while not inflate.eof and (piece or len(plain) == SLICE):  # a full slice: there may be more of it
-            plain = inflate.decompress(piece, SLICE)
-            piece = inflate.unconsumed_tail
-            yield plain
 
     def _read(self, plain: bytes) -> None:
         self._size += len(plain)
@@ -135,9 +117,3 @@ class ReplyReader:
 
 def _data(line: bytes) -> bytes:
     return line[5:].removeprefix(b" ")
-
-
-def _inflater(coding: str) -> Any:
-    if coding == "gzip":
-        return zlib.decompressobj(31)
-    return zlib.decompressobj() if coding == "deflate" else None

@@ -10,7 +10,7 @@ from urllib.parse import unquote
 import httpx2
 
 from foldline.service.gateway.endpoint import Vendor
-from foldline.service.gateway.stream import READABLE
+from foldline.service.gateway.stream import IDENTITY
 
 Headers = list[tuple[str, str]]
 
@@ -30,7 +30,7 @@ HOP_BY_HOP: Final = frozenset(
 )
 OURS: Final = "foldline-"  # headers for the gateway itself
 # of this connection; a proxy's in front say who the client is, which is none of the provider's business
-OF_THIS_HOP: Final = ("host", "content-length", "x-forwarded-for", "x-forwarded-proto")
+OF_THIS_HOP: Final = ("host", "content-length", "accept-encoding", "x-forwarded-for", "x-forwarded-proto")
 KEYS: Final = ("authorization", "x-api-key", "api-key", "x-goog-api-key")
 Secret = Callable[[str], bool]  # whether a text holds what must not leave the service
 _VARIABLES: Final[dict[Vendor, str]] = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
@@ -99,9 +99,7 @@ def sent_on(headers: Sequence[tuple[str, str]], vendor: Vendor, *, secret: Secre
         name.strip().lower() for key, value in headers if key == "connection" for name in value.split(",")
     }
     changed = [
-        (name, _readable(value) if name == "accept-encoding" else value)
-        if name != "cookie"
-        else (name, _cookies(value, secret))
+        (name, _cookies(value, secret) if name == "cookie" else value)
         for name, value in headers
         if name not in HOP_BY_HOP
         and name not in named
@@ -116,9 +114,7 @@ def sent_on(headers: Sequence[tuple[str, str]], vendor: Vendor, *, secret: Secre
     key = os.environ.get(_VARIABLES[vendor])
     if key and not any(name in KEYS for name, _ in kept):
         kept.append(("x-api-key", key) if vendor == "anthropic" else ("authorization", f"Bearer {key}"))
-    if not any(name == "accept-encoding" for name, _ in kept):
-        kept.append(("accept-encoding", "identity"))
-    return kept
+    return [*kept, ("accept-encoding", IDENTITY)]
 
 
 def asked_on(query: str, *, secret: Secret) -> str:
@@ -137,12 +133,6 @@ def passed_back(response: httpx2.Response) -> Headers:
     kept = [(name, value) for name, value in told if name.lower() not in left_out]
     kind = next((value.lower() for name, value in kept if name.lower() == "content-type"), "html")
     return [*kept, *_INERT] if any(word in kind for word in ("html", "xml", "svg")) else kept
-
-
-def _readable(value: str) -> str:
-    """Return the codings that a client accepts, but for those that the gateway cannot read."""
-    kept = [one for one in value.split(",") if one.split(";")[0].strip().lower() in (*READABLE, "*")]
-    return ",".join(one for one in kept if one.split(";")[0].strip() != "*").strip() or "identity"
 
 
 def _cookies(value: str, secret: Secret) -> str:
