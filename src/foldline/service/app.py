@@ -23,9 +23,9 @@ from foldline.service.api.api import Api
 from foldline.service.gateway.endpoint import ENDPOINTS, RESPONSES
 from foldline.service.gateway.gateway import Gateway
 from foldline.service.metrics import Metrics
+from foldline.service.models import BY_RULE
 from foldline.service.origin import OriginGuard
 from foldline.service.problems import needs_token, problem, problem_of
-from foldline.service.summaries import BY_RULE
 from foldline.service.tenants import Tenants
 from foldline.service.web.site import Site
 from foldline.tracing import span

@@ -7,7 +7,7 @@ from tests.support.talk import assistant, reminder, system, user
 
 from foldline.config import ServeSettings
 from foldline.service.tenants import Tenant
-from foldline.service.web.beginnings import Beginnings
+from foldline.service.web.shown import Beginnings
 from foldline.stores import MemoryStore
 
 

@@ -23,9 +23,8 @@ from foldline.core.log.entries import Entry, Noted
 from foldline.errors import PolicyError, SessionNotFound
 from foldline.service.api.idempotency import IdempotencyKeys
 from foldline.service.metrics import Metrics
-from foldline.service.models import Models
+from foldline.service.models import Models, closing
 from foldline.service.presence import Leases
-from foldline.service.summaries import closing
 from foldline.service.tenants import Tenant
 from foldline.session.kept import kept_of
 from foldline.session.preview import Preview

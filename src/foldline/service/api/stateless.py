@@ -15,9 +15,9 @@ from foldline.dialects import UI_MESSAGE
 from foldline.errors import InputError
 from foldline.providers import Provider, Retrying
 from foldline.service.api.operation import JSON, STREAM, ApiCall, operation
+from foldline.service.models import closing, written_by
 from foldline.service.stateless.fork import SESSION, Asking, Folding, asking_of, forked, to_send
 from foldline.service.stateless.turn import StatelessTurn
-from foldline.service.summaries import closing, written_by
 from foldline.waiting import apart
 
 POLICY: Final = "moldable"  # where neither the request nor the settings name one

@@ -43,8 +43,8 @@ from foldline.service.api.operation import (
     operation,
 )
 from foldline.service.api.sessions import AT, busy
+from foldline.service.models import give
 from foldline.service.problems import words_of
-from foldline.service.summaries import give
 from foldline.session.events import (
     EVERY,
     CompactionDone,

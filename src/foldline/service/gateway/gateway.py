@@ -37,8 +37,8 @@ from foldline.service.gateway.request import AgentRequest, read_request
 from foldline.service.gateway.session_finder import SessionFinder, valid_name
 from foldline.service.gateway.upstream import Headers, Upstreams, asked_on, passed_back, sent_on, vendor_of
 from foldline.service.metrics import Metrics
+from foldline.service.models import UPSTREAM, closing, written_by
 from foldline.service.problems import Refused
-from foldline.service.summaries import UPSTREAM, closing, written_by
 from foldline.service.tenants import Tenant, Tenants
 from foldline.session.session import Session
 from foldline.session.shared import summaries_by

@@ -9,8 +9,7 @@ from urllib.parse import quote
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 from starlette.responses import Response
 
-from foldline.service.web.beginnings import Beginnings
-from foldline.service.web.shown import called, start, who
+from foldline.service.web.shown import Beginnings, called, start, who
 from foldline.terminal import clean
 
 # no inline script or style, nothing from elsewhere, no frame around the page

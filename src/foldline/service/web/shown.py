@@ -1,4 +1,4 @@
-"""Messages as a line of a list shows them, and as they are sent."""
+"""Messages as a line of a list shows them, and as they are sent; what sessions are called."""
 
 from __future__ import annotations
 
@@ -8,10 +8,17 @@ from typing import Any, Final, cast
 
 import msgspec
 
+from foldline.core.ledger.text.origin import prompts
 from foldline.core.log.codec import encode_utf8, pretty
+from foldline.core.log.entries import Said
 from foldline.service.api.history import ShownMessage, ShownPart
+from foldline.service.tenants import Tenant
+from foldline.stores.base import SessionInfo, Store
 
 LINE: Final = 160  # characters of a line
+FIRST: Final = 20  # entries in which the user's first words are looked for
+SHOWN: Final = 80  # characters of them
+KNOWN: Final = 10_000  # sessions whose beginning is remembered
 _BREAK: Final = re.compile(r"(?<!\\)((?:\\\\)*)\\n")  # an escaped line break in JSON
 _FOLDERS: Final = re.compile(
     r"(?<![\w.])/?(?:[\w.@+~-]+/){2,}(?=[\w.@+~-]+/[\w.@+~-])"
@@ -105,3 +112,39 @@ def line(text: str, most: int = LINE) -> str:
     """Return a text as one line of so many characters."""
     whole = " ".join(text[: 8 * most].split())
     return whole if len(whole) <= most else f"{whole[: most - 1]}…"
+
+
+# ---- what a session without a title is called: by the words with which its user began it
+
+
+class Beginnings:
+    """How sessions began: what was found is remembered, also where the session begins anew."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, str, float], str] = {}
+
+    async def names(self, tenant: Tenant, sessions: Iterable[SessionInfo]) -> dict[str, str]:
+        """Return what each session is called, by its id: its title, else how it began, else its id."""
+        return {info.id: info.title or await self._found(tenant, info) or info.id for info in sessions}
+
+    async def _found(self, tenant: Tenant, info: SessionInfo) -> str:
+        key = (tenant.name, info.id, info.created)
+        found = self._known.get(key, "")
+        if not found and info.messages:
+            found = await beginning(tenant.store, info.id)
+        if found:
+            self._known[key] = found
+            if len(self._known) > KNOWN:
+                self._known.pop(next(iter(self._known)))
+        return found
+
+
+async def beginning(store: Store, session: str) -> str:
+    """Return the first words of the user's in a session; "" where it begins with none."""
+    first: list[Said] = []
+    async for entry in store.path(session):
+        if isinstance(entry, Said):
+            first.append(entry)
+        if len(first) == FIRST:
+            break
+    return next((line(span, SHOWN) for _, spans in prompts(first) for span in spans), "")
