@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import threading
 
 import httpx2
 import pytest
@@ -14,10 +13,8 @@ from tests.service.web import claude_code
 from tests.service.web.browser import HOSTILE
 
 from foldline.lab.panels import colours
-from foldline.service.web import session_page
 from foldline.service.web.meter import KINDS
 from foldline.service.web.panels import PANELS
-from foldline.session.rules import StoredRules
 
 POLICY = "content-security-policy"
 
@@ -378,22 +375,3 @@ def test_the_page_and_the_drawings_of_the_lab_share_their_colours(browser):
     known = colours([])
     for category, name in KINDS.items():
         assert f"--{name}: {known[category]};" in style
-
-
-def test_the_rules_of_a_long_session_are_looked_for_before_somebody_asks(browser, monkeypatch):
-    looked = threading.Event()
-
-    class Told(StoredRules):
-        async def read(self):
-            found = await super().read()
-            looked.set()
-            return found
-
-    monkeypatch.setattr("foldline.session.session.StoredRules", Told)
-    browser.client.begin("short", messages=talk(2))
-    browser.get("/web/s/short")
-    assert not looked.wait(0.3)
-    monkeypatch.setattr(session_page, "LONG", 2)
-    browser.get("/web/s/short")
-    assert looked.wait(60)
-    assert RULE in browser.get("/web/s/short?panel=rules")

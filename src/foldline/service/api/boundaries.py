@@ -90,9 +90,6 @@ def sizes(path: list[Entry], window: Window) -> list[TimePoint]:
     """Return the size of the view behind each message and boundary of a path; an undo takes a fold back."""
     found: list[TimePoint] = []
     now: dict[str, int] = {}
-    before: dict[
-        str, tuple[dict[str, int], dict[str, int]]
-    ] = {}  # of each boundary: sizes before and after it
     messages = 0
     counted: int | None = None  # by the provider, of the view as it stands
     for place, entry in enumerate(path):
@@ -106,23 +103,17 @@ def sizes(path: list[Entry], window: Window) -> list[TimePoint]:
                 counted = usage.total
             elif counted is not None:
                 counted += entry.tokens
-        elif isinstance(entry, Compacted | Pruned):
-            after = _after(path[: place + 1])
-            before[entry.id] = now, after
-            now, boundary = after, entry.id
-        elif isinstance(entry, Lifted) and entry.target in before:
-            old, new = before[entry.target]
-            now = _moved(now, *((new, old) if entry.lifted else (old, new)))
+        elif isinstance(entry, Compacted | Pruned | Lifted):
+            now, counted = _after(path[: place + 1]), None
+            boundary = None if isinstance(entry, Lifted) else entry.id
         else:
             continue
-        if not isinstance(entry, Said):
-            counted = None
         found.append(TimePoint(entry.id, messages, now, boundary, counted or sum(now.values())))
     return found
 
 
 def _after(path: list[Entry]) -> dict[str, int]:
-    """Return the sizes of the view behind a boundary; an imported receipt does not tell them."""
+    """Return the sizes of the view behind a boundary or an undo; only a receipt of ours tells them."""
     told = path[-1].receipt.by_category if isinstance(path[-1], Compacted | Pruned) else {}
     if told:
         return {kind: size for kind, (_, size) in told.items() if size and kind != APART}
@@ -130,10 +121,3 @@ def _after(path: list[Entry]) -> dict[str, int]:
     for kind, size in sized(ViewState(path, counter=OFFLINE).view()):
         found[kind] = found.get(kind, 0) + size
     return found
-
-
-def _moved(now: dict[str, int], old: dict[str, int], new: dict[str, int]) -> dict[str, int]:
-    """Return sizes in which one part is another one; what was said since stays."""
-    kinds = {**now, **new}
-    moved = {kind: now.get(kind, 0) - old.get(kind, 0) + new.get(kind, 0) for kind in kinds}
-    return {kind: size for kind, size in moved.items() if size > 0}

@@ -69,12 +69,6 @@ class AgentSession:
         ] = {}  # entries of the path, in order: how many messages were told by then
         self._leaf: str | None = None  # up to which the stored path is known
         self._folds: set[str] = set()  # boundaries that are untold, or were told
-        self._changes = 0  # of what was told
-        self._compared: tuple[AgentRequest | None, int, int] = (
-            None,
-            0,
-            0,
-        )  # a request, and what is in common
         self._offs = [session.on(name, self._heard) for name in ("compacted", "pruned")]
 
     def _heard(self, event: CompactionDone | PruneDone) -> None:
@@ -114,7 +108,6 @@ class AgentSession:
                 self._read(entry)
         else:
             self._told, self._places, self.untold = [], {}, []
-            self._changes += 1
             if leaf is not None:
                 async for entry in store.path(name, leaf):
                     self._read(entry)
@@ -134,7 +127,6 @@ class AgentSession:
     def _tell(self, raw: bytes, message: Message, key: str, entry: str) -> None:
         self._told.append(Told(raw, key, entry, message.role == "assistant"))
         self._places[entry] = len(self._told)
-        self._changes += 1
 
     @property
     def tip(self) -> str | None:
@@ -143,9 +135,6 @@ class AgentSession:
 
     def common(self, asked: AgentRequest) -> int:
         """Return how many messages from the first on are the same; they are in the client's new bytes now."""
-        request, changes, found = self._compared
-        if request is asked and changes == self._changes:
-            return found
         found = 0
         behind = self._places.get(asked.at or "", 0)
         for told, unit in zip(self._told[behind:] if behind else self._told, asked.units, strict=False):
@@ -154,7 +143,6 @@ class AgentSession:
                     break
                 told.raw = unit.raw
             found += 1
-        self._compared = asked, self._changes, found
         return found
 
     def has_reply(self, count: int) -> bool:
@@ -188,7 +176,6 @@ class AgentSession:
                 break
             del self._places[one]
         del self._told[self._places[entry] :]
-        self._changes += 1
 
     async def resume(self, asked: AgentRequest) -> AgentRequest:
         """Return a request that goes on from a compaction item of this session, as the session has it."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeVar
 from urllib.parse import parse_qs, urlencode, urlsplit
@@ -17,8 +16,6 @@ from foldline.service.bodies import TooLarge
 from foldline.service.problems import Refused, status_of, words_of
 from foldline.service.tenants import Tenant, Tenants
 from foldline.service.web.rendering import Pages, segment
-
-log = logging.getLogger("foldline")
 
 BASE: Final = "/web"
 FORM: Final = 1_000_000  # bytes of a form without a file
@@ -89,17 +86,6 @@ class PageRequest:
         kinds = {"body": (operation.body, body), "query": (operation.query, query)}
         given = {name: kind() if one is None else one for name, (kind, one) in kinds.items() if kind}
         return await self._api.ask(self.tenant, operation, names=names, raw=raw, **given)
-
-    def beside(self, operation: Operation[Any]) -> None:
-        """Have an operation of the API done beside this request, so that the next one finds it done."""
-
-        async def work() -> None:
-            try:
-                await self.ask(operation)
-            except FoldlineError as error:  # the next request meets it, and tells
-                log.info("%s of session %s failed beside a page: %s", operation.name, self.session, error)
-
-        self._api.state.end(work())
 
     def page(
         self, template: str, status: int = 200, headers: dict[str, str] | None = None, **given: Any

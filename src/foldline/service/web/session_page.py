@@ -13,7 +13,7 @@ from starlette.responses import RedirectResponse, Response
 from foldline.core.log.codec import encode_utf8
 from foldline.core.log.log import digest
 from foldline.exports import agents
-from foldline.service.api import boundaries, history, messages, sessions, transfers
+from foldline.service.api import boundaries, history, sessions, transfers
 from foldline.service.api.history import (
     HistoryPage,
     HistoryResult,
@@ -28,7 +28,6 @@ from foldline.session.links import is_start, links
 
 PAGE: Final = 50  # messages and boundaries at once
 LIVE: Final = 1_000  # that may come between two looks
-LONG: Final = 2_000  # messages of which the rules are looked for ahead, since that takes a second or so
 PASSED: Final = ("panel", "q", "notice")  # what a page tells another one on the way to a message
 Item = ShownMessage | ShownBoundary
 
@@ -99,8 +98,6 @@ async def session_page(asked: PageRequest) -> Response:
     before = query.get("before") or None
     found = await asked.ask(history.read_history, query=HistoryPage(PAGE, before))
     head = await _head(asked)
-    if head["info"].messages >= LONG:
-        asked.beside(messages.list_constraints)
     formats = await asked.ask(transfers.list_formats)
     return asked.page(
         "session.html",
