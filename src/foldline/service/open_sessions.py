@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
+from typing import Any, TypeVar
 
 from foldline.errors import FoldlineError
 from foldline.session.session import Session
@@ -14,12 +15,14 @@ from foldline.stores.base import Store
 
 log = logging.getLogger("foldline")
 Opener = Callable[[str], Session]
+T = TypeVar("T")
 
 
 class _Open:
     def __init__(self, session: Session) -> None:
         self.session = session
         self.users = 0
+        self.beside: Any = None
 
 
 class OpenSessions:
@@ -36,6 +39,9 @@ class OpenSessions:
 
     def __contains__(self, session: str) -> bool:
         return session in self._open
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(list(self._open))
 
     def take(self, session: str, opener: Opener) -> Session:
         """Return a session, opened if it is not; `release` it after use."""
@@ -61,6 +67,13 @@ class OpenSessions:
             yield found
         finally:
             self.release(found)
+
+    def beside(self, session: str, make: Callable[[Session], T]) -> T:
+        """Return what is kept beside a session that is in use, made at its first use; it goes with that."""
+        known = self._open[session]
+        if known.beside is None:
+            known.beside = make(known.session)
+        return known.beside
 
     def forget(self, session: str) -> None:
         """Close a session that is gone from the store."""

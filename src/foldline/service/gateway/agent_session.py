@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
@@ -59,7 +58,7 @@ class AgentSession:
     def __init__(self, session: Session) -> None:
         self.session = session
         self.lock = asyncio.Lock()
-        self.users = 0  # requests under way
+        self.is_read = False  # what is stored of it, for the first time
         self.model: AskedModel | None = None  # of the newest request
         self.applies_template = False  # it is not the vendor's own server that answers
         self.untold: list[Receipt] = []  # folds that no response has told yet
@@ -69,7 +68,8 @@ class AgentSession:
         ] = {}  # entries of the path, in order: how many messages were told by then
         self._leaf: str | None = None  # up to which the stored path is known
         self._folds: set[str] = set()  # boundaries that are untold, or were told
-        self._offs = [session.on(name, self._heard) for name in ("compacted", "pruned")]
+        for name in ("compacted", "pruned"):
+            session.on(name, self._heard)
 
     def _heard(self, event: CompactionDone | PruneDone) -> None:
         """Keep the receipt of a fold: many are made behind a reply, when there is no request to tell."""
@@ -80,25 +80,12 @@ class AgentSession:
             self._folds.add(entry)
             self.untold.append(receipt)
 
-    @contextmanager
-    def used(self) -> Generator[None]:
-        """Keep it known while the block runs."""
-        self.users += 1
-        try:
-            yield
-        finally:
-            self.users -= 1
-
-    def close(self) -> None:
-        """Hear no more of the session: others may still use it."""
-        for off in self._offs:
-            off()
-
     async def catch_up(self) -> bool:
         """Read what is stored of the session and not known here; False where it is gone from the store."""
         store, name = self.session.store, self.session.id
         leaf = await store.leaf(name)
         if leaf == self._leaf:
+            self.is_read = True
             return True
         ends = leaf is not None and self._leaf is not None
         newest = await store.tail(name, NEWEST, leaf=leaf) if ends else []
@@ -112,6 +99,7 @@ class AgentSession:
                 async for entry in store.path(name, leaf):
                     self._read(entry)
         gone, self._leaf = leaf is None and self._leaf is not None, leaf
+        self.is_read = True
         return not gone
 
     def _read(self, entry: Entry) -> None:

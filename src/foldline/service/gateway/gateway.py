@@ -77,7 +77,6 @@ class Gateway:
         self._settings = settings
         self._tenants = tenants
         self._metrics = metrics
-        self._finders: dict[str, SessionFinder] = {}
         self._upstreams = Upstreams({"openai": serve.openai_upstream, "anthropic": serve.anthropic_upstream})
 
     async def close(self) -> None:
@@ -169,12 +168,12 @@ class Gateway:
         """Send a request, folded where it must be; `ends` is closed when the reply has gone back."""
         if asked is None or not asked.units:
             return _untouched(await send(raw), ends)
-        found = await _tried(while_there(origin.request, self._session_of(origin, asked)), AS_IT_CAME)
+        finding = while_there(origin.request, self._session_of(origin, asked, ends))
+        found = await _tried(finding, AS_IT_CAME)
         if found is None:
             return _untouched(await send(asked.raw), ends)
         talk, asked = found
         self._bring_summarizer(talk, asked)
-        ends.enter_context(talk.used())
         talk.applies_template = not self._upstreams.is_vendors(asked.endpoint.vendor)
         exchange = Exchange(talk, asked, self._metrics, ends)
         preparing = while_there(origin.request, self._prepared(exchange, talk, asked))
@@ -202,9 +201,9 @@ class Gateway:
         return made or await self._stateless(asked)
 
     async def _folded(self, origin: _From, asked: AgentRequest) -> MadeItem | None:
-        talk, asked = await self._session_of(origin, asked)
-        self._bring_summarizer(talk, asked)
-        with talk.used():
+        async with AsyncExitStack() as ends:
+            talk, asked = await self._session_of(origin, asked, ends)
+            self._bring_summarizer(talk, asked)
             await self._use_model(talk, asked)
             async with talk.lock:
                 if not await talk.follow(asked):
@@ -228,19 +227,16 @@ class Gateway:
 
     # ---- the session of a request
 
-    async def _session_of(self, origin: _From, asked: AgentRequest) -> tuple[AgentSession, AgentRequest]:
+    async def _session_of(
+        self, origin: _From, asked: AgentRequest, ends: AsyncExitStack
+    ) -> tuple[AgentSession, AgentRequest]:
         """Return the session of a request, and the request as the session has it."""
-        request, tenant = origin.request, origin.tenant
-        finder = self._finders.get(tenant.name)
-        if finder is None:
-            finder = SessionFinder(tenant.sessions, self._serve.open_sessions)
-            self._finders[tenant.name] = finder
-        name = request.headers.get(SESSION)
-        opener = partial(self._opened, origin, asked)
-        resumed = await finder.resume(asked, opener)
+        finder = SessionFinder(origin.tenant.sessions, partial(self._opened, origin, asked), ends)
+        resumed = await finder.resume(asked)
         if resumed is not None:
             return resumed
-        return await finder.find(asked, name if name and valid_name(name) else None, opener), asked
+        name = origin.request.headers.get(SESSION)
+        return await finder.find(asked, name if name and valid_name(name) else None), asked
 
     def _bring_summarizer(self, talk: AgentSession, asked: AgentRequest) -> None:
         """Have this request's summaries written by the model that it asks.

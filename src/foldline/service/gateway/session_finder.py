@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections import OrderedDict
 from collections.abc import Sequence
+from contextlib import AsyncExitStack
 from typing import Any, Final, cast
 
 import msgspec
@@ -30,14 +30,17 @@ LEAST: Final = 200  # characters that must be in common
 
 
 class SessionFinder:
-    """Finds the conversation of a request, or begins one."""
+    """Finds the conversation of one request, or begins one, by `opener`, which opens a session by its id.
 
-    def __init__(self, sessions: OpenSessions, most: int) -> None:
+    What was looked at stays open until `ends` is closed.
+    """
+
+    def __init__(self, sessions: OpenSessions, opener: Opener, ends: AsyncExitStack) -> None:
         self._sessions = sessions
-        self._most = most
-        self._known: OrderedDict[str, AgentSession] = OrderedDict()
+        self._opener = opener
+        self._ends = ends
 
-    async def resume(self, asked: AgentRequest, opener: Opener) -> tuple[AgentSession, AgentRequest] | None:
+    async def resume(self, asked: AgentRequest) -> tuple[AgentSession, AgentRequest] | None:
         """Return the conversation whose compaction item a request goes on from, and the request as it has it.
 
         None where there is no such item, or it is of a session that is not stored here. An entry's id is a
@@ -46,24 +49,24 @@ class SessionFinder:
         item = asked.resumed
         if item is None or await self._sessions.store.entry(item.session, item.at) is None:
             return None
-        talk = await self._open(item.session, opener)
+        talk = await self._open(item.session)
         if talk is None:
             return None
         async with talk.lock:
             return talk, await talk.resume(asked)
 
-    async def find(self, asked: AgentRequest, name: str | None, opener: Opener) -> AgentSession:
+    async def find(self, asked: AgentRequest, name: str | None) -> AgentSession:
         """Return the conversation that a request goes on with: the one with the longest common history.
 
         At least one reply must be in common; where two have as much in common, a new one begins. `name` is a
         session that the client names: it is that one, or, where nothing is in common with it (the client has
-        compacted by itself), the newest that follows it. `opener` opens a session by its id.
+        compacted by itself), the newest that follows it.
         """
         first = (await aside(len(asked.raw), lambda: resent_key(asked.decode(asked.units[:1])[0])))[:16]
         candidates = await (self._named(name) if name is not None else self._made(first))
         best, most, tied = None, 0, False
         for session in candidates:
-            talk = await self._open(session, opener)
+            talk = await self._open(session)
             common = talk.common(asked) if talk is not None else 0
             if talk is None or not common or (name is None and not talk.has_reply(common)):
                 continue
@@ -71,8 +74,8 @@ class SessionFinder:
                 best, most, tied = talk, common, common == most
         if best is not None and not (tied and name is None):
             return best
-        origin = await self._origin(asked, candidates if name is not None else None, opener)
-        begun = await self._begin(first, name, len(candidates), opener)
+        origin = await self._origin(asked, candidates if name is not None else None)
+        begun = await self._begin(first, name, len(candidates))
         if origin is not None:
             await _link(origin.session, begun.session)
         return begun
@@ -88,24 +91,22 @@ class SessionFinder:
         stored = [one for one in (await store.ids(f"{name}.", GENERATIONS)) if _generation_of(one, name)]
         if name not in stored and await store.info(name) is not None:
             stored.append(name)
-        known = [one for one in self._known if one == name or _generation_of(one, name)]
+        known = [one for one in self._sessions if one == name or _generation_of(one, name)]
         return sorted({*stored, *known}, key=_generation, reverse=True)
 
-    async def _origin(
-        self, asked: AgentRequest, named: Sequence[str] | None, opener: Opener
-    ) -> AgentSession | None:
+    async def _origin(self, asked: AgentRequest, named: Sequence[str] | None) -> AgentSession | None:
         """Return the conversation that a client has compacted by itself, and goes on with in a new one.
 
         That is the newest of those that it names; without a name, the one whose newest reply it carries on.
         """
         if named is not None:
-            return await self._open(named[0], opener) if named else None
+            return await self._open(named[0]) if named else None
         beginning = await aside(len(asked.raw), lambda: beginning_of(asked))
         if len(beginning) < LEAST:
             return None
         for info in await self._sessions.store.sessions(limit=CANDIDATES):
             if goes_on_from(await self._newest_reply(info.id), beginning):
-                return await self._open(info.id, opener)
+                return await self._open(info.id)
         return None
 
     async def _newest_reply(self, session: str) -> str:
@@ -114,50 +115,25 @@ class SessionFinder:
         said = next((entry.message for entry in reversed(newest) if isinstance(entry, Said)), None)
         return said.text if said is not None and said.role == "assistant" else ""
 
-    async def _begin(self, first: str, name: str | None, taken: int, opener: Opener) -> AgentSession:
+    async def _begin(self, first: str, name: str | None, taken: int) -> AgentSession:
         session = f"{first}-{secrets.token_hex(4)}" if name is None else name
         if name is not None and taken:
             session = f"{name}.{taken + 1}"
-        begun = await self._open(session, opener)
+        begun = await self._open(session)
         assert begun is not None  # it cannot be gone: it was not there
         return begun
 
-    async def _open(self, session: str, opener: Opener) -> AgentSession | None:
-        """Return a conversation as it is stored now; None where it was deleted."""
-        talk = self._known.get(session)
-        if talk is None:
-            talk = AgentSession(self._sessions.take(session, opener))
-            caught_up = False
-            try:
-                caught_up = await talk.catch_up()
-            finally:
-                if not caught_up or session in self._known:  # opened by another request meanwhile
-                    talk.close()
-                    self._sessions.release(talk.session)
-            talk = self._known.setdefault(session, talk)
-        elif not talk.lock.locked():  # else who holds it catches up
-            async with talk.lock:
-                if not await talk.catch_up():
-                    self._forget(session)
-                    return None
-        self._known.move_to_end(session)
-        self._let_go()
-        return talk
-
-    def _forget(self, session: str) -> None:
-        """Forget a conversation that another worker has deleted."""
-        talk = self._known.pop(session, None)
-        if talk is not None:
-            talk.close()
+    async def _open(self, session: str) -> AgentSession | None:
+        """Return a conversation as it is stored now; None where another worker has deleted it."""
+        self._ends.enter_context(self._sessions.use(session, self._opener))
+        talk = self._sessions.beside(session, AgentSession)
+        if talk.is_read and talk.lock.locked():  # who holds it catches up
+            return talk
+        async with talk.lock:
+            if await talk.catch_up():
+                return talk
         self._sessions.forget(session)
-
-    def _let_go(self) -> None:
-        """Forget conversations that were not used for long; they are read from the store again."""
-        idle = [name for name, one in self._known.items() if not one.users]
-        for name in idle[: max(0, len(self._known) - self._most)]:
-            talk = self._known.pop(name)
-            talk.close()
-            self._sessions.release(talk.session)
+        return None
 
 
 async def _link(origin: Session, child: Session) -> None:
