@@ -16,7 +16,6 @@ from foldline.arguments import check_model, check_text, check_tools, check_windo
 from foldline.catalogue import ModelInfo
 from foldline.config import settings
 from foldline.core.compact.fold_request import continuation_of
-from foldline.core.compact.plan import Outcome
 from foldline.core.decide.ask import Nothing
 from foldline.core.decide.continuation import Continuation
 from foldline.core.decide.policy import Policy
@@ -32,7 +31,7 @@ from foldline.session.boundary import BoundaryMaker
 from foldline.session.compactor import Compactor
 from foldline.session.events import Callback
 from foldline.session.hooks import Hook
-from foldline.session.jobs import DraftJob, DraftJobs
+from foldline.session.jobs import DraftJobs
 from foldline.session.links import Link, Links
 from foldline.session.model import Setup
 from foldline.session.overflow import OverflowMender
@@ -149,10 +148,6 @@ class Session:
     @summarizer.setter
     def summarizer(self, summarizer: Summarizer) -> None:
         self._shared.own_summarizer = summarizer
-
-    async def make_draft(self, job: DraftJob) -> Outcome:
-        """Make the draft of a job, which another process may have asked for, and append nothing."""
-        return await self._maker.make_job(job)
 
     def make_drafts_by(self, jobs: DraftJobs) -> None:
         """Have the drafts of the session made so from now on: by default by this process, for itself."""

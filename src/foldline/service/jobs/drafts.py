@@ -19,7 +19,6 @@ from foldline.core.compact.rebase import Draft
 from foldline.core.decide.ask import Nothing
 from foldline.errors import CompactionFailed, StoreError
 from foldline.service.presence import Presence
-from foldline.session.jobs import DraftJob
 from foldline.stores.key_values import pack, unpack
 
 log = logging.getLogger("foldline")
@@ -51,10 +50,10 @@ class StoredDrafts:
         self._dropping: dict[str, asyncio.Task[None]] = {}
         self._making: set[str] = set()  # sessions whose draft is made here
 
-    async def make(self, job: DraftJob, here: Here) -> Draft | Nothing | None:
+    async def make(self, session: str, base: Draft, here: Here) -> Draft | Nothing | None:
         """Make a draft here, or return the one that another worker makes."""
-        held = await self._claim(job.session)
-        return await self._made(job, held, here) if isinstance(held, DraftRow) else held
+        held = await self._claim(session)
+        return await self._made(session, base, held, here) if isinstance(held, DraftRow) else held
 
     async def _claim(self, session: str) -> DraftRow | Draft | None:
         """Return the row that is ours from now on; else the draft of another worker, None where it has none.
@@ -95,9 +94,9 @@ class StoredDrafts:
         taken = await self.values.replace(ROWS, session, raw, pack(mine), seconds=SECONDS)
         return mine if taken else None
 
-    async def _made(self, job: DraftJob, held: DraftRow, here: Here) -> Draft | Nothing | None:
+    async def _made(self, session: str, base: Draft, held: DraftRow, here: Here) -> Draft | Nothing | None:
         """Make a draft for a row that is ours; it is cancelled where the row goes."""
-        session, raw = job.session, pack(held)
+        raw = pack(held)
         making = asyncio.ensure_future(here())
         self._making.add(session)
         try:
@@ -118,7 +117,7 @@ class StoredDrafts:
             return outcome
         receipt = msgspec.structs.replace(outcome.receipt, repeated=held.begun - 1)
         boundary = msgspec.structs.replace(outcome, receipt=receipt)
-        draft = msgspec.structs.replace(job.base, boundary=boundary)
+        draft = msgspec.structs.replace(base, boundary=boundary)
         kept = await self._keep(session, raw, msgspec.structs.replace(held, draft=draft))
         return draft if kept else None
 
