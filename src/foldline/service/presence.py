@@ -5,9 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import os
 import secrets
-import sys
 import time
 from collections.abc import Awaitable, Callable
 from contextvars import Context
@@ -19,22 +17,18 @@ from foldline.stores.key_values import KeyValues
 log = logging.getLogger("foldline")
 
 WORKERS: Final = "worker"  # the space of those who are alive
-GROUP: Final = "FOLDLINE_WORKER_GROUP"  # names the workers of one supervisor, who can see each other's end
+SIGN: Final = b"alive"
 LEASE_SECONDS: Final = 15.0  # that a worker is believed to be alive after its last sign
 RENEWAL_SECONDS: Final = 4.0
 HELD_SECONDS: Final = 86_400.0  # that a lease stays, if its worker goes on living
 
 
 class Presence:
-    """The sign of life of this worker in one store, given from its first lease on.
-
-    Where its supervisor is ours, the end of its process is seen at once; else its sign expires.
-    """
+    """The sign of life of this worker in one store, given from its first lease on; a dead one's expires."""
 
     def __init__(self, values: KeyValues) -> None:
         self.id = secrets.token_hex(8)
         self.values = values
-        self._group = os.environ.get(GROUP, "")
         self._signed: float | None = None
         self._owed: dict[str, Callable[[], Awaitable[object]]] = {}
         self._renewing: asyncio.Task[None] | None = None
@@ -56,14 +50,7 @@ class Presence:
         """Return whether a worker is alive."""
         if worker == self.id:
             return True
-        sign = await self.values.get(WORKERS, worker) if worker else None
-        if sign is None:
-            return False
-        group, _, pid = sign.decode().partition(" ")
-        if group and group == self._group and not _runs(int(pid)):
-            await self.values.delete(WORKERS, worker, sign)
-            return False
-        return True
+        return bool(worker) and await self.values.get(WORKERS, worker) is not None
 
     def owe(self, name: str, work: Callable[[], Awaitable[object]]) -> None:
         """Have work that the store refused done when it takes signs of life again."""
@@ -87,10 +74,9 @@ class Presence:
 
     async def _sign(self) -> None:
         now = time.monotonic()
-        sign = f"{self._group} {os.getpid()}".encode()
-        known = await self.values.add(WORKERS, self.id, sign, seconds=LEASE_SECONDS)
+        known = await self.values.add(WORKERS, self.id, SIGN, seconds=LEASE_SECONDS)
         if known is not None:
-            await self.values.replace(WORKERS, self.id, known, sign, seconds=LEASE_SECONDS)
+            await self.values.replace(WORKERS, self.id, known, SIGN, seconds=LEASE_SECONDS)
         self._signed = now
 
     async def _renew(self) -> None:
@@ -101,19 +87,6 @@ class Presence:
                 await self._settle()
             except StoreError as error:
                 log.warning("a worker could not say that it is alive: %s", error)
-
-
-def _runs(pid: int) -> bool:
-    """Return whether a process of this machine has not ended."""
-    if sys.platform == "win32":  # there a signal 0 would be one
-        return True
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
 
 
 class Leases:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import os
-import secrets
 import shutil
 import signal
 import sys
@@ -30,7 +29,6 @@ from foldline.errors import InputError
 from foldline.service.app import Service, make_app
 from foldline.service.connection import YieldingConnection
 from foldline.service.metrics import SHARED
-from foldline.service.presence import GROUP
 from foldline.service.server import configured, end_in_time, listen, url_of
 from foldline.stores import find_store
 
@@ -91,7 +89,6 @@ class Workers(Multiprocess):
         """Serve until a signal ends it; then exit, with the status that the signal stands for."""
         figures = tempfile.mkdtemp(prefix="foldline-figures-")
         os.environ[SHARED] = figures
-        os.environ[GROUP] = secrets.token_hex(8)
         try:
             with self._held:
                 super().run()

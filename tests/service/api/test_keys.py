@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-import os
-import sys
 from contextlib import nullcontext
 
 import httpx2
@@ -255,23 +253,6 @@ async def test_a_lease_that_could_not_be_given_back_is_free_for_its_worker_then_
     assert await theirs.take("s")
     await one.close()
     await two.close()
-
-
-async def test_the_end_of_a_process_of_the_same_supervisor_is_seen_at_once(monkeypatch):
-    monkeypatch.setenv(presence.GROUP, "one-supervisor")
-    values = MemoryKeyValues()
-    mine = Presence(values)
-    ended = await asyncio.create_subprocess_exec(sys.executable, "-c", "")
-    await ended.wait()
-    for group, pid, alive in (
-        ("one-supervisor", ended.pid, False),
-        ("one-supervisor", os.getpid(), True),
-        ("another", ended.pid, True),
-        ("", ended.pid, True),
-    ):
-        await values.add(presence.WORKERS, f"{group} {pid}", f"{group} {pid}".encode(), seconds=60)
-        assert await mine.alive(f"{group} {pid}") == alive
-    await mine.close()
 
 
 async def test_a_worker_without_a_sign_for_long_has_lapsed(monkeypatch):
