@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
-from contextlib import aclosing
 from contextvars import ContextVar
-from typing import Final, cast
+from typing import Final
 
 from foldline import providers
 from foldline.catalogue import ModelInfo
@@ -55,14 +54,8 @@ class PaidByRequest:
             await provider.close()
 
     async def stream(self, call: Call) -> AsyncGenerator[Delta | Reply]:
-        """Stream a reply; see `Provider`."""
-        provider = self._provider()
-        try:
-            async with aclosing(cast("AsyncGenerator[Delta | Reply]", provider.stream(call))) as pieces:
-                async for piece in pieces:
-                    yield piece
-        finally:
-            await provider.close()
+        """Yield the whole reply at once: nobody reads a summary while it is written."""
+        yield await self.complete(call)
 
     async def close(self) -> None:
         """Do nothing: each call closes its own connection."""
