@@ -30,7 +30,7 @@ class Supervised:
 
     def renewed(self, before, *, count=2):
         """Wait until other workers, as many, are there."""
-        wait_until(lambda: len(now := self.workers()) == count and not set(now) & set(before))
+        wait_until(lambda: len(now := self.workers()) == count and not set(now) & set(before), 300.0)
 
     def stop(self, number=signal.SIGTERM):
         """End it; returns its exit code."""

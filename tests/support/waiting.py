@@ -21,9 +21,9 @@ async def until(condition: Callable[[], Any]) -> None:
             await asyncio.sleep(0.01)
 
 
-def wait_until(condition: Callable[[], Any]) -> None:
-    """Wait until a condition holds, in code that is not async; raises TimeoutError after a minute."""
-    end = time.monotonic() + SECONDS
+def wait_until(condition: Callable[[], Any], seconds: float = SECONDS) -> None:
+    """Wait until a condition holds, in code that is not async; raises TimeoutError after so many seconds."""
+    end = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > end:
             raise TimeoutError
