@@ -40,7 +40,7 @@ END: Final = "live"  # where new messages come
 Form = dict[str, str]
 
 
-class Action(msgspec.Struct, frozen=True):
+class PageAction(msgspec.Struct, frozen=True):
     """A button: the operation, what it is given of the form, and what is told when it is done.
 
     `nothing` is told where there was nothing to do; `notice` may name the session.
@@ -53,37 +53,39 @@ class Action(msgspec.Struct, frozen=True):
     at: str = ""
 
 
-ACTIONS: Final[dict[str, Action]] = {
-    "compact": Action(
+ACTIONS: Final[dict[str, PageAction]] = {
+    "compact": PageAction(
         compaction.compact, body=lambda form: CompactionWish(form.get("instructions") or None), at=EDGE
     ),
-    "undo": Action(
+    "undo": PageAction(
         compaction.undo,
         "The newest fold is undone: what it folded is sent again.",
         nothing="There is no fold to undo.",
     ),
-    "redo": Action(compaction.redo, "The fold holds again.", nothing="There is nothing to redo.", at=EDGE),
-    "pin": Action(messages.pin_entry, "Pinned: every later view holds it word for word."),
-    "unpin": Action(messages.unpin_entry, "Unpinned."),
-    "branch": Action(
+    "redo": PageAction(
+        compaction.redo, "The fold holds again.", nothing="There is nothing to redo.", at=EDGE
+    ),
+    "pin": PageAction(messages.pin_entry, "Pinned: every later view holds it word for word."),
+    "unpin": PageAction(messages.unpin_entry, "Unpinned."),
+    "branch": PageAction(
         tree.branch,
         "The session goes on from there. What was left is under Branches.",
         lambda form: BranchWish(form.get("entry", "")),
     ),
-    "rewind": Action(
+    "rewind": PageAction(
         tree.rewind,
         "Edit it, and send it again. What was left is under Branches.",
         lambda form: RewindWish(form.get("entry") or None),
     ),
-    "fork": Action(tree.fork, "A copy of {session}.", lambda form: ForkWish(form.get("entry") or None)),
-    "handoff": Action(
+    "fork": PageAction(tree.fork, "A copy of {session}.", lambda form: ForkWish(form.get("entry") or None)),
+    "handoff": PageAction(
         tree.hand_off,
         "Handed off from {session}.",
         lambda form: HandoffWish(form.get("goal") or None, None, plain(form.get("text", "")) or None),
     ),
-    "rename": Action(sessions.rename_session, body=lambda form: NewTitle(form.get("title", ""))),
-    "clear": Action(sessions.clear_session, "Begun again. What was said is under Branches."),
-    "delete": Action(sessions.delete_session),
+    "rename": PageAction(sessions.rename_session, body=lambda form: NewTitle(form.get("title", ""))),
+    "clear": PageAction(sessions.clear_session, "Begun again. What was said is under Branches."),
+    "delete": PageAction(sessions.delete_session),
 }
 
 
