@@ -6,25 +6,18 @@ Other tools' files become records, and those entries. Our own form has its entri
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, BinaryIO, Final
-
-import msgspec
+from typing import Any, BinaryIO
 
 from foldline.core.log.entries import Entry, Noted, Said
 from foldline.core.log.log import chained
 from foldline.core.measure.tokens import OFFLINE, Counter
 from foldline.core.secrets.redact import redact
-from foldline.errors import FormatError, InputError
+from foldline.errors import InputError
 from foldline.loading.chain import Loaded
 from foldline.loading.records import from_records, warning_text
-from foldline.transcripts import Record, load, read
+from foldline.transcripts import Record, format_of, load, read
 
-HEADER: Final = 64 * 1024  # bytes that the header line of our own form may have
 Through = Callable[[Iterator[Record]], Iterator[Record]]
-
-
-class _Header(msgspec.Struct):
-    format: str
 
 
 def from_stream(
@@ -40,25 +33,13 @@ def from_stream(
     `from_start` leaves out the compactions that the file holds. Raises FormatError (place and line) for what
     cannot be read, InputError where there is no message.
     """
-    if not from_start and _is_own(stream, name):
+    if not from_start and format_of(stream, name) == "foldline":
         loaded = from_own(stream, name)
     else:
         loaded = from_records(through(read(stream, name=name)), counter, from_start=from_start)
     if not loaded.entries:
         raise InputError(f"{name}: no message in this file")
     return loaded
-
-
-def _is_own(stream: BinaryIO, name: str) -> bool:
-    try:
-        header = stream.readline(HEADER)
-        stream.seek(0)
-    except OSError as error:
-        raise FormatError(f"cannot be read: {error.strerror or error}", where=name) from error
-    try:
-        return msgspec.json.decode(header, type=_Header).format == "foldline"
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return False
 
 
 # ---- our own form

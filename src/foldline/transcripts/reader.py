@@ -71,9 +71,7 @@ def read(source: str | Path | BinaryIO, *, name: str = "") -> Iterator[Record]:
     else:
         stream, mine = make_rewindable(source, name), False
     try:
-        start = stream.tell()
-        kind = _format(stream, name)
-        stream.seek(start)
+        kind = format_of(stream, name)
     except BaseException:
         if mine:
             stream.close()
@@ -109,16 +107,21 @@ def _records(stream: BinaryIO, kind: str, name: str, *, close: bool) -> Iterator
         )
 
 
-def _format(stream: BinaryIO, name: str) -> str:
-    """Name the format of a file from its beginning; raises FormatError where there is too little of it."""
-    head = _head(stream, name)
+def format_of(stream: BinaryIO, name: str) -> str:
+    """Name the format of an open file; the stream stays where it was.
+
+    Raises FormatError where there is too little of it, or it cannot be read.
+    """
+    start = stream.tell()
     try:
-        return sniff(head, name)
+        return sniff(_head(stream, name), name)
     except FormatError as error:
         if is_cut_off(stream):
             text = "the gzip file is cut off before a whole message of it could be read: fetch it again"
             raise FormatError(text, where=name) from error
         raise
+    finally:
+        stream.seek(start)
 
 
 def _head(stream: BinaryIO, name: str) -> bytes:
