@@ -20,14 +20,13 @@ from typing import Any
 import msgspec
 from tools.results import Table, save, shown
 
-from foldline.cli.batch_work import ReplayFiles, replay_one
+from foldline.cli.batch_work import replay_one
 from foldline.cli.commands.replay import NONE, TEN
 from foldline.core.decide.presets import preset
-from foldline.lab.batch import planned, run
-from foldline.lab.manifest import Result
-from foldline.lab.pool import LocalPool
+from foldline.lab.batch import BatchFolder, Result
 from foldline.lab.report import MEASURES
 from foldline.lab.run import Wanted
+from foldline.lab.runner import LocalPool
 from foldline.lab.sources import sources
 
 ROOT = Path(__file__).parents[1]
@@ -98,18 +97,22 @@ def code() -> str:
 def replayed(files: Sequence[str], window: int, store: Path, jobs: int | None) -> list[Result]:
     """Replay files under every policy; results are kept below `store`."""
     policies = (NONE, *(preset(name) for name in TEN))
-    wish = ReplayFiles(Wanted(policies, window=window, cuts=CUTS), code())
+    wanted = Wanted(policies, window=window, cuts=CUTS)
     folder, done = store / str(window), 0
 
-    with planned(sources(files), folder, wish, ".json") as (manifest, count):
+    with BatchFolder(folder, {**msgspec.to_builtins(wanted), "version": code()}) as batch:
+        batch.add(sources(files), ".json")
 
         def tick(result: Result) -> None:
             nonlocal done
             done += 1
-            print(f"window {window:,}: {done} of {count} {result.state} {result.error}", file=sys.stderr)
+            print(
+                f"window {window:,}: {done} of {len(batch.tasks)} {result.state} {result.error}",
+                file=sys.stderr,
+            )
 
-        run(manifest, folder, wish, replay_one, runner=LocalPool(jobs), tick=tick)
-        return list(manifest.results())
+        batch.run(replay_one, wanted, runner=LocalPool(jobs), tick=tick)
+        return list(batch.results())
 
 
 # ---- what they come to

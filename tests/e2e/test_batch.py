@@ -15,7 +15,7 @@ from tests.cli.calling import work, write_lines
 from tests.e2e.running import COMMAND, environment, run
 from tests.support.waiting import wait_until
 
-from foldline.lab.manifest import NAME
+from foldline.lab.batch import MANIFEST
 
 pytestmark = pytest.mark.slow
 
@@ -64,7 +64,7 @@ def finished(tmp_path):
 
 def kept(tmp_path):
     """How many the manifest names."""
-    with closing(sqlite3.connect(tmp_path / "out" / NAME)) as database:
+    with closing(sqlite3.connect(tmp_path / "out" / MANIFEST)) as database:
         return database.execute("select count(*) from done").fetchone()[0]
 
 

@@ -8,9 +8,8 @@ import pytest
 from tests.cli.calling import talk, write_lines
 
 from foldline.errors import InputError
-from foldline.lab.batch import planned, run
-from foldline.lab.manifest import NAME, Manifest
-from foldline.lab.pool import LocalPool
+from foldline.lab.batch import MANIFEST, BatchFolder
+from foldline.lab.runner import LocalPool
 from foldline.lab.sources import SessionSource, sources
 
 
@@ -41,9 +40,10 @@ def do(archive, tmp_path):
     def doing(force=False, **more):
         marks.write_text("")
         wish = {"marks": str(marks), **more}
-        with planned(sources([str(archive)]), out, wish, ".txt", force=force) as (manifest, _):
-            run(manifest, out, wish, upper, runner=LocalPool(1))
-            return {one.output: one.state for one in manifest.results()}, sorted(marks.read_text().split())
+        with BatchFolder(out, wish, force=force) as batch:
+            batch.add(sources([str(archive)]), ".txt")
+            batch.run(upper, wish, runner=LocalPool(1))
+            return {one.output: one.state for one in batch.results()}, sorted(marks.read_text().split())
 
     return doing
 
@@ -52,10 +52,9 @@ def do(archive, tmp_path):
 
 
 def names(named, folder, ending=".txt"):
-    with planned(sources([str(one) for one in named]), folder, None, ending) as (manifest, count):
-        found = [one.output for one in manifest.results()]
-    assert len(found) == count
-    return found
+    with BatchFolder(folder, {}) as batch:
+        batch.add(sources([str(one) for one in named]), ending)
+        return [task.output for task in batch.tasks]
 
 
 def test_results_are_laid_out_as_the_folder_is(archive, tmp_path):
@@ -158,33 +157,37 @@ def test_what_failed_is_tried_again(do):
 
 def test_a_manifest_that_is_damaged_is_told_with_its_remedy(do, tmp_path):
     do()
-    (tmp_path / "out" / NAME).write_bytes(b"this is no database" * 99)
+    (tmp_path / "out" / MANIFEST).write_bytes(b"this is no database" * 99)
     with pytest.raises(InputError, match=r"damaged .*: remove it"):
         do()
 
 
 def test_two_batches_do_not_write_to_one_folder(do, tmp_path):
-    manifest = Manifest(tmp_path / "out")
-    with pytest.raises(InputError, match="another batch writes to this folder"):
+    with (
+        BatchFolder(tmp_path / "out", {}),
+        pytest.raises(InputError, match="another batch writes to this folder"),
+    ):
         do()
-    manifest.close()
+    (tmp_path / "out" / MANIFEST).unlink()
     assert set(do()[0].values()) == {"done"}
 
 
 def test_a_folder_that_cannot_be_written_to_is_told(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="cannot be written to"):
-        Manifest(tmp_path / "file" / "out")
+        BatchFolder(tmp_path / "file" / "out", {})
 
 
-def test_the_largest_are_begun_first_over_pages(tmp_path, monkeypatch):
-    monkeypatch.setattr("foldline.lab.manifest.PAGE", 3)
+def nothing(_wish: None, file: str, target: Path) -> dict[str, Any]:
+    target.write_text("")
+    return {}
+
+
+def test_the_largest_are_begun_first_and_results_stand_in_the_order_of_the_sources(tmp_path):
     listed = [SessionSource(f"{n}", f"/{n}", f"{n}.jsonl", "", n % 4) for n in range(10)]
-    with planned(listed, tmp_path / "out", None, ".txt") as (manifest, count):
-        begun = []
-        for task in manifest.left():
-            begun.append(int(task.file))
-            manifest.failed(task, "no")
-        assert count == 10
+    begun = []
+    with BatchFolder(tmp_path / "out", {}) as batch:
+        batch.add(listed, ".txt")
+        batch.run(nothing, None, runner=LocalPool(1), tick=lambda result: begun.append(int(result.file)))
         assert begun == [3, 7, 2, 6, 1, 5, 9, 0, 4, 8]
-        assert [int(one.file) for one in manifest.results()] == list(range(10))
+        assert [int(one.file) for one in batch.results()] == list(range(10))

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from foldline.errors import InputError
-from foldline.lab.pool import LocalPool
-from foldline.lab.runner import Failed
+from foldline.lab.runner import Failed, LocalPool
 
 pytestmark = pytest.mark.slow
 

@@ -69,7 +69,7 @@ async def test_tree(tmp_path, size):
 async def test_selector(tmp_path, size):
     async with chat(tmp_path, answers, size=SIZES[size]) as talk:
         await talk.type("/autocompact")
-        await talk.opened("AutocompactScreen")
+        await talk.opened("Picker")
         await talk.pilot.pause(0.2)
         check(talk, f"selector-{size}")
 
@@ -82,6 +82,6 @@ async def test_without_colour_and_in_light_and_dark_the_words_are_the_same(tmp_p
     async with chat(tmp_path, answers, size=(80, 24)) as talk:
         talk.app.theme = theme
         await talk.type("/autocompact")
-        await talk.opened("AutocompactScreen")
+        await talk.opened("Picker")
         await talk.pilot.pause(0.2)
         check(talk, "selector-80x24")

@@ -1,15 +1,20 @@
-"""The agent for another program: requests in, responses and events out, both as JSON objects a line."""
+"""The agent for another program: requests in, responses and events out, both as JSON objects a line.
+
+`foldline rpc --schema` prints the requests as JSON Schema. A request's `id` is handed back with the response.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine
-from typing import Any
+from inspect import signature
+from typing import Any, TypeVar, Union, get_type_hints
 
 import msgspec
 
-from foldline.agent import requests as asked
+from foldline.agent.commands.command import Takes
+from foldline.agent.commands.figures import figures
 from foldline.agent.commands.places import back_to, chosen, prompts
 from foldline.agent.commands.registry import parsed, run
 from foldline.agent.events import VERSION, TurnEnded, failed, recorded
@@ -26,7 +31,20 @@ from foldline.session.session import Session
 
 log = logging.getLogger("foldline")
 
-Send = Callable[[dict[str, Any]], None]
+Data = dict[str, Any]
+Send = Callable[[Data], None]
+F = TypeVar("F", bound=Callable[..., Any])
+_TAKES: dict[str, Takes] = {}  # every request, and what it takes the time of
+
+
+def request(takes: Takes = "") -> Callable[[F], F]:
+    """Make a method of `Remote` a request."""
+
+    def add(method: F) -> F:
+        _TAKES[method.__name__] = takes
+        return method
+
+    return add
 
 
 class Remote:
@@ -56,13 +74,34 @@ class Remote:
     async def take(self, line: str) -> None:
         """Do what a line asks for; what is wrong with it is answered by an error, and no more."""
         try:
-            request = msgspec.json.decode(line, type=asked.AnyRequest)
-            data = await self._done(request)
+            await self._start(msgspec.json.decode(line, type=AnyRequest))
         except Exception as error:
             self._put(failed(_words(error)))
-            return
-        if data is not None:
-            self._respond(request, data)
+
+    async def _start(self, request: msgspec.Struct) -> None:
+        """Do what is asked and respond; a turn, or a compaction, goes on beside what is asked next."""
+        kind = str(request.__struct_config__.tag)
+        given = msgspec.structs.asdict(request)
+        number = given.pop("id")
+        takes = _TAKES[kind]
+        if kind == "command":
+            command, _ = parsed(given["line"])
+            takes = command.takes
+            if command.idle:
+                self.host.check_idle()
+                self._check_no_fold()
+
+        async def respond() -> None:
+            data = await getattr(self, kind)(**given)
+            known = {} if number is None else {"id": number}
+            self._put({"type": "response", "command": kind, **known, "data": data})
+
+        if takes == "turn":
+            await self._begin_turn(respond())
+        elif takes == "summary":
+            await self._begin_fold(respond)
+        else:
+            await respond()
 
     async def finish(self) -> None:
         """Finish the turn under way and those that are queued, and send all that is to be sent.
@@ -93,11 +132,6 @@ class Remote:
     def _put(self, found: dict[str, Any]) -> None:
         self._events.put_nowait(found)
 
-    def _respond(self, request: asked.Request, data: dict[str, Any]) -> None:
-        kind = request.__struct_config__.tag
-        known = {} if request.id is None else {"id": request.id}
-        self._put({"type": "response", "command": kind, **known, "data": data})
-
     async def _pass_on(self) -> None:
         """Send what there is, in order; a client that reads no more does not stop the work."""
         while (found := await self._events.get()) is not None:
@@ -118,48 +152,9 @@ class Remote:
         self._put({"type": "permission", "request": number, **told})
         return await self._asked[number]
 
-    # ---- what it asks for
+    # ---- work that goes on beside what is asked next
 
-    async def _done(self, request: asked.AnyRequest) -> dict[str, Any] | None:
-        """Do what is asked; return the response's data, None where it comes later."""
-        host = self.host
-        match request:
-            case asked.PromptRequest():
-                return await self._prompted(request.message)
-            case asked.AbortRequest():
-                return {"stopped": self._abort()}
-            case asked.CompactRequest():
-                return await self._beside(request, self._compacted(request))
-            case asked.PreviewRequest():
-                return await self._beside(request, self._previewed(request))
-            case asked.CommitRequest():
-                return await self._committed(request.summary)
-            case asked.UndoRequest():
-                host.check_idle()
-                return {"entry": await host.session.undo()}
-            case asked.RedoRequest():
-                host.check_idle()
-                return {"entry": await host.session.redo()}
-            case asked.PromptsRequest():
-                return {"prompts": msgspec.to_builtins(await prompts(host))}
-            case asked.BranchRequest():
-                outcome = await back_to(host, chosen(await prompts(host), request.entry))
-                return {"text": outcome.editor, "told": outcome.text}
-            case asked.StatsRequest():
-                return await self._stats()
-            case asked.CommandRequest():
-                return await self._commanded(request)
-            case asked.PermissionAnswer():
-                return self._answered(request)
-
-    async def _prompted(self, message: str) -> dict[str, Any]:
-        if self.host.agent.busy:
-            await self.host.queue(message)
-            return {"queued": True}
-        await self._turn(self.host.prompt(message))
-        return {"queued": False}
-
-    async def _turn(self, work: Coroutine[Any, Any, object]) -> None:
+    async def _begin_turn(self, work: Coroutine[Any, Any, object]) -> None:
         task = asyncio.ensure_future(self._worked(work))
         self._turns.add(task)
         task.add_done_callback(self._turns.discard)
@@ -171,78 +166,92 @@ class Remote:
         except Exception as error:
             self._put(failed(_words(error)))
 
-    async def _commanded(self, request: asked.CommandRequest) -> dict[str, Any] | None:
-        """Run a command; one that takes long beside what is asked next."""
-        command = parsed(request.line)[0]
-        if command.idle:
-            self.host.check_idle()
-            self._check_no_fold()
-        if command.takes == "summary":
-            return await self._beside(request, self._ran(request.line))
-        if command.takes == "turn":
-            await self._turn(self._ran_as_turn(request))
-            return None
-        return await self._ran(request.line)
+    async def _begin_fold(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        self._check_no_fold()
 
-    async def _ran(self, line: str) -> dict[str, Any]:
-        outcome = await run(self.host, line)
-        return {"text": outcome.text, "editor": outcome.editor, "session": self.host.session.id}
+        async def do() -> None:
+            try:
+                await self._worked(work())
+            except asyncio.CancelledError:
+                self._put(failed("aborted; the session is as it was"))
+                raise
 
-    async def _ran_as_turn(self, request: asked.CommandRequest) -> None:
-        self._respond(request, await self._ran(request.line))
-
-    def _abort(self) -> bool:
-        folding = self._fold is not None and self._fold.cancel()
-        return self.host.interrupt() or folding
+        self._fold = asyncio.ensure_future(do())
+        await asyncio.sleep(0)  # its first step: from here on an abort is answered
 
     def _check_no_fold(self) -> None:
         if self._fold is not None and not self._fold.done():
             raise InputError("a compaction is under way: wait for it, or abort it")
 
-    async def _beside(self, request: asked.Request, work: Coroutine[Any, Any, dict[str, Any]]) -> None:
-        """Do what takes long beside what is asked next, and respond when it is done."""
+    # ---- what it may ask for: a request has a method's name, and its parameters as fields
 
-        async def do() -> None:
-            try:
-                self._respond(request, await work)
-            except Exception as error:
-                self._put(failed(_words(error)))
-            except asyncio.CancelledError:
-                self._put(failed("aborted; the session is as it was"))
-                raise
+    @request()
+    async def prompt(self, message: str) -> Data:
+        """Say something to the agent; while it works, the prompt is queued."""
+        if self.host.agent.busy:
+            await self.host.queue(message)
+            return {"queued": True}
+        await self._begin_turn(self.host.prompt(message))
+        return {"queued": False}
 
-        try:
-            self._check_no_fold()
-        except InputError:
-            work.close()
-            raise
-        self._fold = asyncio.ensure_future(do())
-        await asyncio.sleep(0)  # its first step: from here on an abort is answered
+    @request()
+    async def abort(self) -> Data:
+        """Stop the turn or the compaction under way; what is whole stays."""
+        folding = self._fold is not None and self._fold.cancel()
+        return {"stopped": self.host.interrupt() or folding}
 
-    async def _compacted(self, request: asked.CompactRequest) -> dict[str, Any]:
-        return _folded(await self.host.session.compact(request.instructions, target=request.target))
+    @request(takes="summary")
+    async def compact(self, instructions: str | None = None, target: int | None = None) -> Data:
+        """Fold now; `target` is a budget in tokens."""
+        return _folded(await self.host.session.compact(instructions, target=target))
 
-    async def _previewed(self, request: asked.PreviewRequest) -> dict[str, Any]:
-        found = await self.host.session.preview(request.instructions)
+    @request(takes="summary")
+    async def preview(self, instructions: str | None = None) -> Data:
+        """Show what `compact` would do; `commit` does that very thing."""
+        found = await self.host.session.preview(instructions)
         if isinstance(found, Nothing):
             return _folded(found)
         self._preview = found
         return {"summary": found.summary, "receipt": msgspec.to_builtins(found.receipt)}
 
-    async def _committed(self, summary: str | None) -> dict[str, Any]:
+    @request()
+    async def commit(self, summary: str | None = None) -> Data:
+        """Commit the newest preview, with its summary as the user edited it."""
         if self._preview is None:
             raise InputError("there is no preview to commit: ask for one first")
         preview, self._preview = self._preview, None
         return _folded(await self.host.session.commit(preview, summary=summary))
 
-    async def _stats(self) -> dict[str, Any]:
+    @request()
+    async def undo(self) -> Data:
+        """Take the newest compaction back."""
+        self.host.check_idle()
+        return {"entry": await self.host.session.undo()}
+
+    @request()
+    async def redo(self) -> Data:
+        """Take the newest undo back."""
+        self.host.check_idle()
+        return {"entry": await self.host.session.redo()}
+
+    @request()
+    async def prompts(self) -> Data:
+        """List the user's messages, for `branch`."""
+        return {"prompts": msgspec.to_builtins(await prompts(self.host))}
+
+    @request()
+    async def branch(self, entry: str) -> Data:
+        """Go on from before a message of the user's; its words come back."""
+        outcome = await back_to(self.host, chosen(await prompts(self.host), entry))
+        return {"text": outcome.editor, "told": outcome.text}
+
+    @request()
+    async def stats(self) -> Data:
+        """Return messages, compactions, tokens by category, price and where the session stands."""
         session = self.host.session
         stats, money = await session.stats(), await spent(session)
         return {
-            "totalMessages": stats.total_messages,
-            "activeMessages": stats.active_messages,
-            "summaryCount": stats.summaries,
-            "compressionRatio": stats.compression_ratio,
+            **figures(stats),
             "contextTokens": stats.context_tokens,
             "usableTokens": stats.usable,
             "window": stats.window.context,
@@ -255,12 +264,42 @@ class Remote:
             "busy": self.host.agent.busy,
         }
 
-    def _answered(self, request: asked.PermissionAnswer) -> dict[str, Any]:
-        waiting = self._asked.get(request.request)
+    @request()
+    async def command(self, line: str) -> Data:
+        """Run a line of `chat`, such as `/pin last`."""
+        outcome = await run(self.host, line)
+        return {"text": outcome.text, "editor": outcome.editor, "session": self.host.session.id}
+
+    @request()
+    async def permission(self, request: str, answer: Answer) -> Data:
+        """Answer a `permission` event by its `request`."""
+        waiting = self._asked.get(request)
         if waiting is None or waiting.done():
-            raise InputError(f"no permission {request.request!r} is asked for")
-        waiting.set_result(request.answer)
+            raise InputError(f"no permission {request!r} is asked for")
+        waiting.set_result(answer)
         return {}
+
+
+def _struct(kind: str) -> type[msgspec.Struct]:
+    """Return the form of a request, as the signature of its method says."""
+    method = getattr(Remote, kind)
+    hints = get_type_hints(method)
+    fields: list[Any] = [("id", str | int | None, None)]
+    for one in [*signature(method).parameters.values()][1:]:
+        default = () if one.default is one.empty else (one.default,)
+        fields.append((one.name, hints[one.name], *default))
+    return msgspec.defstruct(
+        f"{kind.title()}Request",
+        fields,
+        tag_field="type",
+        tag=kind,
+        kw_only=True,
+        forbid_unknown_fields=True,
+        namespace={"__doc__": method.__doc__},
+    )
+
+
+AnyRequest: Any = Union[tuple(map(_struct, _TAKES))]  # noqa: UP007 - they are found while it runs
 
 
 def _nowhere(_found: dict[str, Any]) -> None:

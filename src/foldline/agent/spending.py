@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from weakref import WeakKeyDictionary
 
 import msgspec
@@ -45,77 +44,70 @@ class Spending(msgspec.Struct, frozen=True):
 
 
 class _Counted:
-    """What was counted of a session: how many entries, the replies priced for good, and those since.
+    """What was counted of a session: its replies by model, and its summaries.
 
-    A reply that does not name its model has the price of the session's, which a later note may change: such
-    replies are priced anew each time.
+    `models` counts the notes that changed the model. A reply that does not name its own, or one that nobody
+    knows, has the session's price while that model holds.
     """
 
     def __init__(self) -> None:
         self.entries = 0
-        self.total = Spending()
-        self.present: list[tuple[str | None, Usage]] = []
+        self.models = 0
+        self.replies: dict[tuple[str | None, int], tuple[int, Usage | None]] = {}
+        self.summaries = Spending()
 
-    def take(self, entry: Entry, session: Session) -> None:
+    def take(self, entry: Entry) -> None:
         self.entries += 1
         if isinstance(entry, Said) and entry.message.usage is not None:
-            self.present.append((entry.message.model, entry.message.usage))
-        elif isinstance(entry, Noted) and entry.kind == "model":  # from here on another model replies
-            self.total = _priced(self.total, self.present, session.setup)
-            self.present = []
+            key = (entry.message.model, self.models)
+            count, usage = self.replies.get(key, (0, None))
+            self.replies[key] = (count + 1, added(usage, entry.message.usage))
+        elif isinstance(entry, Noted) and entry.kind == "model":
+            self.models += 1
         elif isinstance(entry, Compacted):
-            receipt = entry.receipt
+            receipt, before = entry.receipt, self.summaries
             free = receipt.reason != "imported" and receipt.summarizer in ("", "offline", "by hand")
-            self.total = msgspec.structs.replace(
-                self.total,
-                summaries=self.total.summaries + 1,
-                summaries_usd=self.total.summaries_usd + (receipt.price or 0.0),
-                summaries_unpriced=self.total.summaries_unpriced + (receipt.price is None and not free),
+            self.summaries = Spending(
+                summaries=before.summaries + 1,
+                summaries_usd=before.summaries_usd + (receipt.price or 0.0),
+                summaries_unpriced=before.summaries_unpriced + (receipt.price is None and not free),
             )
+
+    def priced(self, setup: Setup) -> Spending:
+        """Return what it comes to, each reply at the price of its own model."""
+        replies = unpriced = 0
+        whole, usd = None, 0.0
+        for (model, models), (count, usage) in self.replies.items():
+            replies, whole = replies + count, added(whole, usage)
+            price = _price(model, setup) or (setup.info.price if models == self.models else None)
+            if price is None or usage is None:
+                unpriced += count
+            else:
+                usd += cost(usage, price)
+        return msgspec.structs.replace(
+            self.summaries, replies=replies, usage=whole, usd=usd, unpriced=unpriced
+        )
 
 
 _known: WeakKeyDictionary[Session, _Counted] = WeakKeyDictionary()
 
 
 async def spent(session: Session) -> Spending:
-    """Add up what a session has cost, each reply at the price of its own model.
-
-    Reads all of its entries at first, and later only those that are new.
-    """
+    """Add up what a session has cost; reads all of its entries at first, later only those that are new."""
     info = await session.store.info(session.id)
     entries = info.entries if info else 0
     read = _known.get(session)
     if read is None or read.entries > entries:  # purged, and begun anew
-        read = _Counted()
+        read = _known[session] = _Counted()
     start = read.entries
     new = [entry async for entry in session.store.all(session.id, after=start)]
     for entry in new if read.entries == start else ():  # another call may have read them meanwhile
-        read.take(entry, session)
-    _known[session] = read
-    return _priced(read.total, read.present, session.setup, usual=session.setup.info.price)
+        read.take(entry)
+    return read.priced(session.setup)
 
 
-def _priced(
-    total: Spending, replies: Sequence[tuple[str | None, Usage]], setup: Setup, usual: Price | None = None
-) -> Spending:
-    """Return a total with replies in it: each the model that it names, and its usage."""
-    prices = {model: _price(model, setup, usual) for model, _ in replies}
-    usage = total.usage
-    for _, one in replies:
-        usage = added(usage, one)
-    known = [(price, one) for model, one in replies if (price := prices[model]) is not None]
-    return msgspec.structs.replace(
-        total,
-        replies=total.replies + len(replies),
-        usage=usage,
-        usd=total.usd + sum(cost(one, price) for price, one in known),
-        unpriced=total.unpriced + len(replies) - len(known),
-    )
-
-
-def _price(model: str | None, setup: Setup, usual: Price | None = None) -> Price | None:
-    """Return the price of the model that a reply names; `usual` where nothing is known of that name."""
+def _price(model: str | None, setup: Setup) -> Price | None:
     found = setup.catalogue.look_up(model)
     if found.entry and found.entry == setup.info.entry:  # its name may say more: the user's own price
         return setup.info.price
-    return found.price or usual
+    return found.price

@@ -40,7 +40,7 @@ COMMANDS = {
     "demo": "Fold an example session and show every step.",
 }
 
-# the files of commands that are named otherwise; where several share one, each has its own name in it
+# the files of commands that are named otherwise
 MODULES = {
     "import": "import_",
     **dict.fromkeys(("sessions", "show", "search"), "stored"),
@@ -77,7 +77,7 @@ class _Commands(click.Group):
         if cmd_name not in COMMANDS:
             return None
         module = import_module(f"foldline.cli.commands.{MODULES.get(cmd_name, cmd_name)}")
-        command: click.Command = getattr(module, "command" if hasattr(module, "command") else cmd_name)
+        command: click.Command = getattr(module, "import_" if cmd_name == "import" else cmd_name)
         return command
 
     def resolve_command(

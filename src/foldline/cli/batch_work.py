@@ -1,4 +1,4 @@
-"""What a batch does with one file: fold it, or replay it, write the result, and say what it came to.
+"""What a batch does with one session: fold or replay it, write the result, return what is recorded.
 
 Both run in processes of their own, where nothing is printed.
 """
@@ -11,7 +11,7 @@ import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, BinaryIO
+from typing import IO, Any
 
 import msgspec
 
@@ -21,26 +21,26 @@ from foldline.cli.common import load_session
 from foldline.cli.output import write_whole
 from foldline.core.decide.policy import Policy
 from foldline.core.log.codec import encode
-from foldline.core.log.entries import Receipt
 from foldline.errors import SessionNotFound
 from foldline.exports.base import line
 from foldline.folding import FoldOptions, fold_now
-from foldline.lab.manifest import Found
-from foldline.lab.report import SessionReport, as_json
+from foldline.lab.batch import Found
+from foldline.lab.report import as_json
 from foldline.lab.run import Wanted, replay_file
 from foldline.lab.sources import is_stored, place_of
 from foldline.stores import open_store
 from foldline.transcripts import header_line
 
+SIZES = ("tokens_before", "tokens_after", "messages_before", "messages_after")
+
 
 class FoldFiles(msgspec.Struct, frozen=True):
-    """How to fold the files of an archive; `version` is Foldline's, on which a result depends too.
+    """How to fold the sessions of an archive; `window` and `model` None: those of each.
 
-    `window` and `model` None: those of each file. `models` are the user's own limits and prices.
+    `models` are the user's own limits and prices.
     """
 
     policy: Policy
-    version: str
     target: int | None = None
     window: int | None = None
     model: str | None = None
@@ -49,73 +49,47 @@ class FoldFiles(msgspec.Struct, frozen=True):
     models: dict[str, dict[str, Any]] = {}
 
 
-class ReplayFiles(msgspec.Struct, frozen=True):
-    """How to replay the files of an archive."""
-
-    wanted: Wanted
-    version: str
-
-
 def fold_one(folding: FoldFiles, file: str, target: Path) -> Found:
-    """Fold a file and write its messages as JSON lines."""
+    """Fold a session and write its messages as JSON lines."""
     started = time.perf_counter()
     with _as_file(file) as path:
         loaded = load_session(path, from_start=folding.from_start)
     info = Catalogue(folding.models).look_up(folding.model or loaded.model, folding.window)
     done = fold_now(loaded, FoldOptions(folding.policy, info, target=folding.target, dialect=folding.dialect))
     write_messages(done, loaded, target)
-    receipt = done.receipt
+    receipt: dict[str, Any] = msgspec.to_builtins(done.receipt)
+    for name in ("created_at", "duration_ms"):  # so that a batch gives the same bytes again
+        receipt.pop(name, None)
     return {
-        "tokens_before": receipt.tokens_before,
-        "tokens_after": receipt.tokens_after,
-        "messages_before": receipt.messages_before,
-        "messages_after": receipt.messages_after,
+        **{name: receipt[name] for name in SIZES},
         "folded": done.boundary is not None,
-        "receipt": encode(_timeless(receipt)).decode(),
+        "receipt": encode(receipt).decode(),
         "seconds": round(time.perf_counter() - started, 3),
         "warnings": list(done.warnings),
     }
 
 
-def _timeless(receipt: Receipt) -> dict[str, Any]:
-    """Return a receipt without its times, so that a batch gives the same bytes again."""
-    found: dict[str, Any] = msgspec.to_builtins(receipt)
-    return {name: value for name, value in found.items() if name not in ("created_at", "duration_ms")}
-
-
-def replay_one(replaying: ReplayFiles, file: str, target: Path) -> Found:
-    """Replay a file and write its report; kept of it are the totals and the means, without turns and cuts."""
+def replay_one(wanted: Wanted, file: str, target: Path) -> Found:
+    """Replay a session and write its report; the totals and the means alone are recorded."""
     with _as_file(file) as path:
-        report = msgspec.structs.replace(replay_file(path, replaying.wanted), session=file)
-    beside = {"model": report.model, "note": report.note, "warnings": report.warnings}
-    shown = as_json([report])["sessions"][0]
+        report = msgspec.structs.replace(replay_file(path, wanted), session=file)
+    (shown,) = as_json([report])["sessions"]
     for one in shown["policies"]:
         one["totals"] = {name: value for name, value in one["totals"].items() if name != "compaction_seconds"}
+    beside = {"model": report.model, "note": report.note, "warnings": report.warnings}
     written = encode({**shown, **beside}) + b"\n"
-
-    def write(stream: BinaryIO) -> None:
-        stream.write(written)
-
-    write_whole(target, write)
-    return {"report": msgspec.to_builtins(_in_short(report)), "warnings": list(report.warnings)}
-
-
-def _in_short(report: SessionReport) -> SessionReport:
-    """Return a report without what grows with the session."""
-    policies = tuple(
-        msgspec.structs.replace(
-            one,
-            turns=(),
-            retention={**one.retention, "cuts": []} if one.retention is not None else None,
-        )
-        for one in report.policies
-    )
-    return msgspec.structs.replace(report, policies=policies)
+    write_whole(target, lambda stream: stream.write(written))
+    short = msgspec.to_builtins(report)
+    for one in short["policies"]:
+        one["turns"] = []
+        if one["retention"] is not None:
+            one["retention"]["cuts"] = []
+    return {"report": short, "warnings": list(report.warnings)}
 
 
 @contextmanager
 def _as_file(name: str) -> Generator[str]:
-    """Give the path of a source: a file's own, or that of a copy in our own form, which is gone at the end.
+    """Give the path of a session file, or of a copy of a stored session, which is removed at the end.
 
     Raises SessionNotFound where the store does not have the session any more.
     """

@@ -29,8 +29,12 @@ _CGROUP = Path("/sys/fs/cgroup")
 def find_policy(name: str | None, policy_file: Path | None) -> Policy:
     """Return the policy of that name (default: the settings'); those of `policy_file` come first."""
     known = settings()
-    own = load(policy_file) if policy_file else {}
-    return known.checked(policy(name or known.policy, {**known.user_policies(), **own}))
+    return known.checked(policy(name or known.policy, known_policies(policy_file)))
+
+
+def known_policies(policy_file: Path | None) -> dict[str, Policy]:
+    """Return the user's own policies: those of the settings, then those of a file."""
+    return {**settings().user_policies(), **(load(policy_file) if policy_file else {})}
 
 
 def find_window(model: str | None, window: int | None, recorded: str | None = None) -> Window:

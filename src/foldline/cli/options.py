@@ -1,65 +1,29 @@
-"""Options that several commands take; importing this loads nothing else."""
+"""A command is a function: its parameters are its options, its docstring is its help.
+
+    @command("foldline sessions --store sqlite:///team.db --json")
+    def sessions(store_url: str | None = STORE) -> Shown: ...
+
+A parameter's default says what it is: `target: int | None = option("The budget in tokens")`. Its name gives
+that of the option, its type what is taken: an integer is positive, a path need not exist, a bool is a switch,
+a tuple is given any number of times. A parameter that is a struct stands for the options that its fields
+describe. What a command returns is printed in one place: as text, or with --json as one document.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, TypeVar
+from types import NoneType
+from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
 import click
+import msgspec
 
+from foldline.dialects import names
 from foldline.errors import did_you_mean
 
-F = TypeVar("F", bound=Callable[..., Any])
-
 TOKENS = click.IntRange(min=1)
-json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of text.")
-store_option = click.option(
-    "--store",
-    "store_url",
-    metavar="URL",
-    help="Where sessions live: sqlite:///FILE, postgresql://...  "
-    "[default: the settings', else ~/.foldline/foldline.db]",
-)
-file_argument = click.argument("file", type=click.Path(path_type=str))
-policies_option = click.option(
-    "--policies",
-    "policy_file",
-    type=click.Path(path_type=Path),
-    help="A TOML file with policies of your own.",
-)
-policy_option = click.option(
-    "--policy",
-    "policy_name",
-    metavar="NAME",
-    help="A preset, or one of your own  [default: the settings', else foldline]",
-)
-
-
-def policy_options(command: F) -> F:
-    """Add --policy and --policies."""
-    return policy_option(policies_option(command))
-
-
-def plot_options(what: str) -> Callable[[F], F]:
-    """Return what adds --plot, which draws `what`, and --plot-linked."""
-
-    def add(command: F) -> F:
-        command = click.option(
-            "--plot-linked",
-            is_flag=True,
-            help="HTML loads plotly's script from the network: under 1 MB, not 5.",
-        )(command)
-        return click.option(
-            "--plot",
-            "plots",
-            multiple=True,
-            type=click.Path(path_type=Path),
-            metavar="OUT",
-            help=f"Draw {what}: OUT.html, OUT.png or OUT.svg.",
-        )(command)
-
-    return add
 
 
 class OneOf(click.Choice[str]):
@@ -71,3 +35,137 @@ class OneOf(click.Choice[str]):
             return super().convert(value, param, ctx)
         except click.BadParameter as error:
             self.fail(f"{error.message.rstrip('.')}{did_you_mean(str(value), self.choices)}.", param, ctx)
+
+
+class Shown(NamedTuple):
+    """What a command found: a document for --json, and how people are shown it; then the exit code."""
+
+    document: Callable[[], Any] | None  # None: standard output has something else
+    show: Callable[[], None]
+    code: int = 0
+
+
+# ---- parameters
+
+_TYPES: dict[Any, Any] = {int: TOKENS, Path: click.Path(path_type=Path)}
+
+
+class _Parameter(NamedTuple):
+    """What is said of a parameter: its flags (an argument has none), and what click is told."""
+
+    flags: tuple[str, ...] | None
+    told: dict[str, Any]
+
+    def made(self, name: str, kind: Any) -> click.Parameter:
+        """Return the parameter of a name and a type."""
+        args = [one for one in get_args(kind) if one not in (NoneType, ...)]
+        one = args[0] if args else kind
+        several = get_origin(kind) is tuple
+        told: dict[str, Any] = {"type": OneOf(args) if get_origin(kind) is Literal else _TYPES.get(one, one)}
+        if self.flags is None:
+            told |= {"nargs": -1 if several else 1, "required": True, **self.told}
+            return click.Argument([name], **told)
+        if kind is bool:
+            told = {"is_flag": True, "default": False}
+        elif several:
+            told["multiple"] = True
+        elif "default" in self.told:
+            told["show_default"] = True
+        else:
+            told["required"] = NoneType not in get_args(kind)
+        if one is int:
+            told["metavar"] = "N"
+        flags = self.flags or (f"--{name.replace('_', '-')}",)
+        told |= self.told
+        return click.Option([name, *flags], **told)
+
+
+def option(about: str, *flags: str, **more: Any) -> Any:
+    """Describe an option; `flags` are its names where that of the parameter is not its name."""
+    return _Parameter(flags, {"help": about, **more})
+
+
+def argument(metavar: str, **more: Any) -> Any:
+    """Describe an argument."""
+    return _Parameter(None, {"metavar": metavar, **more})
+
+
+def parameters(function: Callable[..., Any]) -> list[click.Parameter]:
+    """Return what the parameters of a function, or the fields of a struct, describe."""
+    made: list[click.Parameter] = []
+    hints = get_type_hints(function)
+    for name, one in inspect.signature(function).parameters.items():
+        if name in _structs(hints):
+            made += parameters(hints[name])
+        else:
+            made.append(one.default.made(name, hints[name]))
+    return made
+
+
+def _structs(hints: dict[str, Any]) -> dict[str, type[msgspec.Struct]]:
+    """Return the parameters that are structs of options."""
+    return {
+        name: kind
+        for name, kind in hints.items()
+        if isinstance(kind, type) and issubclass(kind, msgspec.Struct)
+    }
+
+
+def command(*lines: str, json: bool = True) -> Callable[[Callable[..., Shown | None]], click.Command]:
+    """Make a function a command; `lines` are examples of its use. With `json` its answer may be asked for so.
+
+    Such a function returns an Shown, or None where it has printed all there is to say.
+    """
+
+    def made(function: Callable[..., Shown | None]) -> click.Command:
+        structs = _structs(get_type_hints(function))
+
+        def run(as_json: bool = False, **given: Any) -> None:
+            for name, kind in structs.items():
+                given[name] = kind(**{field: given.pop(field) for field in kind.__struct_fields__})
+            found = function(**given)
+            if found is not None:
+                _shown(found, as_json=as_json)
+
+        takes = [*parameters(function), *([JSON] if json else [])]
+        name = function.__name__.rstrip("_")
+        return click.Command(
+            name, params=takes, callback=run, help=inspect.getdoc(function), epilog=examples(lines)
+        )
+
+    return made
+
+
+def examples(lines: Iterable[str]) -> str:
+    """Return examples as they stand under a command's help."""
+    return "\n".join(["\b", "Examples:", *(f"  {line}".rstrip() for line in lines)])
+
+
+def _shown(found: Shown, *, as_json: bool) -> None:
+    from foldline.cli.output import print_json  # noqa: PLC0415 - --help need not load it
+
+    if not as_json:
+        found.show()
+    elif found.document is not None:
+        print_json(found.document())
+    if found.code:
+        click.get_current_context().exit(found.code)
+
+
+# ---- what several commands take
+
+JSON = click.Option(["as_json", "--json"], is_flag=True, help="Print one JSON document instead of text.")
+STORE = option(
+    "Where sessions live: sqlite:///FILE, postgresql://...  "
+    "[default: the settings', else ~/.foldline/foldline.db]",
+    "--store",
+    metavar="URL",
+)
+FILE = argument("FILE", type=click.Path(path_type=str))
+POLICIES = option("A TOML file with policies of your own.", "--policies")
+POLICY = option(
+    "A preset, or one of your own  [default: the settings', else foldline]", "--policy", metavar="NAME"
+)
+PLOTS = option("Draw it, one session: OUT.html, OUT.png or OUT.svg.", "--plot", metavar="OUT")
+DIALECT = option("Write the messages in this dialect.", type=OneOf(names()))
+FROM_START = option("Fold everything said, not from the file's newest compaction on.")

@@ -6,12 +6,11 @@ import json
 import os
 import stat
 import sys
-import tempfile
 from collections.abc import Callable, Generator, Iterable, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
-from typing import Any, BinaryIO, NoReturn
+from typing import Any, BinaryIO
 
 import click
 from rich.console import Console, RenderableType
@@ -23,6 +22,7 @@ from rich.text import Text
 
 from foldline.core.log.codec import encode_utf8, in_utf8, pretty
 from foldline.errors import FoldlineError, InputError
+from foldline.files import written
 from foldline.terminal import clean, clean_json
 
 WIDEST = 120  # columns of a rule; wider ones are hard to read across
@@ -59,26 +59,6 @@ def print_json(value: Any) -> None:
     sys.stdout.buffer.flush()
 
 
-def print_json_rows(name: str, rows: Iterable[Any], rest: Callable[[], dict[str, Any]]) -> None:
-    """Print one JSON document whose first member is a list of any length, and `rest` the others."""
-    sys.stdout.flush()
-    on_screen = sys.stdout.isatty()
-
-    def put(raw: bytes) -> None:
-        sys.stdout.buffer.write(clean_json(raw) if on_screen else raw)
-
-    put(b'{\n  "%s": [' % name.encode())
-    between = b"\n    "
-    for row in rows:
-        put(between + encode_utf8(row))
-        between = b",\n    "
-    put(b"\n  ]")
-    for key, value in rest().items():
-        put(b',\n  "%s": ' % key.encode() + pretty(value).replace(b"\n", b"\n  "))
-    put(b"\n}\n")
-    sys.stdout.buffer.flush()
-
-
 def print_line(value: Any) -> None:
     """Print one JSON object on a line of its own, at once; U+FFFD for a lone surrogate."""
     line = json.dumps(in_utf8(value), ensure_ascii=False).encode()
@@ -105,12 +85,6 @@ def warn(lines: Iterable[str], most: int = 10) -> None:
 def tell(line: str) -> None:
     """Print a note to standard error."""
     err().print(escape(line), soft_wrap=True)
-
-
-def fail(line: str) -> NoReturn:
-    """End the command with exit code 1 after its results are printed; no second JSON document follows."""
-    err().print(f"[red]error:[/] {escape(line)}", soft_wrap=True)
-    click.get_current_context().exit(1)
 
 
 def escape(text: str) -> str:
@@ -206,11 +180,15 @@ def write_whole(output: Path, write: Callable[[BinaryIO], object]) -> None:
         _write_to_output(write)
         return
     target = output.resolve()
+    if not target.parent.is_dir():
+        raise InputError(f"{output}: cannot be written: {target.parent} is no folder")
     try:
         if target.exists() and not stat.S_ISREG(target.stat().st_mode):
-            _write_to_special(target, write)
+            with target.open("wb") as stream:
+                write(stream)
         else:
-            _replace(target, write)
+            with written(target) as stream:
+                write(stream)
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError, PermissionError) as error:
         raise InputError(f"{output}: cannot be written: {error.strerror}") from error
     except BrokenPipeError:
@@ -229,29 +207,3 @@ def _write_to_output(write: Callable[[BinaryIO], object]) -> None:
     else:
         write(sys.stdout.buffer)
     sys.stdout.buffer.flush()
-
-
-def _write_to_special(target: Path, write: Callable[[BinaryIO], object]) -> None:
-    with target.open("wb") as stream:
-        write(stream)
-
-
-def _replace(target: Path, write: Callable[[BinaryIO], object]) -> None:
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:60]}.", suffix=".part")
-    part = Path(name)
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            write(stream)
-            stream.flush()
-            os.fsync(stream.fileno())
-        part.chmod(stat.S_IMODE(target.stat().st_mode) if target.exists() else 0o666 & ~_umask())
-        part.replace(target)
-    finally:
-        with suppress(OSError):
-            part.unlink(missing_ok=True)
-
-
-def _umask() -> int:
-    mask = os.umask(0o022)
-    os.umask(mask)
-    return mask

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from importlib import import_module
-from pathlib import Path
+from io import BytesIO
 from typing import Any
 
 from foldline.lab.panels import Panel, colours, top_of
@@ -20,8 +20,8 @@ LEGEND = 6  # names in one line of a legend
 LONGEST = 34  # characters of a bar's name
 
 
-def write_picture(panels: Sequence[Panel], title: str, target: Path) -> None:
-    """Write panels as a picture, by the suffix of `target`; no display is needed."""
+def picture(panels: Sequence[Panel], title: str, form: str) -> bytes:
+    """Return panels as a picture, `png` or `svg`; no display is needed."""
     rows = -(-len(panels) // COLUMNS)
     figure = figures.Figure(figsize=(WIDTH * COLUMNS, HEIGHT * rows + 0.8), layout="constrained")
     figure.suptitle(title, fontsize=13)
@@ -36,7 +36,9 @@ def write_picture(panels: Sequence[Panel], title: str, target: Path) -> None:
     for axis in axes[len(panels) :]:
         axis.set_visible(False)
     with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "foldline"}):
-        figure.savefig(target, dpi=DPI, metadata={"Date": None} if target.suffix == ".svg" else None)
+        raw = BytesIO()
+        figure.savefig(raw, format=form, dpi=DPI, metadata={"Date": None} if form == "svg" else None)
+    return raw.getvalue()
 
 
 def _bars(axis: Any, panel: Panel, known: dict[str, str]) -> None:

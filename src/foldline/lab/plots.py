@@ -1,27 +1,35 @@
 """Drawings: replays over the turns of a session, and where a session's tokens are. Needs the extra `plots`.
 
-Interactive HTML by plotly; PNG and SVG by matplotlib. All draw the same panels.
+PNG and SVG by matplotlib; an HTML page holds the SVG.
 """
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
+from html import escape
 from pathlib import Path
 
 from foldline.errors import FoldlineError, InputError
+from foldline.files import written
 from foldline.lab.panels import Panel, replay_panels
 from foldline.lab.report import SessionReport
 
 KINDS = (".html", ".png", ".svg")
-MISSING = "drawing needs the extra `plots`: pip install 'foldline[plots]'"
+PAGE = """\
+<!doctype html>
+<html lang="en">
+<head><meta charset="utf-8"><title>{title}</title><style>svg {{ width: 100%; height: auto }}</style></head>
+<body>
+{drawing}
+</body>
+</html>
+"""
 
 
-def draw(report: SessionReport, target: Path, *, linked: bool = False) -> None:
+def draw(report: SessionReport, target: Path) -> None:
     """Draw one session under all its policies; the suffix of `target` chooses the form."""
     title = f"{Path(report.session).name}, window {report.window:,} tokens"
-    draw_panels(replay_panels(report), title, target, linked=linked)
+    draw_panels(replay_panels(report), title, target)
 
 
 def check_targets(targets: Sequence[Path]) -> None:
@@ -31,30 +39,24 @@ def check_targets(targets: Sequence[Path]) -> None:
             raise InputError(f"{target}: a drawing is written as {', '.join(KINDS[:-1])} or {KINDS[-1]}")
 
 
-def draw_panels(panels: Sequence[Panel], title: str, target: Path, *, linked: bool = False) -> None:
-    """Write panels to a file atomically; with `linked`, HTML loads its script from the network.
+def draw_panels(panels: Sequence[Panel], title: str, target: Path) -> None:
+    """Write panels to a file atomically.
 
     Raises InputError for a suffix not in `KINDS`, FoldlineError if the extra is not installed or
     the file cannot be written.
     """
     check_targets([target])
-    write = _writer(target.suffix, linked=linked)
     try:
-        with tempfile.TemporaryDirectory(dir=target.parent, prefix=".plot-") as folder:
-            part = Path(folder) / f"plot{target.suffix}"
-            write(panels, title, part)
-            part.replace(target)
+        from foldline.lab.picture import picture  # noqa: PLC0415 - an optional extra
+    except ImportError as error:
+        raise FoldlineError("drawing needs the extra `plots`: pip install 'foldline[plots]'") from error
+    page = target.suffix == ".html"
+    raw = picture(panels, title, "svg" if page else target.suffix[1:])
+    if page:
+        drawing = raw.decode()
+        raw = PAGE.format(title=escape(title), drawing=drawing[drawing.index("<svg") :]).encode()
+    try:
+        with written(target) as file:
+            file.write(raw)
     except OSError as error:
         raise FoldlineError(f"{target}: cannot be written: {error.strerror or error}") from error
-
-
-def _writer(suffix: str, *, linked: bool) -> Callable[[Sequence[Panel], str, Path], None]:
-    try:
-        if suffix == ".html":
-            from foldline.lab.html import write_html  # noqa: PLC0415 - an optional extra
-
-            return partial(write_html, linked=linked)
-        from foldline.lab.picture import write_picture  # noqa: PLC0415 - an optional extra
-    except ImportError as error:
-        raise FoldlineError(MISSING) from error
-    return write_picture

@@ -1,8 +1,7 @@
-"""Do the same work on many files on a Ray cluster. Needs the extra `ray`."""
+"""The same work on many files on a Ray cluster. Needs the extra `ray`."""
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
@@ -34,25 +33,25 @@ class RayCluster(msgspec.Struct, frozen=True):
     jobs: int | None = None
     seconds: float | None = None
 
-    def check(self) -> None:
-        """Raise InputError where the extra is not installed, or the address cannot be one."""
-        _ray()
+    def check(self) -> Any:
+        """Return Ray; raises InputError where it is not installed, or the address cannot be one."""
         if not _ADDRESS.fullmatch(self.address):
             raise InputError(
                 f"--ray {self.address}: not the address of a cluster: write --ray=local, --ray=auto, "
                 "--ray=HOST:PORT or --ray=ray://HOST:PORT"
             )
+        try:
+            return import_module("ray")
+        except ImportError as error:
+            raise InputError("--ray needs Ray: pip install 'foldline[ray]'") from error
 
     def each(
         self, items: Iterable[Item], work: Callable[[Item], T], *, file: Callable[[Item], str] = str
     ) -> Iterator[tuple[Item, T | Failed]]:
         """Do the work on every item, as `Runner.each` says."""
-        self.check()
-        ray = _ray()
-        with _connected(ray, self):
-            most = self.jobs or int(ray.cluster_resources().get("CPU", 1))
-            if self.address == LOCAL or self.jobs is None:  # the cluster's cores bound what goes on at once
-                most *= AHEAD
+        ray = self.check()
+        with self._connected(ray):
+            most = self.jobs or AHEAD * int(ray.cluster_resources().get("CPU", 1))
             remote = ray.remote(max_retries=RETRIES)(_work)
             guarded = ray.put(Guarded(work, file, self.seconds))
             running: dict[Any, Item] = {}
@@ -65,6 +64,23 @@ class RayCluster(msgspec.Struct, frozen=True):
                 for ready in ray.wait(list(running), num_returns=1)[0]:
                     item = running.pop(ready)
                     yield item, _result(ray, ready, file(item))
+
+    @contextmanager
+    def _connected(self, ray: Any) -> Generator[None]:
+        """Connect to the cluster and leave it at the end; a connection that is there already is kept."""
+        if ray.is_initialized():
+            yield
+            return
+        own = {"include_dashboard": False, "object_store_memory": STORE_BYTES, "num_cpus": self.jobs}
+        quiet = {"log_to_driver": False, "logging_level": "ERROR", "configure_logging": False}
+        try:
+            ray.init(address=self.address, **quiet, **(own if self.address == LOCAL else {}))
+        except (ConnectionError, RuntimeError, ValueError) as error:
+            raise InputError(f"--ray {self.address}: no cluster can be used there: {error}") from error
+        try:
+            yield
+        finally:
+            ray.shutdown()
 
 
 def _work(guarded: Guarded, item: Any) -> Any:
@@ -79,37 +95,3 @@ def _result(ray: Any, ready: Any, name: str) -> Any:
     except ray.exceptions.RayError as error:
         first = str(error).strip().partition("\n")[0]
         return Failed(name, f"{name}: Ray could not do it: {type(error).__name__}: {first}")
-
-
-@contextmanager
-def _connected(ray: Any, cluster: RayCluster) -> Generator[None]:
-    """Connect to the cluster and leave it at the end; a connection that is there already is used and kept."""
-    if ray.is_initialized():
-        yield
-        return
-    quiet = {"log_to_driver": False, "logging_level": "ERROR", "configure_logging": False}
-    try:
-        if cluster.address == LOCAL:
-            cores = cluster.jobs or os.cpu_count() or 1
-            ray.init(
-                address=LOCAL,
-                num_cpus=cores,
-                include_dashboard=False,
-                object_store_memory=STORE_BYTES,
-                **quiet,
-            )
-        else:
-            ray.init(address=cluster.address, **quiet)
-    except (ConnectionError, RuntimeError, ValueError) as error:
-        raise InputError(f"--ray {cluster.address}: no cluster can be used there: {error}") from error
-    try:
-        yield
-    finally:
-        ray.shutdown()
-
-
-def _ray() -> Any:
-    try:
-        return import_module("ray")
-    except ImportError as error:
-        raise InputError("--ray needs Ray: pip install 'foldline[ray]'") from error

@@ -26,10 +26,9 @@ from foldline.dialects import get
 from foldline.errors import FloorExceeded, InputError
 from foldline.executor import execute, run_sync
 from foldline.folding import overhead_of
-from foldline.lab.pool import LocalPool
 from foldline.lab.report import PolicyReport, SessionReport, policy_report
 from foldline.lab.rounds import decay
-from foldline.lab.runner import Failed
+from foldline.lab.runner import Failed, LocalPool
 from foldline.lab.scored_cuts import Cuts, ScoredCut
 from foldline.lab.steps import Step, steps
 from foldline.summarizers.offline import OfflineSummarizer

@@ -12,7 +12,7 @@ from typing import Any
 from textual.app import App
 
 from foldline.agent.commands import registry
-from foldline.agent.commands.boundaries import set_autocompact
+from foldline.agent.commands.boundaries import autocompact_text
 from foldline.agent.commands.command import Outcome
 from foldline.agent.commands.places import back_to, line, prompts
 from foldline.agent.commands.sessions import stands, subject
@@ -38,7 +38,7 @@ from foldline.session.events import (
     WarningGiven,
 )
 from foldline.session.session import Session
-from foldline.tui.dialogs import AutocompactScreen, PermissionScreen, Picker, TextDialog
+from foldline.tui.dialogs import PermissionScreen, Picker, TextDialog
 from foldline.tui.editor import Editor
 from foldline.tui.meter import ContextMeter, StatusLine
 from foldline.tui.preview import PreviewScreen
@@ -207,12 +207,11 @@ class Conversation:
         return Outcome(f"A new session for “{goal}”. The other one: `/resume {before}`.", moved=True)
 
     async def _autocompact(self, _argument: str) -> Outcome | None:
-        known = self.host.settings.compaction
-        values = await self._app.push_screen_wait(AutocompactScreen(self.session.policy, known))
-        if values is None:
-            return None
-        await set_autocompact(self.host, values)
-        return await registry.run(self.host, "/autocompact show")
+        shown = autocompact_text(self.host).replace("*", "").replace("`", "")
+        found = await self._picked(shown, ["on", "off"], 0 if self.session.policy.enabled else 1)
+        return (
+            None if found is None else await registry.run(self.host, f"/autocompact {('on', 'off')[found]}")
+        )
 
     async def _branch(self, _argument: str) -> Outcome | None:
         asked = await prompts(self.host)
@@ -323,7 +322,10 @@ def _said_of(event: Event) -> tuple[str, str] | None:
         case Struck():
             return f"A compaction failed ({event.why}); the session is as it was.", "error"
         case CoolingDown():
-            return "Folding failed three times: none starts by itself for a while. /compact does.", "error"
+            return (
+                "Folding failed three times: it will not start by itself for a while. /compact still folds.",
+                "error",
+            )
         case ReplyDelayed():
             return delayed(event), "warning"
         case OverflowRetried():

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from foldline.agent.commands.command import Command, Outcome
+from foldline.agent.commands.command import Outcome, command
 from foldline.agent.host import Host
 from foldline.agent.settings_file import save
 from foldline.core.checkpoint.receipt import token_change
@@ -15,11 +15,15 @@ from foldline.core.log.entries import Receipt
 from foldline.errors import InputError
 
 
-async def _compact(host: Host, argument: str) -> str:
+@command("[FOCUS]", takes="summary")
+async def compact(host: Host, argument: str) -> str:
+    """Fold the older part into a checkpoint; FOCUS is what it looks at first."""
     return done(await host.session.compact(argument or None))
 
 
-async def _preview(host: Host, argument: str) -> str:
+@command("[FOCUS]", takes="summary")
+async def preview(host: Host, argument: str) -> str:
+    """Show what would be folded and what stays, before it is done."""
     preview = await host.session.preview(argument or None)
     if isinstance(preview, Nothing):
         return done(preview)
@@ -32,7 +36,9 @@ async def _preview(host: Host, argument: str) -> str:
     return "\n".join(lines)
 
 
-async def _undo(host: Host, _argument: str) -> Outcome:
+@command(idle=True)
+async def undo(host: Host, _argument: str) -> Outcome:
+    """Take the newest compaction back; what was said since stays."""
     undone = await host.session.undo()
     if undone is None:
         return Outcome("There is no compaction to undo.")
@@ -42,15 +48,18 @@ async def _undo(host: Host, _argument: str) -> Outcome:
     )
 
 
-async def _redo(host: Host, _argument: str) -> Outcome:
+@command(idle=True)
+async def redo(host: Host, _argument: str) -> Outcome:
+    """Take the newest undo back."""
     redone = await host.session.redo()
     return Outcome(
         "The compaction counts again." if redone else "There is no undo to take back.", moved=bool(redone)
     )
 
 
-async def _autocompact(host: Host, argument: str) -> str:
-    """Show or set what holds over any policy; what is set is saved."""
+@command("[on|off|reserve N|keep N]")
+async def autocompact(host: Host, argument: str) -> str:
+    """Show or set when the session compacts by itself; saved for good."""
     words = argument.split()
     if words and words != ["show"]:
         await set_autocompact(host, setting(words))
@@ -114,29 +123,3 @@ def sizes(receipt: Receipt) -> str:
     if receipt.reason == "imported":
         return token_change(receipt)
     return f"{token_change(receipt)}, {receipt.messages_before} → {receipt.messages_after} messages"
-
-
-COMMANDS = (
-    Command(
-        "compact",
-        "Fold the older part into a checkpoint; FOCUS is what it looks at first.",
-        _compact,
-        "[FOCUS]",
-        takes="summary",
-    ),
-    Command(
-        "preview",
-        "Show what would be folded and what stays, before it is done.",
-        _preview,
-        "[FOCUS]",
-        takes="summary",
-    ),
-    Command("undo", "Take the newest compaction back; what was said since stays.", _undo, idle=True),
-    Command("redo", "Take the newest undo back.", _redo, idle=True),
-    Command(
-        "autocompact",
-        "Show or set when the session compacts by itself; saved for good.",
-        _autocompact,
-        "[on|off|reserve N|keep N]",
-    ),
-)

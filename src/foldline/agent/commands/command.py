@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Awaitable, Callable
 from typing import Literal
 
@@ -9,6 +10,8 @@ import msgspec
 
 from foldline.agent.events import TurnEnded
 from foldline.agent.host import Host
+
+Takes = Literal["", "turn", "summary"]
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -38,4 +41,14 @@ class Command(msgspec.Struct, frozen=True):
     run: Run
     hint: str = ""
     idle: bool = False
-    takes: Literal["", "turn", "summary"] = ""
+    takes: Takes = ""
+
+
+def command(hint: str = "", *, idle: bool = False, takes: Takes = "") -> Callable[[Run], Command]:
+    """Make a function a command of its name; the first line of its docstring is what users read of it."""
+
+    def made(run: Run) -> Command:
+        about = (inspect.getdoc(run) or "").partition("\n")[0]
+        return Command(run.__name__.rstrip("_"), about, run, hint, idle, takes)
+
+    return made

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from foldline.agent.commands.command import Command
+from foldline.agent.commands.command import command
 from foldline.agent.host import Host
 from foldline.agent.spending import spent
 from foldline.core.decide.presets import PRESETS
@@ -12,7 +12,9 @@ from foldline.session.view import Stats
 BAR = 24  # characters
 
 
-async def _context(host: Host, _argument: str) -> str:
+@command()
+async def context(host: Host, _argument: str) -> str:
+    """Show what fills the window."""
     stats = await host.session.stats()
     sizes = sorted(stats.by_category.items(), key=lambda pair: -pair[1])
     most = max((tokens for _, tokens in sizes), default=0) or 1
@@ -44,24 +46,32 @@ def meter(stats: Stats) -> str:
     )
 
 
-async def _stats(host: Host, _argument: str) -> str:
-    stats = await host.session.stats()
-    rows = {
+@command()
+async def stats(host: Host, _argument: str) -> str:
+    """Show messages in all and in view, compactions, and their ratio."""
+    rows = [f"| {name} | {value} |" for name, value in figures(await host.session.stats()).items()]
+    return "\n".join(["| figure | |", "| --- | ---: |", *rows])
+
+
+def figures(stats: Stats) -> dict[str, float]:
+    """Return the four figures of a long conversation, by their names in GenCode's design."""
+    return {
         "totalMessages": stats.total_messages,
         "activeMessages": stats.active_messages,
         "summaryCount": stats.summaries,
         "compressionRatio": stats.compression_ratio,
     }
-    return "\n".join(
-        ["| figure | |", "| --- | ---: |", *(f"| {name} | {value} |" for name, value in rows.items())]
-    )
 
 
-async def _cost(host: Host, _argument: str) -> str:
+@command()
+async def cost(host: Host, _argument: str) -> str:
+    """Show tokens and price of this session, summaries included."""
     return (await spent(host.session)).words
 
 
-async def _model(host: Host, argument: str) -> str:
+@command("[PROVIDER:NAME] [WINDOW]", idle=True)
+async def model(host: Host, argument: str) -> str:
+    """Show the model, or go on with another one."""
     if not argument:
         setup = host.session.setup
         return f"The model is `{host.model_name}`, window {setup.window.context:,}."
@@ -77,7 +87,9 @@ def _tokens(text: str) -> int:
         raise InputError(f"the window is a number of tokens, not {text!r}") from error
 
 
-async def _policy(host: Host, argument: str) -> str:
+@command("[NAME]", idle=True)
+async def policy(host: Host, argument: str) -> str:
+    """Show the policy, or go on by another one."""
     if argument:
         policy = host.settings.find_policy(argument)
         host.options = host.with_policy(argument)
@@ -85,14 +97,3 @@ async def _policy(host: Host, argument: str) -> str:
     own = host.session.policy
     names = ", ".join((*PRESETS, *host.settings.policies))
     return f"The policy is `{own.name}`: {own.summary}\n\nThere are {names}."
-
-
-COMMANDS = (
-    Command("context", "Show what fills the window.", _context),
-    Command("stats", "Show messages in all and in view, compactions, and their ratio.", _stats),
-    Command("cost", "Show tokens and price of this session, summaries included.", _cost),
-    Command(
-        "model", "Show the model, or go on with another one.", _model, "[PROVIDER:NAME] [WINDOW]", idle=True
-    ),
-    Command("policy", "Show the policy, or go on by another one.", _policy, "[NAME]", idle=True),
-)

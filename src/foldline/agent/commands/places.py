@@ -6,7 +6,7 @@ from datetime import datetime
 
 import msgspec
 
-from foldline.agent.commands.command import Command, Outcome
+from foldline.agent.commands.command import Outcome, command
 from foldline.agent.host import Host
 from foldline.core.log.entries import Said
 from foldline.errors import InputError
@@ -31,14 +31,18 @@ async def prompts(host: Host) -> list[Prompted]:
     return [Prompted(entry.id, entry.message.text, entry.id in folded) for entry in said]
 
 
-async def _branch(host: Host, argument: str) -> Outcome:
+@command("[N]", idle=True)
+async def branch(host: Host, argument: str) -> Outcome:
+    """Go on from before an earlier message of yours, folded ones too."""
     asked = await prompts(host)
     if not argument:
         return Outcome(prompt_list(asked, "branch"))
     return await back_to(host, chosen(asked, argument))
 
 
-async def _rewind(host: Host, argument: str) -> Outcome:
+@command("[N]", idle=True)
+async def rewind(host: Host, argument: str) -> Outcome:
+    """Go back to before your newest message, which comes into the editor."""
     asked = await prompts(host)
     if not asked:
         raise InputError("there is no message of yours to go back to")
@@ -56,7 +60,9 @@ async def back_to(host: Host, place: Prompted) -> Outcome:
     return Outcome(text, editor=rewound.text, moved=True)
 
 
-async def _fork(host: Host, argument: str) -> Outcome:
+@command("[N]", idle=True)
+async def fork(host: Host, argument: str) -> Outcome:
+    """Go on in a copy of this session, or of what came before message N, which comes into the editor."""
     place = chosen(await prompts(host), argument) if argument else None
     end = await _before(host, place) if place else host.session.leaf
     if place and end is None:
@@ -74,7 +80,9 @@ async def _before(host: Host, place: Prompted) -> str | None:
     return entry.parent if entry is not None else None
 
 
-async def _tree(host: Host, argument: str) -> Outcome:
+@command("[N]", idle=True)
+async def tree(host: Host, argument: str) -> Outcome:
+    """Show the branches of this session, or go to one."""
     branches = await host.session.branches()
     if not argument:
         rows = [
@@ -124,25 +132,3 @@ def line(text: str) -> str:
 
 def _when(at: float | None) -> str:
     return "" if at is None else datetime.fromtimestamp(at).astimezone().strftime("%d %b %H:%M")
-
-
-COMMANDS = (
-    Command(
-        "branch", "Go on from before an earlier message of yours, folded ones too.", _branch, "[N]", idle=True
-    ),
-    Command(
-        "fork",
-        "Go on in a copy of this session, or of what came before message N, which comes into the editor.",
-        _fork,
-        "[N]",
-        idle=True,
-    ),
-    Command(
-        "rewind",
-        "Go back to before your newest message, which comes into the editor.",
-        _rewind,
-        "[N]",
-        idle=True,
-    ),
-    Command("tree", "Show the branches of this session, or go to one.", _tree, "[N]", idle=True),
-)

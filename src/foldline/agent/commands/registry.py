@@ -4,39 +4,44 @@ from __future__ import annotations
 
 from typing import Final
 
+import msgspec
+
 from foldline.agent.commands import boundaries, figures, places, rules, sessions
-from foldline.agent.commands.command import Command, Outcome
+from foldline.agent.commands.command import Command, Outcome, command
 from foldline.agent.host import Host
 from foldline.errors import InputError, did_you_mean
 
 
-async def _help(_host: Host, argument: str) -> str:
+@command("[COMMAND]")
+async def help_(_host: Host, argument: str) -> str:
     """Say what the commands do."""
     if argument:
-        command = named(argument.removeprefix("/"))
-        return f"`/{command.name}{f' {command.hint}' if command.hint else ''}`: {command.about}"
-    lines = [f"- `/{one.name}{f' {one.hint}' if one.hint else ''}`: {one.about}" for one in COMMANDS.values()]
+        found = named(argument.removeprefix("/"))
+        return f"`/{usage(found)}`: {found.about}"
+    lines = [f"- `/{usage(one)}`: {one.about}" for one in COMMANDS.values()]
     keys = "`@path` attaches a file or a picture, `@session` what another session says to your words."
     return "\n".join([*lines, "", keys])
 
 
-async def _leave(_host: Host, _argument: str) -> Outcome:
+@command()
+async def exit_(_host: Host, _argument: str) -> Outcome:
+    """Leave; the session is saved as it is."""
     return Outcome(leave=True)
 
 
+SUBJECTS: Final = (boundaries, figures, places, rules, sessions)
 COMMANDS: Final[dict[str, Command]] = {
     one.name: one
     for one in (
-        *boundaries.COMMANDS,
-        *figures.COMMANDS,
-        *places.COMMANDS,
-        *rules.COMMANDS,
-        *sessions.COMMANDS,
-        Command("help", "Say what the commands do.", _help, "[COMMAND]"),
-        Command("exit", "Leave; the session is saved as it is.", _leave),
-        Command("quit", "Leave; the session is saved as it is.", _leave),
+        *(one for subject in SUBJECTS for one in vars(subject).values() if isinstance(one, Command)),
+        *(help_, exit_, msgspec.structs.replace(exit_, name="quit")),
     )
 }
+
+
+def usage(one: Command) -> str:
+    """Return a command with its argument."""
+    return f"{one.name} {one.hint}".rstrip()
 
 
 def named(name: str) -> Command:
@@ -54,8 +59,8 @@ def parsed(line: str) -> tuple[Command, str]:
 
 async def run(host: Host, line: str) -> Outcome:
     """Run a line such as `/compact the tests`; raises FoldlineError for what cannot be done."""
-    command, argument = parsed(line)
-    if command.idle:
+    one, argument = parsed(line)
+    if one.idle:
         host.check_idle()
-    found = await command.run(host, argument)
+    found = await one.run(host, argument)
     return found if isinstance(found, Outcome) else Outcome(found)

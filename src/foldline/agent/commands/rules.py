@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from foldline.agent.commands.command import Command
+from foldline.agent.commands.command import command
 from foldline.agent.host import Host
 from foldline.errors import InputError
 from foldline.session.recall import EntryInfo
@@ -10,7 +10,9 @@ from foldline.session.recall import EntryInfo
 SHOWN = 20  # messages that /pin lists
 
 
-async def _pin(host: Host, argument: str) -> str:
+@command("[ID|last]")
+async def pin(host: Host, argument: str) -> str:
+    """Keep a message word for word in every view."""
     if not argument:
         return await _listed(host)
     info = await _entry(host, argument)
@@ -18,7 +20,9 @@ async def _pin(host: Host, argument: str) -> str:
     return f"Pinned `{info.entry[:8]}`: it stays word for word in every view. “{info.text}”"
 
 
-async def _unpin(host: Host, argument: str) -> str:
+@command("[ID]")
+async def unpin(host: Host, argument: str) -> str:
+    """Let a pinned message be folded again."""
     if not argument:
         pinned = [info for info in await host.session.entries() if info.pinned]
         return "\n".join(f"- `{one.entry[:8]}` {one.text}" for one in pinned) or "Nothing is pinned."
@@ -49,7 +53,9 @@ async def _entry(host: Host, argument: str) -> EntryInfo:
     return found[0]
 
 
-async def _constraints(host: Host, _argument: str) -> str:
+@command()
+async def constraints(host: Host, _argument: str) -> str:
+    """Show your standing rules, and what ended the others."""
     rules = await host.session.constraints()
     rows = [f"- {fact.text} (`{fact.entry[:8]}`)" for fact in rules.standing]
     gone = [f"- ~~{end.fact.text}~~ {end.how} by “{end.by.text}”" for end in rules.ended]
@@ -60,17 +66,11 @@ async def _constraints(host: Host, _argument: str) -> str:
     )
 
 
-async def _recall(host: Host, argument: str) -> str:
+@command("QUERY")
+async def recall(host: Host, argument: str) -> str:
+    """Search all that was said, folded messages included."""
     if not argument:
         raise InputError("/recall QUERY: a few words that stand in the message")
     hits = await host.session.recall(argument, 10)
     rows = [f"- `{hit.entry[:8]}` {hit.role}: {' '.join(hit.snippet.split())}" for hit in hits]
     return "\n".join(rows) or f"Nothing that was said matches {argument!r}."
-
-
-COMMANDS = (
-    Command("pin", "Keep a message word for word in every view.", _pin, "[ID|last]"),
-    Command("unpin", "Let a pinned message be folded again.", _unpin, "[ID]"),
-    Command("recall", "Search all that was said, folded messages included.", _recall, "QUERY"),
-    Command("constraints", "Show your standing rules, and what ended the others.", _constraints),
-)

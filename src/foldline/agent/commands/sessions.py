@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from datetime import datetime
 
-from foldline.agent.commands.command import Command, Outcome
+from foldline.agent.commands.command import Outcome, command
 from foldline.agent.commands.places import line
 from foldline.agent.host import Host
 from foldline.core.log.entries import Said
@@ -15,7 +15,9 @@ from foldline.stores import SessionInfo
 SUFFIXES = {"markdown": ".md", "jsonl": ".jsonl"}
 
 
-async def _handoff(host: Host, argument: str) -> Outcome:
+@command("GOAL", idle=True, takes="summary")
+async def handoff(host: Host, argument: str) -> Outcome:
+    """Begin a new session for GOAL with what serves it."""
     if not argument:
         raise InputError("/handoff GOAL: what the new session is for")
     made = await host.session.handoff(argument, to=host.new_id())
@@ -26,7 +28,13 @@ async def _handoff(host: Host, argument: str) -> Outcome:
     )
 
 
-async def _sessions(host: Host, argument: str) -> str:
+@command("[all]")
+async def sessions(host: Host, argument: str) -> str:
+    """List the sessions of this folder, or all."""
+    return await _listed(host, argument)
+
+
+async def _listed(host: Host, argument: str = "") -> str:
     infos = await host.sessions(everywhere=argument == "all")
     rows = [
         f"{number}. {'**here** ' if info.id == host.session.id else ''}{await _told(host, info)}"
@@ -55,9 +63,11 @@ async def subject(host: Host, info: SessionInfo) -> str:
     return ""
 
 
-async def _resume(host: Host, argument: str) -> Outcome:
+@command("[N|ID]", idle=True)
+async def resume(host: Host, argument: str) -> Outcome:
+    """Go on with another session."""
     if not argument:
-        return Outcome(await _sessions(host, ""))
+        return Outcome(await _listed(host))
     infos = await host.sessions()
     if argument.isdecimal() and 1 <= int(argument) <= len(infos):
         argument = infos[int(argument) - 1].id
@@ -76,21 +86,27 @@ async def stands(host: Host) -> str:
     return f"Session `{host.session.id}`."
 
 
-async def _continue(host: Host, _argument: str) -> Outcome:
+@command(idle=True, takes="turn")
+async def continue_(host: Host, _argument: str) -> Outcome:
+    """Let an interrupted turn go on."""
     if (await host.session.standing()).state != "mid_tool":
         return Outcome("There is nothing to go on with: the last turn has ended.")
     ended = await host.agent.run()
     return Outcome(ended.detail, ended=ended)
 
 
-async def _save(host: Host, _argument: str) -> str:
+@command()
+async def save(host: Host, _argument: str) -> str:
+    """Say that the session is saved."""
     await host.session.settled()
     leaf = host.session.leaf
     what = f"up to entry `{leaf[:8]}`" if leaf else "nothing was said yet"
     return f"Saved: session `{host.session.id}`, {what}. Everything is stored as it is said."
 
 
-async def _export(host: Host, argument: str) -> str:
+@command("[FORM] [FILE]")
+async def export(host: Host, argument: str) -> str:
+    """Write the session to a file: markdown, jsonl, or another tool's form."""
     words = argument.split()
     form = words[0] if words else "markdown"
     data = await host.session.export(form)
@@ -107,30 +123,9 @@ def _written(host: Host, name: str, data: bytes) -> str:
     return host.workspace.shown(path)
 
 
-async def _clear(host: Host, _argument: str) -> Outcome:
+@command(idle=True)
+async def clear(host: Host, _argument: str) -> Outcome:
+    """Begin a new session; the old one is kept."""
     before = host.session.id
     await host.resume(host.new_id())
     return Outcome(f"A new session. The other one is kept: `/resume {before}`.", moved=True)
-
-
-COMMANDS = (
-    Command(
-        "handoff",
-        "Begin a new session for GOAL with what serves it.",
-        _handoff,
-        "GOAL",
-        idle=True,
-        takes="summary",
-    ),
-    Command("resume", "Go on with another session.", _resume, "[N|ID]", idle=True),
-    Command("continue", "Let an interrupted turn go on.", _continue, idle=True, takes="turn"),
-    Command("sessions", "List the sessions of this folder, or all.", _sessions, "[all]"),
-    Command("save", "Say that the session is saved.", _save),
-    Command(
-        "export",
-        "Write the session to a file: markdown, jsonl, or another tool's form.",
-        _export,
-        "[FORM] [FILE]",
-    ),
-    Command("clear", "Begin a new session; the old one is kept.", _clear, idle=True),
-)

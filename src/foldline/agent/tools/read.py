@@ -76,25 +76,14 @@ def shown(workspace: Workspace, path: Path, offset: int, limit: int) -> Output |
 
 def rows(file: BinaryIO) -> Iterator[str]:
     """Yield the lines of a file, each cut where it is long; the file is never held as a whole."""
-    begun, more = "", 0
     with TextIOWrapper(file, "utf-8", "replace") as text:
-        while piece := text.read(PIECE):
-            first, *others = piece.split("\n")
-            begun, more = _longer(begun, more, first)
-            for other in others:
-                yield _cut(begun, more)
-                begun, more = _longer("", 0, other)
-    if begun:
-        yield _cut(begun, more)
-
-
-def _longer(begun: str, more: int, part: str) -> tuple[str, int]:
-    room = LONGEST - len(begun)
-    return begun + part[:room], more + max(0, len(part) - room)
-
-
-def _cut(begun: str, more: int) -> str:
-    return f"{begun}… [{more} more characters]" if more else begun
+        while line := text.readline(LONGEST + 1):
+            more, piece = 0, line
+            while not piece.endswith("\n") and (piece := text.readline(PIECE)):
+                more += len(piece.removesuffix("\n"))
+            more += max(0, len(line.removesuffix("\n")) - LONGEST)
+            begun = line.removesuffix("\n")[:LONGEST]
+            yield f"{begun}… [{more} more characters]" if more else begun
 
 
 def numbered(lines: Iterator[str], offset: int, limit: int) -> str:

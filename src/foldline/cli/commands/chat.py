@@ -3,34 +3,30 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
 
-import click
-
-from foldline.cli.agent_options import agent_options, options_of
+from foldline.cli.agent_options import AgentOptions
+from foldline.cli.options import command, option
 from foldline.cli.tracing import traced
 from foldline.errors import InputError
 
-EPILOG = """
-\b
-Examples:
-  foldline chat --demo                                          no model, no key: a scripted one
-  foldline chat --model anthropic:claude-sonnet-4-5
-  foldline chat --model openai-compatible:NAME@http://127.0.0.1:8080/v1
-  foldline chat --continue
-"""
 
-
-@click.command(epilog=EPILOG)
-@click.option("--demo", is_flag=True, help="Talk to a scripted model in a folder of its own.")
-@agent_options
-def command(demo: bool, **given: Any) -> None:
+@command(
+    "foldline chat --demo                                          no model, no key: a scripted one",
+    "foldline chat --model anthropic:claude-sonnet-4-5",
+    "foldline chat --model openai-compatible:NAME@http://127.0.0.1:8080/v1",
+    "foldline chat --continue",
+    json=False,
+)
+def chat(
+    given: AgentOptions,
+    demo: bool = option("Talk to a scripted model in a folder of its own."),
+) -> None:
     """Talk to the agent, and see, fold, undo, branch and hand over its context.
 
     Everything said is stored as it is said: --continue goes on with the newest session of the folder. /help
     lists the commands.
     """
-    options = options_of(given)
+    options = given.host()
     if not sys.stdin.isatty() or not sys.stdout.isatty():
         raise InputError("chat needs a terminal; without one: foldline run -p TEXT, or foldline rpc")
     try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from importlib import resources
 from pathlib import Path
 
@@ -11,8 +11,8 @@ from rich.console import Console
 
 from foldline.catalogue import ModelInfo
 from foldline.cli.common import find_policy, read_session
-from foldline.cli.options import TOKENS, json_option
-from foldline.cli.output import escape, out, print_json, row, rule, share, table
+from foldline.cli.options import Shown, command, option
+from foldline.cli.output import escape, out, row, rule, share, table
 from foldline.cli.reports.fold import bar, print_figures, print_summary, print_view
 from foldline.core.decide.policy import Policy
 from foldline.core.decide.triggers import decide, thresholds
@@ -24,57 +24,50 @@ from foldline.core.view import ViewState
 from foldline.folding import FoldOptions, as_dict, fold_now
 from foldline.loading import Loaded
 
-EXAMPLE = "example.jsonl"  # in the package
+EXAMPLE = "example.jsonl"  # in the package; an archive's is unpacked while it is read
 WINDOW = Window(context=32_000, output=4_000)
+NEXT = """\
+foldline compact YOUR-SESSION.jsonl --target 32000 -o folded.jsonl    fold your own session
+foldline inspect YOUR-SESSION.jsonl                                   where its tokens are
+foldline policies --window 200000                                     the policies of ten systems in one table
+README.md, docs/library.md                                            three lines in an agent of your own"""
 
 
-@click.command(epilog="\b\nExamples:\n  foldline demo\n  foldline demo --file my-session.jsonl --target 8000")
-@click.option(
-    "--file",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="The session to fold  [default: an example that comes with Foldline]",
-)
-@click.option("--target", type=TOKENS, default=9_000, show_default=True, help="The budget in tokens.")
-@click.option(
-    "--lines",
-    type=click.IntRange(min=0),
-    default=7,
-    show_default=True,
-    metavar="N",
-    help="Lines of each section of the checkpoint; 0: all.",
-)
-@json_option
-def command(file: Path | None, target: int, lines: int, as_json: bool) -> None:
+@command("foldline demo", "foldline demo --file my-session.jsonl --target 8000")
+def demo(
+    file: Path | None = option(
+        "The session to fold  [default: an example that comes with Foldline]", metavar="FILE"
+    ),
+    target: int = option("The budget in tokens.", default=9_000),
+    lines: int = option(
+        "Lines of each section of the checkpoint; 0: all.", type=click.IntRange(min=0), default=7
+    ),
+) -> Shown:
     """Fold a session and show each step: contents, decision, checkpoint, receipt, view."""
-    with _example() if file is None else nullcontext(file) as path:
+    with nullcontext(file) if file else resources.as_file(resources.files("foldline") / EXAMPLE) as path:
         loaded = read_session(str(path))
     rules = find_policy("foldline", None)
     done = fold_now(loaded, FoldOptions(rules, ModelInfo(None, WINDOW), target=target))
-    if as_json:
-        print_json(as_dict(done))
-        return
-    console = out()
-    rule(console, f"1. what is in {escape(str(file or 'the example session'))}")
-    _print_composition(loaded, console)
-    rule(console, "2. the policy's decision")
-    _print_decision(done.receipt, rules, target, console)
-    if done.summary is not None:
-        rule(console, "3. the checkpoint that stands for what was folded")
-        print_summary(done.summary, console, most=lines or None)
-    rule(console, "4. what it did")
-    print_figures(done.receipt, console)
-    if done.boundary is not None:
-        rule(console, "5. the head of the view: what the model is sent")
-        placed = [*loaded.entries, done.boundary]
-        print_view(ViewState(placed, counter=OFFLINE).view(), console)
-    rule(console, "where to go next")
-    console.print(NEXT, markup=False, soft_wrap=True)
 
+    def show() -> None:
+        console = out()
+        rule(console, f"1. what is in {escape(str(file or 'the example session'))}")
+        _print_composition(loaded, console)
+        rule(console, "2. the policy's decision")
+        _print_decision(done.receipt, rules, target, console)
+        if done.summary is not None:
+            rule(console, "3. the checkpoint that stands for what was folded")
+            print_summary(done.summary, console, most=lines or None)
+        rule(console, "4. what it did")
+        print_figures(done.receipt, console)
+        if done.boundary is not None:
+            rule(console, "5. the head of the view: what the model is sent")
+            placed = [*loaded.entries, done.boundary]
+            print_view(ViewState(placed, counter=OFFLINE).view(), console)
+        rule(console, "where to go next")
+        console.print(NEXT, markup=False, soft_wrap=True)
 
-def _example() -> AbstractContextManager[Path]:
-    """Give the path of the example session while it is read; an archive's is unpacked for that."""
-    return resources.as_file(resources.files("foldline") / EXAMPLE)
+    return Shown(lambda: as_dict(done), show)
 
 
 def _print_composition(loaded: Loaded, console: Console) -> None:
@@ -100,10 +93,3 @@ def _print_decision(receipt: Receipt, rules: Policy, target: int, console: Conso
         f"included, so the decision is: [bold]{type(decision).__name__.lower()}[/]"
     )
     console.print(f"this demo folds it to {target:,} tokens (--target), without a model, a key or a network")
-
-
-NEXT = """\
-foldline compact YOUR-SESSION.jsonl --target 32000 -o folded.jsonl    fold your own session
-foldline inspect YOUR-SESSION.jsonl                                   where its tokens are
-foldline policies --window 200000                                     the policies of ten systems in one table
-README.md, docs/library.md                                            three lines in an agent of your own"""

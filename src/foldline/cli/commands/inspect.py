@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
-import click
 import msgspec
 from rich.console import Console
 
 from foldline.cli.common import TO_READ, check_room, counted, find_policy, find_window, shown_name
-from foldline.cli.options import TOKENS, file_argument, json_option, plot_options, policy_options
-from foldline.cli.output import escape, out, print_json, progress, row, share, table, tell, warn
+from foldline.cli.options import FILE, PLOTS, POLICIES, POLICY, Shown, command, option
+from foldline.cli.output import escape, out, progress, row, share, table, tell, warn
 from foldline.cli.reports.fold import bar
 from foldline.core.cut.prune import prune
 from foldline.core.decide.policy import usable_of
@@ -26,38 +26,21 @@ from foldline.lab.plots import check_targets, draw_panels
 from foldline.loading import as_recorded, from_records, index_of
 from foldline.transcripts import Record, open_transcript, read
 
-EPILOG = """
-\b
-Examples:
-  foldline inspect session.jsonl
-  foldline inspect session.jsonl --top 20
-  foldline inspect session.jsonl --plot session.html
-  foldline inspect session.jsonl --json | jq .by_tool
-"""
 
-
-@click.command(epilog=EPILOG)
-@file_argument
-@click.option("--top", type=TOKENS, default=8, show_default=True, help="Rows of each table.")
-@click.option(
-    "--window",
-    type=TOKENS,
-    metavar="N",
-    help="The context window for the estimate of a prune.",
+@command(
+    "foldline inspect session.jsonl",
+    "foldline inspect session.jsonl --top 20",
+    "foldline inspect session.jsonl --plot session.html",
+    "foldline inspect session.jsonl --json | jq .by_tool",
 )
-@plot_options("it")
-@policy_options
-@json_option
-def command(
-    file: str,
-    top: int,
-    window: int | None,
-    policy_name: str | None,
-    policy_file: Path | None,
-    plots: tuple[Path, ...],
-    plot_linked: bool,
-    as_json: bool,
-) -> None:
+def inspect(
+    file: str = FILE,
+    window: int | None = option("The context window for the estimate of a prune."),
+    plots: tuple[Path, ...] = PLOTS,
+    policy_name: str | None = POLICY,
+    policy_file: Path | None = POLICIES,
+    top: int = option("Rows of each table.", default=8),
+) -> Shown:
     """Show where a session FILE's tokens are: by role, tool, file and turn.
 
     Also the largest messages, reads that were made again, the file's own compactions, calls and results
@@ -83,34 +66,29 @@ def command(
     beside = overhead_of(loaded.system, loaded.tools, OFFLINE)
     outside = beside.system + beside.tools
     for target in plots:
-        title = f"{name}: {found.tokens:,} tokens"
-        draw_panels(composition_panels(found), title, target, linked=plot_linked)
+        draw_panels(composition_panels(found), f"{name}: {found.tokens:,} tokens", target)
         tell(f"wrote {target}")
-    if as_json:
-        whole = msgspec.to_builtins(found)
+
+    def document() -> dict[str, Any]:
         prunable = {"tokens": freed.freed, "results": len(freed.edits), "superseded": freed.superseded}
         sizes = {"view_tokens": state.tokens, "apart_tokens": outside}
-        print_json({"format": loaded.format, **sizes, **whole, "prune": prunable})
-        return
-    console = out()
-    console.print(
-        f"[bold]{escape(name)}[/]: {loaded.format}, {found.messages:,} messages, {found.tokens:,} tokens",
-        soft_wrap=True,
-    )
-    _print_sent(console, state, outside, folded=bool(boundaries))
-    _print(found, console, top)
-    console.print(
-        f"a prune would free [green]{freed.freed:,}[/] tokens in {len(freed.edits):,} results "
-        f"({freed.superseded:,} of them read again later)"
-    )
+        return {"format": loaded.format, **sizes, **msgspec.to_builtins(found), "prune": prunable}
 
+    def show() -> None:
+        console = out()
+        size = f"{loaded.format}, {found.messages:,} messages, {found.tokens:,} tokens"
+        console.print(f"[bold]{escape(name)}[/]: {size}", soft_wrap=True)
+        since = ", from the newest compaction on" if boundaries else ""
+        apart = f", {outside:,} of them the system prompt and tools" if outside else ""
+        sent = f"{outside + state.tokens:,} tokens in {len(state.items()):,} messages"
+        console.print(f"what a model is sent{since}: {sent}{apart}", soft_wrap=True)
+        _print(found, console, top)
+        console.print(
+            f"a prune would free [green]{freed.freed:,}[/] tokens in {len(freed.edits):,} results "
+            f"({freed.superseded:,} of them read again later)"
+        )
 
-def _print_sent(console: Console, state: ViewState, outside: int, *, folded: bool) -> None:
-    """Print the size of what a model gets: a view adds answers to open calls, system prompt and tools."""
-    since = ", from the newest compaction on" if folded else ""
-    beside = f", {outside:,} of them the system prompt and tools" if outside else ""
-    size = f"{outside + state.tokens:,} tokens in {len(state.items()):,} messages"
-    console.print(f"what a model is sent{since}: {size}{beside}", soft_wrap=True)
+    return Shown(document, show)
 
 
 def _print(found: Composition, console: Console, top: int) -> None:
@@ -121,24 +99,23 @@ def _print(found: Composition, console: Console, top: int) -> None:
         ("by file", found.by_file),
     ):
         _print_shares(title, shares, found.tokens, console, top)
-    rows = table("#turn at", "#tokens", "#messages", "#calls", "largest turns")
-    for turn in sorted(found.by_turn, key=lambda turn: -turn.tokens)[:top]:
-        row(rows, str(turn.index), f"{turn.tokens:,}", f"{turn.messages:,}", f"{turn.calls:,}", turn.request)
-    console.print(rows, "")
-    rows = table("#message", "#tokens", "largest messages")
-    for large in found.largest:
-        row(rows, str(large.index), f"{large.tokens:,}", large.what)
-    console.print(rows, "")
-    _print_rest(found, console, top)
-
-
-def _print_rest(found: Composition, console: Console, top: int) -> None:
-    """Print what only some sessions have: repeats, boundaries, pairing problems."""
+    largest = sorted(found.by_turn, key=lambda turn: -turn.tokens)[:top]
+    _print_rows(
+        ("#turn at", "#tokens", "#messages", "#calls", "largest turns"),
+        [(one.index, one.tokens, one.messages, one.calls, one.request) for one in largest],
+        console,
+    )
+    _print_rows(
+        ("#message", "#tokens", "largest messages"),
+        [(one.index, one.tokens, one.what) for one in found.largest],
+        console,
+    )
     if found.repeated:
-        rows = table("#times", "#older tokens", "read or run again")
-        for repeat in found.repeated[:top]:
-            row(rows, f"{repeat.times:,}", f"{repeat.tokens:,}", repeat.what)
-        console.print(rows, "")
+        _print_rows(
+            ("#times", "#older tokens", "read or run again"),
+            [(one.times, one.tokens, one.what) for one in found.repeated[:top]],
+            console,
+        )
     for boundary in found.boundaries:
         size = f", {boundary.tokens_before:,} tokens before" if boundary.tokens_before else ""
         first = boundary.first_kept
@@ -151,6 +128,14 @@ def _print_rest(found: Composition, console: Console, top: int) -> None:
         )
     if len(found.problems) > top:
         console.print(f"[yellow]and {len(found.problems) - top} more pairing problems[/]")
+
+
+def _print_rows(titles: Sequence[str], rows: Iterable[Sequence[int | str]], console: Console) -> None:
+    """Print a table whose first column is an index, and whose other numbers are counts."""
+    made = table(*titles)
+    for first, *others in rows:
+        row(made, str(first), *(one if isinstance(one, str) else f"{one:,}" for one in others))
+    console.print(made, "")
 
 
 def _print_shares(title: str, shares: Iterable[Share], whole: int, console: Console, top: int) -> None:

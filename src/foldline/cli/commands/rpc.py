@@ -6,31 +6,24 @@ import asyncio
 import sys
 import threading
 from contextlib import suppress
-from typing import Any
 
-import click
 import msgspec
 
 from foldline.agent.events import VERSION
 from foldline.agent.options import HostOptions
-from foldline.agent.remote import Remote
-from foldline.agent.requests import AnyRequest
-from foldline.cli.agent_options import agent_options, options_of
+from foldline.agent.remote import AnyRequest, Remote
+from foldline.cli.agent_options import AgentOptions
+from foldline.cli.options import command, option
 from foldline.cli.output import print_json, print_line
 from foldline.cli.tracing import traced
 
-EPILOG = """
-\b
-Examples:
-  echo '{"type": "prompt", "message": "Hello."}' | foldline rpc --model openai:gpt-5.2
-  foldline rpc --schema | jq '."$defs" | keys'
-"""
 
-
-@click.command(epilog=EPILOG)
-@click.option("--schema", is_flag=True, help="Print the requests as JSON Schema, and leave.")
-@agent_options
-def command(schema: bool, **given: Any) -> None:
+@command(
+    """echo '{"type": "prompt", "message": "Hello."}' | foldline rpc --model openai:gpt-5.2""",
+    """foldline rpc --schema | jq '."$defs" | keys'""",
+    json=False,
+)
+def rpc(given: AgentOptions, schema: bool = option("Print the requests as JSON Schema, and leave.")) -> None:
     """Serve the agent on standard input and output: one JSON object a line, both ways.
 
     Requests: prompt, abort, compact, preview, commit, undo, redo, prompts, branch, stats, command and
@@ -42,7 +35,7 @@ def command(schema: bool, **given: Any) -> None:
         print_json({"version": VERSION, **msgspec.json.schema(AnyRequest)})
         return
     with traced():
-        asyncio.run(_serve(options_of(given)))
+        asyncio.run(_serve(given.host()))
 
 
 async def _serve(options: HostOptions) -> None:

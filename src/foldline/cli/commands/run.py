@@ -4,35 +4,37 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from typing import Any
 
 import click
 
 from foldline.agent.commands.registry import run as run_command
 from foldline.agent.events import VERSION, CallStarted, ReplyDelayed, TurnEnded, delayed, failed, recorded
 from foldline.agent.host import Host
-from foldline.cli.agent_options import agent_options, options_of
+from foldline.agent.options import HostOptions
+from foldline.cli.agent_options import AgentOptions
+from foldline.cli.options import command, option
 from foldline.cli.output import err, escape, print_line, print_text
 from foldline.cli.tracing import traced
 from foldline.errors import FoldlineError
 from foldline.session.events import CompactionDone, Event, PruneDone, WarningGiven
 
-EPILOG = """
-\b
-Examples:
-  foldline run -p "Why does test_login fail?" --model anthropic:claude-sonnet-4-5
-  git diff | foldline run -p "Review this." --json | jq -r 'select(.type == "reply").text'
-  foldline run --continue -p "Now mend it." --allow edit --allow 'bash:pytest *'
-  foldline run --continue -p "/compact the login"
-"""
 CHARACTERS = 400_000  # of standard input
 
 
-@click.command(epilog=EPILOG)
-@click.option("-p", "--prompt", help="What to say; standard input, if it is piped, comes behind it.")
-@click.option("--json", "as_json", is_flag=True, help="Print events, one JSON object a line.")
-@agent_options
-def command(prompt: str | None, as_json: bool, **given: Any) -> None:
+@command(
+    'foldline run -p "Why does test_login fail?" --model anthropic:claude-sonnet-4-5',
+    """git diff | foldline run -p "Review this." --json | jq -r 'select(.type == "reply").text'""",
+    """foldline run --continue -p "Now mend it." --allow edit --allow 'bash:pytest *'""",
+    'foldline run --continue -p "/compact the login"',
+    json=False,
+)
+def run(
+    given: AgentOptions,
+    prompt: str | None = option(
+        "What to say; standard input, if it is piped, comes behind it.", "-p", "--prompt"
+    ),
+    as_json: bool = option("Print events, one JSON object a line.", "--json"),
+) -> None:
     """Send one prompt to the agent and print its answer.
 
     The work is stored like any session: --continue goes on with it. Tools that change something need --allow,
@@ -41,7 +43,7 @@ def command(prompt: str | None, as_json: bool, **given: Any) -> None:
     """
     text = prompted(prompt)
     with traced():
-        sys.exit(asyncio.run(_run(options_of(given), text, as_json=as_json)))
+        sys.exit(asyncio.run(_run(given.host(), text, as_json=as_json)))
 
 
 def prompted(prompt: str | None) -> str:
@@ -57,7 +59,7 @@ def prompted(prompt: str | None) -> str:
     return text
 
 
-async def _run(options: Any, text: str, *, as_json: bool) -> int:
+async def _run(options: HostOptions, text: str, *, as_json: bool) -> int:
     events: asyncio.Queue[Event | None] = asyncio.Queue()
     host = await Host.open(options, emit=events.put_nowait)
     try:

@@ -9,69 +9,66 @@ import webbrowser
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import click
 import msgspec
 
 from foldline import files
-from foldline.cli.options import TOKENS, store_option
+from foldline.cli.options import STORE, command, option
 from foldline.cli.tracing import traced
-from foldline.config import ServeSettings, settings
+from foldline.config import settings
 from foldline.errors import InputError
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 VARIABLE = "FOLDLINE_TOKEN"
 LONGEST = 10_000  # bytes of a file with a token
-EPILOG = """
-\b
-Examples:
-  foldline serve
-  foldline serve --demo --open
-  foldline serve --port 0 --openai-upstream http://127.0.0.1:8080/v1 --window 32000
-  foldline serve --model anthropic:claude-sonnet-4-5
-  foldline serve --workers 4
-  (umask 077; openssl rand -hex 24 > token)
-  foldline serve --host 0.0.0.0 --token-file token
-"""
 
 
-@click.command(epilog=EPILOG)
-@click.option("--host", metavar="ADDRESS", help="Where to listen  [default: 127.0.0.1]")
-@click.option("--port", type=click.IntRange(0, 65_535), help="0 takes a free one  [default: 8400]")
-@store_option
-@click.option(
-    "--policy", metavar="NAME", help="How sessions are folded  [default: the settings', else foldline]"
+class ServeOptions(msgspec.Struct, frozen=True):
+    """What goes before the settings."""
+
+    host: str | None = option("Where to listen  [default: 127.0.0.1]", metavar="ADDRESS")
+    port: int | None = option("0 takes a free one  [default: 8400]", type=click.IntRange(0, 65_535))
+    store: str | None = STORE
+    policy: str | None = option(
+        "How sessions are folded  [default: the settings', else foldline]", metavar="NAME"
+    )
+    window: int | None = option("The models' context in tokens  [default: as known]")
+    model: str | None = option("Who answers the turns of sessions under /api", metavar="NAME")
+    openai_upstream: str | None = option("Where OpenAI's APIs are  [default: api.openai.com]", metavar="URL")
+    anthropic_upstream: str | None = option(
+        "Where Anthropic's is  [default: api.anthropic.com]", metavar="URL"
+    )
+    summaries: str | None = option(
+        "Who writes summaries: upstream (the model that is asked), offline (code alone), PROVIDER:MODEL "
+        " [default: upstream]",
+        metavar="WHO",
+    )
+    workers: int | None = option("Processes that serve together  [default: 1]", type=click.IntRange(1, 256))
+
+
+@command(
+    "foldline serve",
+    "foldline serve --demo --open",
+    "foldline serve --port 0 --openai-upstream http://127.0.0.1:8080/v1 --window 32000",
+    "foldline serve --model anthropic:claude-sonnet-4-5",
+    "foldline serve --workers 4",
+    "(umask 077; openssl rand -hex 24 > token)",
+    "foldline serve --host 0.0.0.0 --token-file token",
+    json=False,
 )
-@click.option("--window", type=TOKENS, help="The models' context in tokens  [default: as known]")
-@click.option("--model", metavar="NAME", help="Who answers the turns of sessions under /api")
-@click.option("--openai-upstream", metavar="URL", help="Where OpenAI's APIs are  [default: api.openai.com]")
-@click.option(
-    "--anthropic-upstream", metavar="URL", help="Where Anthropic's is  [default: api.anthropic.com]"
-)
-@click.option(
-    "--summaries",
-    metavar="WHO",
-    help="Who writes summaries: upstream (the model that is asked), offline (code alone), PROVIDER:MODEL "
-    " [default: upstream]",
-)
-@click.option("--workers", type=click.IntRange(1, 256), help="Processes that serve together  [default: 1]")
-@click.option(
-    "--token-file",
-    metavar="FILE",
-    type=click.Path(path_type=Path),
-    help=f"Answer those alone who send the token in it; {VARIABLE} in the environment may hold one, too.",
-)
-@click.option("--token", metavar="TOKEN", help="The token itself: every user of the machine sees it in `ps`.")
-@click.option("--open", "opened", is_flag=True, help="Open the page in the browser.")
-@click.option("--demo", is_flag=True, help="Show the example session, with a scripted model; keep nothing.")
-def command(
-    store_url: str | None,
-    token_file: Path | None,
-    token: str | None,
-    opened: bool,
-    demo: bool,
-    **given: Any,
+def serve(
+    given: ServeOptions,
+    token_file: Path | None = option(
+        f"Answer those alone who send the token in it; {VARIABLE} in the environment may hold one, too.",
+        metavar="FILE",
+    ),
+    token: str | None = option(
+        "The token itself: every user of the machine sees it in `ps`.", metavar="TOKEN"
+    ),
+    opened: bool = option("Open the page in the browser.", "--open"),
+    demo: bool = option("Show the example session, with a scripted model; keep nothing."),
 ) -> None:
     """Serve sessions over HTTP, and a gateway that folds what agents send to their models.
 
@@ -80,15 +77,13 @@ def command(
     ~/.foldline/settings.toml. It prints its address when it is ready, and ends at Ctrl-C or SIGTERM when
     what is under way has ended.
     """
-    known = settings().serve
-    changes = {name: value for name, value in {**given, "store": store_url}.items() if value is not None}
-    serve: ServeSettings = msgspec.structs.replace(known, **changes)
-    token = _token(token, token_file)
-    if token is not None:
-        serve = msgspec.structs.replace(serve, tokens={token: "default"})
-    if serve.host not in LOOPBACK and not serve.tokens:
+    changes = {name: value for name, value in msgspec.structs.asdict(given).items() if value is not None}
+    if (secret := _token(token, token_file)) is not None:
+        changes["tokens"] = {secret: "default"}
+    wanted = msgspec.structs.replace(settings().serve, **changes)
+    if wanted.host not in LOOPBACK and not wanted.tokens:
         raise InputError(
-            f"anybody could ask at {serve.host}: give --token-file, {VARIABLE} in the environment, or "
+            f"anybody could ask at {wanted.host}: give --token-file, {VARIABLE} in the environment, or "
             "[serve] tokens in the settings"
         )
     try:
@@ -101,7 +96,7 @@ def command(
         raise InputError(f"the service needs {error.name}: pip install 'foldline[serve]'") from error
     signal.signal(signal.SIGTERM, _leave)  # once the server has drained, what was opened here is closed too
     ready = partial(_ready, opened=opened)
-    with traced(), demonstration(serve) if demo else nullcontext(serve) as settled:
+    with traced(), demonstration(wanted) if demo else nullcontext(wanted) as settled:
         if settled.workers > 1:
             Workers(settled, ready, traced).run()
         HttpServer(settled, ready).run()

@@ -5,12 +5,11 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-import click
 import msgspec
 from rich.console import Console
 
-from foldline.cli.options import TOKENS, json_option, store_option
-from foldline.cli.output import escape, out, print_json, row, table
+from foldline.cli.options import STORE, Shown, argument, command, option
+from foldline.cli.output import escape, out, row, table
 from foldline.cli.reports.fold import gist, print_figures, print_text, print_view
 from foldline.cli.store import entries_of, known, with_store
 from foldline.core.log.codec import pretty
@@ -24,42 +23,25 @@ from foldline.stores.search import words
 
 TITLE = 60  # characters of a first request that stand for a title
 FIRST = 50  # entries among which it is looked for
-SHOW = """
-\b
-Examples:
-  foldline show login-bug               the history, one line per message
-  foldline show login-bug --view        what the model is sent
-  foldline show login-bug --receipts    what each boundary did
-  foldline show login-bug --entry 1f09  one entry, whole
-"""
-SEARCH = """
-\b
-Examples:
-  foldline search "rate limiter"
-  foldline search migrations/ --session login-bug --limit 5 --json
-"""
 
 
-@click.command(
-    epilog="\b\nExamples:\n  foldline sessions\n  foldline sessions --store sqlite:///team.db --json"
-)
-@store_option
-@json_option
-def sessions(store_url: str | None, as_json: bool) -> None:
+@command("foldline sessions", "foldline sessions --store sqlite:///team.db --json")
+def sessions(store_url: str | None = STORE) -> Shown:
     """List the stored sessions, the last updated first."""
     found = with_store(store_url, _sessions)
-    if as_json:
-        print_json(msgspec.to_builtins(found))
-        return
-    if not found:
-        out().print("No session is stored yet: `foldline import FILE` adds one.")
-        return
-    rows = table("=id", "title", "#messages", "#tokens", "#compactions", "=updated")
-    for info in found:
-        when = datetime.fromtimestamp(info.updated, UTC).astimezone().strftime("%Y-%m-%d %H:%M")
-        figures = (f"{info.messages:,}", f"{info.tokens:,}", f"{info.compactions:,}")
-        row(rows, info.id, info.title, *figures, when)
-    out().print(rows)
+
+    def show() -> None:
+        if not found:
+            out().print("No session is stored yet: `foldline import FILE` adds one.")
+            return
+        rows = table("=id", "title", "#messages", "#tokens", "#compactions", "=updated")
+        for info in found:
+            when = datetime.fromtimestamp(info.updated, UTC).astimezone().strftime("%Y-%m-%d %H:%M")
+            figures = (f"{info.messages:,}", f"{info.tokens:,}", f"{info.compactions:,}")
+            row(rows, info.id, info.title, *figures, when)
+        out().print(rows)
+
+    return Shown(lambda: msgspec.to_builtins(found), show)
 
 
 async def _sessions(store: Store) -> list[SessionInfo]:
@@ -86,45 +68,39 @@ async def _first_request(store: Store, info: SessionInfo) -> str:
     return ""
 
 
-@click.command(epilog=SHOW)
-@click.argument("session", metavar="ID")
-@click.option("--view", is_flag=True, help="Show what the model is sent instead of the whole history.")
-@click.option("--receipts", is_flag=True, help="Show what each boundary did.")
-@click.option("--entry", metavar="ENTRY", help="Show the entry whose id begins with this.")
-@store_option
-@json_option
+@command(
+    "foldline show login-bug               the history, one line per message",
+    "foldline show login-bug --view        what the model is sent",
+    "foldline show login-bug --receipts    what each boundary did",
+    "foldline show login-bug --entry 1f09  one entry, whole",
+)
 def show(
-    session: str, view: bool, receipts: bool, entry: str | None, store_url: str | None, as_json: bool
-) -> None:
+    session: str = argument("ID"),
+    view: bool = option("Show what the model is sent instead of the whole history."),
+    receipts: bool = option("Show what each boundary did."),
+    entry: str | None = option("Show the entry whose id begins with this.", metavar="ENTRY"),
+    store_url: str | None = STORE,
+) -> Shown:
     """Show the stored session ID: its history with its boundaries, its view, or one entry."""
     entries = entries_of(store_url, session)
     if entry is not None:
-        _show_entry([one for one in entries if one.id.startswith(entry)], entry, as_json=as_json)
-    elif view:
-        _show_view(ViewState(entries, counter=OFFLINE).view(), as_json=as_json)
-    elif as_json:
-        print_json([one for one in entries if not receipts or isinstance(one, Compacted | Pruned)])
-    else:
-        _print_path(entries, out(), receipts=receipts)
+        one = _beginning_with(entry, entries)
+        return Shown(lambda: one, lambda: print_text(pretty(one).decode(), out()))
+    if view:
+        items = ViewState(entries, counter=OFFLINE).view()
+        return Shown(lambda: list(map(_item, items)), lambda: print_view(items, out(), most=len(items)))
+    shown = [one for one in entries if not receipts or isinstance(one, Compacted | Pruned)]
+    return Shown(lambda: shown, lambda: _print_path(entries, out(), receipts=receipts))
 
 
-def _show_entry(found: list[Entry], start: str, *, as_json: bool) -> None:
+def _beginning_with(start: str, entries: list[Entry]) -> Entry:
+    found = [one for one in entries if one.id.startswith(start)]
     if not found:
         raise InputError(f"no entry {start!r} on this session's path")
     if len(found) > 1:
         ids = ", ".join(one.id[:16] for one in found[:5])
         raise InputError(f"{start!r} is ambiguous, it matches {len(found)} entries: {ids}")
-    if as_json:
-        print_json(found[0])
-    else:
-        print_text(pretty(found[0]).decode(), out())
-
-
-def _show_view(items: list[Item], *, as_json: bool) -> None:
-    if as_json:
-        print_json([_item(item) for item in items])
-    else:
-        print_view(items, out(), most=len(items))
+    return found[0]
 
 
 def _item(item: Item) -> dict[str, Any]:
@@ -134,56 +110,53 @@ def _item(item: Item) -> dict[str, Any]:
 
 
 def _print_path(entries: list[Entry], console: Console, *, receipts: bool) -> None:
+    """Print a line for each entry; with `receipts` boundaries alone, and what they did."""
     for entry in entries:
-        short = f"[dim]{entry.id[:8]}[/]"
+        line = ""
         match entry:
-            case Said():
-                if not receipts:
-                    message = entry.message
-                    text = escape(gist(message, 90))
-                    line = f"{short} [cyan]{message.role:9}[/] [dim]{entry.tokens:>7,}[/]  {text}"
-                    console.print(line, no_wrap=True, overflow="ellipsis")
+            case Said(message=message) if not receipts:
+                role = f"[cyan]{message.role:9}[/] [dim]{entry.tokens:>7,}[/]"
+                line = f"{role}  {escape(gist(message, 90))}"
             case Compacted() | Pruned():
                 kind = "compacted" if isinstance(entry, Compacted) else "pruned"
-                console.print(f"{short} [bold magenta]── {kind}: {entry.receipt.reason} ──[/]")
-                if receipts:
-                    print_figures(entry.receipt, console)
+                line = f"[bold magenta]── {kind}: {entry.receipt.reason} ──[/]"
             case Lifted():
-                console.print(
-                    f"{short} [magenta]{'undone' if entry.lifted else 'redone'}:[/] {entry.target[:8]}"
-                )
+                line = f"[magenta]{'undone' if entry.lifted else 'redone'}:[/] {entry.target[:8]}"
             case Pinned():
-                console.print(
-                    f"{short} [magenta]{'pinned' if entry.on else 'unpinned'}:[/] {entry.target[:8]}"
-                )
-            case Noted():
-                if not receipts:
-                    console.print(f"{short} [dim]noted {entry.kind}: {escape(str(entry.data)[:80])}[/]")
+                line = f"[magenta]{'pinned' if entry.on else 'unpinned'}:[/] {entry.target[:8]}"
+            case Noted() if not receipts:
+                line = f"[dim]noted {entry.kind}: {escape(str(entry.data)[:80])}[/]"
+            case _:
+                continue
+        console.print(f"[dim]{entry.id[:8]}[/] {line}", no_wrap=True, overflow="ellipsis")
+        if receipts and isinstance(entry, Compacted | Pruned):
+            print_figures(entry.receipt, console)
 
 
-@click.command(epilog=SEARCH)
-@click.argument("query")
-@click.option("--session", metavar="ID", help="Only in this session.")
-@click.option("--limit", type=TOKENS, default=20, show_default=True, help="Matches at most.")
-@store_option
-@json_option
-def search(query: str, session: str | None, limit: int, store_url: str | None, as_json: bool) -> None:
+@command('foldline search "rate limiter"', "foldline search migrations/ --session login-bug --limit 5 --json")
+def search(
+    query: str = argument("QUERY"),
+    session: str | None = option("Only in this session.", metavar="ID"),
+    store_url: str | None = STORE,
+    limit: int = option("Matches at most.", default=20),
+) -> Shown:
     """Search everything that was said in the stored sessions, the best matches first."""
     if not words(query):
         raise InputError("nothing to search for: give a word, such as foldline search migrations")
     hits = with_store(store_url, lambda store: _search(store, query, session, limit))
-    if as_json:
-        print_json(msgspec.to_builtins(hits))
-        return
-    console = out()
-    for hit in hits:
-        console.print(
-            f"[green]{escape(hit.session)}[/] [dim]{hit.entry[:8]} {hit.role}[/]  "
-            f"{escape(' '.join(hit.snippet.split()))}",
-            soft_wrap=not console.is_terminal,
-        )
-    if not hits:
-        console.print("nothing found")
+
+    def show() -> None:
+        console = out()
+        for hit in hits:
+            console.print(
+                f"[green]{escape(hit.session)}[/] [dim]{hit.entry[:8]} {hit.role}[/]  "
+                f"{escape(' '.join(hit.snippet.split()))}",
+                soft_wrap=not console.is_terminal,
+            )
+        if not hits:
+            console.print("nothing found")
+
+    return Shown(lambda: msgspec.to_builtins(hits), show)
 
 
 async def _search(store: Store, query: str, session: str | None, limit: int) -> list[Hit]:

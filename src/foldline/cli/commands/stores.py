@@ -8,8 +8,8 @@ from typing import Any
 
 import click
 
-from foldline.cli.options import json_option, store_option
-from foldline.cli.output import err, escape, out, print_json, progress
+from foldline.cli.options import STORE, Shown, argument, command, option
+from foldline.cli.output import err, escape, out, progress
 from foldline.cli.store import is_missing, known, opened, with_store
 from foldline.config import settings
 from foldline.errors import InputError
@@ -17,37 +17,17 @@ from foldline.stores import SqliteStore, Store, open_store
 from foldline.stores.transfer import Transferred, back_up, differences, transfer
 from foldline.terminal import clean
 
-VERIFY = """
-\b
-Examples:
-  foldline verify
-  foldline verify --session login-bug --store sqlite:///team.db
-"""
-BACKUP = """
-\b
-Examples:
-  foldline backup sessions-2026-11-22.db
-  foldline backup --store sqlite:///team.db /backups/team.db
-"""
-MIGRATE = """
-\b
-Examples:
-  foldline migrate sqlite:///team.db postgresql://foldline@db.example.com/team
-  foldline migrate postgresql://foldline@db.example.com/team sqlite:///copy.db
-"""
 
-
-@click.command(epilog=VERIFY)
-@click.option("--session", metavar="ID", help="Only this session.")
-@store_option
-@json_option
-def verify(session: str | None, store_url: str | None, as_json: bool) -> None:
+@command("foldline verify", "foldline verify --session login-bug --store sqlite:///team.db")
+def verify(
+    session: str | None = option("Only this session.", metavar="ID"), store_url: str | None = STORE
+) -> Shown:
     """Hash every stored entry again and compare; exit 1 if anything changed."""
     problems = _emptied(store_url)
     if not problems:
         with progress("verifying"):
             problems = with_store(store_url, lambda store: _verify(store, session))
-    _end(problems, "[green]intact:[/] every entry is as it was appended", {} if as_json else None)
+    return _checked(problems, "[green]intact:[/] every entry is as it was appended", {})
 
 
 def _emptied(url: str | None) -> list[str]:
@@ -62,11 +42,10 @@ async def _verify(store: Store, session: str | None) -> list[str]:
     return await store.verify(await known(store, session) if session else None)
 
 
-@click.command(epilog=BACKUP)
-@click.argument("target", type=click.Path(path_type=Path))
-@store_option
-@json_option
-def backup(target: Path, store_url: str | None, as_json: bool) -> None:
+@command(
+    "foldline backup sessions-2026-11-22.db", "foldline backup --store sqlite:///team.db /backups/team.db"
+)
+def backup(target: Path = argument("TARGET"), store_url: str | None = STORE) -> Shown:
     """Copy the store to the new file TARGET, whole or not at all; others may go on writing.
 
     To restore it, name it as the store (`--store sqlite:///TARGET`), or put it in the place of the old file
@@ -75,18 +54,19 @@ def backup(target: Path, store_url: str | None, as_json: bool) -> None:
     with progress("copying the store"):
         back_up(open_store(store_url or settings().store), target)
     size = target.stat().st_size
-    if as_json:
-        print_json({"target": str(target), "bytes": size})
-        return
-    out().print(f"[green]backed up:[/] {escape(str(target))}, {size:,} bytes", soft_wrap=True)
+    text = f"[green]backed up:[/] {escape(str(target))}, {size:,} bytes"
+    return Shown(lambda: {"target": str(target), "bytes": size}, lambda: out().print(text, soft_wrap=True))
 
 
-@click.command(epilog=MIGRATE)
-@click.argument("source", metavar="FROM")
-@click.argument("target", metavar="TO")
-@click.option("--no-verify", is_flag=True, help="Do not verify both stores and compare them at the end.")
-@json_option
-def migrate(source: str, target: str, no_verify: bool, as_json: bool) -> None:
+@command(
+    "foldline migrate sqlite:///team.db postgresql://foldline@db.example.com/team",
+    "foldline migrate postgresql://foldline@db.example.com/team sqlite:///copy.db",
+)
+def migrate(
+    source: str = argument("FROM"),
+    target: str = argument("TO"),
+    no_verify: bool = option("Do not verify both stores and compare them at the end."),
+) -> Shown:
     """Copy every session from the store FROM to the store TO: all branches, leaves, titles and times.
 
     Run again after an interruption, or after more was said, it goes on. What TO holds beside that stays.
@@ -96,19 +76,19 @@ def migrate(source: str, target: str, no_verify: bool, as_json: bool) -> None:
     sessions, entries = len(copied), sum(one.entries for one in copied)
     checked = "" if no_verify else "; both stores are intact, and the copy is the same"
     text = f"[green]copied:[/] {sessions:,} sessions, {entries:,} new entries{checked}"
-    _end(problems, text, {"sessions": sessions, "entries": entries} if as_json else None)
+    return _checked(problems, text, {"sessions": sessions, "entries": entries})
 
 
-def _end(problems: list[str], well: str, document: dict[str, Any] | None) -> None:
-    """Tell of problems and exit with 1, or say that all is well; as JSON where there is a document for it."""
-    if document is not None:
-        print_json({**document, "ok": not problems, "problems": problems})
-    for problem in problems if document is None else ():
-        err().print(f"[red]problem:[/] {escape(problem)}", soft_wrap=True)
-    if problems:
-        raise SystemExit(1)
-    if document is None:
-        out().print(well, soft_wrap=True)
+def _checked(problems: list[str], well: str, document: dict[str, Any]) -> Shown:
+    """Shown that all is well, or with the problems; then the exit code is 1."""
+
+    def show() -> None:
+        for problem in problems:
+            err().print(f"[red]problem:[/] {escape(problem)}", soft_wrap=True)
+        if not problems:
+            out().print(well, soft_wrap=True)
+
+    return Shown(lambda: {**document, "ok": not problems, "problems": problems}, show, 1 if problems else 0)
 
 
 async def _migrate(source: str, target: str, *, verify: bool) -> tuple[list[Transferred], list[str]]:
@@ -131,12 +111,12 @@ async def _compared(source: Store, target: Store) -> list[str]:
         return problems + [line async for line in differences(source, target)]
 
 
-@click.command(epilog="\b\nExamples:\n  foldline purge login-bug\n  foldline purge login-bug --yes --json")
-@click.argument("session", metavar="ID")
-@click.option("--yes", is_flag=True, help="Do not ask.")
-@store_option
-@json_option
-def purge(session: str, yes: bool, store_url: str | None, as_json: bool) -> None:
+@command("foldline purge login-bug", "foldline purge login-bug --yes --json")
+def purge(
+    session: str = argument("ID"),
+    yes: bool = option("Do not ask."),
+    store_url: str | None = STORE,
+) -> Shown:
     """Delete the stored session ID with all its entries permanently."""
     name = with_store(store_url, lambda store: known(store, session))
     if not yes:
@@ -151,9 +131,5 @@ def purge(session: str, yes: bool, store_url: str | None, as_json: bool) -> None
                     "nobody answered, nothing was deleted: --yes deletes without asking"
                 ) from None
             raise
-
     with_store(store_url, lambda store: store.purge(name))
-    if as_json:
-        print_json({"purged": name})
-    else:
-        out().print(f"[green]purged[/] {escape(name)}")
+    return Shown(lambda: {"purged": name}, lambda: out().print(f"[green]purged[/] {escape(name)}"))

@@ -1,23 +1,34 @@
-"""What a batch prints: a line per file while it runs, and the results at the end."""
+"""What a batch tells: a line for each session while it runs, its table, and the results at the end."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
-from foldline.cli.output import err, escape, out, print_json_rows, progress, share, tell, warn
+from foldline.cli.batch_work import SIZES
+from foldline.cli.options import Shown
+from foldline.cli.output import err, escape, out, progress, share, tell, warn, write_whole
 from foldline.cli.reports.replay import print_totals
-from foldline.lab.manifest import NAME, Manifest, Result
-from foldline.lab.report import ReplaySums, SessionReport
+from foldline.core.log.codec import encode_utf8
+from foldline.lab.batch import MANIFEST, TABLE, BatchFolder, Result
+from foldline.lab.report import MEASURES, ReplaySums, SessionReport
+
+FOLDED: Final = ("folded", *SIZES, "receipt")
+TOTALS: Final = (
+    *("input_tokens", "output_tokens", "cache_read_tokens", "calls", "turns"),
+    *("price", "price_cached", "price_summaries"),
+    *("compactions", "prunes", "overflows", "fruitless", "refused", "invalid_views", "peak"),
+)
+STATES: Final = {"done": "done now", "earlier": "done before", "failed": "failed"}
 
 
 @contextmanager
 def ticking(verb: str, count: int) -> Generator[Callable[[Result], None]]:
-    """Show a batch's progress on standard error: a bar on a terminal, else a line per file."""
+    """Show a batch's progress on standard error: a bar on a terminal, else a line for each session."""
     finished, console = 0, err()
 
     with progress(f"{verb} {count:,} sessions", count) as bar:
@@ -38,80 +49,90 @@ def ticking(verb: str, count: int) -> Generator[Callable[[Result], None]]:
             raise
 
 
-def print_results(manifest: Manifest, folder: Path, *, as_json: bool) -> dict[str, Any]:
-    """Print the results of all sessions, one JSON document or text, and return their totals."""
-    sums = BatchSums()
-    if as_json:
-        print_json_rows("files", map(_row, sums.through(manifest.results())), sums.as_json)
-        return sums.totals()
-    for _ in sums.through(manifest.results()):
-        pass
-    warn(_warnings(manifest), most=5)
-    if sums.replays.sessions:
-        print_totals(sums.replays, out())
-    _print_sums(sums.totals(), folder)
-    return sums.totals()
+def write_table(batch: BatchFolder, folder: Path, *, replays: bool) -> None:
+    """Write the table of a batch atomically, as JSON lines; see `write_whole` for errors.
+
+    Rows stand in the order of the sources, and hold nothing that depends on when or where the work ran.
+    """
+    rows = (row for result in batch.results() for row in _rows(result, replays=replays))
+    write_whole(folder / TABLE, lambda out: out.writelines(encode_utf8(row) + b"\n" for row in rows))
 
 
-class BatchSums:
-    """What the results of a batch come to."""
+def _rows(result: Result, *, replays: bool) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a session: one, or of a replay one for each policy; what is not known is null."""
+    failed = result.state == "failed"
+    known = {
+        "session": result.file,
+        "state": "failed" if failed else "ok",
+        "error": result.error if failed else None,
+        "output": None if failed else result.output,
+    }
+    if not replays:
+        yield {**known, **{name: result.found.get(name) for name in FOLDED}}
+        return
+    nothing: dict[str, Any] = {"policies": [{"policy": None, "totals": {}, "retention": None}]}
+    report: dict[str, Any] = nothing if failed else result.found["report"]
+    for one in report["policies"]:
+        retention: dict[str, Any] = one["retention"] or {}
+        yield {
+            **known,
+            "policy": one["policy"],
+            **{name: report.get(name) for name in ("model", "window")},
+            **{name: one["totals"].get(name) for name in TOTALS},
+            **{name.replace("-", "_"): retention.get(name) for name in MEASURES},
+        }
 
-    def __init__(self) -> None:
-        self.replays = ReplaySums()
-        self._states: dict[str, int] = dict.fromkeys(("done", "earlier", "failed"), 0)
-        self._folds: dict[str, int] = dict.fromkeys(("tokens_before", "tokens_after", "folded"), 0)
-        self._has_folds = False
 
-    def through(self, results: Iterable[Result]) -> Iterator[Result]:
-        """Pass results on, and add them up."""
-        for result in results:
-            if result.state in self._states:
-                self._states[result.state] += 1
-            if "report" in result.found:
-                self.replays.add(msgspec.convert(result.found["report"], SessionReport))
-            if "tokens_before" in result.found:
-                self._has_folds = True
-                for name in self._folds:
-                    self._folds[name] += result.found[name]
-            yield result
+def answer(results: Sequence[Result], folder: Path) -> Shown:
+    """Return the results of all sessions."""
+    replays = ReplaySums()
+    for result in results:
+        if "report" in result.found:
+            replays.add(msgspec.convert(result.found["report"], SessionReport))
+    totals = _totals(results)
+    if failed := totals["failed"]:
+        text = f"{failed:,} of {totals['files']:,} files failed; the same command tries them again"
+        err().print(f"[red]error:[/] {text}", soft_wrap=True)
 
-    def totals(self) -> dict[str, Any]:
-        """Return how many sessions there are in each state, and the sums of what was folded."""
-        folds: dict[str, int] = self._folds if self._has_folds else {}
-        return {"files": sum(self._states.values()), **self._states, **folds}
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the totals, and those of each policy."""
+    def document() -> dict[str, Any]:
         policies = [
             {"policy": name, "totals": one.totals(), "retention": one.retention()}
-            for name, one in self.replays.policies.items()
+            for name, one in replays.policies.items()
         ]
-        return {"totals": self.totals(), **({"policies": policies} if policies else {})}
+        known = {"policies": policies} if policies else {}
+        return {"files": list(map(_file, results)), "totals": totals, **known}
+
+    def show() -> None:
+        warned = [one for one in results if one.state == "done"]
+        warn((f"{one.file}: {text}" for one in warned for text in one.found["warnings"]), most=5)
+        if replays.sessions:
+            print_totals(replays, out())
+        _print_totals(totals, folder)
+
+    return Shown(document, show, 1 if failed else 0)
 
 
-def _warnings(manifest: Manifest) -> Iterator[str]:
-    return (f"{one.file}: {text}" for one in manifest.results("done") for text in one.found["warnings"])
+def _totals(results: Sequence[Result]) -> dict[str, int]:
+    """Return how many sessions there are in each state, and the sums of what was folded."""
+    states = {state: sum(one.state == state for one in results) for state in STATES}
+    folds = [one.found for one in results if "folded" in one.found]
+    names = ("tokens_before", "tokens_after", "folded") if folds else ()
+    return {"files": len(results), **states, **{name: sum(one[name] for one in folds) for name in names}}
 
 
-def _row(result: Result) -> dict[str, Any]:
+def _file(result: Result) -> dict[str, Any]:
     """Return a session as --json prints it."""
     found = {key: value for key, value in result.found.items() if key != "report"}
-    if result.state == "failed":
-        found["error"] = result.error
-    return {"file": result.file, "output": result.output, "state": result.state, **found}
+    error = {"error": result.error} if result.state == "failed" else {}
+    return {"file": result.file, "output": result.output, "state": result.state, **found, **error}
 
 
-def _print_sums(sums: dict[str, Any], folder: Path) -> None:
+def _print_totals(totals: dict[str, int], folder: Path) -> None:
     console = out()
-    states = (("done", "done now"), ("earlier", "done before"), ("failed", "failed"))
-    told = [f"{sums[name]:,} {text}" for name, text in states if sums[name]]
-    console.print(f"{sums['files']:,} files: {', '.join(told)}", soft_wrap=True)
-    if "tokens_before" in sums:
-        before, after = sums["tokens_before"], sums["tokens_after"]
-        console.print(
-            f"{before:,} tokens -> {after:,} ({share(before - after, before)} less); {sums['folded']:,} were "
-            "folded, "
-            "the others fit as they are",
-            soft_wrap=True,
-        )
-    console.print(f"[dim]results and {NAME} are in {escape(str(folder))}[/]", soft_wrap=True)
+    told = [f"{totals[state]:,} {text}" for state, text in STATES.items() if totals[state]]
+    console.print(f"{totals['files']:,} files: {', '.join(told)}", soft_wrap=True)
+    if "folded" in totals:
+        before, after = totals["tokens_before"], totals["tokens_after"]
+        less = f"{before:,} tokens -> {after:,} ({share(before - after, before)} less)"
+        console.print(f"{less}; {totals['folded']:,} were folded, the others fit as they are", soft_wrap=True)
+    console.print(f"[dim]results and {MANIFEST} are in {escape(str(folder))}[/]", soft_wrap=True)

@@ -9,7 +9,6 @@ from rich.console import Console
 from rich.text import Text
 
 from foldline.cli.output import escape, row, rule, share, table
-from foldline.cli.reports.gist import Part, in_short
 from foldline.core.decide.price import dollars
 from foldline.core.log.entries import Compacted, Receipt, Said
 from foldline.core.log.messages import Message, Usage
@@ -19,6 +18,10 @@ from foldline.loading import Loaded
 from foldline.terminal import clean
 
 BAR = 24  # characters of a full bar
+SHORT = 10  # lines of each section of a checkpoint in short
+WIDEST = 160  # characters of a line of its conversation
+CONVERSATION = "## Conversation"
+LISTS = ("<read-files>", "<modified-files>")
 _EDITS = {
     "blanked": "old tool results cleared",
     "elided": "long parts shortened",
@@ -31,38 +34,15 @@ def print_done(done: Done, console: Console, *, checkpoint: bool = True, full: b
     """Print the receipt of a fold, then its checkpoint: in short, or in full."""
     if done.boundary is None:
         console.print(f"Nothing to fold: {done.view_tokens:,} tokens fit{_as_what(done)}.")
-    shown = done.boundary is not None and done.summary is not None and (full or checkpoint)
-    print_receipt(done.receipt, console, rules=not shown)
-    if done.summary is None or not shown:
+    summary = done.summary if done.boundary is not None and (full or checkpoint) else None
+    rule(console, "receipt")
+    print_figures(done.receipt, console, rules=summary is None)
+    if summary is None:
         return
-    if full:
-        print_checkpoint(done.summary, console)
-    else:
-        print_gist(done.summary, console)
-
-
-def print_gist(summary: str, console: Console) -> None:
-    """Print a checkpoint in short: the story, the state, the rules."""
-    rule(console, "checkpoint, in short")
-    parts = in_short(summary)
-    for part in parts:
-        _print_part(part, console)
-    shown, lines = sum(len(part.lines) for part in parts), sum(map(bool, summary.splitlines()))
-    console.print(f"[dim]{shown:,} of {lines:,} lines of the checkpoint: --full shows all of it.[/]")
-
-
-def _print_part(part: Part, console: Console) -> None:
-    """Print some lines of a checkpoint under their heading, and say how many are left out."""
-    if part.heading:
-        console.print(Text(clean(part.heading), style="bold"))
-    left_out = f"[dim]… {part.left_out:,} more {'lines' if part.left_out > 1 else 'line'}[/]"
-    if part.left_out and part.newest:
-        console.print(left_out)
-    for line in part.lines:
-        print_text(line, console)
-    if part.left_out and not part.newest:
-        console.print(left_out)
-    console.print()
+    rule(console, "checkpoint" if full else "checkpoint, in short")
+    print_summary(summary, console, None if full else SHORT)
+    if not full:
+        console.print("[dim]--full shows all of the checkpoint.[/]")
 
 
 def _as_what(done: Done) -> str:
@@ -74,29 +54,36 @@ def _as_what(done: Done) -> str:
     return f", without {what} no call"
 
 
-def print_checkpoint(summary: str, console: Console) -> None:
-    """Print the text that replaces what was folded."""
-    rule(console, "checkpoint")
-    print_summary(summary, console)
-
-
 def print_summary(summary: str, console: Console, most: int | None = None) -> None:
-    """Print a checkpoint's text, its headings bold; of each section at most the first `most` lines."""
-    wrapped = console.is_terminal
-    for section in _sections(summary):
-        shown = section[: most + 1] if most is not None and len(section) > most + 2 else section
-        for line in shown:
-            heading = line.startswith("#")
-            console.print(Text(clean(line), style="bold" if heading else ""), soft_wrap=not wrapped)
-        if len(shown) < len(section):
-            console.print(f"[dim]… {len(section) - len(shown):,} more lines[/]\n")
+    """Print a checkpoint's text, its headings bold; of each section at most `most` lines.
+
+    They are the first, of the conversation the newest.
+    """
+    for heading, *lines in _sections(summary):
+        cut = most is not None and len(lines) > most + 1
+        newest = heading == CONVERSATION
+        left_out = f"[dim]… {len(lines) - (most or 0):,} more lines[/]"
+        console.print(Text(clean(heading), style="bold" if heading.startswith("#") else ""))
+        if cut and newest:
+            console.print(left_out)
+        for line in lines[-(most or 0) :] if newest else lines[:most] if cut else lines:
+            whole = not (cut and newest) or len(line) <= WIDEST
+            print_text(line if whole else f"{line[: WIDEST - 1].rstrip()}…", console)
+        if cut and not newest:
+            console.print(left_out)
+        if cut:
+            console.print()
 
 
 def _sections(summary: str) -> list[list[str]]:
-    """Split a checkpoint at its headings and lists of files; each section starts with its heading."""
+    """Split a checkpoint at its headings and lists of files; each section starts with its heading.
+
+    What was said may have headings of its own: the conversation ends at one of the page's.
+    """
     sections: list[list[str]] = [[]]
     for line in summary.splitlines():
-        if line.startswith(("#", "<")) and not line.startswith("</"):
+        starts = ("## ", *LISTS) if sections[-1][:1] == [CONVERSATION] else ("#", "<")
+        if line.startswith(starts) and not line.startswith("</"):
             sections.append([])
         sections[-1].append(line)
     return [section for section in sections if section]
@@ -105,12 +92,6 @@ def _sections(summary: str) -> list[list[str]]:
 def print_text(text: str, console: Console) -> None:
     """Print text as it is, wrapped only on a terminal."""
     console.print(Text(clean(text)), soft_wrap=not console.is_terminal)
-
-
-def print_receipt(receipt: Receipt, console: Console, *, rules: bool = True) -> None:
-    """Print what a boundary did; without the text of the rules where a checkpoint follows that shows them."""
-    rule(console, "receipt")
-    print_figures(receipt, console, rules=rules)
 
 
 def print_figures(receipt: Receipt, console: Console, *, rules: bool = True) -> None:
