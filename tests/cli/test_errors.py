@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import socket
 import sqlite3
@@ -81,53 +80,6 @@ def test_the_whole_lines_of_a_truncated_file_survive(foldline, file):
     assert foldline("inspect", file, "--json").json["messages"] == 17
 
 
-def test_circles_duplicates_and_wrong_types_are_warnings(foldline, tmp_path):
-    def line(key, parent, text):
-        return {"type": "message", "id": key, "parentId": parent, "timestamp": "2026-01-02T03:04:05Z",
-                "message": {"role": "user", "content": text}}  # fmt: skip
-
-    pi = [
-        {"type": "session", "version": 3, "id": "s", "cwd": "/", "timestamp": "2026-01-02T03:04:05Z"},
-        line("a", "b", "one"),
-        line("b", "a", "two"),
-        line("b", "a", "twice"),
-        line("c", "c", "itself"),
-        line("d", "c", 7),
-        line("e", "d", "last"),
-    ]
-    file = write_lines(tmp_path / "circle.jsonl", pi)
-    done = foldline("compact", file, "--target", 3000, "--json")
-    assert done.code == 0
-    texts = json.dumps(done.json["messages"])
-    assert all(f'"{text}"' in texts for text in ("one", "two", "itself", "last"))
-    assert "line 4: id b is already on line 3" in done.err
-    assert "line 6" in done.err
-
-
-def test_results_without_a_call_and_double_ids_are_named(foldline, tmp_path):
-    messages = [
-        {"role": "user", "content": "go"},
-        {"role": "tool", "tool_call_id": "nobody", "content": "orphan"},
-        {"role": "assistant", "content": None, "tool_calls": [
-            {"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}},
-        ]},
-        {"role": "tool", "tool_call_id": "c1", "content": "first"},
-        {"role": "tool", "tool_call_id": "c1", "content": "again"},
-    ]  # fmt: skip
-    file = write_lines(tmp_path / "chat.jsonl", messages)
-    done = foldline("compact", file, *TARGET, "--json")
-    assert done.code == 0
-    assert {"index": 1, "call_id": "nobody"} in done.json["receipt"]["dropped"]["orphans"]
-    assert [m["role"] for m in done.json["messages"]] == ["user", "assistant", "tool", "user"]
-    assert "again" in done.json["messages"][-1]["content"]  # what a tool says late is not lost
-    problems = foldline("inspect", file, "--json").json["problems"]
-    assert {problem["call_id"] for problem in problems} >= {"nobody", "c1"}
-    assert (
-        "1 results had no call" in foldline("import", file).out
-        or "results had no call" in foldline("import", file, "--id", "x").out
-    )
-
-
 @pytest.mark.skipif(available() is None, reason="the system does not say how much memory is free")
 def test_a_file_that_memory_cannot_hold_is_refused_before_it_is_read(foldline, file):
     os.truncate(file, 2**40)  # a hole: nothing is written
@@ -145,26 +97,6 @@ def test_a_file_of_warnings_shows_the_first_ten(foldline, tmp_path):
     assert done.code == 0
     assert done.err.count("warning: line") == 10
     assert "and 20 more" in done.err
-
-
-def test_text_that_would_steer_the_terminal_is_shown_harmless(foldline, tmp_path):
-    evil = "\x1b]0;owned\x07\x1b[2J [red]not markup[/red] half \ud83d"
-    file = write_lines(tmp_path / "evil.jsonl", talk(evil, "ok", "more"))
-    foldline("import", file, "--id", "evil")
-    for command in (
-        *commands(file),
-        ("show", "evil"),
-        ("show", "evil", "--view"),
-        ("search", "markup"),
-        ("compact", file, "--target", 60),
-    ):
-        done = foldline(*command)
-        assert done.code in (0, 1)
-        assert "\x1b" not in done.out + done.err
-        assert "\x07" not in done.out + done.err
-    assert "[red]not markup[/red]" in foldline("show", "evil").out
-    lines = foldline("export", "evil", "--format", "openai-chat").out.splitlines()
-    assert json.loads(lines[0])["content"] == evil.replace("\ud83d", "\ufffd")
 
 
 def test_an_output_that_cannot_be_written_leaves_the_old_one(foldline, file, tmp_path):

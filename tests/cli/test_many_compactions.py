@@ -38,7 +38,3 @@ def test_thousands_of_compactions_are_inspected_in_step_with_their_number(foldli
         calls[number] = work.calls
         assert len(found["boundaries"]) == number
     assert calls[645] < 6 * calls[160]
-
-
-def test_thousands_of_compactions_come_to_an_end(foldline, tmp_path):
-    assert len(foldline("inspect", rollout(tmp_path, 2_580), "--json").json["boundaries"]) == 2_580

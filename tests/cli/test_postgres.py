@@ -31,13 +31,6 @@ def test_the_commands_work_on_postgres(foldline, postgres_url, tmp_path):
     assert foldline("sessions", "--json", *store).json == []
 
 
-def test_the_store_may_stand_in_the_settings(foldline, postgres_url, tmp_path, monkeypatch):
-    monkeypatch.setenv("FOLDLINE_STORE", postgres_url)
-    file = write_lines(tmp_path / "session.jsonl", talk("one", "two"))
-    name = foldline("import", file, "--json").json["session"]
-    assert [one["id"] for one in foldline("sessions", "--json").json] == [name]
-
-
 def test_a_server_that_is_not_there_is_an_error_of_the_command(foldline, monkeypatch):
     from foldline.stores import postgres
 

@@ -29,19 +29,10 @@ def form(request: pytest.FixtureRequest) -> str:
     return request.param
 
 
-def test_inspect_names_the_format_and_its_boundaries(foldline, form):
-    name, messages, folds = FILES[form]
-    done = foldline("inspect", SYNTHETIC / name, "--json")
-    assert done.code == 0
-    assert done.json["format"] == form
-    assert done.json["messages"] == messages
-    assert len(done.json["boundaries"]) == folds
-
-
 def test_import_keeps_messages_compactions_and_titles(foldline, form):
     name, messages, folds = FILES[form]
     done = foldline("import", SYNTHETIC / name, "--id", "s", "--json")
-    assert (done.json["messages"], done.json["compactions"]) == (messages, folds)
+    assert (done.json["format"], done.json["messages"], done.json["compactions"]) == (form, messages, folds)
     assert done.json["warnings"] == []
     assert foldline("import", SYNTHETIC / name, "--id", "s", "--json").json["new_entries"] == 0
     [listed] = foldline("sessions", "--json").json

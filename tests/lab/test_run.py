@@ -12,7 +12,6 @@ from foldline.core.decide.presets import PRESETS, preset
 from foldline.core.log.entries import Said
 from foldline.core.measure.tokens import OFFLINE
 from foldline.errors import FormatError, InputError
-from foldline.lab.report import as_json
 from foldline.lab.run import Wanted, replay_file, replay_many
 from foldline.lab.runner import Failed
 from foldline.lab.sources import session_files
@@ -160,22 +159,6 @@ def test_bad_input_is_told(tmp_path):
     empty.write_text("[]")
     with pytest.raises(InputError, match="no message"):
         replay_file(str(empty), Wanted((NONE,)))
-
-
-def test_json_has_the_keys_of_the_contract(session):
-    report = replay_file(session, Wanted((NONE, preset("foldline")), window=6_000, cuts=(0.5,)))
-    found = as_json([report])
-    assert set(found) == {"sessions"}
-    assert set(found["sessions"][0]) == {"session", "window", "policies"}
-    for one in found["sessions"][0]["policies"]:
-        assert set(one) == {"policy", "turns", "totals", "retention"}
-        assert {"turn", "calls", "baseline", "input_tokens", "boundaries"} <= set(one["turns"][0])
-
-
-def test_progress_is_told(session):
-    told = []
-    replay_file(str(SESSION), Wanted((NONE,)), told.append)
-    assert told == sorted(told)
 
 
 # ---- many files

@@ -5,17 +5,17 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-from collections.abc import Sequence
 from pathlib import Path
 
 from foldline.agent.tools.read import CHARACTERS, picture_in
 from foldline.agent.workspace import Workspace
 from foldline.core.log.messages import Media, Message, Text
-from foldline.errors import FoldlineError, InputError
+from foldline.errors import InputError
 from foldline.session.session import Session
 
 REFERENCE = re.compile(r"(?<![\w@])@(\"[^\"\n]+\"|[^\s@,;:!?()\[\]{}<>\"']+)")
 HITS = 12  # messages of another session that are taken along
+LONGEST = 8  # words of the prompt, the longest, by which they are found
 WORDS = re.compile(r"\w{3,}")
 
 
@@ -67,23 +67,9 @@ async def _session(name: str, text: str, session: Session) -> Text | None:
     found = [one for one in ids if one == name] or [one for one in ids if one.startswith(name)]
     if len(found) != 1 or len(name) < 4:
         return None
-    told = await _relevant(found[0], text.replace(name, ""), session)
-    body = "\n".join(told) or "(nothing in it matches the words of the prompt)"
-    return Text(f'<session id="{found[0]}">\n{body}\n</session>')
-
-
-async def _relevant(other: str, text: str, session: Session) -> Sequence[str]:
-    words = sorted(set(WORDS.findall(text.lower())), key=len, reverse=True)
-    entries: dict[str, str] = {}
-    for word in words[:8]:
-        try:
-            hits = await session.recall(word, 6, sessions=[other])
-        except FoldlineError:
-            continue
-        for hit in hits:
-            entries.setdefault(hit.entry, hit.role)
-    taken: list[str] = []
-    for entry in list(entries)[:HITS]:
-        passage = await session.read(entry, limit=1_500, session=other)
-        taken.append(f"[{passage.entry}, {entries[entry]}] {passage.text}")
-    return taken
+    words = sorted(set(WORDS.findall(text.replace(name, "").lower())), key=len, reverse=True)[:LONGEST]
+    hits = await session.recall(" ".join(words), HITS, sessions=found) if words else []
+    told = [await session.read(hit.entry, limit=1_500, session=hit.session) for hit in hits]
+    body = "\n".join(f"[{one.entry}, {hit.role}] {one.text}" for one, hit in zip(told, hits, strict=True))
+    shown = body or "(nothing in it matches the words of the prompt)"
+    return Text(f'<session id="{found[0]}">\n{shown}\n</session>')

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
 from foldline.cli.output import progress, warn
 from foldline.config import settings
 from foldline.core.decide.policy import Policy
-from foldline.core.measure.tokens import OFFLINE, Counter
 from foldline.core.measure.window import Window
 from foldline.errors import InputError
 from foldline.loading import Loaded, from_stream
@@ -49,15 +49,13 @@ def shown_name(file: str) -> str:
     return "standard input" if file == "-" else file
 
 
-def read_session(
-    file: str, *, from_start: bool = False, counter: Counter = OFFLINE, room: int = TO_FOLD
-) -> Loaded:
+def read_session(file: str, *, from_start: bool = False, room: int = TO_FOLD) -> Loaded:
     """Read a session file of any known format into entries; warnings go to standard error.
 
     `room` is how many bytes of memory the work takes for a byte of the file.
     """
     with progress(f"reading {shown_name(file)}") as tick:
-        loaded = load_session(file, from_start=from_start, counter=counter, room=room, tick=tick)
+        loaded = load_session(file, from_start=from_start, room=room, tick=tick)
     warn(loaded.warnings)
     return loaded
 
@@ -66,7 +64,6 @@ def load_session(
     file: str,
     *,
     from_start: bool = False,
-    counter: Counter = OFFLINE,
     room: int = TO_FOLD,
     tick: Callable[[int], None] = lambda _: None,
 ) -> Loaded:
@@ -78,7 +75,6 @@ def load_session(
             stream,
             name,
             from_start=from_start,
-            counter=counter,
             through=lambda records: counted(records, tick),
         )
 
@@ -115,21 +111,11 @@ def _size(stream: BinaryIO) -> int:
 
 def available() -> int | None:
     """Return the free bytes of memory; None if the system does not tell (not Linux)."""
-    found = [left for left in (_of_system(), _of_group()) if left is not None]
-    return min(found, default=None)
-
-
-def _of_system() -> int | None:
-    try:
-        lines = _MEMINFO.read_text().splitlines()
-    except OSError:
-        return None
-    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")), None)
-
-
-def _of_group() -> int | None:
-    try:
+    found: list[int] = []
+    with suppress(OSError):
+        lines = [line.split() for line in _MEMINFO.read_text().splitlines()]
+        found += [int(line[1]) * 1024 for line in lines if line[0] == "MemAvailable:"]
+    with suppress(OSError, ValueError):  # "max": no limit
         most, now = (int((_CGROUP / name).read_text()) for name in ("memory.max", "memory.current"))
-    except (OSError, ValueError):  # "max": no limit
-        return None
-    return most - now
+        found.append(most - now)
+    return min(found, default=None)
