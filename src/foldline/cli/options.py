@@ -120,7 +120,8 @@ def command(*lines: str, json: bool = True) -> Callable[[Callable[..., Shown | N
     def made(function: Callable[..., Shown | None]) -> click.Command:
         structs = _structs(get_type_hints(function))
 
-        def run(as_json: bool = False, **given: Any) -> None:
+        def run(**given: Any) -> None:
+            as_json = json and given.pop("as_json")
             for name, kind in structs.items():
                 given[name] = kind(**{field: given.pop(field) for field in kind.__struct_fields__})
             found = function(**given)
