@@ -20,6 +20,7 @@ from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hint
 import click
 import msgspec
 
+from foldline.cli.output import print_json
 from foldline.dialects import names
 from foldline.errors import did_you_mean
 
@@ -51,33 +52,35 @@ _TYPES: dict[Any, Any] = {int: TOKENS, Path: click.Path(path_type=Path)}
 
 
 class _Parameter(NamedTuple):
-    """What is said of a parameter: its flags (an argument has none), and what click is told."""
+    """The flags of a parameter (None for an argument), and its settings for click beside its type."""
 
     flags: tuple[str, ...] | None
-    told: dict[str, Any]
+    settings: dict[str, Any]
 
     def made(self, name: str, kind: Any) -> click.Parameter:
         """Return the parameter of a name and a type."""
         args = [one for one in get_args(kind) if one not in (NoneType, ...)]
         one = args[0] if args else kind
         several = get_origin(kind) is tuple
-        told: dict[str, Any] = {"type": OneOf(args) if get_origin(kind) is Literal else _TYPES.get(one, one)}
+        chosen: dict[str, Any] = {
+            "type": OneOf(args) if get_origin(kind) is Literal else _TYPES.get(one, one)
+        }
         if self.flags is None:
-            told |= {"nargs": -1 if several else 1, "required": True, **self.told}
-            return click.Argument([name], **told)
+            chosen |= {"nargs": -1 if several else 1, "required": True, **self.settings}
+            return click.Argument([name], **chosen)
         if kind is bool:
-            told = {"is_flag": True, "default": False}
+            chosen = {"is_flag": True, "default": False}
         elif several:
-            told["multiple"] = True
-        elif "default" in self.told:
-            told["show_default"] = True
+            chosen["multiple"] = True
+        elif "default" in self.settings:
+            chosen["show_default"] = True
         else:
-            told["required"] = NoneType not in get_args(kind)
+            chosen["required"] = NoneType not in get_args(kind)
         if one is int:
-            told["metavar"] = "N"
+            chosen["metavar"] = "N"
         flags = self.flags or (f"--{name.replace('_', '-')}",)
-        told |= self.told
-        return click.Option([name, *flags], **told)
+        chosen |= self.settings
+        return click.Option([name, *flags], **chosen)
 
 
 def option(about: str, *flags: str, **more: Any) -> Any:
@@ -112,9 +115,9 @@ def _structs(hints: dict[str, Any]) -> dict[str, type[msgspec.Struct]]:
 
 
 def command(*lines: str, json: bool = True) -> Callable[[Callable[..., Shown | None]], click.Command]:
-    """Make a function a command; `lines` are examples of its use. With `json` its answer may be asked for so.
+    """Make a function a command; `lines` are examples of its use. With `json` it takes --json.
 
-    Such a function returns an Shown, or None where it has printed all there is to say.
+    Such a function returns a Shown, or None where it has printed all there is to say.
     """
 
     def made(function: Callable[..., Shown | None]) -> click.Command:
@@ -143,8 +146,6 @@ def examples(lines: Iterable[str]) -> str:
 
 
 def _shown(found: Shown, *, as_json: bool) -> None:
-    from foldline.cli.output import print_json  # noqa: PLC0415 - --help need not load it
-
     if not as_json:
         found.show()
     elif found.document is not None:
