@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Sequence
+from os.path import commonprefix
 from pathlib import Path
 
 from textual import events
@@ -139,19 +140,10 @@ class Editor(TextArea):
         if not found:
             return
         row, column = self.cursor_location
-        shared = common(found)
+        shared = commonprefix(found)  # noqa: RUF071 - letter by letter is what is wanted
         whole = f"{found[0]} " if len(found) == 1 else shared if len(shared) > len(word) else found[0]
         self.replace(whole, (row, column - len(word)), (row, column))
 
     def on_text_area_changed(self) -> None:
         """Tell what the word at the cursor may become."""
         self.post_message(self.Typing(self.candidates()))
-
-
-def common(words: Sequence[str]) -> str:
-    """Return the beginning that words share."""
-    first, last = min(words), max(words)
-    size = next(
-        (n for n, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), min(len(first), len(last))
-    )
-    return first[:size]
