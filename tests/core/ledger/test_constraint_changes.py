@@ -64,27 +64,17 @@ def test_doubt_keeps_both_and_marks_the_newer_as_later(rule: str, later: str) ->
 
 
 @pytest.mark.parametrize(
-    "later",
-    [
-        "Customer emails no longer log on Safari, please debug.",
-        "We no longer log customer emails since the update.",
-        "+ Customer emails no longer get logged",
-        "Actually the customer emails are logged twice, look into it.",
-        "You can log customer emails now, just this once.",
-        "If the audit is over you may log customer emails again.",
-        "Ignore the customer emails in the log for this bug.",
-        "Are you sure that you may now log customer emails?",
-    ],
-)
-def test_reports_questions_tasks_and_conditions_lift_nothing(later: str) -> None:
-    assert [fact.text for fact in held("Never log customer emails.", later)][:1] == [
-        "Never log customer emails."
-    ]
-
-
-@pytest.mark.parametrize(
     ("rule", "later"),
     [
+        # reports, questions, tasks, conditions
+        ("Never log customer emails.", "Customer emails no longer log on Safari, please debug."),
+        ("Never log customer emails.", "We no longer log customer emails since the update."),
+        ("Never log customer emails.", "+ Customer emails no longer get logged"),
+        ("Never log customer emails.", "Actually the customer emails are logged twice, look into it."),
+        ("Never log customer emails.", "You can log customer emails now, just this once."),
+        ("Never log customer emails.", "If the audit is over you may log customer emails again."),
+        ("Never log customer emails.", "Ignore the customer emails in the log for this bug."),
+        ("Never log customer emails.", "Are you sure that you may now log customer emails?"),
         ("Never log passwords.", "Passwords are now logged in plain text, that's a bug."),
         ("Always run the tests before you commit.", "The tests no longer run before the commit hook."),
         ("Do not touch the database schema.", "The database schema is now documented in docs/schema.md."),
@@ -104,10 +94,18 @@ def test_reports_questions_tasks_and_conditions_lift_nothing(later: str) -> None
             "Invalid themes must never explode.",
             "16 - **Invalid Theme Handling**: Invalid themes no longer crash the",
         ),
+        # what may mean less than the rule
+        ("Never edit tides.toml.", "You may edit moorings.toml now."),
+        ("Always run the formatter before pushing.", "You don't need to run the formatter today."),
+        ("Always run the formatter before pushing.", "You don't need to run the spell checker anymore."),
+        ("Always run the formatter and the tests before pushing.", "No need to run the formatter anymore."),
+        ("Never push before running the tests.", "You may push now."),
+        ("Don't merge into release.", "Merging into develop is fine from now on."),
+        ("Don't merge into release.", "You may merge into release now if Ida agrees."),
     ],
 )
-def test_ordinary_later_sentences_end_no_rule(rule: str, later: str) -> None:
-    assert held(rule, later)[0].text == rule
+def test_what_may_mean_less_than_the_rule_leaves_it(rule: str, later: str) -> None:
+    assert [fact.text for fact in held(rule, later)][:1] == [rule]
 
 
 @pytest.mark.parametrize(
@@ -127,11 +125,19 @@ def test_ordinary_later_sentences_end_no_rule(rule: str, later: str) -> None:
         ("Refunds need my approval.", "Refunds don't need my approval anymore."),
         ("Always store dates in local time.", "Update: store dates in UTC."),
         ("Only deploy to eu-west-1.", "Deploy to us-east-1 instead of eu-west-1."),
+        # in common words
+        ("Never edit tides.toml.", "You may edit tides.toml now."),
+        ("Always run the formatter before pushing.", "You don't need to run the formatter anymore."),
+        ("Always run the formatter before pushing.", "The formatter is no longer required."),
+        ("Always run the formatter after each change.", "Running the formatter is no longer necessary."),
+        ("Don't merge into release.", "Merging into release is fine from now on."),
+        ("Don't merge into release.", "Feel free to merge into release from now on."),
+        ("Never rename v2.1/boats.", "You can rename v2.1/boats again."),
+        ("Never edit tides.toml.", "tides.toml may be edited again."),
     ],
 )
-def test_what_the_user_changes_is_changed(rule: str, later: str) -> None:
-    assert rule in [fact.text for fact in held(rule)]
-    assert rule not in [fact.text for fact in held(rule, later)]
+def test_a_rule_is_lifted_in_common_words(rule: str, later: str) -> None:
+    assert is_gone({"rule": rule, "later": later})
 
 
 def test_the_history_says_what_ended_a_rule() -> None:
@@ -149,37 +155,3 @@ def test_the_history_says_what_ended_a_rule() -> None:
         (said[0], "u2", "lifted"),
         (said[1], "u3", "replaced"),
     ]
-
-
-@pytest.mark.parametrize(
-    ("rule", "later"),
-    [
-        ("Never edit tides.toml.", "You may edit tides.toml now."),
-        ("Always run the formatter before pushing.", "You don't need to run the formatter anymore."),
-        ("Always run the formatter before pushing.", "The formatter is no longer required."),
-        ("Always run the formatter after each change.", "Running the formatter is no longer necessary."),
-        ("Don't merge into release.", "Merging into release is fine from now on."),
-        ("Don't merge into release.", "Feel free to merge into release from now on."),
-        ("Never rename v2.1/boats.", "You can rename v2.1/boats again."),
-        ("Never edit tides.toml.", "tides.toml may be edited again."),
-    ],
-)
-def test_a_rule_is_lifted_in_common_words(rule: str, later: str) -> None:
-    assert is_gone({"rule": rule, "later": later})
-
-
-@pytest.mark.parametrize(
-    ("rule", "later"),
-    [
-        ("Never edit tides.toml.", "You may edit moorings.toml now."),
-        ("Always run the formatter before pushing.", "You don't need to run the formatter today."),
-        ("Always run the formatter before pushing.", "You don't need to run the spell checker anymore."),
-        ("Always run the formatter and the tests before pushing.", "No need to run the formatter anymore."),
-        ("Never push before running the tests.", "You may push now."),
-        ("Don't merge into release.", "Merging into develop is fine from now on."),
-        ("Don't merge into release.", "You may merge into release now if Ida agrees."),
-    ],
-)
-def test_what_may_mean_less_than_the_rule_leaves_it(rule: str, later: str) -> None:
-    assert held(rule)
-    assert not is_gone({"rule": rule, "later": later})

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from foldline.core.ledger.facts import commands
-from foldline.core.ledger.facts.calls import Use
+from foldline.core.ledger.facts.uses import Use
 from foldline.core.log.messages import ToolCall
 
 
@@ -87,7 +87,7 @@ def test_a_folder_given_beside_the_command() -> None:
     ],
 )
 def test_the_line_that_a_call_runs(arguments: dict[str, object], line: str | None) -> None:
-    assert commands.command_in(Use("e", ToolCall("c", "bash", arguments))) == line
+    assert Use("e", ToolCall("c", "bash", arguments)).command == line
 
 
 @pytest.mark.parametrize(

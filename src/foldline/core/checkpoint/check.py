@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
 from collections import Counter as Tally
 from collections.abc import Sequence
 from functools import lru_cache
@@ -70,8 +69,7 @@ _STOPS = {
     "error": "the model's reply broke off with an error",
     "aborted": "the reply was cancelled",
 }
-_ASIDE = re.compile(r"<(analysis|think|thinking|scratchpad)>", re.IGNORECASE)
-_ASIDE_END = re.compile(r"</(analysis|think|thinking|scratchpad)>|(?=<summary>)", re.IGNORECASE)
+_ASIDES = ("analysis", "think", "thinking", "scratchpad")
 _WRAPPER = re.compile(r"<(summary|checkpoint)>", re.IGNORECASE)
 _FENCE = re.compile(
     r"\A\s*(`{3,}|~{3,})[ \t]*+(?:markdown|md|text|txt|xml)?[ \t]*+\n(.*)\n\1\s*\Z", re.DOTALL
@@ -95,28 +93,20 @@ def unwrapped(text: str) -> str:
 
 
 def _without_asides(text: str) -> str:
-    """Take off reasoning: up to the tag that ends it, or to the summary; what never ends is none.
-
-    The ends are found once, so that openings without an end take no time each.
-    """
-    ends: dict[str, list[re.Match[str]]] = {}
-    for end in _ASIDE_END.finditer(text):
-        ends.setdefault((end[1] or "").lower(), []).append(end)
-    kept, at = list[str](), 0
-    for opening in _ASIDE.finditer(text):
-        if opening.start() < at:
-            continue
-        lists = (ends.get(opening[1].lower(), []), ends.get("", []))
-        places = [bisect_left(one, opening.end(), key=_start) for one in lists]
-        behind = [one[place] for one, place in zip(lists, places, strict=True) if place < len(one)]
-        if behind:
-            kept.append(text[at : opening.start()])
-            at = min(behind, key=_start).end()
-    return "".join((*kept, text[at:]))
-
-
-def _start(found: re.Match[str]) -> int:
-    return found.start()
+    """Take off reasoning: up to the tag that ends it, or to the summary; what never ends is none."""
+    for tag in _ASIDES:
+        lower = text.replace("\u0130", "I").lower()  # of the same length
+        kept, done, closes = list[str](), 0, 0
+        while (opens := lower.find(f"<{tag}>", done)) >= 0:
+            behind = opens + len(tag) + 2
+            closes = lower.find(f"</{tag}>", behind) if closes >= 0 else closes
+            summary = lower.find("<summary>", behind, closes if closes >= 0 else len(lower))
+            if max(closes, summary) < 0:
+                break
+            kept.append(text[done:opens])
+            done = summary if summary >= 0 else closes + len(tag) + 3
+        text = "".join((*kept, text[done:]))
+    return text
 
 
 def _inside(text: str, opening: re.Match[str]) -> str:

@@ -13,35 +13,12 @@ from typing import Any
 
 import msgspec
 
-from foldline.core.ledger.facts.calls import (
-    Use,
-    arguments,
-    as_list,
-    by_plain_key,
-    plain,
-    rows_of,
-    uses,
-)
-from foldline.core.ledger.facts.commands import (
-    command_in,
-    folder_beside,
-    is_notable,
-    middle_out,
-    normal,
-    steps_in,
-)
+from foldline.core.ledger.facts.calls import as_list, by_plain_key, plain, rows_of
+from foldline.core.ledger.facts.commands import folder_beside, is_notable, middle_out, normal
 from foldline.core.ledger.facts.kinds import CommitFact
 from foldline.core.ledger.facts.outcomes import RunEnd, outcome, printed, refusal, rejected
-from foldline.core.ledger.facts.touches import (
-    NEW,
-    OLD,
-    WHOLE,
-    common_folder,
-    patch_in,
-    paths_in,
-    relative,
-    touches,
-)
+from foldline.core.ledger.facts.touches import NEW, OLD, WHOLE, common_folder, patch_in, paths_in, relative
+from foldline.core.ledger.facts.uses import Action, Use, uses
 from foldline.core.ledger.text import names
 from foldline.core.ledger.text.sentences import cut, uncoloured, word_set
 from foldline.core.log.entries import Said
@@ -70,43 +47,25 @@ _BESIDE_A_QUESTION = word_set(
 )
 
 
-class Action(msgspec.Struct, frozen=True):
-    """What one call did: an item's kind, text and more; its command as told, how it ended, its commit."""
-
-    kind: str
-    text: str
-    command: str = ""
-    run: RunEnd | None = None
-    commit: CommitFact | None = None
-    more: str = ""
-
-    @property
-    def file(self) -> str:
-        """The one file that it read or changed; "" where it is none or several."""
-        verb, _, rest = self.text.partition(" ")
-        path = rest.partition(": ")[0] if verb in ("read", "edit", "write") else ""
-        return "" if ", " in path or self.kind not in ("looked", "edit") else path.removesuffix(" (failed)")
-
-
 def action(use: Use, base: str) -> Action | None:
     """Say what a call did; `base` is the folder of the work. None for a list of steps: that is the plan."""
-    args = arguments(use.call)
-    result = use.result.text if use.result is not None else ""
     if use.result is not None and rejected(use.result):
         return _refused(use, refusal(use.result))
-    if asked := _question(use, args):
-        return Action("answer", f"{asked}\n[User answered] {middle_out(result, ANSWER)}" if result else asked)
-    if isinstance(args.get("plan"), str) and len(args["plan"]) > RESULT:
-        return Action("proposal", middle_out(args["plan"], ANSWER))
+    if asked := _question(use):
+        answered = f"{asked}\n[User answered] {middle_out(use.output, ANSWER)}"
+        return Action("answer", answered if use.output else asked)
+    plan = use.args.get("plan")
+    if isinstance(plan, str) and len(plan) > RESULT:
+        return Action("proposal", middle_out(plan, ANSWER))
     if steps_of(use) is not None or task_of(use) is not None:
         return None
-    command = command_in(use)
-    patch = patch_in(args)
-    if patch is not None or (command is None and _changes(use)):
-        return _edit(use, args, patch, base)
-    done = _run(use, command, result, base) if command is not None else _look(args, base)
+    patch = patch_in(use.args)
+    if patch is not None or (use.command is None and any(touch.status != "read" for touch in use.touches)):
+        return _edit(use, patch, base)
+    done = (_run(use, use.command, base) if use.command is not None else _look(use.args, base)) or _called(
+        use
+    )
     seen = " ".join(map(media_label, media_in(use)))
-    done = done or _called(use, args, result)
     return msgspec.structs.replace(done, text=f"{done.text} {seen}") if seen else done
 
 
@@ -119,9 +78,9 @@ def media_in(use: Use) -> list[Media]:
 # ---- the user
 
 
-def _question(use: Use, args: dict[str, Any]) -> str:
+def _question(use: Use) -> str:
     """Return the question that a call puts to the user, with its options; "" where it puts none."""
-    named = _ASKS.search(use.call.name)
+    args, named = use.args, _ASKS.search(use.call.name)
     rows = rows_of(args.get("questions"), 50)
     if use.call.name.startswith("mcp__") or not (rows or named) or args.keys() - _BESIDE_A_QUESTION:
         return ""
@@ -147,7 +106,7 @@ def _refused(use: Use, words: str | None) -> Action | None:
     """Return what the user refused and said beside it; None where a call only fell with its batch."""
     if words is None:
         return None
-    what = command_in(use) or next((touch.path for touch in touches(use)), "") or use.call.name
+    what = use.command or next((touch.path for touch in use.touches), "") or use.call.name
     return Action(
         "refused",
         f"[User refused: {cut(' '.join(what.split()), ARGUMENT)}] {middle_out(words, ANSWER)}".rstrip(),
@@ -170,7 +129,7 @@ def steps_of(use: Use) -> list[tuple[str, str]] | None:
 
     The tool's name or the list's key says that it is one: any other list of things with states is data.
     """
-    args, named = arguments(use.call), _OF_PLANS.search(use.call.name) is not None
+    args, named = use.args, _OF_PLANS.search(use.call.name) is not None
     for key, value in args.items():
         known = _PLAN_KEYS.fullmatch(key) is not None
         if value == [] and known and (named or len(args) == 1):
@@ -208,7 +167,7 @@ def task_of(use: Use) -> tuple[str, str] | None:
 
     ("", "") for a call that only lists tasks; None for one that says neither its subject nor its state.
     """
-    args, name = arguments(use.call), plain(use.call.name)
+    args, name = use.args, plain(use.call.name)
     if not _OF_PLANS.search(use.call.name) or use.result is None or use.passed is False:
         return None
     number = next((str(args[key]) for key in _ID if isinstance(args.get(key), str | int)), "")
@@ -227,21 +186,14 @@ def task_of(use: Use) -> tuple[str, str] | None:
 # ---- changes
 
 
-def _changes(use: Use) -> bool:
-    return any(touch.status != "read" for touch in touches(use))
-
-
-def _edit(use: Use, args: dict[str, Any], patch: str | None, base: str) -> Action:
-    changed = dict.fromkeys(relative(touch.path, base) for touch in touches(use) if touch.status != "read")
-    verbs = {touch.status for touch in touches(use) if touch.status != "read"}
-    verb = (
-        {"created": "write", "deleted": "delete"}.get(next(iter(verbs)), "edit")
-        if len(verbs) == 1
-        else "edit"
-    )
+def _edit(use: Use, patch: str | None, base: str) -> Action:
+    made = [touch for touch in use.touches if touch.status != "read"]
+    changed = dict.fromkeys(relative(touch.path, base) for touch in made)
+    verbs = {{"created": "write", "deleted": "delete"}.get(touch.status, "edit") for touch in made}
+    verb = verbs.pop() if len(verbs) == 1 else "edit"
     paths = ", ".join(list(changed)[:8]) + (f" and {len(changed) - 8} more" if len(changed) > 8 else "")
     failed = " (failed)" if use.passed is False else ""
-    told, more = _novelty(args, patch)
+    told, more = _novelty(use.args, patch)
     return Action("edit", f"{verb} {paths}{failed}{told}", more=more)
 
 
@@ -274,36 +226,31 @@ def _sides(args: dict[str, Any], patch: str | None) -> tuple[str, str]:
 # ---- runs
 
 
-def _run(use: Use, command: str, result: str, base: str) -> Action:
-    short = _shown(use, command, base)
+def _run(use: Use, command: str, base: str) -> Action:
+    short = _shown(command, folder_beside(use.args), base)
     if not is_notable(command):
         return Action("looked", _read(use, base) or f"$ {short}")
-    ended = (
-        outcome(result, is_error=bool(use.result and use.result.is_error))
-        if use.result
-        else RunEnd(None, "no answer")
-    )
-    made = list(_COMMITTED.finditer(uncoloured(result))) if "commit" in command else []
+    ended = outcome(use.output, is_error=use.result.is_error) if use.result else RunEnd(None, "no answer")
+    made = list(_COMMITTED.finditer(uncoloured(use.output))) if "commit" in command else []
     if made:
         branch, key, subject = made[-1].groups()
-        fact = CommitFact(key, branch, cut(subject, SUBJECT))
+        fact = CommitFact(key, branch, cut(subject, SUBJECT), entries=use.cites)
         return Action("commit", f"commit {key} {fact.subject} (on {branch})", short, ended, fact)
     text = f"$ {short} -> {ended.text}" if ended.text else f"$ {short}"
-    more = "" if ended.passed else printed(result, MORE)
+    more = "" if ended.passed else printed(use.output, MORE)
     return Action("ran", text, short, ended, more=more if "\n" in more else "")
 
 
 def _read(use: Use, base: str) -> str:
     """Tell of a command that does nothing but show files, as of a tool that does; "" for another."""
-    steps, seen = steps_in(use), touches(use)
-    if len(seen) < len(steps) or any(touch.status != "read" for touch in seen):
+    if len(use.touches) < len(use.steps) or any(touch.status != "read" for touch in use.touches):
         return ""
-    return f"read {', '.join(dict.fromkeys(relative(touch.path, base) for touch in seen))}"
+    return f"read {', '.join(dict.fromkeys(relative(touch.path, base) for touch in use.touches))}"
 
 
-def _shown(use: Use, command: str, base: str) -> str:
+def _shown(command: str, beside: str, base: str) -> str:
     """Spell a command as runs are told apart: its folder where that is not that of the work, then itself."""
-    folder, short = normal(command, folder_beside(use))
+    folder, short = normal(command, beside)
     inside = "" if not folder or f"{folder}/" == base else f"(in {relative(folder, base)}) "
     return inside + middle_out(short.replace(" -> ", "->"), COMMAND)  # the arrow stands before the outcome
 
@@ -311,38 +258,28 @@ def _shown(use: Use, command: str, base: str) -> str:
 # ---- looks, and all else
 
 
+_SOUGHT = ("pattern", "query", "regex", "q", "glob", "searchterm")
+
+
 def _look(args: dict[str, Any], base: str) -> Action | None:
-    sought = next(
-        (
-            args[key]
-            for key in ("pattern", "query", "regex", "q", "glob", "searchterm")
-            if isinstance(args.get(key), str)
-        ),
-        "",
-    )
+    given = {key: value for key, value in args.items() if isinstance(value, str)}
+    sought = next((given[key] for key in _SOUGHT if key in given), "")
     read = [relative(path, base) for path in paths_in(args)]
-    where = (
-        read[0] if read else next((args[key] for key in ("url", "uri") if isinstance(args.get(key), str)), "")
-    )
+    where = next(iter(read), given.get("url", given.get("uri", "")))
     if sought:
         inside = f" in {cut(where, ARGUMENT)}" if where else ""
         return Action("looked", f"searched {cut(' '.join(sought.split()), 80)!r}{inside}")
-    if where:
-        return Action("looked", f"read {cut(where, ARGUMENT)}")
-    return None
+    return Action("looked", f"read {cut(where, ARGUMENT)}") if where else None
 
 
-def _called(use: Use, args: dict[str, Any], result: str) -> Action:
-    shown = ", ".join(_argument(key, value) for key, value in list(_flat(use))[:4])
-    told = cut(" ".join(result[:SCANNED].split()), RESULT)
-    most = REPORT if isinstance(args.get("prompt"), str) else MORE
-    more = middle_out(result, most) if len(result) > RESULT else ""
-    return Action("called", f"{use.call.name}({shown})" + (f" -> {told}" if told else ""), more=more)
-
-
-def _flat(use: Use) -> Iterator[tuple[str, Any]]:
+def _called(use: Use) -> Action:
     given = use.call.arguments
-    yield from given.items() if isinstance(given, dict) else [("input", given)] if given else []
+    pairs = list(given.items()) if isinstance(given, dict) else [("input", given)] if given else []
+    shown = ", ".join(_argument(key, value) for key, value in pairs[:4])
+    told = cut(" ".join(use.output[:SCANNED].split()), RESULT)
+    most = REPORT if isinstance(use.args.get("prompt"), str) else MORE
+    more = middle_out(use.output, most) if len(use.output) > RESULT else ""
+    return Action("called", f"{use.call.name}({shown})" + (f" -> {told}" if told else ""), more=more)
 
 
 def _argument(key: str, value: Any) -> str:
@@ -354,24 +291,21 @@ def _argument(key: str, value: Any) -> str:
 
 
 class Stretch(msgspec.Struct, frozen=True):
-    """Entries in order, their calls and what each did, and the folder of the work."""
+    """Entries in order, their calls, and the folder of the work."""
 
     entries: Sequence[Said]
     calls: Sequence[Use] = ()
-    done: Sequence[Action | None] = ()
     base: str = ""
-
-    def actions(self) -> Iterator[tuple[Use, Action]]:
-        """Yield each call that did something, with what it did."""
-        yield from ((use, done) for use, done in zip(self.calls, self.done, strict=True) if done is not None)
 
 
 def stretch(entries: Sequence[Said]) -> Stretch:
-    """Read the calls of entries."""
+    """Read the calls of entries, and what each did."""
     entries = [_opened(entry) for entry in entries]
     calls = uses(entries)
     base = common_folder(path for use in calls for path in _places(use))
-    return Stretch(entries, calls, tuple(action(use, base) for use in calls), base)
+    for use in calls:
+        use.done = action(use, base)
+    return Stretch(entries, calls, base)
 
 
 def _opened(entry: Said) -> Said:
@@ -382,5 +316,5 @@ def _opened(entry: Said) -> Said:
 
 def _places(use: Use) -> Iterator[str]:
     """Yield the paths that a call touches, and the folder in which it ends."""
-    yield from (touch.path for touch in touches(use))
-    yield from (f"{step.cwd}/" for step in steps_in(use)[-1:] if step.cwd)
+    yield from (touch.path for touch in use.touches)
+    yield from (f"{step.cwd}/" for step in use.steps[-1:] if step.cwd)

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from foldline.core.ledger.facts.calls import Use, arguments, as_list, plain
+from foldline.core.ledger.facts.calls import as_list, plain
 from foldline.core.ledger.text.sentences import word_set
 from foldline.core.log.messages import ToolCall
 
@@ -46,15 +46,9 @@ class Step(msgspec.Struct, frozen=True):
         return self.words[0].rpartition("/")[2] if self.words else ""
 
 
-def command_in(use: Use) -> str | None:
-    """Return the command line that a call runs in a shell, worked out once; None where it runs none."""
-    if "command" not in use.known:
-        use.known["command"] = _command(use.call)
-    return use.known["command"]
-
-
-def _command(call: ToolCall) -> str | None:
-    args, named = arguments(call), _SHELL_NAME.search(plain(call.name))
+def command_in(call: ToolCall, args: dict[str, Any]) -> str | None:
+    """Return the command line that a call runs in a shell; None where it runs none."""
+    named = _SHELL_NAME.search(plain(call.name))
     for key in _KEYS:
         text = _line(args.get(key)).strip()
         if text and plain(text) not in _EDITOR and (key != "commands" or named):
@@ -71,15 +65,9 @@ def _line(value: Any) -> str:
     return words[2] if len(words) > 2 and re.fullmatch(r"-\w*c", words[1]) else " ".join(words)
 
 
-def folder_beside(use: Use) -> str:
+def folder_beside(args: dict[str, Any]) -> str:
     """Return the folder that is given beside a command; "" for none."""
-    args = arguments(use.call)
     return next((value for key in _FOLDER_KEYS if isinstance(value := args.get(key), str)), "").rstrip("/")
-
-
-def steps_in(use: Use) -> tuple[Step, ...]:
-    """Return the simple commands that a call runs, in the folder that is given beside them."""
-    return steps(command_in(use) or "", folder_beside(use))
 
 
 def changes_files(step: Step) -> bool:

@@ -10,7 +10,6 @@ import msgspec
 
 from foldline.core.ledger.facts.actions import Stretch
 from foldline.core.ledger.facts.kinds import FileFact, Ledger
-from foldline.core.ledger.facts.touches import touches
 from foldline.core.log.entries import Noted
 
 CITED = 12  # entries that a fact cites: the newest
@@ -45,7 +44,7 @@ def collect(found: Stretch) -> tuple[FileFact, ...]:
     for use in found.calls:
         if use.result is None or use.passed is False or _FOLDER.search(use.result.text[:600]):
             continue
-        for touch in dict.fromkeys(touches(use)):
+        for touch in dict.fromkeys(use.touches):
             fact = FileFact(touch.path, touch.status, (use.entry,))
             files[touch.path] = _joined(files.pop(touch.path, None), fact)
     return unified(files.values())

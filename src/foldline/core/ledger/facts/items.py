@@ -8,8 +8,9 @@ from itertools import chain, zip_longest
 
 import msgspec
 
-from foldline.core.ledger.facts.actions import Action, Stretch
+from foldline.core.ledger.facts.actions import Stretch
 from foldline.core.ledger.facts.kinds import LEVELS, SPOKEN, Item, Ledger
+from foldline.core.ledger.facts.uses import Action
 from foldline.core.ledger.text.origin import UserSpeech
 from foldline.core.log.entries import Said
 from foldline.core.log.messages import Media, Text, ToolCall
@@ -28,8 +29,8 @@ CARRIED_MORE = 60_000  # characters of what is told only where there is room
 def collect(found: Stretch) -> tuple[Item, ...]:
     """Take the items of entries, repeats within one request told once."""
     by_place: dict[tuple[str, str], list[Action | None]] = {}
-    for use, done in zip(found.calls, found.done, strict=True):
-        by_place.setdefault((use.entry, use.call.id), []).append(done)
+    for use in found.calls:
+        by_place.setdefault((use.entry, use.call.id), []).append(use.done)
     speech = UserSpeech()
     items: list[Item] = []
     for entry, after in zip_longest(found.entries, found.entries[1:]):

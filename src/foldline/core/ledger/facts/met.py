@@ -51,12 +51,11 @@ def _heaviest(weight: Mapping[str, float], files: Mapping[str, str]) -> tuple[Me
 
 def _texts(found: Stretch) -> Iterator[tuple[str, float, str, str]]:
     """Yield what is read for names: its entry, what a name in it weighs, its file, and the text."""
-    for use, done in zip(found.calls, found.done, strict=True):
-        file = done.file if done is not None else ""
+    for use in found.calls:
+        file = use.done.file if use.done is not None else ""
         for text in strings(use.call.arguments):
             yield use.entry, ARGUMENT, file, text[:BODY]
-        if use.result is not None:
-            yield use.entry, SHOWN, file, use.result.text[:HEAD]
+        yield use.entry, SHOWN, file, use.output[:HEAD]
     for entry in found.entries:
         if entry.message.role in ("user", "assistant"):
             said = (part.text[:TALK] for part in entry.message.parts if isinstance(part, Text))

@@ -8,11 +8,11 @@ from collections.abc import Set as AbstractSet
 
 import msgspec
 
-from foldline.core.ledger.facts.actions import Action, Stretch, steps_of, stretch, task_of
-from foldline.core.ledger.facts.calls import Use, arguments, strings
-from foldline.core.ledger.facts.commands import changes_files, command_in, git_verb, is_notable, steps_in
+from foldline.core.ledger.facts.actions import Stretch, steps_of, stretch, task_of
+from foldline.core.ledger.facts.calls import strings
+from foldline.core.ledger.facts.commands import changes_files, git_verb, is_notable
 from foldline.core.ledger.facts.kinds import CheckFact, CommitFact, Ledger, PlanStep, ToolFact
-from foldline.core.ledger.facts.touches import touches
+from foldline.core.ledger.facts.uses import Use
 from foldline.core.ledger.text import names
 from foldline.core.ledger.text.sentences import clip
 from foldline.core.log.entries import Said
@@ -70,13 +70,13 @@ def checks(found: Stretch) -> tuple[CheckFact, ...]:
     telling: set[str] = set()
     ran_at: dict[str, int] = {}
     changed_at = -1
-    for at, (use, done) in enumerate(found.actions()):
-        if _changes(use, done):
+    for at, use in enumerate(found.calls):
+        if _changes(use):
             changed_at = at
-        if done.run is not None and done.command:
+        if (done := use.done) is not None and done.run is not None and done.command:
             key = done.command
             old = runs.pop(key, None)
-            cites = tuple(dict.fromkeys((*(old.entries if old else ()), use.entry, use.answered_in)))[-CITED:]
+            cites = tuple(dict.fromkeys((*(old.entries if old else ()), *use.cites)))[-CITED:]
             runs[key] = CheckFact(key, done.run.text, done.run.passed, cites)
             ran_at[key] = at
             if done.run.counted or (old and False in (done.run.passed, old.passed)):
@@ -88,10 +88,10 @@ def checks(found: Stretch) -> tuple[CheckFact, ...]:
     )
 
 
-def _changes(use: Use, done: Action) -> bool:
-    if done.kind == "edit":
-        return use.passed is not False
-    return done.kind != "refused" and any(map(changes_files, steps_in(use)))
+def _changes(use: Use) -> bool:
+    if use.done is None or use.done.kind == "refused":
+        return False
+    return use.passed is not False if use.done.kind == "edit" else any(map(changes_files, use.steps))
 
 
 def merge_checks(old: Sequence[CheckFact], new: Sequence[CheckFact], later: Ledger) -> tuple[CheckFact, ...]:
@@ -108,20 +108,19 @@ def commits(found: Stretch) -> tuple[CommitFact, ...]:
     """Take the commits that were made; a push behind them pushes them all."""
     made: list[CommitFact] = []
     pushed = 0  # of them, by the newest push
-    for use, done in found.actions():
-        if done.commit is not None:
-            cites = tuple(dict.fromkeys((use.entry, use.answered_in)))
-            made.append(msgspec.structs.replace(done.commit, entries=cites))
+    for use in found.calls:
+        if use.done is not None and use.done.commit is not None:
+            made.append(use.done.commit)
         if _pushes(use):
             pushed = len(made)
     return tuple(msgspec.structs.replace(fact, pushed=at < pushed) for at, fact in enumerate(made))
 
 
 def _pushes(use: Use) -> bool:
-    pushes = (step for step in steps_in(use) if git_verb(step) == "push")
+    pushes = (step for step in use.steps if git_verb(step) == "push")
     if use.passed is False or not any("--dry-run" not in step.words for step in pushes):
         return False
-    return use.result is not None and not _NOT_PUSHED.search(use.result.text)
+    return use.result is not None and not _NOT_PUSHED.search(use.output)
 
 
 def merge_commits(
@@ -143,12 +142,11 @@ def tools(found: Stretch) -> tuple[ToolFact, ...]:
 
 def _notable(use: Use) -> str:
     """Return the one argument that shows a use best; "" where it failed or only looked around."""
-    command = command_in(use)
-    if use.passed is False or (command and not is_notable(command)):
+    if use.passed is False or (use.command and not is_notable(use.command)):
         return ""
-    touched = (touch.path for touch in touches(use))
-    texts = (text for text in strings(arguments(use.call)) if text.strip())
-    return clip(command or next(touched, "") or next(texts, ""), SHOWN)
+    touched = (touch.path for touch in use.touches)
+    texts = (text for text in strings(use.args) if text.strip())
+    return clip(use.command or next(touched, "") or next(texts, ""), SHOWN)
 
 
 def _added(old: ToolFact, new: ToolFact) -> ToolFact:
@@ -170,9 +168,8 @@ def held(
     """Return a line for each blanked result that has something to tell, within `budget` tokens in all."""
     found: dict[Place, str] = {}
     most = budget // max(1, len(blanked)) - BESIDE
-    ran = {
-        (use.answered_in, use.call.id): done.run.text for use, done in stretch(entries).actions() if done.run
-    }
+    calls = stretch(entries).calls
+    ran = {(use.answered_in, use.call.id): use.done.run.text for use in calls if use.done and use.done.run}
     for entry in entries:
         for index, part in enumerate(entry.message.parts):
             if isinstance(part, ToolResult) and (entry.id, index) in blanked:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import Any
 
-from foldline.core.ledger.facts.calls import Use, arguments, as_list, plain, rows_of, strings
-from foldline.core.ledger.facts.commands import Touch, command_in, effects, join, steps_in
+from foldline.core.ledger.facts.calls import as_list, plain, rows_of, strings
+from foldline.core.ledger.facts.commands import Step, Touch, command_in, effects, join
 from foldline.core.ledger.text.sentences import word_set
+from foldline.core.log.messages import ToolCall
 
 SCANNED = 400_000  # characters of a patch that are read
 
@@ -36,22 +38,14 @@ _VERBS = (
 )
 
 
-def touches(use: Use) -> tuple[Touch, ...]:
-    """Return what one call does to files."""
-    if "touches" not in use.known:
-        use.known["touches"] = tuple(_touches(use))
-    return use.known["touches"]
-
-
-def _touches(use: Use) -> Iterator[Touch]:
-    args = arguments(use.call)
+def touches(call: ToolCall, args: dict[str, Any], steps: Iterable[Step]) -> Iterator[Touch]:
+    """Yield what one call does to files; `steps` are the simple commands that it runs."""
     if (patch := patch_in(args)) is not None:
         yield from patched(patch)
-    elif command_in(use) is not None:
-        for step in steps_in(use):
-            yield from effects(step)
+    elif command_in(call, args) is not None:
+        yield from chain.from_iterable(map(effects, steps))
     else:
-        yield from _by_shape(plain(use.call.name), args)
+        yield from _by_shape(plain(call.name), args)
 
 
 def _by_shape(name: str, args: dict[str, Any]) -> Iterator[Touch]:
