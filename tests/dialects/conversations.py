@@ -3,7 +3,11 @@
 import json
 
 from hypothesis import strategies as st
-from tests.dialects.samples import image, result, text, thinking, user
+from tests.dialects.items import call as item_call
+from tests.dialects.items import message, output, reasoning, spoke
+from tests.dialects.samples import PNG, image, result, text, thinking, user
+from tests.dialects.ui_samples import STEP, file, say
+from tests.dialects.ui_samples import reasoning as ui_reasoning
 
 # words, white space, any script, and half an emoji as real logs hold it
 WORDS = st.text(min_size=0, max_size=12)
@@ -135,3 +139,87 @@ def _anthropic_result(draw, call_id):
         return result(call_id, draw(SOLID), is_error=True)
     content = draw(st.one_of(st.just(""), SOLID, st.lists(SOLID.map(text) | st.just(image()), max_size=2)))
     return result(call_id, content)
+
+
+@st.composite
+def item_lists(draw):
+    """A valid list of items: messages, reasoning, calls of several types, outputs in any order."""
+    items = [draw(_spoken_by_user(0))]
+    for turn_ in range(1, draw(st.integers(1, 4))):
+        kind = draw(st.sampled_from(["user", "say", "call"]))
+        if kind == "user":
+            items.append(draw(_spoken_by_user(turn_)))
+        else:
+            if draw(st.booleans()):
+                items.append(reasoning(*draw(st.lists(SOLID, max_size=2)), id=f"rs_{turn_}"))
+            items.append(spoke(draw(SOLID).rstrip(), id=f"msg_{turn_}", status="completed"))
+            if kind == "call":
+                items += draw(_batch([f"call_{turn_}_{n}" for n in range(draw(st.integers(1, 3)))]))
+    return items
+
+
+def _spoken_by_user(turn_):
+    part = st.one_of(
+        SOLID.map(lambda text: {"type": "input_text", "text": text}),
+        st.just({"type": "input_image", "detail": "auto", "image_url": f"data:image/png;base64,{PNG}"}),
+    )
+    parts = st.lists(part, min_size=1, max_size=3).map(
+        lambda parts: message("user", *parts, id=f"msg_u{turn_}")
+    )
+    return st.one_of(SOLID.map(user), parts)
+
+
+@st.composite
+def _batch(draw, ids):
+    asked, answered = [], []
+    for call_id in ids:
+        said = draw(SOLID)
+        if draw(st.booleans()):
+            asked.append(item_call(call_id, draw(NAMES), json.dumps(draw(ARGUMENTS)), id=f"fc_{call_id}"))
+            answered.append(output(call_id, said))
+        else:
+            custom = {
+                "type": "custom_tool_call",
+                "call_id": call_id,
+                "name": draw(NAMES),
+                "input": f"*** {said}",
+            }
+            asked.append(custom)
+            answered.append({"type": "custom_tool_call_output", "call_id": call_id, "output": said})
+    return [*asked, *draw(st.permutations(answered))]
+
+
+@st.composite
+def ui_chats(draw, *, any_parts=True):
+    """A valid list of UI messages; with `any_parts` also those that only this dialect has."""
+    messages, count = [], 0
+    for number in range(draw(st.integers(1, 5))):
+        parts = draw(st.lists(SOLID.map(say) | st.just(file()), min_size=1, max_size=2))
+        role = draw(st.sampled_from(["user", "assistant", "assistant"])) if number else "user"
+        if role == "assistant":
+            parts = []
+            for _ in range(draw(st.integers(1, 3))):
+                size = draw(st.integers(0, 3))
+                parts += draw(_step([f"c{count + n}" for n in range(size)], any_parts))
+                count += size
+        messages.append({"id": f"m{number}", "role": role, "parts": parts})
+    return messages
+
+
+@st.composite
+def _step(draw, ids, any_parts):
+    odd = st.sampled_from(
+        [{"type": "data-x", "data": 1}, {"type": "source-url", "sourceId": "s", "url": "u"}, ui_reasoning("")]
+    )
+    thought = st.sampled_from([ui_reasoning("hm", signature="s"), ui_reasoning("hm")])
+    head = [STEP] if any_parts or ids else []
+    words = draw(st.lists(SOLID.map(str.strip).map(say), min_size=0 if ids else 1, max_size=2))
+    tools = []
+    for call_id in ids:
+        part = {"type": f"tool-{draw(NAMES)}", "toolCallId": call_id, "input": draw(ARGUMENTS)}
+        if draw(st.booleans()):
+            tools.append({**part, "state": "output-error", "errorText": draw(SOLID)})
+        else:
+            tools.append({**part, "state": "output-available", "output": draw(st.just("") | SOLID)})
+    thoughts = draw(st.lists(thought, max_size=1)) if any_parts else []
+    return [*head, *thoughts, *words, *tools, *(draw(st.lists(odd, max_size=2)) if any_parts else [])]

@@ -1,9 +1,6 @@
 """From one dialect into the other: what is carried, what is named as lost."""
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from tests.dialects.conversations import anthropic_chats, openai_chats
 from tests.dialects.samples import (
     ANTHROPIC,
     OPENAI,
@@ -288,34 +285,6 @@ def test_edits_of_the_other_dialect():
     asked = CHAT.decode(calling(call()))
     out = CLAUDE.render([(CHAT.decode(user("x")), ()), (asked, ()), (message, [edit])])
     assert out.messages[2] == reply(result("c1", "[gone]"))
-
-
-CHATS = {"openai-chat": openai_chats(), "anthropic": anthropic_chats()}
-
-
-@pytest.mark.parametrize("name", CHATS)
-@given(data=st.data())
-@settings(max_examples=40, deadline=None)
-def test_sessions_that_changed_their_dialect_are_valid_in_both(name, data):
-    """A log whose messages came from one provider, then from the other, then from the first again."""
-    order = data.draw(st.lists(st.sampled_from(sorted(CHATS)), min_size=2, max_size=3))
-    messages = []
-    for number, dialect in enumerate(order):
-        part = decode_all(data.draw(CHATS[dialect]), dialect)
-        if number and dialect == "anthropic" == name and any(_ids(messages) & _ids([m]) for m in part):
-            continue  # two native lists that share ids were never one valid request
-        if dialect == "openai-chat" and number:
-            part = [message for message in part if message.role not in ("system", "developer")]
-        messages += part
-    out = get(name).render([(message, ()) for message in messages])
-    starts = out.messages and name == "anthropic" and out.messages[0]["role"] != "user"
-    assert starts or not out.messages or get(name).validate(out.messages, out.system) == []
-
-
-def _ids(messages):
-    return {
-        call.id for message in messages for call in message.calls if message.native.dialect == "anthropic"
-    }
 
 
 def test_strange_natives_of_the_other_dialect():

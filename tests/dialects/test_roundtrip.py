@@ -1,35 +1,28 @@
 """Properties of whole conversations: nothing changes within a dialect, nothing that counts between two."""
 
 import json
+from itertools import permutations
 
 import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.dialects.conversations import anthropic_chats, openai_chats
+from tests.dialects.conversations import anthropic_chats, item_lists, openai_chats, ui_chats
 
 from foldline.core.log.messages import Text
 from foldline.dialects import decode_all, detect, get
 from foldline.dialects.anthropic.write import OPENING
 
-CHATS = {"openai-chat": openai_chats(), "anthropic": anthropic_chats()}
-FIXED = {"openai-chat": openai_chats(any_ids=False), "anthropic": anthropic_chats()}
-OTHER = {"openai-chat": "anthropic", "anthropic": "openai-chat"}
-NAMES = sorted(CHATS)
+CHAT, CLAUDE, ITEMS, VERCEL = "openai-chat", "anthropic", "openai-responses", "ui-message"
+LISTS = {CHAT: openai_chats(), CLAUDE: anthropic_chats(), ITEMS: item_lists(), VERCEL: ui_chats()}
+# with ids that every dialect takes, and without parts that only one has
+PLAIN = LISTS | {CHAT: openai_chats(any_ids=False), VERCEL: ui_chats(any_parts=False)}
+PAIRS = list(permutations(LISTS, 2))
+RETURNS = [pair for pair in PAIRS if pair[0] in (ITEMS, VERCEL) or set(pair) == {CHAT, CLAUDE}]
 
 
-def decoded(name, messages):
-    return decode_all(messages, name)
-
-
-def rendered(name, messages):
-    return get(name).render([(message, ()) for message in messages])
-
-
-def converted(name, messages):
-    """A native list in the other dialect, its system prompt put back as a message."""
-    out = rendered(OTHER[name], decoded(name, messages))
-    return out.messages, out.system
+def rendered(messages, name, *, whole=False):
+    return get(name).render([(message, ()) for message in messages], whole=whole)
 
 
 def texts(messages, *roles):
@@ -45,7 +38,12 @@ def texts(messages, *roles):
 
 
 def calls(messages):
-    return [(call.id, call.name, call.arguments) for message in messages for call in message.calls]
+    """Ids, names and arguments; those that are text as they are wrapped where a dialect takes only objects."""
+    return [
+        (call.id, call.name, {"input": call.arguments} if isinstance(call.arguments, str) else call.arguments)
+        for message in messages
+        for call in message.calls
+    ]
 
 
 def results(messages):
@@ -59,31 +57,27 @@ def results(messages):
     return sorted(found)
 
 
-@pytest.mark.parametrize("name", NAMES)
-@given(data=st.data())
-@settings(max_examples=25, deadline=None)
-def test_generated_conversations_are_valid(name, data):
-    assert get(name).validate(data.draw(CHATS[name])) == []
-
-
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", LISTS)
 @given(data=st.data())
 @settings(max_examples=25, deadline=None)
 def test_the_same_dialect_gives_back_what_it_took(name, data):
-    messages = data.draw(CHATS[name])
-    out = rendered(name, decoded(name, messages))
-    assert out.messages == messages
-    assert out.system is None
-    assert out.warnings == ()
+    messages = data.draw(LISTS[name])
+    assert get(name).validate(messages) == []
+    out = rendered(decode_all(messages, name), name)
+    assert (out.messages, out.system, out.warnings) == (messages, None, ())
     assert [json.dumps(message) for message in out.messages] == [json.dumps(message) for message in messages]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(("name", "into"), PAIRS)
 @given(data=st.data())
-@settings(max_examples=50, deadline=None)
-def test_a_valid_list_is_valid_in_the_other_dialect(name, data):
-    messages, system = converted(name, data.draw(CHATS[name]))
-    assert get(OTHER[name]).validate(messages, system) == []
+@settings(max_examples=25, deadline=None)
+def test_a_valid_list_is_valid_in_every_dialect_and_says_the_same(name, into, data):
+    before = decode_all(data.draw(LISTS[name]), name)
+    out = rendered(before, into, whole=True)
+    assert not out.messages or get(into).validate(out.messages, out.system) == []
+    after = decode_all(out.messages, into)
+    assert texts(after, "assistant") == texts(before, "assistant")
+    assert [arguments for *_, arguments in calls(after)] == [arguments for *_, arguments in calls(before)]
 
 
 def spoken_by(message):
@@ -95,36 +89,31 @@ def spoken_by(message):
     return msgspec.structs.replace(message, parts=(*message.parts[:at], named, *message.parts[at + 1 :]))
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(("name", "by"), RETURNS)
 @given(data=st.data())
-@settings(max_examples=50, deadline=None)
-def test_there_and_back_keeps_texts_calls_and_results(name, data):
-    messages = data.draw(FIXED[name])
-    before = decoded(name, messages)
-    there, _ = converted(name, messages)
-    back, system = converted(OTHER[name], there)
-    after = decoded(name, back)
-    assert get(name).validate(back, system) == []
+@settings(max_examples=40, deadline=None)
+def test_there_and_back_keeps_texts_calls_and_results(name, by, data):
+    before = decode_all(data.draw(PLAIN[name]), name)
+    there = rendered(before, by)
+    back = rendered(decode_all(there.messages, by), name)
+    assert get(name).validate(back.messages, back.system) == []
+    after = decode_all(back.messages, name)
     assert texts(after, "assistant") == texts(before, "assistant")
     spoken = texts([spoken_by(message) for message in before], "user")
     assert [text for text in texts(after, "user") if text in spoken] == spoken
-    assert [c[:2] for c in calls(after)] == [c[:2] for c in calls(before)]
-    wrapped = [{"input": a} if isinstance(a, str) else a for _, _, a in calls(before)]
-    assert [a for _, _, a in calls(after)] == wrapped
+    assert calls(after) == calls(before)
     assert results(after) == results(before)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(("name", "into"), [(CHAT, CLAUDE), (CLAUDE, CHAT)])
 @given(data=st.data())
 @settings(max_examples=25, deadline=None)
-def test_a_longer_list_converts_to_a_longer_list(name, data):
+def test_a_longer_list_converts_to_a_longer_list(name, into, data):
     """Ids and texts of what was there already do not change when a message is appended."""
-    messages = data.draw(CHATS[name])
-    dialect = get(OTHER[name])
-    whole = decoded(name, messages)
-    longer = [json.dumps(part) for part in _flat(dialect.render([(m, ()) for m in whole]).messages)]
+    whole = decode_all(data.draw(LISTS[name]), name)
+    longer = [json.dumps(part) for part in _flat(rendered(whole, into).messages)]
     for end in range(1, len(whole)):
-        begun = dialect.render([(m, ()) for m in whole[:end]]).messages
+        begun = rendered(whole[:end], into).messages
         if begun == [{"role": "user", "content": OPENING}]:  # nothing was said yet
             continue
         shorter = [json.dumps(part) for part in _flat(begun)]
@@ -141,10 +130,43 @@ def _flat(messages):
             yield message["role"], call
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [CHAT, CLAUDE])
+@given(data=st.data())
+@settings(max_examples=15, deadline=None)
+def test_a_longer_list_converts_to_more_ui_messages(name, data):
+    """What was there already does not change when a message is appended, but for results that join their calls."""
+    whole = decode_all(data.draw(LISTS[name]), name)
+    longer = rendered(whole, VERCEL, whole=True).messages
+    assert len({message["id"] for message in longer}) == len(longer)
+    for end in range(1, len(whole)):
+        for old, new in zip(rendered(whole[:end], VERCEL, whole=True).messages, longer, strict=False):
+            assert [part["type"] for part in old["parts"]] == [part["type"] for part in new["parts"]]
+            assert (old["id"], old["role"]) == (new["id"], new["role"])
+
+
+@pytest.mark.parametrize("name", [CHAT, CLAUDE, VERCEL])
+@given(data=st.data())
+@settings(max_examples=40, deadline=None)
+def test_sessions_that_changed_their_dialect_are_valid_in_each(name, data):
+    """A log whose messages came from one provider, then from another, then perhaps from the first again."""
+    messages = []
+    for dialect in data.draw(st.lists(st.sampled_from([CHAT, CLAUDE, VERCEL]), min_size=2, max_size=3)):
+        part = decode_all(data.draw(LISTS[dialect]), dialect)
+        if dialect == CLAUDE == name and any(_ids(messages) & _ids([m]) for m in part):
+            continue  # two native lists that share ids were never one valid request
+        messages += [m for m in part if not messages or m.role not in ("system", "developer")]
+    out = rendered(messages, name, whole=True)
+    assert not out.messages or get(name).validate(out.messages, out.system) == []
+
+
+def _ids(messages):
+    return {call.id for message in messages for call in message.calls if message.native.dialect == CLAUDE}
+
+
+@pytest.mark.parametrize("name", [CHAT, CLAUDE])
 @given(data=st.data())
 @settings(max_examples=25, deadline=None)
 def test_detect_reads_the_content(name, data):
-    messages = data.draw(CHATS[name])
+    messages = data.draw(LISTS[name])
     recognised = any(get(name).recognises(message) for message in messages)
-    assert detect(messages) == (name if recognised else "openai-chat")
+    assert detect(messages) == (name if recognised else CHAT)

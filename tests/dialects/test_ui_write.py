@@ -333,3 +333,23 @@ def test_an_edit_does_not_change_a_made_id():
 def test_a_message_without_parts_is_left_out():
     out = written(VERCEL.decode(ui("assistant")), VERCEL.decode(UI[1]))
     assert (out.messages, out.warnings) == ([UI[1]], ("empty messages left out (1)",))
+
+
+def test_every_loss_is_named_in_every_dialect():
+    parts = [
+        {"type": "source-url", "sourceId": "s", "url": "u"},
+        {"type": "source-document", "sourceId": "s", "mediaType": "text/plain", "title": "t"},
+        {"type": "data-chart", "data": 1},
+        {"type": "custom", "kind": "openai.compaction"},
+        say("x", providerMetadata={"openai": {"itemId": "i"}}),
+    ]
+    first = {"id": "u", "role": "user", "parts": [say("hi")]}
+    message = {"id": "m", "role": "assistant", "metadata": {"a": 1}, "parts": [STEP, *parts]}
+    for name in ("anthropic", "openai-chat", "openai-responses"):
+        lost = "\n".join(
+            get(name).render([(each, ()) for each in decode_all([first, message])], whole=True).warnings
+        )
+        for kind in ("step-start", "source-url", "source-document", "data-chart", "custom"):
+            assert f"ui-message {kind} left out (1)" in lost
+        for field in ("metadata", "providerMetadata"):
+            assert f"field {field!r} left out (1)" in lost

@@ -1,8 +1,9 @@
 """What a dialect is: its properties, and the way of a message in and out that all dialects share.
 
-A dialect is one folder here. It reads (`read.py`), mends what is malformed (`mend.py`), writes (`write.py`)
-and checks (`rules.py`); its `dialect.py` puts these together, in a class that fills in what differs. All else
-asks a dialect for a property, or for one of the steps below, and never for its name.
+A dialect is one folder here. It reads (`read.py`), checks and mends each message by itself (`form.py`),
+checks the list (`rules.py`) and writes (`write.py`); its `dialect.py` puts these together, in a class that
+fills in what differs. All else asks a dialect for a property, or for one of the steps below, and never for
+its name.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from foldline.core.log.entries import Edit
 from foldline.core.log.messages import Message, Native, Part, Role, Text, Usage
 from foldline.dialects.edits import Rendering, in_words, replacements, with_edits
 from foldline.dialects.payload import Fields, as_sent, fields_of, is_list, items_of, parse, read, read_any
-from foldline.dialects.values import Losses, Notes, Problem, Rendered, Say, check_text, reporter
+from foldline.dialects.values import Losses, Problem, Rendered, Say, check_text, reporter
 from foldline.dialects.writer import Writer
 from foldline.errors import DialectError, did_you_mean
 
@@ -103,11 +104,14 @@ class Dialect(ABC):
         role, parts = self._parts(as_sent(body, raw), index)
         return Message(role, tuple(parts), native=Native(self.name, raw))
 
-    # ---- messages mended
+    # ---- messages checked and mended
 
     @abstractmethod
-    def mend(self, body: Fields, notes: Notes, salt: str) -> Fields:
-        """Return a message with what is malformed in it mended, and note each change (`mend.py`)."""
+    def look(self, say: Say, body: Fields, salt: str = "") -> Fields:
+        """Check a message by itself, and return it as it may be sent (`form.py`).
+
+        `say(rule, text)` takes what is wrong; `salt` makes the id of a message that lacks one.
+        """
 
     @abstractmethod
     def call_slots(self, body: Fields) -> tuple[list[Slot], list[Slot]]:
@@ -244,13 +248,15 @@ class Dialect(ABC):
                 continue
             check_text(say, body)
             bodies.append((index, body))
+        for index, body in bodies:
+            self.look(reporter(problems, index), body)
         self._check(problems, bodies, len(messages) - 1)
         self._check_whole(beside, [body for _, body in bodies], system)
         return sorted(problems, key=lambda problem: problem.index)
 
     @abstractmethod
     def _check(self, problems: list[Problem], bodies: Sequence[tuple[int, Fields]], last: int) -> None:
-        """Check the messages, each with its index; `last` is that of the end of the list."""
+        """Check what the messages, each with its index, are to each other; `last` is the end of the list."""
 
     def _check_system(self, say: Say, system: Any) -> None:
         if system is not None and not isinstance(system, str):

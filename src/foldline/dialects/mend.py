@@ -1,15 +1,13 @@
 """Mend a list of native messages: one malformed message must not make a session useless.
 
 `Mender` goes through a list: each message is mended by its dialect, then ids are given where they lack. Every
-change is noted in the message's `Native`, beside its bytes as received. The functions at the end are what the
-`mend.py` of all dialects share.
+change is noted in the message's `Native`, beside its bytes as received.
 """
 
 from __future__ import annotations
 
 import hashlib
-import re
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import chain
 from typing import Any, cast
 
@@ -17,17 +15,13 @@ import msgspec
 
 from foldline.core.cut.call_ids import ReplyIds
 from foldline.core.log import codec
-from foldline.core.log.messages import Media, Message, Native
+from foldline.core.log.messages import Message, Native
 from foldline.dialects.dialect import Dialect, Slot
-from foldline.dialects.ids import safe_name
-from foldline.dialects.media import placeholder
-from foldline.dialects.payload import Fields, fields_of, items_of, json_text, read
+from foldline.dialects.forms import as_text
+from foldline.dialects.payload import DEEPEST, Fields, fields_of, items_of, read
 from foldline.dialects.values import Notes
 from foldline.errors import DialectError
 
-DEEPEST = 64  # levels of objects and lists in a value that is kept as one; deeper ones are kept as text
-UNNAMED = "unnamed_tool"  # stands for a tool whose name is missing
-_NAME = re.compile(r"[a-zA-Z0-9_-]+")
 _ENVELOPE = 8  # levels of a message around the values that it holds
 
 
@@ -70,8 +64,12 @@ class Mender:
 
     def _mended(self, body: Fields, index: int, notes: Notes) -> Fields:
         salt = f"{self._salt} {index}"
-        new = self._dialect.mend(body, notes, salt)
-        if is_deep(new, DEEPEST + _ENVELOPE):
+        new = self._dialect.look(lambda _, text: notes.add(text), body, salt)
+        if notes.lines and codec.encode(new) == codec.encode(
+            body
+        ):  # what is wrong stays: a request leaves it out
+            notes.lines.clear()
+        if _is_deep(new, DEEPEST + _ENVELOPE):
             notes.add("what is nested too deeply was kept as text")
             new = cast("Fields", _clipped(new, DEEPEST))
         calls, results = self._dialect.call_slots(new)
@@ -159,12 +157,7 @@ def _clipped(value: Any, levels: int) -> Any:
     return value
 
 
-def as_text(value: Any) -> str:
-    """Return a JSON value as text: a string as it is, null as nothing, others as JSON."""
-    return "" if value is None else json_text(value)
-
-
-def is_deep(value: Any, most: int = DEEPEST) -> bool:
+def _is_deep(value: Any, most: int) -> bool:
     """Return whether a JSON value holds more than `most` levels of objects and lists."""
     level = [value]
     for _ in range(most + 1):
@@ -177,105 +170,3 @@ def is_deep(value: Any, most: int = DEEPEST) -> bool:
 def _inside(value: Any) -> Iterator[Any]:
     held: list[Any] = [*fields_of(value).values(), *items_of(value)]
     yield from (item for item in held if isinstance(item, dict | list))
-
-
-def deep_text(text: str) -> bool:
-    """Return whether JSON text may hold more levels than are read: counted without reading it."""
-    return text.count("{") + text.count("[") > DEEPEST and _levels(text) > DEEPEST
-
-
-def _levels(text: str) -> int:
-    """Return the most brackets open at once outside strings."""
-    level = most = 0
-    inside = escaped = False
-    for char in text:
-        if escaped:
-            escaped = False
-        elif inside:
-            escaped, inside = char == "\\", char != '"'
-        elif char == '"':
-            inside = True
-        elif char in "{[":
-            level += 1
-            most = max(most, level)
-        elif char in "}]":
-            level -= 1
-    return most
-
-
-def tool_name(value: Any, notes: Notes) -> str:
-    """Return the name of a tool, or one that says that it has none."""
-    if isinstance(value, str) and value:
-        return value
-    notes.add(f"a tool call without a name became {UNNAMED}")
-    return UNNAMED
-
-
-def safe_tool_name(value: Any, notes: Notes, *, most: int | None = None) -> str:
-    """Return the name of a tool in the characters, and of the length, that an API takes."""
-    name = tool_name(value, notes)
-    if _NAME.fullmatch(name) and len(name) <= (most or len(name)):
-        return name
-    notes.add("a tool's name with characters that the API refuses was changed")
-    return safe_name(name, 128, "tool")
-
-
-def call_id(value: Any, notes: Notes) -> str:
-    """Return a call's id as text; "" where it has none, for the list to find one."""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, int) and not isinstance(value, bool):
-        notes.add("a call id that is a number became text")
-        return str(value)
-    return ""
-
-
-def flat(content: Any) -> list[Any]:
-    """Return the parts of a content list, those of lists inside it in their place."""
-    found: list[Any] = []
-    waiting = [content]
-    while waiting:
-        value = waiting.pop()
-        if isinstance(value, list):
-            waiting.extend(reversed(cast("list[Any]", value)))
-        else:
-            found.append(value)
-    return found
-
-
-def left_out(kind: str) -> str:
-    """Return the text that stands for media without data."""
-    return placeholder(Media(kind))
-
-
-def text_part(text: str) -> Fields:
-    """Return a text as a part of a message."""
-    return {"type": "text", "text": text}
-
-
-def parts(
-    content: Any,
-    text_part: Callable[[str], Fields],
-    part: Callable[[Fields, Notes], Fields | None],
-    notes: Notes,
-) -> list[Any]:
-    """Mend a list of content parts: lists inside it are spread, what is no part becomes text.
-
-    `text_part` makes a text part, `part` mends an object with a type; None leaves it out.
-    """
-    found: list[Any] = []
-    values = flat(content)
-    if len(values) != len(content) or any(isinstance(value, list) for value in content):
-        notes.add("a list inside the content was spread")
-    for value in values:
-        fields = fields_of(value)
-        if isinstance(fields.get("type"), str):
-            mended = part(fields, notes)
-        else:
-            told = fields.get("text")
-            text = told if isinstance(told, str) else as_text(value)
-            notes.add("a content part without a type became text")
-            mended = text_part(text) if text else None
-        if mended is not None:
-            found.append(mended)
-    return found

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import Any, NoReturn, cast
 
 import msgspec
 
@@ -13,6 +14,8 @@ from foldline.core.log.messages import Role, Usage
 from foldline.errors import DialectError
 
 Fields = dict[str, Any]
+
+DEEPEST = 64  # levels of objects and lists in a value that is kept as one; deeper ones are kept as text
 
 _UNREADABLE = (TypeError, ValueError, RecursionError, OverflowError, msgspec.MsgspecError)
 
@@ -145,10 +148,14 @@ def fields_of(value: Any) -> Fields:
     return cast("Fields", value) if isinstance(value, dict) else {}
 
 
+def is_filled(value: Any) -> bool:
+    """Return whether a value is text that says something."""
+    return isinstance(value, str) and bool(value)
+
+
 def filled(fields: Fields, key: str) -> bool:
     """Return whether a field holds text."""
-    value = fields.get(key)
-    return isinstance(value, str) and bool(value)
+    return is_filled(fields.get(key))
 
 
 def string(fields: Fields, key: str, what: str, index: int | None = None) -> str:
@@ -170,6 +177,60 @@ def role_in(roles: Mapping[str, Role], body: Fields, index: int | None = None, r
 def json_text(value: Any) -> str:
     """Return a value as compact JSON text; text stays as it is."""
     return value if isinstance(value, str) else codec.encode(value).decode("utf-8")
+
+
+def arguments_of(value: Any) -> Fields | str:
+    """Parse a call's arguments, {} for empty ones; no JSON object, or one nested too deeply, stays text."""
+    if isinstance(value, dict):
+        return cast("Fields", value)
+    if value is None:
+        return {}
+    text = cast("str", value)
+    if not text.strip():
+        return {}
+    if _is_deep_text(text):
+        return text
+    try:
+        parsed = msgspec.json.decode(text)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        parsed = _lenient(text)
+    return cast("Fields", parsed) if isinstance(parsed, dict) else text
+
+
+def _lenient(text: str) -> Any:
+    """Parse text that holds lone surrogates; None if it is not JSON."""
+    try:
+        return codec.in_utf8(json.loads(text, parse_constant=_no_constant))
+    except (ValueError, RecursionError):
+        return None
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(name)
+
+
+def _is_deep_text(text: str) -> bool:
+    """Return whether JSON text may hold more levels than are read: counted without reading it."""
+    return text.count("{") + text.count("[") > DEEPEST and _levels(text) > DEEPEST
+
+
+def _levels(text: str) -> int:
+    """Return the most brackets open at once outside strings."""
+    level = most = 0
+    inside = escaped = False
+    for char in text:
+        if escaped:
+            escaped = False
+        elif inside:
+            escaped, inside = char == "\\", char != '"'
+        elif char == '"':
+            inside = True
+        elif char in "{[":
+            level += 1
+            most = max(most, level)
+        elif char in "}]":
+            level -= 1
+    return most
 
 
 def read_usage(

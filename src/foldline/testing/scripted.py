@@ -1,11 +1,16 @@
-"""A model that answers from a script and refuses what a real API refuses. Every request is kept."""
+"""A model that answers from a script and refuses what a real API refuses. Every request is kept.
+
+The dialect's own validator checks the list; the API (`apis/`) adds what stands around the list in a request,
+and the model what only a server knows: its names and its window.
+"""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
 from hashlib import sha256
-from typing import Any
+from itertools import pairwise
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -21,8 +26,15 @@ from foldline.testing.meter import Meter
 from foldline.testing.objects import AsProvider
 from foldline.testing.request import Asked
 from foldline.testing.signatures import Binding, Signer
-from foldline.testing.strict import Overflowing, Strict
 from foldline.testing.wire import Gate, Wire
+
+# error: refused, as most do. truncate: the oldest input is cut away in silence (Ollama). accept: answered,
+# with the usage that shows it (z.ai). starve: a reply of no token that stopped for length (MiMo).
+Overflowing = Literal["error", "truncate", "accept", "starve"]
+_ALTERNATE: Final = (
+    'messages: roles must alternate between "user" and "assistant", '
+    'but found multiple "{role}" roles in a row'
+)
 
 
 class Scripted(AsProvider):
@@ -32,7 +44,9 @@ class Scripted(AsProvider):
     that returns one of these), or one such function for all. `window` in tokens of `counter`: a number is the
     context, and the reply's limit as well. `dialect` and `model` are those of the provider in this process;
     over HTTP the path says the dialect, and `models` (None: every name is known) which models there are.
-    `keep`: how many requests to remember (None: all). The rest is as in `Strict` and `Signer`.
+    `alternation` also refuses two messages of one role in a row, as many chat templates do. `prefill` False
+    refuses a list that ends with the assistant, as Anthropic's models since Claude 4.6 do. `signatures`: what
+    a `Signer` binds them to. `keep`: how many requests to remember (None: all).
     """
 
     def __init__(
@@ -60,15 +74,10 @@ class Scripted(AsProvider):
         self._asked = 0
         self._meter = Meter(counter)
         self._signer = Signer(signatures)
-        self._strict = Strict(
-            self.window,
-            self._meter,
-            self._signer,
-            models=models,
-            overflow=overflow,
-            alternation=alternation,
-            prefill=prefill,
-        )
+        self._any_model = models is None
+        self._overflow: Overflowing = overflow
+        self._alternation = alternation
+        self._prefill = prefill
 
     async def answer(self, asked: Asked) -> Wire:
         """Answer a request by the script, or refuse it as its provider would."""
@@ -81,7 +90,7 @@ class Scripted(AsProvider):
     def reply(self, asked: Asked) -> tuple[FinishedReply, float | Gate]:
         """Make the reply to a request, and what to wait for before it; raises Refusal."""
         self.note(asked)
-        self._strict.check(asked)
+        self._check(asked)
         item = self._script(asked)
         if isinstance(item, Refusal):
             raise item
@@ -117,6 +126,26 @@ class Scripted(AsProvider):
     def left(self) -> int:
         """The number of answers left in the list."""
         return 0 if callable(self._answers) else len(self._answers) - self._next
+
+    def _check(self, asked: Asked) -> None:
+        """Check a request; raises the Refusal that its provider would send. Sets `asked.tokens`."""
+        api = api_of(asked.dialect)
+        if not asked.model:
+            raise api.bad(api.no_model)
+        if not self._any_model and asked.model not in self.models:
+            raise api.unknown_model(asked.model)
+        api.check(asked, self._signer, prefill=self._prefill)
+        roles = [message.get("role") for message in asked.messages] if self._alternation else []
+        for before, role in pairwise(roles):
+            if role == before and role in ("user", "assistant"):
+                raise api.bad(_ALTERNATE.format(role=role))
+        asked.tokens = self._meter.count(asked)
+        cap, most = asked.max_tokens, self.window.output
+        if cap is not None and cap > most:
+            raise api.too_large(asked, cap, most)
+        refusal = api.overflow(asked.tokens, self.window.input_limit, cap or 0, self.window.context)
+        if refusal is not None and self._overflow == "error":
+            raise refusal
 
     def _script(self, asked: Asked) -> str | Answer | Refusal:
         item: Item
@@ -160,12 +189,12 @@ class Scripted(AsProvider):
     def _usage(self, asked: Asked, output: int) -> Usage:
         usage = self._meter.usage(asked, output)
         most = self.window.input_limit
-        if self._strict.overflow == "truncate" and usage.total - output > most:
+        if self._overflow == "truncate" and usage.total - output > most:
             return Usage(input=most, output=output)
         return usage
 
     def _starved(self, asked: Asked) -> bool:
-        return self._strict.overflow == "starve" and asked.tokens >= self.window.context
+        return self._overflow == "starve" and asked.tokens >= self.window.context
 
     def _sign(self, asked: Asked, thinking: str) -> str:
         if asked.dialect == ANTHROPIC:
@@ -180,7 +209,7 @@ class Scripted(AsProvider):
         self, asked: Asked, text: str, calls: tuple[ToolCall, ...], thinking: str | None
     ) -> tuple[str, tuple[ToolCall, ...], bool]:
         """Cut what does not fit into the reply's cap and the window, as a real model does."""
-        room = max(1, self.window.context - asked.tokens) if self._strict.overflow == "error" else None
+        room = max(1, self.window.context - asked.tokens) if self._overflow == "error" else None
         caps = [cap for cap in (asked.max_tokens, room) if cap is not None]
         cap = min(caps, default=None)
         if cap is None or self._output(text, calls, thinking) <= cap:

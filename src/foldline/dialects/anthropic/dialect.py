@@ -8,7 +8,7 @@ from typing import Any
 from foldline.core.log.dialects import Traits
 from foldline.core.log.entries import Edit
 from foldline.core.log.messages import Message, Part, Role, Text
-from foldline.dialects.anthropic.mend import mend
+from foldline.dialects.anthropic.form import look
 from foldline.dialects.anthropic.read import parts_of, role_of
 from foldline.dialects.anthropic.rules import check, check_system
 from foldline.dialects.anthropic.write import AnthropicWriter, edit_native, request
@@ -16,7 +16,7 @@ from foldline.dialects.cache_marks import MARKS, marks
 from foldline.dialects.dialect import Dialect, Slot, replied
 from foldline.dialects.edits import replacements
 from foldline.dialects.payload import Fields, block_types, fields_of, items_of, peek, read, read_usage
-from foldline.dialects.values import ANTHROPIC, Losses, Notes, Problem, Say
+from foldline.dialects.values import ANTHROPIC, Losses, Problem, Say
 from foldline.errors import DialectError
 
 _STOPS = {
@@ -77,10 +77,10 @@ class AnthropicDialect(Dialect):
         """Return whether this is a Message of the API."""
         return peek(payload, "type") == "message" and peek(payload, "usage") is not None
 
-    def mend(self, body: Fields, notes: Notes, salt: str) -> Fields:
-        """Return a message with what is malformed in it mended; see `mend.py`."""
+    def look(self, say: Say, body: Fields, salt: str = "") -> Fields:
+        """Check a message by itself, and return it as it may be sent (`form.py`)."""
         del salt
-        return mend(body, notes)
+        return look(say, body)
 
     def call_slots(self, body: Fields) -> tuple[list[Slot], list[Slot]]:
         """Return where a message holds the ids of its calls, and those that its results answer."""
@@ -130,7 +130,10 @@ class AnthropicDialect(Dialect):
 
     def _check_whole(self, say: Say, bodies: Sequence[Fields], system: Any) -> None:
         if (given := marks(bodies, system)) > MARKS:
-            say("cache-marks", f"{given} blocks have cache_control; {MARKS} may")
+            say(
+                "cache-marks",
+                f"A maximum of {MARKS} blocks with cache_control may be provided. Found {given}.",
+            )
 
 
 def _is_empty_text(block: Any) -> bool:

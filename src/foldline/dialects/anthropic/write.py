@@ -7,6 +7,7 @@ from typing import Any, cast
 
 from foldline.core.log.messages import Media, Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult
 from foldline.core.measure.tokens import NO_OUTPUT
+from foldline.dialects.anthropic.form import ID_LIMIT, THOUGHTS
 from foldline.dialects.anthropic.read import parts_of
 from foldline.dialects.edits import check_edits
 from foldline.dialects.ids import Ids
@@ -15,7 +16,6 @@ from foldline.dialects.payload import fields_of, items_of
 from foldline.dialects.values import ANTHROPIC, Losses, Rendered
 from foldline.dialects.writer import Writer
 
-ID_LIMIT = 64
 NAME_LIMIT = 128
 SYSTEM_NOTE = "[System message]\n"  # marks user text that the system wrote, not the user
 OPENING = "[The conversation begins with the assistant.]"  # the API requires a user message first
@@ -50,7 +50,7 @@ def edit_native(body: Block, edits: Mapping[int, Part | None], index: int | None
 
 def _drop_last_thinking(blocks: list[Any]) -> int:
     dropped = 0
-    while blocks and blocks[-1].get("type") in {"thinking", "redacted_thinking"}:
+    while blocks and blocks[-1].get("type") in THOUGHTS:
         blocks.pop()
         dropped += 1
     return dropped

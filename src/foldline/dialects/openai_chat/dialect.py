@@ -10,12 +10,12 @@ import msgspec
 from foldline.core.log.dialects import Traits
 from foldline.core.log.messages import Message, Part, Role, Text
 from foldline.dialects.dialect import Dialect, Put, Slot, replied
-from foldline.dialects.openai_chat.mend import mend
+from foldline.dialects.openai_chat.form import look
 from foldline.dialects.openai_chat.read import role_of, slots
 from foldline.dialects.openai_chat.rules import check
 from foldline.dialects.openai_chat.write import ChatWriter, edit_native
 from foldline.dialects.payload import Fields, block_types, fields_of, items_of, peek, read, read_usage
-from foldline.dialects.values import OPENAI_CHAT, Notes, Problem
+from foldline.dialects.values import OPENAI_CHAT, Problem, Say
 from foldline.errors import DialectError
 
 _STOPS = {
@@ -75,10 +75,10 @@ class OpenAIChatDialect(Dialect):
         """Return whether this is a ChatCompletion."""
         return peek(payload, "choices") is not None
 
-    def mend(self, body: Fields, notes: Notes, salt: str) -> Fields:
-        """Return a message with what is malformed in it mended; see `mend.py`."""
+    def look(self, say: Say, body: Fields, salt: str = "") -> Fields:
+        """Check a message by itself, and return it as it may be sent (`form.py`)."""
         del salt
-        return mend(body, notes)
+        return look(say, body)
 
     def call_slots(self, body: Fields) -> tuple[list[Slot], list[Slot]]:
         """Return where a message holds the ids of its calls, and that of its result."""
@@ -111,8 +111,7 @@ class OpenAIChatDialect(Dialect):
         return edit_native(body, edits, index)
 
     def _check(self, problems: list[Problem], bodies: Sequence[tuple[int, Fields]], last: int) -> None:
-        del last
-        check(problems, bodies)
+        check(problems, bodies, last)
 
 
 def _sendable(native: Fields) -> Fields:

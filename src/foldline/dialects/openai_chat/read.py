@@ -2,29 +2,16 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any, NoReturn, cast
+from typing import Any, cast
 
-import msgspec
-
-from foldline.core.log.codec import in_utf8
 from foldline.core.log.messages import Media, Opaque, Part, Role, Text, Thinking, ToolCall, ToolResult
 from foldline.dialects.media import from_openai
-from foldline.dialects.mend import deep_text
-from foldline.dialects.payload import Fields, role_in, string
+from foldline.dialects.openai_chat.form import MEDIA, ROLES, TEXTS
+from foldline.dialects.payload import Fields, arguments_of, role_in, string
 from foldline.dialects.values import OPENAI_CHAT
 from foldline.errors import DialectError
 
-ROLES: dict[str, Role] = {
-    "system": "system",
-    "developer": "developer",
-    "user": "user",
-    "assistant": "assistant",
-    "tool": "tool",
-    "function": "tool",
-}
 REASONING = ("reasoning_content", "reasoning")
-_MEDIA = ("image_url", "input_audio", "file")
 
 Where = tuple[str, int | None]  # a key of the message, and the index in its list
 Slot = tuple[Part, Where]
@@ -51,36 +38,6 @@ def slots(body: Fields, index: int | None = None) -> list[Slot]:
         *_extras(body),
         *_calls(body, index),
     ]
-
-
-def arguments_of(value: Any) -> Fields | str:
-    """Parse a call's arguments, {} for empty ones; no JSON object, or one nested too deeply, stays text."""
-    if isinstance(value, dict):
-        return cast("Fields", value)
-    if value is None:
-        return {}
-    text = cast("str", value)
-    if not text.strip():
-        return {}
-    if deep_text(text):
-        return text
-    try:
-        parsed = msgspec.json.decode(text)
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
-        parsed = _lenient(text)
-    return cast("Fields", parsed) if isinstance(parsed, dict) else text
-
-
-def _lenient(text: str) -> Any:
-    """Parse text that holds lone surrogates; None if it is not JSON."""
-    try:
-        return in_utf8(json.loads(text, parse_constant=_no_constant))
-    except (ValueError, RecursionError):
-        return None
-
-
-def _no_constant(name: str) -> NoReturn:
-    raise ValueError(name)
 
 
 def _reasoning(body: Fields) -> list[Slot]:
@@ -125,18 +82,18 @@ def _part(part: Any, index: int | None) -> Part:
         raise DialectError("a content part must be an object with a type", index=index)
     fields = cast("Fields", part)
     kind = fields.get("type")
-    if kind in ("text", "refusal"):
+    if not isinstance(kind, str):
+        raise DialectError("the type of a content part must be a string", index=index)
+    if kind in TEXTS:
         text = fields.get(kind)
         if not isinstance(text, str):
             raise DialectError(f"the {kind} of a content part must be a string", index=index)
         return Text(text)
-    if kind in _MEDIA:
+    if kind in MEDIA:
         media = from_openai(fields)
         if media is None:
             raise DialectError(f"the {kind} of a {kind} part is not as documented", index=index)
         return media
-    if not isinstance(kind, str):
-        raise DialectError("the type of a content part must be a string", index=index)
     return Opaque(OPENAI_CHAT, kind, fields)
 
 

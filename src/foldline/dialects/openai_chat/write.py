@@ -9,6 +9,7 @@ from foldline.core.log.messages import Media, Message, Opaque, Part, Text, ToolC
 from foldline.dialects.edits import check_edits
 from foldline.dialects.ids import Ids
 from foldline.dialects.media import placeholder, plain_text, to_openai, words_of
+from foldline.dialects.openai_chat.form import INSTEAD, TEXTS
 from foldline.dialects.openai_chat.read import REASONING, slots
 from foldline.dialects.payload import Fields, json_text
 from foldline.dialects.values import OPENAI_CHAT
@@ -17,8 +18,6 @@ from foldline.dialects.writer import Writer
 ID_LIMIT = 40  # of tool_calls[].id, from the API's own error text
 NAME_LIMIT = 64  # of function.name, API reference
 _KEYS = ("audio", "reasoning_details")
-# an assistant message without content has one of these
-INSTEAD = ("tool_calls", "function_call", "refusal", "audio")
 
 
 def edit_native(body: Fields, edits: Mapping[int, Part | None], index: int | None = None) -> Fields | None:
@@ -94,9 +93,7 @@ def _patched(native: Any, old: Part, new: Part | None) -> Any:
         return {**fields, "function": function}
     if isinstance(new, Text):
         kind = str(fields.get("type"))
-        return (
-            {**fields, kind: new.text} if kind in {"text", "refusal"} else {"type": "text", "text": new.text}
-        )
+        return {**fields, kind: new.text} if kind in TEXTS else {"type": "text", "text": new.text}
     media = to_openai(new) if isinstance(new, Media) else None
     if isinstance(new, Opaque):
         return new.data

@@ -24,6 +24,7 @@ from foldline.dialects.payload import (
     read_usage,
 )
 from foldline.dialects.responses.edits import edit_native
+from foldline.dialects.responses.form import look
 from foldline.dialects.responses.items import (
     CALLS,
     KINDS,
@@ -34,11 +35,10 @@ from foldline.dialects.responses.items import (
     kind_of,
     role_of,
 )
-from foldline.dialects.responses.mend import mend
 from foldline.dialects.responses.read import slots
 from foldline.dialects.responses.rules import check
 from foldline.dialects.responses.write import ResponsesWriter
-from foldline.dialects.values import OPENAI_RESPONSES, Losses, Notes, Problem, Say
+from foldline.dialects.values import OPENAI_RESPONSES, Losses, Problem, Say
 from foldline.errors import DialectError
 
 _STOPS = {"max_output_tokens": "length", "content_filter": "error", "max_messages": "length"}
@@ -169,12 +169,12 @@ class OpenAIResponsesDialect(Dialect):
             raise DialectError("instructions must be a string")
         return (Text(system),)
 
-    # ---- mended
+    # ---- checked and mended
 
-    def mend(self, body: Fields, notes: Notes, salt: str) -> Fields:
-        """Return an item with what is malformed in it mended; see `mend.py`."""
+    def look(self, say: Say, body: Fields, salt: str = "") -> Fields:
+        """Check an item by itself, and return it as it may be sent (`form.py`)."""
         del salt
-        return mend(body, notes)
+        return look(say, body)
 
     def call_slots(self, body: Fields) -> tuple[list[Slot], list[Slot]]:
         """Return where an item holds the id of its call, or of the call that it answers."""

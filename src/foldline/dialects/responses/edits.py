@@ -9,15 +9,11 @@ from foldline.core.log.messages import Media, Opaque, Part, Text, Thinking, Tool
 from foldline.dialects.edits import check_edits
 from foldline.dialects.media import FILE_ID, to_responses, words_of
 from foldline.dialects.payload import json_text
-from foldline.dialects.responses.items import CALLS, OUTPUTS, Item, is_call, is_output, kind_of
-from foldline.dialects.responses.read import SEALED, TEXTS, Slot, slots
+from foldline.dialects.responses.form import BLANK
+from foldline.dialects.responses.items import CALLS, OUTPUTS, SEALED, TEXTS, Item, is_call, is_output, kind_of
+from foldline.dialects.responses.read import Slot, slots
 from foldline.dialects.values import OPENAI_RESPONSES
 
-# only a screenshot can answer a computer call; this one is a white PNG of one pixel
-BLANK = (
-    "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGP4DwABAQEAsTj2FAAA"
-    "AABJRU5ErkJggg=="
-)
 NO_TEXT = ("computer_call", "tool_search_call")  # their outputs cannot hold text
 # items whose id the API does not require
 _FREE = frozenset({"message", "function_call", "custom_tool_call", "shell_call", "apply_patch_call"})

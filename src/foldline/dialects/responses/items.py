@@ -38,6 +38,8 @@ OWN = frozenset(
     }
 )  # fmt: skip
 SETTINGS = frozenset({"additional_tools", "configuration_update", "compaction_trigger"})
+TEXTS = {"input_text": "text", "output_text": "text", "text": "text", "refusal": "refusal"}
+SEALED = "encrypted_content"
 KINDS = frozenset({"message", *CALLS, *OUTPUTS, *OWN, *SETTINGS})
 ROLES: dict[str, Role] = {
     "user": "user",

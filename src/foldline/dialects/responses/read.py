@@ -6,15 +6,21 @@ from typing import Any, cast
 
 from foldline.core.log.messages import Media, Opaque, Part, Text, Thinking, ToolCall, ToolResult
 from foldline.dialects.media import from_responses
-from foldline.dialects.openai_chat.read import arguments_of
-from foldline.dialects.payload import fields_of, string
-from foldline.dialects.responses.items import CALLS, Item, answered_id, is_call, is_output, kind_of
+from foldline.dialects.payload import arguments_of, fields_of, string
+from foldline.dialects.responses.items import (
+    CALLS,
+    SEALED,
+    TEXTS,
+    Item,
+    answered_id,
+    is_call,
+    is_output,
+    kind_of,
+)
 from foldline.dialects.values import OPENAI_RESPONSES
 from foldline.errors import DialectError
 
-TEXTS = {"input_text": "text", "output_text": "text", "text": "text", "refusal": "refusal"}
 _MEDIA = ("input_image", "input_file")
-SEALED = "encrypted_content"
 
 Where = tuple[str, int | None]  # a key of the item, and the index in its list
 Slot = tuple[Part, Where]

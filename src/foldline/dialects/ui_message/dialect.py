@@ -12,12 +12,12 @@ from foldline.core.log.messages import Message, Part, Role, Text, Usage
 from foldline.core.log.steps import steps
 from foldline.dialects.dialect import Dialect, Put, Slot, replied
 from foldline.dialects.payload import Fields, fields_of, items_of, peek, read, read_usage
-from foldline.dialects.ui_message.mend import mend, plain_text
+from foldline.dialects.ui_message.form import look, plain_text
 from foldline.dialects.ui_message.read import ROLES, role_of, slots
 from foldline.dialects.ui_message.rules import check
 from foldline.dialects.ui_message.tools import is_tool
 from foldline.dialects.ui_message.write import UIWriter, edit_native
-from foldline.dialects.values import ANTHROPIC, UI_MESSAGE, Losses, Notes, Problem
+from foldline.dialects.values import ANTHROPIC, UI_MESSAGE, Losses, Problem, Say
 from foldline.errors import DialectError
 
 _STOPS = {
@@ -95,9 +95,9 @@ class UIMessageDialect(Dialect):
         """Return a message of plain text as a UI message, with an id made from its text and `salt`."""
         return plain_text(payload, salt)
 
-    def mend(self, body: Fields, notes: Notes, salt: str) -> Fields:
-        """Return a message with what is malformed in it mended; see `mend.py`."""
-        return mend(body, notes, salt)
+    def look(self, say: Say, body: Fields, salt: str = "") -> Fields:
+        """Check a message by itself, and return it as it may be sent (`form.py`)."""
+        return look(say, body, salt)
 
     def call_slots(self, body: Fields) -> tuple[list[Slot], list[Slot]]:
         """Return where a message holds the ids of its calls; a result has no other id."""

@@ -21,10 +21,15 @@ _V4_STATES = ("call", "result")
 _OF_RESULTS = ("output", "errorText", "preliminary", "resultProviderMetadata")
 
 
+def is_tool_type(kind: str) -> bool:
+    """Return whether a type is that of a tool part."""
+    return kind == DYNAMIC or kind.startswith(PREFIX)
+
+
 def is_tool(native: Native) -> bool:
     """Return whether a part is a tool part in the current form."""
     kind = native.get("type")
-    return isinstance(kind, str) and (kind == DYNAMIC or kind.startswith(PREFIX)) and not sdk4_call(native)
+    return isinstance(kind, str) and is_tool_type(kind) and not sdk4_call(native)
 
 
 def sdk4_call(native: Native) -> Native | None:

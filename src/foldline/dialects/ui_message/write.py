@@ -12,7 +12,7 @@ from foldline.core.log.steps import STEP, is_step, own_results, steps
 from foldline.dialects.edits import check_edits
 from foldline.dialects.ids import Ids
 from foldline.dialects.media import placeholder, plain_text, words_of
-from foldline.dialects.ui_message.mend import message_id
+from foldline.dialects.ui_message.form import message_id
 from foldline.dialects.ui_message.read import REDACTED, V4_KEYS, slots
 from foldline.dialects.ui_message.tools import Native, tool_part, with_call, with_result, without_result
 from foldline.dialects.values import ANTHROPIC, FILE_ID, UI_MESSAGE, Rendered

@@ -6,7 +6,6 @@ is named in the form of the API's other messages.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -16,7 +15,7 @@ from foldline.dialects import get
 from foldline.dialects.payload import fields_of, items_of
 from foldline.dialects.values import ANTHROPIC, Problem
 from foldline.testing.answers import FinishedReply, Refusal, fragments
-from foldline.testing.apis.base import ModelApi
+from foldline.testing.apis.base import ModelApi, named
 from foldline.testing.request import Asked
 from foldline.testing.signatures import Signer
 from foldline.testing.wire import sse
@@ -48,44 +47,53 @@ _STOPS: Final = {
     "refused": "refusal",
     "paused": "pause_turn",
 }
-_QUOTED: Final = re.compile(r"'([^']*)'")
 _ID: Final = "String should match pattern '^[a-zA-Z0-9_-]+$'"
-_NAME: Final = "String should match pattern '^[a-zA-Z0-9_-]{1,128}$'"
-
-# Rules that name a block of one type and a field of it: (type, field, words).
-_FIELDS: Final = {
-    "thinking-signature": ("thinking", ".thinking.signature", "Field required"),
-    "call-id": ("tool_use", ".tool_use.id", _ID),
-    "call-name": ("tool_use", ".tool_use.name", _NAME),
-    "call-input": ("tool_use", ".tool_use.input", "Input should be a valid dictionary"),
-    "result-id": ("tool_result", ".tool_result.tool_use_id", _ID),
-    "error-result-empty": ("tool_result", ".tool_result", "content cannot be empty if `is_error` is true"),
-    "error-result-text": (
-        "tool_result",
-        ".tool_result",
-        'all content must be type "text" if `is_error` is true',
-    ),
-    "image-source": (
-        "image",
-        ".image.source",
-        "Input should be a valid dictionary or object to extract fields from",
-    ),
-    "document-source": ("document", ".document.source", "Input should be a valid dictionary"),
-}
-# Rules about a message, said without looking at its blocks.
-_PLAIN: Final = {
+_NAME: Final = "String should match pattern '^[a-zA-Z0-9_-]{{1,128}}$'"
+_AT: Final = "messages.{n}.content.{at}"
+# What the API says of a broken rule of the dialect; `at` is the place of the block, `ids` are those it names.
+_WORDS: Final = {
+    "list": "messages: at least one message is required",
+    "cache-marks": "{text}",
+    "system": "system: Input should be a valid string or list of text blocks",
+    "system-empty": "system: text content blocks must be non-empty",
     "text-surrogate": "The request body is not valid JSON: no low surrogate in string",
-    "first-user": 'messages: first message must use the "user" role',
-    "trailing-space": "messages: final assistant content cannot end with trailing whitespace",
-    "thinking-role": "messages.{n}: `thinking` blocks can only be in `assistant` messages",
-    "call-role": "messages.{n}: `tool_use` blocks can only be in `assistant` messages",
-    "result-role": "messages.{n}: `tool_result` blocks can only be in `user` messages",
-    "content-type": "messages.{n}.content: Input should be a valid list",
     "message": "messages.{n}: Input should be a valid dictionary",
-    "thinking-last": "messages.{n}: The final block in an assistant message cannot be `thinking`.",
+    "role": 'messages: Unexpected role "{role}". Allowed roles are "user" or "assistant".',
+    "role-system": 'messages: Unexpected role "system". The Messages API accepts a top-level `system` '
+    'parameter, not "system" as an input message role.',
+    "first-user": 'messages: first message must use the "user" role',
+    "content-type": "messages.{n}.content: Input should be a valid list",
     "content-empty": "messages.{n}: all messages must have non-empty content except for the optional final "
     "assistant message",
+    "text-empty": "messages: text content blocks must be non-empty",
+    "text-blank": "messages: text content blocks must contain non-whitespace text",
+    "trailing-space": "messages: final assistant content cannot end with trailing whitespace",
+    "thinking-role": "messages.{n}: `thinking` blocks can only be in `assistant` messages",
+    "thinking-last": "messages.{n}: The final block in an assistant message cannot be `thinking`.",
+    "thinking-signature": f"{_AT}.thinking.signature: Field required",
+    "call-role": "messages.{n}: `tool_use` blocks can only be in `assistant` messages",
+    "call-id": f"{_AT}.tool_use.id: {_ID}",
+    "call-name": f"{_AT}.tool_use.name: {_NAME}",
+    "call-input": f"{_AT}.tool_use.input: Input should be a valid dictionary",
+    "call-duplicate": f"{_AT}: `tool_use` ids must be unique",
+    "result-role": "messages.{n}: `tool_result` blocks can only be in `user` messages",
+    "result-id": f"{_AT}.tool_result.tool_use_id: {_ID}",
+    "result-missing": "messages.{n}: `tool_use` ids were found without `tool_result` blocks immediately "
+    "after: {ids}. Each `tool_use` block must have a corresponding `tool_result` block in the next message.",
+    "result-orphan": f"{_AT}: unexpected `tool_use_id` found in `tool_result` blocks: {{ids}}. "
+    "Each `tool_result` block must have a corresponding `tool_use` block in the previous message.",
+    "result-duplicate": f"{_AT}: each tool_use must have a single result. "
+    "Found multiple `tool_result` blocks with id: {ids}",
+    "error-result-empty": f"{_AT}.tool_result: content cannot be empty if `is_error` is true",
+    "error-result-text": f'{_AT}.tool_result: all content must be type "text" if `is_error` is true',
+    "image-source": f"{_AT}.image.source: Input should be a valid dictionary",
+    "document-source": f"{_AT}.document.source: Input should be a valid dictionary",
 }
+_KINDS: Final = {
+    "call": "tool_use",
+    "result": "tool_result",
+    "error": "tool_result",
+}  # by a rule's first word
 
 
 class AnthropicApi(ModelApi):
@@ -121,9 +129,9 @@ class AnthropicApi(ModelApi):
         if not isinstance(body["messages"], list):
             raise _bad("messages: Input should be a valid list")
         problems = get(ANTHROPIC).validate(asked.messages, asked.system)
-        words = _say(problems, asked.messages) if problems else None
-        if words is not None:
-            raise _bad(words)
+        for problem in problems:
+            if not _may_be_empty(problem, asked.messages):
+                raise _bad(_said(problem, problems, asked.messages))
         _thinking(asked, cap)
         _signatures(asked, signer)
         if asked.messages[-1].get("role") == "assistant" and (asked.thinking or not prefill):
@@ -252,127 +260,36 @@ def _open_loop(messages: Sequence[Any]) -> int | None:
     return len(messages) - 2 if messages[-2].get("role") == "assistant" else None
 
 
-# ---- the words for what a rule of the dialect finds
-
-
-def _say(problems: Sequence[Problem], messages: Sequence[Any]) -> str | None:
-    """Return what the API says of the first problem; None where the API would take the list all the same."""
-    for problem in problems:
-        if problem.rule == "content-empty" and _final_assistant(problem, messages):
-            continue
-        return _one(problem, problems, messages)
-    return None
-
-
-def _one(problem: Problem, problems: Sequence[Problem], messages: Sequence[Any]) -> str:
-    n, rule = problem.index, problem.rule
-    if rule == "list":
-        return "messages: at least one message is required"
-    if rule == "cache-marks":
-        found = problem.text.partition(" ")[0]
-        return f"A maximum of 4 blocks with cache_control may be provided. Found {found}."
-    if n < 0:
-        return _system(problem)
-    if rule in _PLAIN:
-        return _PLAIN[rule].format(n=n)
-    if rule in _FIELDS:
-        kind, field, words = _FIELDS[rule]
-        return f"messages.{n}.content.{_place(messages[n], kind)}{field}: {words}"
-    if rule == "role":
-        return _role(messages[n])
-    if rule == "text-empty":
-        return _empty(messages[n])
-    if rule in ("result-missing", "results-first"):
-        return _missing(problem, problems, messages)
-    return _paired(problem, messages)
-
-
-def _paired(problem: Problem, messages: Sequence[Any]) -> str:
-    n, rule = problem.index, problem.rule
-    named = _QUOTED.search(problem.text)
-    call_id = named[1] if named else ""
-    if rule == "result-orphan":
-        place = _place(messages[n], "tool_result", call_id)
-        return (
-            f"messages.{n}.content.{place}: unexpected `tool_use_id` found in `tool_result` blocks: "
-            f"{call_id}. "
-            "Each `tool_result` block must have a corresponding `tool_use` block in the previous message."
-        )
-    if rule == "result-duplicate":
-        place = _place(messages[n], "tool_result", call_id, last=True)
-        return (
-            f"messages.{n}.content.{place}: each tool_use must have a single result. "
-            f"Found multiple `tool_result` blocks with id: {call_id}"
-        )
-    if rule == "call-duplicate":
-        place = _place(messages[n], "tool_use", call_id, last=True)
-        return f"messages.{n}.content.{place}: `tool_use` ids must be unique"
-    if rule == "server-result-orphan":
-        kind = problem.text.split(" ", 1)[0]
-        place = _place(messages[n], kind, call_id)
-        return (
-            f"messages.{n}.content.{place}: unexpected `tool_use_id` found in `{kind}` blocks: {call_id}. "
-            f"Each `{kind}` block must have a corresponding `server_tool_use` block before it."
-        )
-    return f"messages.{n}.content: {problem.text}"
-
-
-def _missing(problem: Problem, problems: Sequence[Problem], messages: Sequence[Any]) -> str:
-    """Return the calls without results right after them; results behind other blocks count as missing."""
-    if problem.rule == "results-first":
-        n = problem.index - 1
-        blocks = [block for block in _blocks_in(messages[n + 1]) if block.get("type") == "tool_result"]
-        ids = [str(block.get("tool_use_id")) for block in blocks]
-    else:
-        n = problem.index
-        same = [p for p in problems if p.rule == "result-missing" and p.index == n]
-        ids = [found[1] for p in same if (found := _QUOTED.search(p.text))]
-    return (
-        f"messages.{n}: `tool_use` ids were found without `tool_result` blocks immediately after: "
-        f"{', '.join(ids)}. Each `tool_use` block must have a corresponding `tool_result` block in the next "
-        "message."
-    )
-
-
-def _role(message: Any) -> str:
-    role = fields_of(message).get("role")
-    return (
-        f'messages: Unexpected role "{role}". The Messages API accepts a top-level `system` parameter, '
-        'not "system" as an input message role.'
-        if role == "system"
-        else f'messages: Unexpected role "{role}". Allowed roles are "user" or "assistant".'
-    )
-
-
-def _empty(message: Any) -> str:
-    texts = [block.get("text") for block in _blocks_in(message) if block.get("type") == "text"]
-    blank = all(texts) and any(isinstance(text, str) and not text.strip() for text in texts)
-    what = "contain non-whitespace text" if blank else "be non-empty"
-    return f"messages: text content blocks must {what}"
-
-
-def _system(problem: Problem) -> str:
-    if problem.rule == "text-empty":
-        return "system: text content blocks must be non-empty"
-    return "system: Input should be a valid string or list of text blocks"
-
-
-def _final_assistant(problem: Problem, messages: Sequence[Any]) -> bool:
-    return fields_of(messages[-1]).get("role") == "assistant" and problem.index == len(messages) - 1
-
-
-def _blocks_in(message: Any) -> list[dict[str, Any]]:
-    return [fields_of(block) for block in items_of(fields_of(message).get("content"))]
-
-
-def _place(message: Any, kind: str, call_id: str = "", *, last: bool = False) -> int:
-    """Return the index of the block of a type (with an id) in a message; 0 if there is none."""
-    found = [
+def _said(problem: Problem, problems: Sequence[Problem], messages: Sequence[Any]) -> str:
+    """Return what the API says of a problem."""
+    rule, n = problem.rule, problem.index
+    message = fields_of(messages[n]) if n >= 0 else {}
+    blocks = [fields_of(block) for block in items_of(message.get("content"))]
+    ids = named(problem, problems)
+    if rule == "results-first":  # to the API these results are missing
+        rule, n = "result-missing", n - 1
+        ids = [str(block.get("tool_use_id")) for block in blocks if block.get("type") == "tool_result"]
+    elif rule == "role" and message.get("role") == "system":
+        rule = "role-system"
+    elif rule == "text-empty" and n < 0:
+        rule = "system-empty"
+    elif rule == "text-empty" and all(block.get("text") for block in blocks if block.get("type") == "text"):
+        rule = "text-blank"
+    kind = _KINDS.get(first := rule.partition("-")[0], first)
+    held = [
         place
-        for place, block in enumerate(_blocks_in(message))
-        if block.get("type") == kind and call_id in ("", block.get("tool_use_id"), block.get("id"))
+        for place, block in enumerate(blocks)
+        if block.get("type") == kind and (not ids or ids[0] in (block.get("tool_use_id"), block.get("id")))
     ]
-    return found[-1 if last else 0] if found else 0
+    at = held[-1 if rule.endswith("-duplicate") else 0] if held else 0
+    words = _WORDS.get(rule, "messages.{n}.content: {text}")
+    return words.format(n=n, at=at, ids=", ".join(ids), role=message.get("role"), text=problem.text)
+
+
+def _may_be_empty(problem: Problem, messages: Sequence[Any]) -> bool:
+    """Return whether the API takes what a rule refuses: a last assistant message that says nothing."""
+    ends = problem.rule == "content-empty" and problem.index == len(messages) - 1
+    return ends and fields_of(messages[-1]).get("role") == "assistant"
 
 
 # ---- a reply

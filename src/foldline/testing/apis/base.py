@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from foldline.core.log.codec import encode
+from foldline.dialects import Problem
 from foldline.testing.answers import FinishedReply, Refusal
 from foldline.testing.request import Asked
 from foldline.testing.signatures import Signer
 from foldline.testing.wire import EVENTS, Gate, Wire
+
+_QUOTED = re.compile(r"'([^']*)'")
+
+
+def named(problem: Problem, problems: Sequence[Problem]) -> list[str]:
+    """Return what a problem, and others of its rule in the same message, name in quotes."""
+    same = [one for one in problems if (one.rule, one.index) == (problem.rule, problem.index)]
+    return [found[1] for one in same if (found := _QUOTED.search(one.text))]
 
 
 class ModelApi(ABC):

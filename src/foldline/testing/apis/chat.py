@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 from foldline.core.log.messages import ToolCall, Usage
@@ -10,14 +10,14 @@ from foldline.dialects import get
 from foldline.dialects.payload import fields_of
 from foldline.dialects.values import OPENAI_CHAT, Problem
 from foldline.testing.answers import FinishedReply, Refusal, fragments
+from foldline.testing.apis.base import named
 from foldline.testing.apis.openai import (
     CREATED,
     EMPTY,
-    QUOTED,
+    MISSING,
+    MISSING_CODE,
     OpenAIApi,
     bad,
-    field,
-    missing,
     require_list,
     written,
 )
@@ -25,7 +25,6 @@ from foldline.testing.request import Asked
 from foldline.testing.signatures import Signer
 from foldline.testing.wire import sse
 
-_ROLES: Final = "'system', 'assistant', 'user', 'function', 'tool', and 'developer'"
 _STOPS: Final = {
     "end": "stop",
     "tools": "tool_calls",
@@ -141,100 +140,46 @@ def _usage(usage: Usage) -> dict[str, Any]:
 
 # ---- the words for what a rule of the dialect finds
 
+_ROLES: Final = (
+    "Invalid value: '{role}'. Supported values are: 'system', 'assistant', 'user', 'function', 'tool', "
+    "and 'developer'."
+)
+_ORPHAN: Final = (
+    "Invalid parameter: messages with role 'tool' must be a response to a preceeding message with "
+    "'tool_calls'."
+)
+_UNANSWERED: Final = (
+    "An assistant message with 'tool_calls' must be followed by tool messages responding to each "
+    "'tool_call_id'. The following tool_call_ids did not have response messages: {ids}"
+)
+_NULL: Final = "Invalid value for 'content': expected a string, got null."
+_PARTS: Final = (
+    "Invalid value: '{ids}'. Supported values are: 'text', 'image_url', 'input_audio', 'refusal', "
+    "'audio', and 'file'."
+)
+# (words, param, code) of a broken rule; `n` is the index of the message, `ids` are those that it names
+_WORDS: Final[dict[str, tuple[str, str, str | None]]] = {
+    "list": (f"Invalid 'messages': {EMPTY}", "messages", "empty_array"),
+    "role": (_ROLES, "messages[{n}].role", "invalid_value"),
+    "result-orphan": (_ORPHAN, "messages.[{n}].role", None),
+    "result-missing": (_UNANSWERED, "messages.[{next}].role", None),
+    "result-duplicate": ("Duplicate value for 'tool_call_id' of '{ids}' in message[{n}].", "messages", None),
+    "result-id": (MISSING, "messages[{n}].tool_call_id", MISSING_CODE),
+    "call-id": (MISSING, "messages[{n}].tool_calls[0].id", MISSING_CODE),
+    "content-null": (_NULL, "messages.[{n}].content", None),
+    "content-empty": (f"Invalid '{{param}}': {EMPTY}", "messages[{n}].content", "empty_array"),
+    "calls-empty": (f"Invalid '{{param}}': {EMPTY}", "messages[{n}].tool_calls", "empty_array"),
+    "part-type": (_PARTS, "messages[{n}].content[0].type", "invalid_value"),
+}
+_OTHER: Final = ("Invalid '{param}': {text}.", "messages[{n}]", "invalid_value")
+
 
 def _said(problems: Sequence[Problem], messages: Sequence[Any]) -> Refusal:
     """Return what Chat Completions says of the first problem."""
     problem = problems[0]
-    say = _CHAT.get(problem.rule)
-    if say is not None:
-        return say(problem, problems, messages)
-    return bad(
-        f"Invalid 'messages[{problem.index}]': {problem.text}.", f"messages[{problem.index}]", "invalid_value"
-    )
-
-
-Saying = Callable[[Problem, Sequence[Problem], Sequence[Any]], Refusal]
-
-
-def _list(*_: Any) -> Refusal:
-    return bad(f"Invalid 'messages': {EMPTY}", "messages", "empty_array")
-
-
-def _role(problem: Problem, _problems: Sequence[Problem], messages: Sequence[Any]) -> Refusal:
-    role = field(messages[problem.index], "role")
-    param = f"messages[{problem.index}].role"
-    if role is None:
-        return missing(param)
-    return bad(f"Invalid value: '{role}'. Supported values are: {_ROLES}.", param, "invalid_value")
-
-
-def _orphan(problem: Problem, *_: Any) -> Refusal:
-    return bad(
-        "Invalid parameter: messages with role 'tool' must be a response to a preceeding message with "
-        "'tool_calls'.",
-        f"messages.[{problem.index}].role",
-    )
-
-
-def _unanswered(problem: Problem, problems: Sequence[Problem], _messages: Sequence[Any]) -> Refusal:
-    same = [p for p in problems if p.rule == "result-missing" and p.index == problem.index]
-    ids = ", ".join(found[1] for p in same if (found := QUOTED.search(p.text)))
-    return bad(
-        "An assistant message with 'tool_calls' must be followed by tool messages responding to each "
-        "'tool_call_id'. "
-        f"The following tool_call_ids did not have response messages: {ids}",
-        f"messages.[{problem.index + 1}].role",
-    )
-
-
-def _twice(problem: Problem, _problems: Sequence[Problem], messages: Sequence[Any]) -> Refusal:
-    call_id = field(messages[problem.index], "tool_call_id")
-    return bad(f"Duplicate value for 'tool_call_id' of '{call_id}' in message[{problem.index}].", "messages")
-
-
-def _null(problem: Problem, *_: Any) -> Refusal:
-    return bad(
-        "Invalid value for 'content': expected a string, got null.", f"messages.[{problem.index}].content"
-    )
-
-
-def _empty(field: str) -> Saying:
-    def say(problem: Problem, *_: Any) -> Refusal:
-        param = f"messages[{problem.index}].{field}"
-        return bad(f"Invalid '{param}': {EMPTY}", param, "empty_array")
-
-    return say
-
-
-def _part(problem: Problem, *_: Any) -> Refusal:
-    named = QUOTED.search(problem.text)
-    kind = named[1] if named else ""
-    return bad(
-        f"Invalid value: '{kind}'. Supported values are: 'text', 'image_url', 'input_audio', 'refusal', "
-        "'audio', "
-        "and 'file'.",
-        f"messages[{problem.index}].content[0].type",
-        "invalid_value",
-    )
-
-
-def _absent(field: str) -> Saying:
-    def say(problem: Problem, *_: Any) -> Refusal:
-        return missing(f"messages[{problem.index}].{field}")
-
-    return say
-
-
-_CHAT: Final[dict[str, Saying]] = {
-    "list": _list,
-    "role": _role,
-    "result-orphan": _orphan,
-    "result-missing": _unanswered,
-    "result-duplicate": _twice,
-    "result-id": _absent("tool_call_id"),
-    "call-id": _absent("tool_calls[0].id"),
-    "content-null": _null,
-    "content-empty": _empty("content"),
-    "calls-empty": _empty("tool_calls"),
-    "part-type": _part,
-}
+    words, place, code = _WORDS.get(problem.rule, _OTHER)
+    n = problem.index
+    param = place.format(n=n, next=n + 1)
+    role = fields_of(messages[n]).get("role") if n >= 0 else None
+    ids = ", ".join(named(problem, problems))
+    return bad(words.format(n=n, param=param, ids=ids, role=role, text=problem.text), param, code)

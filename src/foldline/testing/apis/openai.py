@@ -6,18 +6,17 @@ the field is named in the form of the API's other messages.
 
 from __future__ import annotations
 
-import re
-from typing import Any, Final
+from typing import Final
 
 from foldline.core.log.codec import encode
 from foldline.core.log.messages import ToolCall
-from foldline.dialects.payload import fields_of
 from foldline.testing.answers import Refusal
 from foldline.testing.apis.base import ModelApi
 from foldline.testing.request import CAP_KEYS, LIST_KEY, Asked
 
 CREATED: Final = 1_767_225_600  # 2026-01-01: the same in every run
-QUOTED: Final = re.compile(r"'([^']*)'")
+MISSING: Final = "Missing required parameter: '{param}'."
+MISSING_CODE: Final = "missing_required_parameter"
 EMPTY: Final = "empty array. Expected an array with minimum length 1, but got an empty array instead."
 _STATUSES: Final[dict[int, tuple[str, str | None, str]]] = {
     400: ("invalid_request_error", None, "Invalid request"),
@@ -97,16 +96,11 @@ def bad(text: str, param: str | None = None, code: str | None = None) -> Refusal
     return Refusal(400, text, kind="invalid_request_error", param=param, code=code)
 
 
-def missing(param: str) -> Refusal:
-    """Return the refusal of a request without a parameter that it needs."""
-    return bad(f"Missing required parameter: '{param}'.", param, "missing_required_parameter")
-
-
 def require_list(asked: Asked) -> None:
     """Refuse a request without its list of messages or items."""
     key = LIST_KEY[asked.dialect]
     if asked.body.get(key) is None:
-        raise missing(key)
+        raise bad(MISSING.format(param=key), key, MISSING_CODE)
     if not isinstance(asked.body[key], list):
         raise bad(f"Invalid type for '{key}': expected an array of objects.", key, "invalid_type")
 
@@ -114,8 +108,3 @@ def require_list(asked: Asked) -> None:
 def written(call: ToolCall) -> str:
     """Return a call's arguments as the JSON text that OpenAI sends; broken ones as they are."""
     return call.arguments if isinstance(call.arguments, str) else encode(call.arguments).decode()
-
-
-def field(message: Any, key: str) -> Any:
-    """Return a field of a message that may be anything."""
-    return fields_of(message).get(key)

@@ -7,16 +7,25 @@ from typing import Any, Final
 
 from foldline.core.log.messages import Usage
 from foldline.dialects import get
-from foldline.dialects.payload import items_of
+from foldline.dialects.payload import fields_of, items_of
 from foldline.dialects.values import OPENAI_RESPONSES, Problem
 from foldline.testing.answers import FinishedReply, Refusal, fragments
-from foldline.testing.apis.openai import CREATED, EMPTY, QUOTED, OpenAIApi, bad, field, require_list, written
+from foldline.testing.apis.base import named
+from foldline.testing.apis.openai import CREATED, EMPTY, OpenAIApi, bad, require_list, written
 from foldline.testing.request import Asked
 from foldline.testing.signatures import Signer
 from foldline.testing.wire import EVENTS, Wire, sse
 
 _ENCRYPTED: Final = "encrypted_content"
 _OVERFLOW: Final = "context_length_exceeded"
+_WORDS: Final = {  # what is said of a broken rule of the dialect
+    "result-orphan": "No tool call found for function call output with call_id {name}.",
+    "result-missing": "No tool output found for function call {name}.",
+    "reasoning-last": "Item '{item_id}' of type 'reasoning' was provided without its required following "
+    "item.",
+    "item-duplicate": "Duplicate item found with id {name}. Remove duplicate items from your input and try "
+    "again.",
+}
 
 
 class ResponsesApi(OpenAIApi):
@@ -134,23 +143,12 @@ def _reasoning_of(item_id: str) -> str | None:
 def _said(problems: Sequence[Problem], items: Sequence[Any]) -> Refusal:
     """Return what the Responses API says of the first problem."""
     problem = problems[0]
-    named = QUOTED.search(problem.text)
-    name = named[1] if named else ""
     if problem.rule == "list":
         return bad(f"Invalid 'input': {EMPTY}", "input", "empty_array")
-    if problem.rule == "result-orphan":
-        return bad(f"No tool call found for function call output with call_id {name}.", "input")
-    if problem.rule == "result-missing":
-        return bad(f"No tool output found for function call {name}.", "input")
-    if problem.rule == "reasoning-last":
-        item_id = field(items[problem.index], "id")
+    if problem.rule in _WORDS:
+        item_id = fields_of(items[problem.index]).get("id")
         return bad(
-            f"Item '{item_id}' of type 'reasoning' was provided without its required following item.", "input"
-        )
-    if problem.rule == "item-duplicate":
-        return bad(
-            f"Duplicate item found with id {name}. Remove duplicate items from your input and try again.",
-            "input",
+            _WORDS[problem.rule].format(name="".join(named(problem, [problem])), item_id=item_id), "input"
         )
     param = f"input[{problem.index}]" if problem.index >= 0 else "instructions"
     return bad(f"Invalid '{param}': {problem.text}.", param, "invalid_value")
