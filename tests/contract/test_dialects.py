@@ -1,5 +1,7 @@
 """What every dialect must do, whichever it is."""
 
+# pyright: basic
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -1,5 +1,7 @@
 """Hypothesis strategies for whole conversations that are valid in their dialect."""
 
+# pyright: basic
+
 import json
 
 from hypothesis import strategies as st

@@ -1,5 +1,7 @@
 """From one dialect into the other: what is carried, what is named as lost."""
 
+# pyright: basic, reportArgumentType=false, reportGeneralTypeIssues=false
+
 import pytest
 from tests.dialects.samples import (
     ANTHROPIC,

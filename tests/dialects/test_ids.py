@@ -1,31 +1,11 @@
 """Ids and names in another dialect."""
 
+# pyright: basic
+
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foldline.dialects.ids import Ids, safe_name, shorten
-
-
-def test_shortened():
-    assert shorten("abc", 3) == "abc"
-    long, other = shorten("a" * 100, 40), shorten("a" * 101, 40)
-    assert len(long) == len(other) == 40
-    assert long != other
-    assert shorten("\ud83d" * 100, 40).endswith(shorten("\ud83d" * 100, 40)[-8:])
-
-
-def test_safe():
-    assert safe_name("a.b:c", 10, "x") == "a_b_c"
-    assert safe_name("", 10, "x") == "x"
-    assert safe_name("é", 10, "x") == "_"
-
-
-def test_ids_that_are_fine_stay():
-    ids = Ids(limit=64, everywhere=True, any_text=False)
-    ids.batch()
-    assert [ids.call("a"), ids.call("b"), ids.result("b"), ids.result("a")] == ["a", "b", "b", "a"]
-    assert ids.renamed == 0
-    assert ids.result("never:called") == "never_called"
+from foldline.dialects.ids import Ids
 
 
 def test_ten_thousand_calls_of_one_id_take_no_time():

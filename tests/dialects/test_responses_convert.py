@@ -1,5 +1,7 @@
 """Responses items to the other dialects: what is carried, what is named as lost."""
 
+# pyright: basic, reportArgumentType=false, reportGeneralTypeIssues=false
+
 import pytest
 from tests.dialects.items import DIALECT, RESPONSES, call, message, output, spoke
 from tests.dialects.samples import (

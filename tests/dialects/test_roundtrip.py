@@ -1,5 +1,7 @@
 """Properties of whole conversations: nothing changes within a dialect, nothing that counts between two."""
 
+# pyright: basic
+
 import json
 from itertools import permutations
 

@@ -1,5 +1,7 @@
 """UI messages are written: edits, results joined to their calls, ids, and what is named as lost."""
 
+# pyright: basic, reportArgumentType=false, reportGeneralTypeIssues=false
+
 import pytest
 from tests.dialects.samples import (
     ANTHROPIC,

@@ -1,6 +1,8 @@
 """Conversations in which one message is malformed, by dialect and by what is wrong with it."""
 
-# ruff: noqa: N802
+# pyright: basic, reportArgumentType=false, reportGeneralTypeIssues=false
+
+# ruff: noqa: N802, A002
 
 from __future__ import annotations
 
@@ -18,73 +20,67 @@ def nest(n):
     return v
 
 
-def nested_list(n):
-    v = []
-    for _ in range(n):
-        v = [v]
-    return v
-
-
 DEEP = '{"a":' * 500 + "1" + "}" * 500
+GONE: Any = object()  # a field that is not there
+ODD: dict[str, Any] = {
+    "null": None,
+    "missing": GONE,
+    "number": 5,
+    "dict": {"a": 1},
+    "list": [1],
+    "texts": ["a"],
+    "empty": "",
+    "empty list": [],
+    "nested": [["x"]],
+    "untyped": [{"text": "x"}],
+    "unknown": [{"type": "weird", "x": 1}],
+    "bad json": "{bad",
+    "odd letters": "a b/ü",
+    "true": True,
+    "deep": nest(500),
+    "deep text": DEEP,
+}
 CASES: dict[tuple[str, str], list[Any]] = {}
 
 
-def chat_call(**over):
-    call = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
-    fn = over.pop("fn", {})
-    call.update(over)
-    call["function"] = {**call["function"], **fn}
-    call = {k: v for k, v in call.items() if v != "DEL"}
-    call["function"] = {k: v for k, v in call["function"].items() if v != "DEL"}
-    return call
+def held(**fields):
+    return {key: value for key, value in fields.items() if value is not GONE}
 
 
-def chat(name, call, rid="c1", content="ok", **r):
-    res = {"role": "tool", "tool_call_id": rid, "content": content, **r}
-    res = {k: v for k, v in res.items() if v != "DEL"}
-    CASES["openai-chat", name] = [
+def every(dialect, said, *fields):
+    """Put each odd value in each of the fields of what `said` makes."""
+    for field in fields:
+        for name, value in ODD.items():
+            CASES[dialect, f"{field} {name}"] = said(**{field: value})
+
+
+def chat_call(id="c1", name="f", args="{}"):
+    return held(id=id, type="function", function=held(name=name, arguments=args))
+
+
+def chat(call=None, content="ok", **fields):
+    result = held(role="tool", tool_call_id=fields.get("id", "c1"), content=content)
+    calls = [call or chat_call(**fields)]
+    return [
         U("do it"),
-        {"role": "assistant", "content": None, "tool_calls": [call]},
-        res,
+        {"role": "assistant", "content": None, "tool_calls": calls},
+        result,
         {"role": "assistant", "content": "done"},
         U("next"),
     ]
 
 
-chat("args null", chat_call(fn={"arguments": None}))
-chat("args object", chat_call(fn={"arguments": {"a": 1}}))
-chat("args list", chat_call(fn={"arguments": [1]}))
-chat("args number", chat_call(fn={"arguments": 5}))
-chat("args missing", chat_call(fn={"arguments": "DEL"}))
-chat("args bad json", chat_call(fn={"arguments": "{bad"}))
-chat("args deep obj", chat_call(fn={"arguments": nest(500)}))
-chat("args deep text", chat_call(fn={"arguments": DEEP}))
-chat("id empty", chat_call(id=""), rid="")
-chat("id null", chat_call(id=None), rid=None)
-chat("id missing", chat_call(id="DEL"), rid="DEL")
-chat("id number", chat_call(id=7), rid=7)
-chat("name missing", chat_call(fn={"name": "DEL"}))
-chat("name null", chat_call(fn={"name": None}))
-chat("name empty", chat_call(fn={"name": ""}))
-chat("type missing", chat_call(type="DEL"))
-chat("type null", chat_call(type=None))
-chat("function missing", {"id": "c1", "type": "function"})
-chat("function null", {"id": "c1", "type": "function", "function": None})
-chat("custom null", {"id": "c1", "type": "custom", "custom": {"name": "x", "input": None}})
-chat("call null", None)
-chat("content null", chat_call(), content=None)
-chat("content missing", chat_call(), content="DEL")
-chat("content number", chat_call(), content=5)
-chat("content object", chat_call(), content={"a": 1})
-chat("content bool", chat_call(), content=True)
-chat("content deep obj", chat_call(), content=nest(500))
-chat("content list", chat_call(), content=["a", "b"])
-chat("content nested list", chat_call(), content=[[{"type": "text", "text": "x"}]])
-chat("content unknown part", chat_call(), content=[{"type": "weird", "x": 1}])
-chat("content image no data", chat_call(), content=[{"type": "image_url"}])
-chat("content text null", chat_call(), content=[{"type": "text", "text": None}])
-chat("content part no type", chat_call(), content=[{"text": "x"}])
-chat("content empty list", chat_call(), content=[])
+every("openai-chat", chat, "args", "id", "name", "content")
+for wrong, value in {
+    "type missing": {**chat_call(), "type": None},
+    "function missing": {"id": "c1", "type": "function"},
+    "function null": {"id": "c1", "type": "function", "function": None},
+    "custom null": {"id": "c1", "type": "custom", "custom": {"name": "x", "input": None}},
+    "call text": "x",
+}.items():
+    CASES["openai-chat", wrong] = chat(value)
+for part in ({"type": "image_url"}, {"type": "text", "text": None}):
+    CASES["openai-chat", f"content {part['type']}"] = chat(content=[part])
 
 
 def chatmsg(name, *ms):
@@ -96,7 +92,7 @@ chatmsg(
     {
         "role": "assistant",
         "content": None,
-        "tool_calls": [chat_call(id=""), chat_call(id="", fn={"name": "g"})],
+        "tool_calls": [chat_call(id=""), chat_call(id="", name="g")],
     },
     {"role": "tool", "tool_call_id": "", "content": "a"},
     {"role": "tool", "tool_call_id": "", "content": "b"},
@@ -154,81 +150,42 @@ chatmsg("refusal number", {"role": "assistant", "content": None, "refusal": 5})
 
 
 # anthropic
-def ant(name, use, res, *more):
-    CASES["anthropic", name] = [
+def use(**o):
+    return held(**{"type": "tool_use", "id": "t1", "name": "f", "input": {}, **o})
+
+
+def res(**o):
+    return held(**{"type": "tool_result", "tool_use_id": "t1", "content": "ok", **o})
+
+
+def ant(id="t1", name="f", args=GONE, content="ok", **more):
+    return [
         U("do it"),
-        {"role": "assistant", "content": [{"type": "text", "text": "x"}, use]},
-        {"role": "user", "content": [res]},
-        *more,
+        {
+            "role": "assistant",
+            "content": [
+                {"type": "text", "text": "x"},
+                use(id=id, name=name, input=args),
+            ],
+        },
+        {"role": "user", "content": [res(tool_use_id=id, content=content, **more)]},
         {"role": "assistant", "content": "done"},
         U("next"),
     ]
 
 
-def use(**o):
-    return {
-        k: v for k, v in {"type": "tool_use", "id": "t1", "name": "f", "input": {}, **o}.items() if v != "DEL"
-    }
-
-
-def res(**o):
-    return {
-        k: v
-        for k, v in {"type": "tool_result", "tool_use_id": "t1", "content": "ok", **o}.items()
-        if v != "DEL"
-    }
-
-
-for n, v in {
-    "null": None,
-    "text": "zz",
-    "jsontext": '{"a":1}',
-    "list": [1],
-    "num": 3,
-    "missing": "DEL",
-    "deep": nest(500),
-    "deeptext": DEEP,
-}.items():
-    ant("input " + n, use(input=v), res())
-for n, v in {
-    "empty": "",
-    "null": None,
-    "missing": "DEL",
-    "number": 5,
-    "odd": "a b/ü",
-    "long": "a" * 200,
-}.items():
-    ant("id " + n, use(id=v), res(tool_use_id=v))
-for n, v in {"empty": "", "null": None, "missing": "DEL", "odd": "my tool!", "long": "n" * 300}.items():
-    ant("name " + n, use(name=v), res())
-for n, v in {
-    "null": None,
-    "missing": "DEL",
-    "num": 5,
-    "dict": {"a": 1},
-    "empty": "",
-    "emptylist": [],
-    "strs": ["a"],
-    "nested": [[{"type": "text", "text": "x"}]],
-    "weird": [{"type": "weird"}],
-    "img nodata": [{"type": "image"}],
-    "img empty": [{"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": ""}}],
-    "text null": [{"type": "text", "text": None}],
-    "text empty": [{"type": "text", "text": ""}],
-    "notype": [{"text": "x"}],
-    "deep": nest(500),
-    "thinking": [{"type": "thinking", "thinking": "x"}],
-    "bool": True,
-}.items():
-    ant("content " + n, use(), res(content=v))
-ant("is_error text", use(), res(is_error="true"))
-ant("is_error null", use(), res(is_error=None))
-ant(
-    "error img",
-    use(),
-    res(is_error=True, content=[{"type": "image", "source": {"type": "url", "url": "https://x"}}]),
-)
-ant("error empty", use(), res(is_error=True, content=""))
+every("anthropic", ant, "args", "id", "name", "content", "is_error")
+CASES["anthropic", "long"] = ant(id="a" * 200, name="n" * 300)
+for part in (
+    {"type": "image"},
+    {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": ""}},
+    {"type": "text", "text": None},
+    {"type": "thinking", "thinking": "x"},
+):
+    CASES["anthropic", f"content {part}"] = ant(content=[part])
+LINKED = {"type": "image", "source": {"type": "url", "url": "https://x"}}
+CASES["anthropic", "error image"] = ant(is_error=True, content=[LINKED])
+CASES["anthropic", "error empty"] = ant(is_error=True, content="")
 CASES["anthropic", "split results"] = [
     U("do"),
     {"role": "assistant", "content": [use(id="a"), use(id="b")]},
@@ -337,90 +294,41 @@ antm("assistant result", {"role": "assistant", "content": [res(), {"type": "text
 
 
 # responses
-def rsp(name, call, out, *more):
-    CASES["openai-responses", name] = [
+def fc(**o):
+    return held(**{"type": "function_call", "call_id": "c1", "name": "f", "arguments": "{}", **o})
+
+
+def fo(**o):
+    return held(**{"type": "function_call_output", "call_id": "c1", "output": "ok", **o})
+
+
+def rsp(id="c1", name="f", args="{}", content="ok", pair=None):
+    return [
         {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "do"}]},
-        call,
-        out,
-        *more,
+        *(pair or (fc(call_id=id, name=name, arguments=args), fo(call_id=id, output=content))),
         {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "done"}]},
         {"type": "message", "role": "user", "content": "next"},
     ]
 
 
-def fc(**o):
-    return {
-        k: v
-        for k, v in {"type": "function_call", "call_id": "c1", "name": "f", "arguments": "{}", **o}.items()
-        if v != "DEL"
-    }
-
-
-def fo(**o):
-    return {
-        k: v
-        for k, v in {"type": "function_call_output", "call_id": "c1", "output": "ok", **o}.items()
-        if v != "DEL"
-    }
-
-
-for n, v in {
-    "null": None,
-    "obj": {"a": 1},
-    "list": [1],
-    "num": 5,
-    "missing": "DEL",
-    "bad": "{bad",
-    "deep": nest(500),
-    "deeptext": DEEP,
+every("openai-responses", rsp, "args", "id", "name", "content")
+for part in (
+    {"type": "input_image"},
+    {"type": "input_text", "text": None},
+    {"type": "output_text", "text": "x"},
+):
+    CASES["openai-responses", f"content {part['type']}"] = rsp(content=[part])
+for kind, key in {
+    "custom_tool_call": "input",
+    "shell_call": "action",
+    "local_shell_call": "action",
+    "apply_patch_call": "operation",
+    "computer_call": "action",
 }.items():
-    rsp("args " + n, fc(arguments=v), fo())
-for n, v in {"empty": "", "null": None, "missing": "DEL", "number": 5}.items():
-    rsp("id " + n, fc(call_id=v), fo(call_id=v))
-for n, v in {"empty": "", "null": None, "missing": "DEL", "odd": "a b"}.items():
-    rsp("name " + n, fc(name=v), fo())
-for n, v in {
-    "null": None,
-    "missing": "DEL",
-    "num": 5,
-    "dict": {"a": 1},
-    "empty": "",
-    "emptylist": [],
-    "strs": ["a"],
-    "nested": [[{"type": "input_text", "text": "x"}]],
-    "weird": [{"type": "weird"}],
-    "img": [{"type": "input_image"}],
-    "textnull": [{"type": "input_text", "text": None}],
-    "outtext": [{"type": "output_text", "text": "x"}],
-    "notype": [{"text": "x"}],
-    "deep": nest(500),
-}.items():
-    rsp("output " + n, fc(), fo(output=v))
-rsp(
-    "custom null",
-    {"type": "custom_tool_call", "call_id": "c1", "name": "f", "input": None},
-    {"type": "custom_tool_call_output", "call_id": "c1", "output": None},
-)
-rsp(
-    "shell null",
-    {"type": "shell_call", "call_id": "c1", "action": None},
-    {"type": "shell_call_output", "call_id": "c1", "output": None},
-)
-rsp(
-    "local null",
-    {"type": "local_shell_call", "call_id": "c1", "action": None},
-    {"type": "local_shell_call_output", "call_id": "c1", "output": None},
-)
-rsp(
-    "patch null",
-    {"type": "apply_patch_call", "call_id": "c1", "operation": None},
-    {"type": "apply_patch_call_output", "call_id": "c1", "output": None},
-)
-rsp(
-    "computer null",
-    {"type": "computer_call", "call_id": "c1", "action": None},
-    {"type": "computer_call_output", "call_id": "c1", "output": None},
-)
+    asked = {"type": kind, "call_id": "c1", key: None, **({"name": "f"} if key == "input" else {})}
+    CASES["openai-responses", f"{kind} null"] = rsp(
+        pair=(asked, {"type": f"{kind}_output", "call_id": "c1", "output": None})
+    )
 
 
 def rm(name, *ms):
@@ -466,40 +374,20 @@ def ui(name, part, *more):
 
 
 def tp(**o):
-    return {
-        k: v
-        for k, v in {
-            "type": "tool-f",
-            "toolCallId": "c1",
-            "state": "output-available",
-            "input": {},
-            "output": "ok",
-            **o,
-        }.items()
-        if v != "DEL"
-    }
+    part = {"type": "tool-f", "toolCallId": "c1", "state": "output-available", "input": {}, "output": "ok"}
+    return held(**{**part, **o})
 
 
-for n, v in {"null": None, "text": "zz", "list": [1], "missing": "DEL", "deep": nest(500)}.items():
-    ui("input " + n, tp(input=v))
-for n, v in {"empty": "", "null": None, "missing": "DEL", "num": 5}.items():
-    ui("id " + n, tp(toolCallId=v))
-for n, v in {
-    "null": None,
-    "missing": "DEL",
-    "num": 5,
-    "deep": nest(500),
-    "emptylist": [],
-    "nested": [[1]],
-    "img": {"type": "content", "value": [{"type": "media"}]},
-}.items():
-    ui("output " + n, tp(output=v))
+for key in ("input", "output", "toolCallId"):
+    for wrong, value in ODD.items():
+        ui(f"{key} {wrong}", tp(**{key: value}))
+ui("output image", tp(output={"type": "content", "value": [{"type": "media"}]}))
 ui("name empty", tp(type="tool-"))
 ui("dynamic no name", tp(type="dynamic-tool"))
 ui("dynamic null name", tp(type="dynamic-tool", toolName=None))
-ui("state missing", tp(state="DEL"))
+ui("state missing", tp(state=GONE))
 ui("state weird", tp(state="weird"))
-ui("errtext missing", tp(state="output-error", output="DEL"))
+ui("errtext missing", tp(state="output-error", output=GONE))
 ui("text null", {"type": "text", "text": None})
 ui("text empty", {"type": "text", "text": ""})
 ui("file no url", {"type": "file", "mediaType": "image/png"})

@@ -33,7 +33,7 @@ class Believing(Signer):
 def provider() -> Scripted:
     """A provider as strict as the real ones, with room for every session."""
     model = Scripted(lambda _: ANSWER, window=10_000_000)
-    model._signer = model._strict._signer = Believing()  # pyright: ignore[reportPrivateUsage]
+    model._signer = Believing()  # pyright: ignore[reportPrivateUsage]
     return model
 
 

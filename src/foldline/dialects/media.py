@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import base64
 import binascii
-from typing import Any, cast
 
 from foldline.core.log.messages import Media, Part, Text, Thinking, ToolResult
+from foldline.dialects.payload import Fields, fields_of
 from foldline.dialects.values import FILE_ID
 
 IMAGE_TYPES = ("image/jpeg", "image/png", "image/gif", "image/webp")
@@ -38,125 +38,118 @@ def words_of(part: Part) -> str:
     return (plain_text(part) or placeholder(part)) if isinstance(part, Media) else ""
 
 
-def from_openai(part: dict[str, Any]) -> Media | None:
+def from_openai(part: Fields) -> Media | None:
     """Read an image_url, input_audio or file part; None if it has another shape."""
     kind = part.get("type")
     value = part.get(str(kind))
     if kind == "image_url":
-        url = cast("dict[str, Any]", value).get("url") if isinstance(value, dict) else value
+        url = fields_of(value).get("url") if isinstance(value, dict) else value
         return from_url("image", url) if isinstance(url, str) else None
-    if not isinstance(value, dict):
-        return None
-    fields = cast("dict[str, Any]", value)
+    held = fields_of(value)
     if kind == "input_audio":
-        data, form = fields.get("data"), fields.get("format")
-        if isinstance(data, str) and isinstance(form, str):
-            return Media("audio", mime=f"audio/{form}", data=data)
-        return None
-    name = fields.get("filename")
-    name = name if isinstance(name, str) else None
-    if isinstance(data := fields.get("file_data"), str):
-        media = from_url("document", data)
-        return Media("document", mime=media.mime, data=media.data, url=media.url, name=name)
-    if isinstance(file_id := fields.get("file_id"), str):
-        return Media("document", url=FILE_ID + file_id, name=name)
-    return None
+        data, form = held.get("data"), held.get("format")
+        both = isinstance(data, str) and isinstance(form, str)
+        return Media("audio", mime=f"audio/{form}", data=data) if both else None
+    return _from_file("document", held, "file_data")
 
 
-def to_openai(media: Media) -> dict[str, Any] | None:
-    """Return the part of a user message; None if Chat Completions has no such part."""
-    if media.url is not None and media.url.startswith(FILE_ID):
-        return None
-    if media.kind == "image":
-        url = media.url if media.data is None else f"data:{media.mime or 'image/png'};base64,{media.data}"
-        return {"type": "image_url", "image_url": {"url": url}} if url else None
-    if media.data is None:
-        return None
-    if media.kind == "audio" and (form := _AUDIO_FORMATS.get(media.mime)):
-        return {"type": "input_audio", "input_audio": {"data": media.data, "format": form}}
-    if media.mime == PDF:
-        data = f"data:{PDF};base64,{media.data}"
-        return {"type": "file", "file": {"filename": media.name or "document.pdf", "file_data": data}}
-    return None
-
-
-def from_responses(part: dict[str, Any]) -> Media | None:
+def from_responses(part: Fields) -> Media | None:
     """Read an input_image or input_file part; None if it names no data, URL or file."""
-    kind = "image" if part.get("type") == "input_image" else "document"
-    name = part.get("filename")
-    name = name if isinstance(name, str) else None
-    for key in ("image_url",) if kind == "image" else ("file_data", "file_url"):
-        if isinstance(url := part.get(key), str):
+    if part.get("type") == "input_image":
+        return _from_file("image", part, "image_url")
+    return _from_file("document", part, "file_data", "file_url")
+
+
+def _from_file(kind: str, fields: Fields, *keys: str) -> Media | None:
+    """Read what the first of these keys holds, data or a URL, else the id of an uploaded file."""
+    name = _name_in(fields, "filename")
+    for key in keys:
+        if isinstance(url := fields.get(key), str):
             bare = key == "file_data" and not url.startswith("data:")
             media = Media(kind, data=url) if bare else from_url(kind, url)
             return Media(kind, mime=media.mime, data=media.data, url=media.url, name=name)
-    file_id = part.get("file_id")
+    file_id = fields.get("file_id")
     return Media(kind, url=FILE_ID + file_id, name=name) if isinstance(file_id, str) else None
 
 
-def to_responses(media: Media) -> dict[str, Any] | None:
+def _name_in(fields: Fields, key: str) -> str | None:
+    name = fields.get(key)
+    return name if isinstance(name, str) else None
+
+
+def to_openai(media: Media) -> Fields | None:
+    """Return the part of a user message; None if Chat Completions has no such part."""
+    if media.kind == "image" and (url := _image_url(media)):
+        return {"type": "image_url", "image_url": {"url": url}}
+    if media.kind == "audio" and media.data is not None and (form := _AUDIO_FORMATS.get(media.mime)):
+        return {"type": "input_audio", "input_audio": {"data": media.data, "format": form}}
+    pdf = _pdf(media)
+    return {"type": "file", "file": pdf} if pdf else None
+
+
+def to_responses(media: Media) -> Fields | None:
     """Return the part of a user message or a tool output; None if the Responses API has no such part."""
-    if (media.url or "").startswith(FILE_ID) or not (media.data or media.url):
-        return None
     if media.kind == "image":
-        url = media.url if media.data is None else f"data:{media.mime or 'image/png'};base64,{media.data}"
-        return {"type": "input_image", "image_url": url, "detail": "auto"}
-    if media.data is None:
-        return {"type": "input_file", "file_url": media.url} if media.kind == "document" else None
-    if media.mime != PDF:
+        url = _image_url(media)
+        return {"type": "input_image", "image_url": url, "detail": "auto"} if url else None
+    if media.kind == "document" and media.data is None and _is_linked(media):
+        return {"type": "input_file", "file_url": media.url}
+    pdf = _pdf(media)
+    return {"type": "input_file", **pdf} if pdf else None
+
+
+def _is_linked(media: Media) -> bool:
+    """Return whether media have a URL that anybody can read."""
+    return bool(media.url) and not str(media.url).startswith(FILE_ID)
+
+
+def _image_url(media: Media) -> str | None:
+    if media.data:
+        return f"data:{media.mime or 'image/png'};base64,{media.data}"
+    return media.url if _is_linked(media) else None
+
+
+def _pdf(media: Media) -> Fields | None:
+    if media.mime != PDF or media.data is None or media.kind == "image":
         return None
-    data = f"data:{PDF};base64,{media.data}"
-    return {"type": "input_file", "filename": media.name or "document.pdf", "file_data": data}
+    return {"filename": media.name or "document.pdf", "file_data": f"data:{PDF};base64,{media.data}"}
 
 
-def from_anthropic(block: dict[str, Any]) -> Media | None:
+def from_anthropic(block: Fields) -> Media | None:
     """Read an image or document block; None if its source has another shape."""
-    source = block.get("source")
-    if not isinstance(source, dict):
-        return None
-    fields = cast("dict[str, Any]", source)
-    kind, title = str(block.get("type")), block.get("title")
-    name = title if isinstance(title, str) else None
-    mime, data = fields.get("media_type"), fields.get("data")
-    mime = mime if isinstance(mime, str) else ""
-    form = fields.get("type")
+    source, kind = fields_of(block.get("source")), str(block.get("type"))
+    form, mime, data = source.get("type"), source.get("media_type"), source.get("data")
+    name, mime = _name_in(block, "title"), mime if isinstance(mime, str) else ""
     if form == "base64" and isinstance(data, str):
         return Media(kind, mime=mime, data=data, name=name)
     if form == "text" and isinstance(data, str):
         packed = base64.b64encode(data.encode("utf-8", "surrogatepass")).decode("ascii")
         return Media(kind, mime=PLAIN, data=packed, name=name)
-    if form == "url" and isinstance(url := fields.get("url"), str):
+    if form == "url" and isinstance(url := source.get("url"), str):
         return Media(kind, mime=mime, url=url, name=name)
-    if form == "file" and isinstance(file_id := fields.get("file_id"), str):
+    if form == "file" and isinstance(file_id := source.get("file_id"), str):
         return Media(kind, mime=mime, url=FILE_ID + file_id, name=name)
     return None
 
 
-def to_anthropic(media: Media) -> dict[str, Any] | None:
+def to_anthropic(media: Media) -> Fields | None:
     """Return the block of a user message or a tool result; None if the Messages API has no such block."""
-    if media.kind not in {"image", "document"} or (media.url or "").startswith(FILE_ID):
-        return None
-    source = _anthropic_source(media)
+    source = _anthropic_source(media) if media.kind in ("image", "document") else None
     if source is None:
         return None
-    block: dict[str, Any] = {"type": media.kind, "source": source}
-    if media.kind == "document" and media.name:
-        block["title"] = media.name
-    return block
+    title = {"title": media.name} if media.kind == "document" and media.name else {}
+    return {"type": media.kind, "source": source, **title}
 
 
-def _anthropic_source(media: Media) -> dict[str, Any] | None:
+def _anthropic_source(media: Media) -> Fields | None:
     if media.data is None:
-        return {"type": "url", "url": media.url} if media.url else None
-    if not media.data:
-        return None
-    text = plain_text(media)
-    if media.kind == "document" and text is not None:
+        return {"type": "url", "url": media.url} if _is_linked(media) else None
+    text = plain_text(media) if media.kind == "document" else None
+    if text is not None:
         return {"type": "text", "media_type": PLAIN, "data": text} if text.strip() else None
     allowed = IMAGE_TYPES if media.kind == "image" else (PDF,)
-    if media.mime not in allowed:
-        return None
-    return {"type": "base64", "media_type": media.mime, "data": media.data}
+    known = bool(media.data) and media.mime in allowed
+    return {"type": "base64", "media_type": media.mime, "data": media.data} if known else None
 
 
 def from_url(kind: str, url: str) -> Media:

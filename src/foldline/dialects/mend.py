@@ -19,7 +19,6 @@ from foldline.core.log.messages import Message, Native
 from foldline.dialects.dialect import Dialect, Slot
 from foldline.dialects.forms import as_text
 from foldline.dialects.payload import DEEPEST, Fields, fields_of, items_of, read
-from foldline.dialects.values import Notes
 from foldline.errors import DialectError
 
 _ENVELOPE = 8  # levels of a message around the values that it holds
@@ -56,21 +55,19 @@ class Mender:
             body, raw = read(payload, index)
         except DialectError:
             return None
-        notes = Notes()
+        notes: list[str] = []
         mended = self._mended(body, index, notes)
-        if not notes.lines:
+        if not notes:
             return Mended(raw, raw)
-        return Mended(codec.encode(mended), raw, tuple(notes.lines))
+        return Mended(codec.encode(mended), raw, tuple(dict.fromkeys(notes)))
 
-    def _mended(self, body: Fields, index: int, notes: Notes) -> Fields:
+    def _mended(self, body: Fields, index: int, notes: list[str]) -> Fields:
         salt = f"{self._salt} {index}"
-        new = self._dialect.look(lambda _, text: notes.add(text), body, salt)
-        if notes.lines and codec.encode(new) == codec.encode(
-            body
-        ):  # what is wrong stays: a request leaves it out
-            notes.lines.clear()
+        new = self._dialect.look(lambda _, text: notes.append(text), body, salt)
+        if notes and codec.encode(new) == codec.encode(body):  # what is wrong stays: a request leaves it out
+            notes.clear()
         if _is_deep(new, DEEPEST + _ENVELOPE):
-            notes.add("what is nested too deeply was kept as text")
+            notes.append("what is nested too deeply was kept as text")
             new = cast("Fields", _clipped(new, DEEPEST))
         calls, results = self._dialect.call_slots(new)
         self._follow(new)
@@ -89,27 +86,27 @@ class Mender:
             self._ids.reply()
         self._in_reply = models
 
-    def _name(self, calls: list[Slot], salt: str, notes: Notes) -> None:
+    def _name(self, calls: list[Slot], salt: str, notes: list[str]) -> None:
         for place, (holder, key) in enumerate(calls):
             if not holder[key]:
                 holder[key] = _made_id(f"{salt} {place}")
-                notes.add("a tool call without an id was given one")
+                notes.append("a tool call without an id was given one")
             own = self._ids.call(holder[key])
             if own != holder[key]:
                 holder[key] = own
-                notes.add("a tool call with the id of another one of its reply was given its own")
+                notes.append("a tool call with the id of another one of its reply was given its own")
             self._asked.append(holder[key])
             self._answered.discard(holder[key])
 
-    def _answer(self, results: list[Slot], salt: str, notes: Notes) -> None:
+    def _answer(self, results: list[Slot], salt: str, notes: list[str]) -> None:
         for place, (holder, key) in enumerate(results):
             if not holder[key]:
                 holder[key] = self._oldest() or _made_id(f"{salt} result {place}")
-                notes.add("a result without its call's id was given that of the oldest open call")
+                notes.append("a result without its call's id was given that of the oldest open call")
             own = self._ids.result(holder[key])
             if own != holder[key]:
                 holder[key] = own
-                notes.add("a result that names several calls was given to the first without one")
+                notes.append("a result that names several calls was given to the first without one")
             self._answered.add(holder[key])
 
     def _oldest(self) -> str:

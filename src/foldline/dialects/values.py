@@ -51,18 +51,6 @@ def check_text(say: Say, value: Any) -> None:
         say("text-surrogate", "a text holds half of a surrogate pair, which UTF-8 cannot carry")
 
 
-class Notes:
-    """What was changed in one message, in plain words."""
-
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-
-    def add(self, line: str) -> None:
-        """Note a change once."""
-        if line not in self.lines:
-            self.lines.append(line)
-
-
 class Losses:
     """Count what a conversion could not carry, by kind."""
 

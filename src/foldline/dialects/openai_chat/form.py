@@ -93,6 +93,7 @@ def look(say: Say, body: Fields) -> Fields:
         del new["tool_calls"]
     _content(say, role, new)
     if "refusal" in new and not isinstance(new["refusal"], str | None):
+        say("part-shape", "the refusal of a message must be a string")
         new["refusal"] = as_text(new["refusal"])
     return new
 
