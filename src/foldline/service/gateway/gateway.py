@@ -1,6 +1,6 @@
 """The gateway: what comes in under `/v1` goes to its provider, and what comes back goes to the client.
 
-A request for a reply takes these steps; whatever fails in the second to fourth, it goes on as it came:
+A request for a reply takes these steps. If one of the second to fourth fails, it passes unchanged:
 
     read -> find its session -> store what is new -> fold -> send -> pass the reply back, and store it
 """
@@ -47,7 +47,7 @@ from foldline.summarizers import Summarizer
 log = logging.getLogger("foldline")
 T = TypeVar("T")
 
-AS_IT_CAME: Final = "a request goes on as it came"
+UNCHANGED: Final = "a request passes unchanged"
 SESSION: Final = "foldline-session"  # names the session of a request
 SUBAGENT: Final = (  # say that a sub-agent asks: any client, Codex, Claude Code, OpenCode
     "foldline-subagent",
@@ -137,7 +137,7 @@ class Gateway:
                 return self._unreached(vendor, error)
             return await _response(_untouched(found, ends), ends.pop_all())
 
-    # ---- who asks, and what goes on
+    # ---- who asks, and what is passed on
 
     def _admitted(self, request: Request, vendor: Vendor) -> Tenant | Response:
         """Return whose a request is, or why it is not answered."""
@@ -149,7 +149,7 @@ class Gateway:
         return tenant
 
     def _sent_on(self, request: Request, vendor: Vendor) -> tuple[str, Headers]:
-        """Return the query and the headers of a request as they go on."""
+        """Return the query and the headers of a request as they are passed on."""
         secret = self._tenants.holds_token
         query = asked_on(request.scope["query_string"].decode("latin-1"), secret=secret)
         return query, sent_on(request.headers.items(), vendor, secret=secret)
@@ -169,7 +169,7 @@ class Gateway:
         if asked is None or not asked.units:
             return _untouched(await send(raw), ends)
         finding = while_there(origin.request, self._session_of(origin, asked, ends))
-        found = await _tried(finding, AS_IT_CAME)
+        found = await _tried(finding, UNCHANGED)
         if found is None:
             return _untouched(await send(asked.raw), ends)
         talk, asked = found
@@ -177,7 +177,7 @@ class Gateway:
         talk.applies_template = not self._upstreams.is_vendors(asked.endpoint.vendor)
         exchange = Exchange(talk, asked, self._metrics, ends)
         preparing = while_there(origin.request, self._prepared(exchange, talk, asked))
-        return await exchange.run(await _tried(preparing, AS_IT_CAME) or asked.raw, send)
+        return await exchange.run(await _tried(preparing, UNCHANGED) or asked.raw, send)
 
     async def _prepared(self, exchange: Exchange, talk: AgentSession, asked: AgentRequest) -> bytes:
         await self._use_model(talk, asked)
@@ -285,18 +285,18 @@ class Gateway:
 
 
 def _read(endpoint: Endpoint, raw: bytes) -> tuple[AgentRequest | None, bytes]:
-    """Read a request, and return the bytes to send where that fails: then it goes on as it came."""
+    """Read a request, and return the bytes to send if that fails: then it passes unchanged."""
     try:
         return read_request(endpoint, raw), readable(raw)
-    except Exception as error:  # an agent must not stand still for a defect of ours
-        log.warning("a request goes on as it came: it cannot be read: %s", type(error).__name__)
+    except Exception as error:  # a defect of ours must not stop an agent
+        log.warning("a request passes unchanged: it cannot be read: %s", type(error).__name__)
         return None, raw
 
 
 async def _tried(work: Awaitable[T], otherwise: str) -> T | None:
-    """Return what work finds; where it fails, log that and what is done otherwise, and return None.
+    """Return the result of some work; if it fails, log why and what is done instead, and return None.
 
-    An agent must not stand still for a defect of ours.
+    A defect of ours must not stop an agent.
     """
     try:
         return await work
