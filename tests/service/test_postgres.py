@@ -16,7 +16,6 @@ from tests.service.api.test_folding import (  # noqa: F401
     test_compact_undo_redo,
 )
 from tests.service.api.test_keys import (  # noqa: F401
-    test_a_turn_whose_worker_died_behind_its_prompt_goes_on,
     test_messages_that_a_dead_worker_appended_are_not_appended_again,
 )
 
