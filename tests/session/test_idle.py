@@ -57,9 +57,9 @@ async def test_what_is_said_next_ends_the_wait_and_so_does_the_end(store):
 async def test_who_was_idle_and_is_no_longer_keeps_the_draft(store):
     session, number = await drafted(store, 3_600)
     await session.append(answer(number, 1))
-    behind = session._triggers._newest.id
+    behind = session._triggers.newest.id
     await session.append(prompt(number + 1, 1))
-    assert await session._triggers.commit_draft(behind=behind) is None
+    assert await session._triggers.commit_behind(behind) is None
     assert session._compactor.drafts.ready is not None
     await session.close()
 
@@ -68,7 +68,7 @@ async def test_without_a_draft_an_idle_session_stays_as_it_is(store):
     session = session_on(store, policy=changed(idle=3_600))
     await session.append(prompt(0), answer(0))
     before = session.view_tokens
-    await session._triggers._fold_idle()
+    await session._triggers.idle._run()
     assert session.view_tokens == before
     await session.close()
 

@@ -28,7 +28,7 @@ from foldline.errors import CompactionFailed, FloorExceeded, InputError, Overflo
 from foldline.folding import overhead_of
 from foldline.providers import Patience
 from foldline.providers.base import Call
-from foldline.session.overflow import overflow_in, smaller_output
+from foldline.session.overflow import overflow_in, shorter
 from foldline.testing import Scripted, serve
 
 WIDE = Window(context=100_000, output=8_000)
@@ -416,9 +416,9 @@ def test_words_of_any_exception_are_read():
 
 
 def test_without_sizes_our_own_count_says_whether_a_shorter_reply_fits():
-    assert smaller_output(Overflow(), setup(window=WIDE), 99_000, 8_000) is None
-    assert smaller_output(Overflow(), setup(window=WIDE), 95_000, 8_000) == 5_000
-    assert smaller_output(Overflow(), setup(window=WIDE), 95_000, None) is None
+    assert shorter(Overflow(), setup(window=WIDE), 99_000, 8_000) is None
+    assert shorter(Overflow(), setup(window=WIDE), 95_000, 8_000).max_tokens == 5_000
+    assert shorter(Overflow(), setup(window=WIDE), 95_000, None) is None
 
 
 async def test_notes_of_a_window_that_make_no_sense_are_left_alone(store):

@@ -1,6 +1,7 @@
 """Recall: what it finds, reads and lists of the folded past, and that it leaves itself out."""
 
 import pytest
+from tests.support.live import session_on
 from tests.support.logs import ask_for, compact_log, fold_of, say
 from tests.support.talk import assistant, call, calls, image, log_of, tool, user
 
@@ -9,7 +10,7 @@ from foldline.core.decide.policy import Policy
 from foldline.core.log.entries import Compacted, Pruned, Said
 from foldline.core.measure.window import Amount
 from foldline.errors import InputError
-from foldline.session.recall import PASSAGE, as_text, listed, read, search
+from foldline.session.recall import PASSAGE, as_text
 
 PRUNES = Policy(
     name="prunes",
@@ -44,20 +45,24 @@ async def test_a_search_leaves_out_recalls_own_calls_and_answers(store):
     say(log, tool("r2", f"{MARK}Nothing"))
     await stored(store, log)
 
-    hits = await search(store, ["s"], "port 8123", 10)
+    hits = await session_on(store).recall("port 8123", 10)
 
     path = log.path()
     assert {hit.entry for hit in hits} == {path[0].id, path[1].id, path[4].id}
-    assert len(await search(store, ["s"], "port 8123", 2)) == 2
-    assert await search(store, ["s"], "port 8123", 0) == []
+    assert len(await session_on(store).recall("port 8123", 2)) == 2
+    assert await session_on(store).recall("port 8123", 0) == []
 
 
-async def test_a_session_that_was_handed_off_is_searched_after_the_newer_one(store):
+async def test_sessions_are_searched_in_the_order_given(store):
     await stored(store, log_of(user("The port is 8123.")), "old")
     await stored(store, log_of(user("Which port? 8123, I think.")), "new")
+    newer = session_on(store, name="new")
 
-    assert [hit.session for hit in await search(store, ["new", "old"], "port 8123", 10)] == ["new", "old"]
-    assert [hit.session for hit in await search(store, ["new", "old"], "port 8123", 1)] == ["new"]
+    assert [hit.session for hit in await newer.recall("port 8123", 10, sessions=["new", "old"])] == [
+        "new",
+        "old",
+    ]
+    assert [hit.session for hit in await newer.recall("port 8123", 1, sessions=["new", "old"])] == ["new"]
 
 
 def test_a_message_with_words_of_its_own_is_no_recall():
@@ -75,7 +80,7 @@ async def test_an_entry_is_read_in_pieces_that_make_up_the_whole(store):
     whole = as_text(entry)
     pieces, offset = [], 0
     while offset is not None:
-        piece = await read(store, ["s"], entry.id, offset)
+        piece = await session_on(store).read(entry.id, offset)
         assert len(piece.text) <= PASSAGE
         pieces.append(piece.text)
         offset = piece.next_offset
@@ -93,18 +98,19 @@ async def test_what_is_read_is_as_it_was_said_calls_with_arguments_and_media_nam
     await stored(store, log)
     first, second = log.path()
 
-    assert "[image]" in (await read(store, ["s"], first.id)).text
-    assert 'write(path="a.py", content="x = 1")' in (await read(store, ["s"], second.id)).text
+    assert "[image]" in (await session_on(store).read(first.id)).text
+    assert 'write(path="a.py", content="x = 1")' in (await session_on(store).read(second.id)).text
 
 
-async def test_an_entry_of_a_session_handed_off_is_read_from_there(store):
+async def test_an_entry_of_another_session_is_read_from_there(store):
     old = log_of(user("The port is 8123."))
     await stored(store, old, "old")
     await stored(store, log_of(user("Go on.")), "new")
 
-    assert (await read(store, ["new", "old"], old.path()[0].id)).session == "old"
+    newer = session_on(store, name="new")
+    assert (await newer.read(old.path()[0].id, session="old")).session == "old"
     with pytest.raises(InputError, match="take the id from a search or a list"):
-        await read(store, ["new"], old.path()[0].id)
+        await newer.read(old.path()[0].id)
 
 
 async def test_offsets_beyond_the_ends_are_brought_inside(store):
@@ -112,9 +118,9 @@ async def test_offsets_beyond_the_ends_are_brought_inside(store):
     await stored(store, log)
     entry = log.path()[0].id
 
-    assert (await read(store, ["s"], entry, -5)).text == "[User]: short"
-    assert (await read(store, ["s"], entry, 999)).text == ""
-    assert len((await read(store, ["s"], entry, 0, 0)).text) == 1
+    assert (await session_on(store).read(entry, -5)).text == "[User]: short"
+    assert (await session_on(store).read(entry, 999)).text == ""
+    assert len((await session_on(store).read(entry, 0, 0)).text) == 1
 
 
 async def test_what_was_folded_is_listed_page_by_page_backwards(store):
@@ -125,26 +131,25 @@ async def test_what_was_folded_is_listed_page_by_page_backwards(store):
     gone = [e.id for e in log.path() if isinstance(e, Said) and e not in fold.kept]
     assert len(gone) > 8
 
-    newest = await listed(store, "s", fold, 5, None, hidden=True)
-    before = await listed(store, "s", fold, 5, newest[0].entry, hidden=True)
+    newest = await session_on(store).folded(5)
+    before = await session_on(store).folded(5, newest[0].entry)
 
     assert [one.entry for one in (*before, *newest)] == gone[-10:]
     assert {one.how for one in newest} == {"folded"}
     assert newest[0].text.startswith("[")
     assert all(len(one.text) <= 160 for one in newest)
     with pytest.raises(InputError, match="'x' is not on the path"):
-        await listed(store, "s", fold, 50, "x", hidden=True)
+        await session_on(store).folded(50, "x")
 
 
 async def test_results_that_are_blanked_in_the_view_are_listed_and_can_be_read(store):
     log = read_files(lines=120)
     assert isinstance(compact_log(log, ask_for(PRUNES, context=60_000)), Pruned)
     await stored(store, log)
-    fold = fold_of(log)
-    blanked = [one for one in await listed(store, "s", fold, 50, None, hidden=True) if one.how == "blanked"]
+    blanked = [one for one in await session_on(store).folded() if one.how == "blanked"]
 
     assert blanked
-    text = (await read(store, ["s"], blanked[0].entry)).text
+    text = (await session_on(store).read(blanked[0].entry)).text
     assert "line 0 of source 0 binds port 8000" in text
     assert CLEARED not in text
 
@@ -152,5 +157,5 @@ async def test_results_that_are_blanked_in_the_view_are_listed_and_can_be_read(s
 async def test_nothing_folded_is_an_empty_list(store):
     log = read_files(2)
     await stored(store, log)
-    assert await listed(store, "s", fold_of(log), 50, None, hidden=True) == []
-    assert await listed(store, "none", fold_of(log_of()), 50, None, hidden=True) == []
+    assert await session_on(store).folded() == []
+    assert await session_on(store, name="none").folded() == []

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from itertools import groupby
 from typing import Any
 
 from foldline.arguments import check_text
 from foldline.core.cut.call_ids import with_own_ids
-from foldline.core.ledger.facts.files import FILES, Status, files_note
+from foldline.core.ledger.facts.files import FILES, files_note
 from foldline.core.log.entries import Noted, Pinned, Said
 from foldline.core.log.messages import Message
 from foldline.dialects import decode_all
@@ -31,10 +32,15 @@ class Appends:
         self._shared = shared
         self._triggers = triggers
 
-    async def say(self, messages: Sequence[Any]) -> list[str]:
-        """Append messages, SDK replies or dicts in one commit; return their entry ids."""
+    async def append(self, *messages: Any) -> list[str]:
+        """Append messages, SDK replies or dicts in one commit; return their entry ids.
+
+        Durable when it returns. A reply's usage is read. Where calls are still open and the user speaks,
+        results that say so are appended first. What the policy does behind a reply or an append is done in
+        the background: `settled` waits for it. Raises LeafMoved where somebody else said something since.
+        """
         shared = self._shared
-        # who appends has seen what was there, not what came since
+        # who appends has seen what was there, and nothing that others have appended in the meantime
         async with shared.locked(follow=False) as cursor:
             dialect, seed = shared.model.setup.dialect, str(cursor.leaf)
             reader = AppendReader(dialect, lambda: shared.view.dialect, seed, cursor.state.open_calls)
@@ -48,7 +54,7 @@ class Appends:
             return [entry.id for entry in entries if id(entry.message) in own]
 
     def _appended(self, entries: Sequence[Said]) -> None:
-        """Learn from what was appended, and tell that it was."""
+        """Learn from what was appended, and emit the events of it."""
         shared = self._shared
         shared.model.heard()
         shared.watch.said([entry.message for entry in entries])
@@ -64,7 +70,10 @@ class Appends:
         shared.events.emit(MessageAdded(entries=tuple(entry.id for entry in entries), roles=roles))
 
     async def pin(self, at: str) -> None:
-        """Pin a message; raises InputError for an id that is no message of the session."""
+        """Pin a message, tool results and calls too: every later view holds its text word for word.
+
+        Raises InputError for an id that is no message of the session.
+        """
         shared = self._shared
         check_text("at", at)
         async with shared.locked() as cursor:
@@ -76,21 +85,29 @@ class Appends:
             shared.events.emit(PinChanged(entry=at))
 
     async def unpin(self, at: str) -> None:
-        """Take a pin away."""
+        """Take a pin away; from the next boundary on the entry is folded like any other."""
         check_text("at", at)
         async with self._shared.locked() as cursor:
             await cursor.write(Pinned("", None, at, on=False, at=time.time()))
             self._shared.events.emit(PinChanged(entry=at, on=False))
 
-    async def note(self, kind: str, data: dict[str, Any]) -> None:
-        """Append a note of a kind."""
+    async def note(self, kind: str, **data: Any) -> None:
+        """Note something about the session, such as its title."""
         async with self._shared.locked() as cursor:
             await cursor.write(Noted("", None, kind, data, at=time.time()))
 
-    async def track_files(self, files: Mapping[Status, Sequence[str]]) -> None:
-        """Note files by what was done to them: read, created, modified, deleted."""
-        if found := files_note(files):
-            await self.note(FILES, found)
+    async def track_files(
+        self,
+        *,
+        read: Sequence[str] = (),
+        created: Sequence[str] = (),
+        modified: Sequence[str] = (),
+        deleted: Sequence[str] = (),
+    ) -> None:
+        """Note files that your own tracker saw: the next checkpoint lists them with the others."""
+        found = files_note({"read": read, "created": created, "modified": modified, "deleted": deleted})
+        if found:
+            await self.note(FILES, **found)
 
 
 class AppendReader:
@@ -101,13 +118,12 @@ class AppendReader:
     """
 
     def __init__(
-        self, dialect: str | None, usual: Callable[[], str], seed: str, open_calls: Collection[str] = ()
+        self, dialect: str | None, usual: Callable[[], str], seed: str, open_calls: Iterable[str] = ()
     ) -> None:
         self._dialect = dialect
         self._usual = usual
         self._seed = seed
-        self._open = open_calls
-        self._looked_at = 0  # messages whose calls and results `_open` knows
+        self._open = dict.fromkeys(open_calls)  # behind the messages decoded so far
         self._decoded: list[Message] = []
 
     def read(self, messages: Sequence[Any]) -> list[Message]:
@@ -115,51 +131,42 @@ class AppendReader:
         known = [None if isinstance(message, Message) else _form_or_dialect(message) for message in messages]
         dialects = (name for name in reversed(known) if name not in (None, FOREIGN))
         common = self._dialect or next(dialects, None) or self._usual()
-        run: list[Any] = []  # messages of one dialect, which are decoded together
-        run_dialect = ""
-        for message, own in zip(messages, known, strict=True):
-            bare = isinstance(message, Message) or own == FOREIGN
-            reply = None if bare else reply_dialect(message)
-            name = "" if isinstance(message, Message) or reply else own or common
-            if run and name != run_dialect:
-                self._decode(run, run_dialect)
-                run = []
-            run_dialect = name
-            if isinstance(message, Message):
-                self._take(with_own_ids([message], self._still_open()))
-            elif reply is not None:
-                self._take([decode_reply(message, reply, salt=self._salt())])
-            else:
-                run.append(in_dialect(message, name, f"{self._seed} {len(self._decoded) + len(run)}"))
-        if run:
-            self._decode(run, run_dialect)
+
+        def way(at: int) -> str | None:
+            """Return the dialect or the form of those to decode together; None for one that stands alone."""
+            bare = isinstance(messages[at], Message) or known[at] == FOREIGN
+            if isinstance(messages[at], Message) or (not bare and reply_dialect(messages[at])):
+                return None
+            return known[at] or common
+
+        for name, places in groupby(range(len(messages)), way):
+            if name is not None:
+                run = [in_dialect(messages[at], name, f"{self._seed} {at}") for at in places]
+                self._take(self._decode(run, name))
+                continue
+            for message in (messages[at] for at in places):
+                if isinstance(message, Message):
+                    self._take(with_own_ids([message], self._open))
+                else:
+                    self._take([decode_reply(message, str(reply_dialect(message)), salt=self._salt)])
         return self._decoded
 
-    def _decode(self, run: Sequence[Any], dialect: str) -> None:
+    def _decode(self, run: Sequence[Any], dialect: str) -> Sequence[Message]:
         """Read messages of one dialect, or of forms that no dialect has."""
-        salt, still_open = self._salt(), self._still_open()
         if dialect == FOREIGN:
-            placed = decode_list(run, salt=salt, open_calls=still_open).placed
-            self._take([message for _, message in placed])
-        else:
-            self._take(decode_all(run, dialect, salt=salt, open_calls=still_open))
+            return [one for _, one in decode_list(run, salt=self._salt, open_calls=self._open).placed]
+        return decode_all(run, dialect, salt=self._salt, open_calls=self._open)
 
+    @property
     def _salt(self) -> str:
         return f"{self._seed} {len(self._decoded)}"
 
     def _take(self, messages: Sequence[Message]) -> None:
         self._decoded += messages
-
-    def _still_open(self) -> Collection[str]:
-        """Return the calls that wait for results behind the messages decoded so far."""
-        if new := self._decoded[self._looked_at :]:
-            still_open = dict.fromkeys(self._open)
-            for message in new:
-                still_open.update(dict.fromkeys(call.id for call in message.calls))
-                for result in message.results:
-                    still_open.pop(result.call_id, None)
-            self._open, self._looked_at = still_open.keys(), len(self._decoded)
-        return self._open
+        for message in messages:
+            self._open.update(dict.fromkeys(call.id for call in message.calls))
+            for result in message.results:
+                self._open.pop(result.call_id, None)
 
 
 def _form_or_dialect(message: Any) -> str | None:

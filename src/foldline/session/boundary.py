@@ -72,8 +72,20 @@ class BoundaryMaker:
 
     # ---- making a boundary; the lock is held to take the work, and not while it is done
 
-    def take(self, ask: FoldRequest) -> BoundaryWork:
-        """Take from the path as it is what a compaction is made of."""
+    async def take(
+        self,
+        reason: Reason,
+        instructions: str | None = None,
+        target: int | None = None,
+        *,
+        share: float = 1.0,
+    ) -> BoundaryWork:
+        """Take from the path as it is what a compaction is made of; live state is rendered for it."""
+        asked = self._model.ask(reason, instructions, target, share=share)
+        return self.taken(await self._shared.live.onto(asked, self._cursor.state))
+
+    def taken(self, ask: FoldRequest) -> BoundaryWork:
+        """Take from the path as it is what is asked."""
         state = self._cursor.state
         return BoundaryWork(
             entries=state.entries(),

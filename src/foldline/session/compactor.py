@@ -10,16 +10,14 @@ import msgspec
 from foldline.core.compact.compaction_input import CompactionInput
 from foldline.core.compact.handoff import display
 from foldline.core.decide.ask import Nothing
-from foldline.core.decide.policy import Policy
 from foldline.core.log.entries import Reason, Receipt
-from foldline.core.measure.window import Window
 from foldline.core.view import ViewState
 from foldline.errors import CompactionFailed, FoldlineError
 from foldline.executor import execute
 from foldline.session import spans
 from foldline.session.boundary import BoundaryMaker
 from foldline.session.drafts import Drafts
-from foldline.session.events import CompactionStarted, PolicyChanged
+from foldline.session.events import CompactionStarted
 from foldline.session.shared import Shared
 
 FIRST = Nothing("nothing_new", "another one came first")
@@ -30,8 +28,8 @@ class Compactor:
 
     def __init__(self, shared: Shared, maker: BoundaryMaker) -> None:
         self.drafts = Drafts(shared, maker)
+        self.maker = maker
         self._shared = shared
-        self._maker = maker
         self._cursor = shared.cursor
         self._model = shared.model
         self._events = shared.events
@@ -39,19 +37,7 @@ class Compactor:
     @property
     def busy(self) -> bool:
         """Whether a boundary is being made that somebody waits for."""
-        return self._maker.one.locked()
-
-    async def use_model(self, model: str | None, window: int | Window | None) -> None:
-        """Go on with another model; a draft for the one before is dropped. The lock is held."""
-        await self.drafts.stop()
-        self._model.change(model, window)
-        await self._model.note_change()
-
-    async def use_policy(self, policy: Policy) -> None:
-        """Go on by another policy; a draft by the one before is dropped. The lock is held."""
-        await self.drafts.stop()
-        self._model.follow(policy)
-        self._events.emit(PolicyChanged(policy=policy.name))
+        return self.maker.one.locked()
 
     async def compact(
         self,
@@ -70,32 +56,31 @@ class Compactor:
         the watch's at that time, where another one failed first. Raises FloorExceeded, or CompactionFailed
         for what went wrong in it; the session is as it was.
         """
-        async with self._maker.one:
+        async with self.maker.one:
             async with self._shared.locked(follow=False):
                 if event_number is not None and self._shared.watch.has_checked(event_number):
                     return FIRST
                 if seen is not None and self._came_first(seen, reason):
                     return FIRST
-                asked = self._model.ask(reason, instructions, target, share=share)
-                work = self._maker.take(await self._shared.live.onto(asked, self._cursor.state))
+                work = await self.maker.take(reason, instructions, target, share=share)
             died = await self.drafts.stop()
             self._events.emit(CompactionStarted(reason=reason, size=work.size))
             with spans.compaction(self._shared.id, reason, work.size) as opened:
                 try:
-                    outcome = await self._maker.make(work, opened)
+                    outcome = await self.maker.make(work, opened)
                 except Exception as error:
-                    await self._maker.failed(reason, error)
+                    await self.maker.failed(reason, error)
                     if isinstance(error, FoldlineError):
                         raise
                     text = f"the compaction failed, the session is as it was: {error!r}"
                     raise CompactionFailed(text) from error
                 async with self._shared.locked(follow=False):
                     if isinstance(outcome, Nothing):
-                        return await self._maker.idle(work.ask, outcome)
+                        return await self.maker.idle(work.ask, outcome)
                     receipt = msgspec.structs.replace(outcome.receipt, repeated=died)
                     outcome = msgspec.structs.replace(outcome, receipt=receipt)
                     draft = msgspec.structs.replace(work.base, boundary=outcome)
-                    return await self._maker.commit(draft, work.ask, opened, waited=True)
+                    return await self.maker.commit(draft, work.ask, opened, waited=True)
 
     def _came_first(self, seen: tuple[str, ...], reason: Reason) -> bool:
         """Whether a trigger's compaction is no longer needed: another one was made, or gained too little."""
@@ -121,8 +106,11 @@ class Compactor:
                     return done
         return await self.compact("overflow", share=share, seen=seen)
 
-    async def display(self) -> str:
-        """Return two sentences on the session, for people."""
+    async def display_summary(self) -> str:
+        """Return two sentences for a list of sessions: what was done, and what is open.
+
+        Written by the session's summariser, else by code; nothing is appended.
+        """
         async with self._shared.locked():
             counter = self._model.setup.counter
             state = ViewState(self._cursor.state.entries(), counter=counter)

@@ -70,7 +70,7 @@ class Drafts:
     def begin(self, due: StartDraft) -> None:
         """Begin a draft of the path as it is, in a task of its own; the lock is held."""
         shared = self._shared
-        work = self._maker.take(shared.model.ask("threshold"))
+        work = self._maker.taken(shared.model.ask("threshold"))
         shared.events.emit(DraftStarted(size=due.size, threshold=due.threshold))
         self._run(self._drafting(work, shared.cursor.state))
 

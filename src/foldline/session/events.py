@@ -211,9 +211,11 @@ class Events:
         self._tasks: set[asyncio.Future[Any]] = set()
 
     def on(self, name: str, callback: Callback) -> Callable[[], None]:
-        """Call back with every event of that name (`*`: every event); returns what ends it.
+        """Call back whenever something happens: `compacted`, `draft_ready`, `warning` ..., or `*` for all.
 
-        A coroutine function is run beside the session. Raises InputError for a name there is none of.
+        The callback gets one struct of `foldline.session.events`; a coroutine function runs beside the
+        session. One that raises is logged. Returns a function that ends it; raises InputError for an unknown
+        name.
         """
         if name != EVERY and name not in KINDS:
             raise InputError(f"no event {name!r}; there are {', '.join(KINDS)}, and {EVERY} for all")

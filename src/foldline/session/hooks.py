@@ -39,7 +39,11 @@ class Hooks:
         self._before: list[Hook] = []
 
     def before(self, hook: Hook) -> Callable[[], None]:
-        """Call a hook before every compaction to come; returns what ends that."""
+        """Call a hook before every compaction is made, a draft or a preview too; returns what ends that.
+
+        It gets a `PlannedCompaction` and returns None, a text for the summary to look at first, or `Blocked`:
+        then none is made. It may be a coroutine function. What it raises fails the compaction.
+        """
         self._before.append(hook)
 
         def off() -> None:

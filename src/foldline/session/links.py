@@ -53,8 +53,15 @@ class Links:
     def __init__(self, shared: Shared) -> None:
         self._shared = shared
 
-    async def handoff(self, goal: str | None, to: str | None, text: str | None) -> str:
-        """Begin a new session for a goal with what this one knows that serves it; return its id."""
+    async def handoff(
+        self, goal: str | None = None, *, to: str | None = None, text: str | None = None
+    ) -> str:
+        """Begin a new session for a goal (default: the newest request) with what serves it here.
+
+        It starts with a checkpoint: the user's rules, pins and live state are in it; this session stays as it
+        is. `to` is its id, `text` the checkpoint as the user edited it (see `preview_handoff`). Both sessions
+        share a store. Raises InputError where nothing was said yet or the id is taken, FloorExceeded.
+        """
         shared = self._shared
         session = to or new_id(shared.id)
         state, boundary = await self._planned(goal, text)
@@ -62,12 +69,12 @@ class Links:
         link = Link(shared.id, "handoff", "from", path[-1].id if path else None, goal or "")
         start = start_of(state, noted(link))
         await begin(shared.store, session, opening(start, boundary))
-        await self._note(noted(msgspec.structs.replace(link, session=session, way="to")))
+        await self._note_other_end(link, session)
         shared.events.emit(HandedOff(session=session))
         return session
 
-    async def preview_handoff(self, goal: str | None) -> str:
-        """Return the checkpoint's summary that `handoff` would write; begins nothing."""
+    async def preview_handoff(self, goal: str | None = None) -> str:
+        """Return the checkpoint's summary that `handoff` would write, for editing; begins nothing."""
         _, boundary = await self._planned(goal, None)
         return boundary.checkpoint.summary
 
@@ -87,8 +94,12 @@ class Links:
             raise InputError(f"session {shared.id} has nothing to hand off ({why})")
         return state, made
 
-    async def fork(self, to: str | None, at: str | None) -> str:
-        """Begin a session with a copy of the path up to an entry (None: the leaf); return its id."""
+    async def fork(self, to: str | None = None, *, at: str | None = None) -> str:
+        """Begin a new session with a copy of the path up to an entry (default: the leaf).
+
+        `to` is its id. Holds the path in memory and writes it in one commit. Raises InputError where the id
+        is taken, for no entry of the session, and where nothing was said yet.
+        """
         shared = self._shared
         session = to or new_id(shared.id)
         async with shared.locked() as cursor:
@@ -98,22 +109,26 @@ class Links:
             path = [entry async for entry in shared.store.path(shared.id, end)]
         link = Link(shared.id, "fork", "from", end)
         await begin(shared.store, session, [*path, chained(noted(link), end)])
-        await self._note(noted(msgspec.structs.replace(link, session=session, way="to")))
+        await self._note_other_end(link, session)
         return session
 
-    async def subagent(self, goal: str, to: str | None) -> str:
-        """Begin a session of a sub-agent, which stands in the live state as running; return its id."""
+    async def subagent(self, goal: str, *, to: str | None = None) -> str:
+        """Begin a session of a sub-agent, linked to this one; `to` is its id.
+
+        No threshold compacts it, an overflow does. Until `finished(id)` the live state lists it as running.
+        Raises InputError where the id is taken.
+        """
         shared = self._shared
         session = to or new_id(shared.id)
         await shared.load()
         link = Link(shared.id, "subagent", "from", shared.cursor.leaf, goal)
         await begin(shared.store, session, [chained(noted(link), None)])
-        await self._note(noted(msgspec.structs.replace(link, session=session, way="to")))
+        await self._note_other_end(link, session)
         await self._note_subagents(lambda running: with_child(running, session, redact(goal)))
         return session
 
     async def finished(self, session: str) -> None:
-        """Say that a sub-agent has ended: it no longer stands in the live state."""
+        """Say that a sub-agent has ended: the live state no longer lists it."""
         await self._note_subagents(lambda running: without_child(running, session))
 
     async def _note_subagents(self, change: Callable[[str], str]) -> None:
@@ -121,12 +136,12 @@ class Links:
             running = known_live(cursor.state).get(SUBAGENTS, "")
             await cursor.write(Noted("", None, NOTE, {SUBAGENTS: change(running)}, at=time.time()))
 
-    async def _note(self, note: Noted) -> None:
+    async def _note_other_end(self, link: Link, session: str) -> None:
         async with self._shared.locked() as cursor:
-            await cursor.write(note)
+            await cursor.write(noted(msgspec.structs.replace(link, session=session, way="to")))
 
-    async def all(self) -> list[Link]:
-        """Return the sessions that this one came from or led to."""
+    async def links(self) -> list[Link]:
+        """Return the sessions that this one came from or led to; reads the path."""
         return await links(self._shared.store, self._shared.id)
 
 

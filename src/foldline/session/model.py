@@ -32,7 +32,7 @@ from foldline.dialects import ANTHROPIC
 from foldline.dialects.in_turn import applies_template
 from foldline.folding import now, overhead_of
 from foldline.session.cursor import Cursor
-from foldline.session.events import Events, ModelChanged, WarningGiven, WindowLearnt
+from foldline.session.events import Events, ModelChanged, PolicyChanged, WarningGiven, WindowLearnt
 from foldline.session.kept import KeptModel, kept_in
 
 CALIBRATION = "calibration"  # the kind of note that keeps how the model's count differs from ours
@@ -245,10 +245,11 @@ class SessionModel:
         """Learn from the newest reply of the view, if it was not learnt from."""
         self.calibrator.said(self._cursor.state, self.overhead)
 
-    def change(self, model: str | None, window: int | Window | None) -> None:
-        """Work with the limits of another model; `window` in tokens overrides what the catalogue says.
+    async def change(self, model: str | None, window: int | Window | None) -> None:
+        """Work with the limits of another model, and note it in the log; the lock is held.
 
-        Without one the model that the session is kept with has the window that it is kept with.
+        `window` in tokens overrides what the catalogue says. Without one the model that the session is kept
+        with has the window that it is kept with.
         """
         kept = self._kept or self.setup.given
         window = kept.window if window is None and kept.model == (model or "") else window
@@ -259,7 +260,12 @@ class SessionModel:
         other = self.setup.model != before.model or self.setup.window != before.window
         self._watch.use(self.setup.limits, switched=other and self._has_past)
         self._learnt_turns = self._turns_kept()
+        note = given.noted()
+        await self._cursor.write(note)
+        self.keeps([note])
         self.calibrator = Calibrator(model)
+        self.calibrator.load(self._cursor.state, self.overhead)
+        self._events.emit(ModelChanged(model=model, context=self.setup.window.context))
 
     def speak(self, dialect: str | None, tools: Any) -> None:
         """Have the view in another dialect, and other tool definitions beside it; None: as before."""
@@ -274,15 +280,7 @@ class SessionModel:
     def follow(self, policy: Policy) -> None:
         """Work by another policy, fitted to the model."""
         self.setup = with_info(msgspec.structs.replace(self.setup, rules=policy), self.setup.info)
-        self._watch.use(self.setup.limits)
-
-    async def note_change(self) -> None:
-        """Write to the log which model the session goes on with; the lock is held."""
-        model, note = self.setup.model, self.setup.given.noted()
-        await self._cursor.write(note)
-        self.keeps([note])
-        self.calibrator.load(self._cursor.state, self.overhead)
-        self._events.emit(ModelChanged(model=model, context=self.setup.window.context))
+        self._events.emit(PolicyChanged(policy=policy.name))
 
     async def learn_window(self, found: Overflow, sent: int) -> None:
         """Take over what an overflow teaches of the window and of the model's own count; the lock is held.

@@ -28,14 +28,14 @@ from foldline.core.measure.overflow import (
 from foldline.core.secrets.redact import redact
 from foldline.dialects import get
 from foldline.dialects.base import reply_dialect
-from foldline.errors import CallsOpen, FloorExceeded, InputError, OverflowRemains, ProviderError
+from foldline.errors import FloorExceeded, InputError, OverflowRemains, ProviderError
 from foldline.providers.base import Reply
 from foldline.providers.failures import from_sdk
 from foldline.session.compactor import Compactor
 from foldline.session.events import OverflowSeen, Remedy
 from foldline.session.model import Setup
 from foldline.session.shared import Shared
-from foldline.session.view import ViewToken
+from foldline.session.view import ContextMessages, ViewToken, check_answered
 
 FULL = "model_context_window_exceeded"  # Anthropic's stop reason of a reply that the window cut short
 
@@ -66,18 +66,39 @@ class OverflowMender:
         self._shared = shared
         self._compactor = compactor
 
-    async def mend(self, seen: Any, max_tokens: int | None, shown: ViewToken | None) -> None:
-        """Make the next request fit: by a compaction, or by a shorter reply, which `Shared.reply` tells.
+    async def overflowed(
+        self, seen: Any, *, view: list[Any] | None = None, max_tokens: int | None = None
+    ) -> ContextMessages:
+        """Return the messages to send after a request that did not fit, compacted where that is what helps.
 
-        `shown` is the token of the view that was asked with (None: not known). Where the view is another by
-        now, that one has not been tried, and nothing is done. Raises what `Session.overflowed` raises.
+        `seen` is what the provider raised (an SDK's exception or a ProviderError), or a reply that is an
+        overflow in disguise, one that the window cut short included; any other error is raised again,
+        InputError for any other reply. `view` is the list that was sent, as `context` or this method returned
+        it (default: the newest that was handed out); where its view has been folded since, the newer one is
+        returned as it is, whichever task or thread asks. `max_tokens` is what the request asked for: where a
+        smaller one fits, the messages stay as they are and `session.max_tokens` says which to send. Compacts
+        once for a user message, and again only when the model has replied since. Raises OverflowRemains with
+        what cannot be removed where nothing helps any more, and what was raised where the policy forbids to
+        mend it. An error in which a chat template asks for user and assistant in turn is mended as well: from
+        then on messages of one role in a row are joined.
         """
         if isinstance(seen, BaseException) and refuses_roles(str(seen)):
             await self._speak_in_turn(seen)
-            return
+        else:
+            await self._mend(seen, max_tokens, self._shared.view.asked_with(view))
+        async with self._shared.locked() as cursor:
+            check_answered(cursor.state)
+            return self._shared.view.hand_out()
+
+    async def _mend(self, seen: Any, max_tokens: int | None, shown: ViewToken | None) -> None:
+        """Make the next request fit: by a compaction, or by a shorter reply, which `Shared.reply` holds.
+
+        `shown` is the token of the view that was asked with (None: not known). Where the view is another by
+        now, that one has not been tried, and nothing is done.
+        """
         cure = await self._considered(seen, max_tokens, shown)
         found, reply = cure.found, cure.reply
-        self._tell(found, cure.remedy, reply.max_tokens if reply else None)
+        self._emit(found, cure.remedy, reply.max_tokens if reply else None)
         if cure.share is not None:
             done = await self._compactor.overflow(cure.share, cure.path)
             if isinstance(done, Nothing):
@@ -99,8 +120,7 @@ class OverflowMender:
         model, hint = self._shared.model, self._shared.reply.max_tokens
         async with self._shared.locked() as cursor:
             state = cursor.state
-            if state.open_calls:
-                raise CallsOpen(tuple(state.open_calls))
+            check_answered(state)
             size, path = model.view_tokens, state.boundaries
             found, cut = overflow_in(seen, model.setup), False
             if found is None:
@@ -124,13 +144,13 @@ class OverflowMender:
         if isinstance(decision, Stay) and decision.why == "mended":
             raise self._remains(found, "it was compacted for this message already") from _cause(seen)
         if isinstance(decision, Stay):
-            self._tell(found, "none")
+            self._emit(found, "none")
             if decision.why == "disabled" and isinstance(seen, BaseException):
                 raise seen
             why = "the policy forbids compaction" if decision.why == "disabled" else "three attempts failed"
             raise self._remains(found, why) from _cause(seen)
 
-    def _tell(self, found: Overflow, remedy: Remedy, max_tokens: int | None = None) -> None:
+    def _emit(self, found: Overflow, remedy: Remedy, max_tokens: int | None = None) -> None:
         event = OverflowSeen(limit=found.limit, asked=found.asked, remedy=remedy, max_tokens=max_tokens)
         self._shared.events.emit(event)
 
@@ -229,19 +249,15 @@ def _message(reply: Any) -> Message:
 
 
 def shorter(found: Overflow, setup: Setup, size: int, max_tokens: int | None) -> Shorter | None:
-    """Return the shorter reply with which the same messages fit; None if the reply was not the cause."""
-    smaller, wanted = smaller_output(found, setup, size, max_tokens), max_tokens or found.max_tokens
-    if smaller is None or wanted is None:
-        return None
-    return Shorter(smaller, wanted, found.asked / size if found.asked and size else 1.0)
-
-
-def smaller_output(found: Overflow, setup: Setup, size: int, max_tokens: int | None) -> int | None:
-    """Return a smaller `max_tokens` with which the same messages fit, or None where that was not the cause.
+    """Return the shorter reply with which the same messages fit; None if the reply was not the cause.
 
     `size` is the request's in tokens by our count, used where the provider names none.
     """
     wanted = max_tokens or found.max_tokens
     if found.asked is not None:
-        return fits_with(found.limit or setup.window.context, found.asked, wanted)
-    return fitting_output(size, setup.window, wanted) if wanted else None
+        smaller = fits_with(found.limit or setup.window.context, found.asked, wanted)
+    else:
+        smaller = fitting_output(size, setup.window, wanted) if wanted else None
+    if smaller is None or wanted is None:
+        return None
+    return Shorter(smaller, wanted, found.asked / size if found.asked and size else 1.0)

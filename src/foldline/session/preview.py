@@ -1,6 +1,8 @@
-"""A compaction that is planned, looked at, edited and then committed as it was shown."""
+"""Compactions by hand: made at once, or planned, looked at, edited and then committed as they were shown."""
 
 from __future__ import annotations
+
+from typing import Literal
 
 import msgspec
 
@@ -8,9 +10,9 @@ from foldline.core.compact.rebase import Draft, with_summary
 from foldline.core.decide.ask import FoldRequest, Nothing
 from foldline.core.log.entries import Boundary, Compacted, Receipt
 from foldline.session import spans
-from foldline.session.boundary import BoundaryMaker
-from foldline.session.drafts import Drafts
+from foldline.session.compactor import Compactor
 from foldline.session.shared import Shared
+from foldline.session.triggers import Triggers
 
 
 class Preview(msgspec.Struct, frozen=True):
@@ -36,30 +38,59 @@ class Preview(msgspec.Struct, frozen=True):
         return boundary.checkpoint.summary if isinstance(boundary, Compacted) else None
 
 
-class Previews:
-    """Makes previews of one session, and commits them."""
+class ByHand:
+    """Compacts one session when somebody says so; what is made in the background gives way."""
 
-    def __init__(self, shared: Shared, maker: BoundaryMaker, drafts: Drafts) -> None:
+    def __init__(self, shared: Shared, compactor: Compactor, triggers: Triggers) -> None:
         self._shared = shared
-        self._maker = maker
-        self._drafts = drafts
+        self._compactor = compactor
+        self._maker = compactor.maker
+        self._triggers = triggers
 
-    async def make(self, instructions: str | None = None, target: int | None = None) -> Preview | Nothing:
-        """Return what `compact` would append, and append nothing."""
+    async def compact(
+        self,
+        instructions: str | None = None,
+        *,
+        target: int | None = None,
+        reason: Literal["manual", "agent"] = "manual",
+    ) -> Receipt | Nothing:
+        """Compact now, by hand; returns the receipt, or why there was nothing to do.
+
+        `instructions` say what the summary should look at; `target` is a budget in tokens for the view;
+        `reason` is `agent` where the model asked for it. A draft in the making is dropped. The session can be
+        used meanwhile: what is said stays in order behind the boundary's cut.
+        """
+        await self._give_way()
+        return await self._compactor.compact(reason if target is None else "target", instructions, target)
+
+    async def preview(
+        self, instructions: str | None = None, *, target: int | None = None
+    ) -> Preview | Nothing:
+        """Return what `compact` would append, and append nothing; `commit` appends that very boundary."""
+        await self._give_way()
         async with self._shared.locked(follow=False):
-            asked = self._shared.model.ask("manual" if target is None else "target", instructions, target)
-            work = self._maker.take(await self._shared.live.onto(asked, self._shared.cursor.state))
+            work = await self._maker.take("manual" if target is None else "target", instructions, target)
         outcome = await self._maker.execute(work, self._shared.summarizer)
         if isinstance(outcome, Nothing):
             return outcome
         return Preview(msgspec.structs.replace(work.base, boundary=outcome), work.ask)
 
-    async def commit(self, preview: Preview, summary: str | None) -> Receipt | Nothing:
-        """Append a preview's boundary, with the summary as the user edited it (None: as shown)."""
+    async def commit(self, preview: Preview, *, summary: str | None = None) -> Receipt | Nothing:
+        """Append the boundary that a preview showed, with pins and live state as they are now.
+
+        `summary` is its summary as the user edited it: a standing constraint that was taken out no longer
+        stands. What was said since stays behind the boundary's cut. Nothing, and why, where it no longer fits
+        the path: a boundary came since, or it would gain nothing. Raises InputError for an empty summary.
+        """
+        await self._give_way()
         draft = preview.draft if summary is None else with_summary(preview.draft, summary)
         async with self._maker.one:
-            await self._drafts.stop()
+            await self._compactor.drafts.stop()
             size = self._shared.model.view_tokens
             with spans.compaction(self._shared.id, preview.ask.reason, size) as opened:
                 async with self._shared.locked(follow=False):
                     return await self._maker.commit(draft, preview.ask, opened, waited=True)
+
+    async def _give_way(self) -> None:
+        await self._shared.follow()
+        await self._triggers.checks.stop()

@@ -17,7 +17,7 @@ from foldline.core.view import ViewState
 from foldline.errors import InputError
 from foldline.session.links import handed_from
 from foldline.session.shared import Shared
-from foldline.stores.base import Hit, Store, backwards
+from foldline.stores.base import Hit, backwards
 from foldline.stores.search import searched_as
 
 SPARE: Final = 3  # times as many hits are looked for as were asked for, because recall's own are left out
@@ -63,35 +63,86 @@ class Passage(msgspec.Struct, frozen=True):
         return end if end < self.total else None
 
 
-async def search(store: Store, sessions: Sequence[str], query: str, limit: int) -> list[Hit]:
-    """Return messages that match: those of the first session, then of the others; the best first.
+class Recall:
+    """The past of one session, of those that it was handed off from, and of any other of its store."""
 
-    What holds only some of the words comes last.
-    """
-    found: list[Hit] = []
-    for session in sessions:
-        if sum(not hit.partial for hit in found) >= limit:
-            break
-        hits = await store.search(query, session, limit * SPARE, on_path=True)
-        entries = await store.entries(session, [hit.entry for hit in hits])
-        pairs = zip(hits, entries, strict=True)
-        found += [hit for hit, entry in pairs if not (isinstance(entry, Said) and is_recall(entry.message))]
-    found.sort(key=lambda hit: hit.partial)
-    return found[: max(limit, 0)]
+    def __init__(self, shared: Shared) -> None:
+        self._shared = shared
 
+    async def recall(
+        self, query: str, limit: int = 20, *, sessions: Sequence[str] | None = None
+    ) -> list[Hit]:
+        """Search what was said, folded messages included; then in sessions handed off to this one.
 
-async def read(
-    store: Store, sessions: Sequence[str], entry: str, offset: int = 0, limit: int = PASSAGE
-) -> Passage:
-    """Return a piece of an entry as text; raises InputError where no session has that message."""
-    for session in sessions:
-        found = await store.entry(session, entry)
-        if isinstance(found, Said | Compacted) and (role := searched_as(found)):
-            text = as_text(found)
-            start = min(max(offset, 0), len(text))
-            piece = text[start : start + max(limit, 1)]
-            return Passage(session, entry, role, piece, start, len(text), found.at)
-    raise InputError(f"this session has no message {entry!r}: take the id from a search or a list")
+        With `sessions`, search those of the same store instead. The best come first, and what holds only some
+        of the words comes last. Raises InputError for a session that is not there.
+        """
+        store, found = self._shared.store, list[Hit]()
+        for session in await self._among(sessions):
+            if sum(not hit.partial for hit in found) >= limit:
+                break
+            hits = await store.search(query, session, limit * SPARE, on_path=True)
+            entries = await store.entries(session, [hit.entry for hit in hits])
+            pairs = zip(hits, entries, strict=True)
+            found += [
+                hit for hit, entry in pairs if not (isinstance(entry, Said) and is_recall(entry.message))
+            ]
+        found.sort(key=lambda hit: hit.partial)
+        return found[: max(limit, 0)]
+
+    async def read(
+        self, entry: str, offset: int = 0, limit: int = PASSAGE, *, session: str | None = None
+    ) -> Passage:
+        """Read a message as text, `limit` characters from `offset`; `session` names another session.
+
+        Raises InputError for an unknown message or session.
+        """
+        for one in await self._among(None if session is None else [session]):
+            found = await self._shared.store.entry(one, entry)
+            if isinstance(found, Said | Compacted) and (role := searched_as(found)):
+                text = as_text(found)
+                start = min(max(offset, 0), len(text))
+                piece = text[start : start + max(limit, 1)]
+                return Passage(one, entry, role, piece, start, len(text), found.at)
+        raise InputError(f"this session has no message {entry!r}: take the id from a search or a list")
+
+    async def entries(self, limit: int | None = None, before: str | None = None) -> list[EntryInfo]:
+        """Return the path's messages, oldest first: ids, sizes, and whether kept, folded or pinned.
+
+        The newest `limit` of them (default: all); `before`, an entry of an earlier list, continues backwards
+        from it, and must be on the path. Reads the path from its end, as far as it must.
+        """
+        return await self._listed(limit, before, hidden=False)
+
+    async def folded(self, limit: int = 50, before: str | None = None) -> list[EntryInfo]:
+        """Return what the view does not show as received, oldest first; `before` pages backwards."""
+        return await self._listed(limit, before, hidden=True)
+
+    async def _listed(self, limit: int | None, before: str | None, *, hidden: bool) -> list[EntryInfo]:
+        """Return messages of the path; with `hidden`, recall's own and those shown as received left out."""
+        await self._shared.load()
+        state = self._shared.cursor.state
+        shown = {entry.id for entry in (*state.leading, *state.quoted, *state.kept)}
+        newest: list[EntryInfo] = []
+        async for entry in backwards(self._shared.store, self._shared.id, before=before):
+            if limit is not None and len(newest) >= limit:
+                break
+            if not isinstance(entry, Said) or (hidden and is_recall(entry.message)):
+                continue
+            how = _standing(entry, state, shown)
+            if not hidden or how != "kept":
+                newest.append(_info(entry, how, pinned=entry.id in state.pins))
+        return newest[::-1]
+
+    async def _among(self, sessions: Sequence[str] | None) -> Sequence[str]:
+        """Return the sessions to look in: those named, which must be there, or this one and its origins."""
+        await self._shared.load()
+        if sessions is None:
+            return await handed_from(self._shared.store, self._shared.id)
+        for session in sessions:
+            if await self._shared.store.leaf(session) is None:
+                raise InputError(f"no session {session!r} in this store")
+        return sessions
 
 
 def as_text(entry: Said | Compacted) -> str:
@@ -100,29 +151,6 @@ def as_text(entry: Said | Compacted) -> str:
         return entry.checkpoint.summary
     whole = serialize([entry], result_cap=UNCUT, thinking=True, redact=False)
     return whole.removeprefix("<conversation>").removesuffix("</conversation>").strip()
-
-
-async def listed(
-    store: Store, session: str, state: ViewState, limit: int | None, before: str | None, *, hidden: bool
-) -> list[EntryInfo]:
-    """Return the messages of the path, oldest first: the newest `limit` of them (None: all).
-
-    With `hidden`, those alone that the view does not show as received, recall's own left out. `before` is the
-    entry of an earlier list from which to go on backwards. Reads the path from its end, as far as it must.
-    Raises InputError where `before` is not on the path.
-    """
-    shown = {entry.id for entry in (*state.leading, *state.quoted, *state.kept)}
-    newest: list[EntryInfo] = []
-    async for entry in backwards(store, session, before=before):
-        if limit is not None and len(newest) >= limit:
-            break
-        if not isinstance(entry, Said) or (hidden and is_recall(entry.message)):
-            continue
-        how = _standing(entry, state, shown)
-        if not hidden or how != "kept":
-            newest.append(_info(entry, how, pinned=entry.id in state.pins))
-    newest.reverse()
-    return newest
 
 
 def _standing(entry: Said, state: ViewState, shown: set[str]) -> Standing:
@@ -136,44 +164,3 @@ def _info(entry: Said, how: Standing, *, pinned: bool) -> EntryInfo:
     line = " ".join(as_text(entry)[: LINE * 4].split())
     text = line if len(line) <= LINE else f"{line[: LINE - 1]}…"
     return EntryInfo(entry.id, entry.message.role, how, text, entry.tokens, entry.at, pinned)
-
-
-class Recall:
-    """The past of one session, of those that it was handed off from, and of any other of its store."""
-
-    def __init__(self, shared: Shared) -> None:
-        self._shared = shared
-
-    async def search(self, query: str, limit: int, sessions: Sequence[str] | None) -> list[Hit]:
-        """Return messages that match, folded ones included; see `search`."""
-        return await search(self._shared.store, await self._among(sessions), query, limit)
-
-    async def read(
-        self, entry: str, offset: int = 0, limit: int = PASSAGE, session: str | None = None
-    ) -> Passage:
-        """Return a piece of a message as text; see `read`."""
-        among = await self._among(None if session is None else [session])
-        return await read(self._shared.store, among, entry, offset, limit)
-
-    async def folded(self, limit: int, before: str | None) -> list[EntryInfo]:
-        """Return what the view does not show as it was received; see `listed`."""
-        return await self._listed(limit, before, hidden=True)
-
-    async def entries(self, limit: int | None, before: str | None) -> list[EntryInfo]:
-        """Return every message of the path; see `listed`."""
-        return await self._listed(limit, before, hidden=False)
-
-    async def _listed(self, limit: int | None, before: str | None, *, hidden: bool) -> list[EntryInfo]:
-        shared = self._shared
-        await shared.load()
-        return await listed(shared.store, shared.id, shared.cursor.state, limit, before, hidden=hidden)
-
-    async def _among(self, sessions: Sequence[str] | None) -> Sequence[str]:
-        """Return the sessions to look in: those named, which must be there, or this one and its origins."""
-        await self._shared.load()
-        if sessions is None:
-            return await handed_from(self._shared.store, self._shared.id)
-        for session in sessions:
-            if await self._shared.store.leaf(session) is None:
-                raise InputError(f"no session {session!r} in this store")
-        return sessions

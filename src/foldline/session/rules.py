@@ -73,8 +73,11 @@ class StoredRules:
         self._known: RuleReader | None = None
         self._lock = asyncio.Lock()
 
-    async def read(self) -> Rules:
-        """Return the rules of the path as it is now."""
+    async def constraints(self) -> Rules:
+        """Return the user's standing rules, and those that a later sentence ended.
+
+        The first call reads the path, later ones what was added to it.
+        """
         async with self._lock:
             known, self._known = self._known, None  # where this is cancelled, it may be half read
             reader = await self._followed(known) if known is not None else None

@@ -37,9 +37,10 @@ class LiveState:
         self._renders: dict[str, Render] = {}
 
     def attach(self, name: str, render: Render) -> Callable[[], None]:
-        """Render live state by a callback at every boundary from now on; returns what takes it away.
+        """Have live state, such as `todos`, rendered into every checkpoint to come; returns what ends that.
 
-        Raises InputError for a name that is too long or has other characters.
+        `render` returns a text (None or "": there is none now), or is a coroutine function. The checkpoint
+        holds it frozen until the next boundary. Raises InputError for a name that is not short.
         """
         if not _NAME.match(name):
             raise InputError(f"{name!r} cannot name live state: use a short name such as 'todos'")

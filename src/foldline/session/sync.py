@@ -11,17 +11,12 @@ import functools
 import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
-from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar, cast
 
-from foldline.core.decide.policy import Policy
-from foldline.core.decide.price import Cache
-from foldline.core.log.entries import Pin
 from foldline.core.view import Item
 from foldline.errors import InputError
-from foldline.session.model import Setup
 from foldline.session.opening import open_session
 from foldline.session.session import Session
-from foldline.stores.base import Store
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -123,6 +118,11 @@ def _begins(
     return run
 
 
+def _reads(read: Callable[[Session], T]) -> T:
+    """Make a property of what is read from a session without waiting; to a type checker it is the value."""
+    return cast("T", property(lambda self: read(self.session)))
+
+
 class SyncSession:
     """A session for code that is not async; make it with `foldline.open_sync`, use it with `with`.
 
@@ -152,70 +152,19 @@ class SyncSession:
 
     # ---- what is read at once
 
-    @property
-    def id(self) -> str:
-        """The session's id."""
-        return self.session.id
-
-    @property
-    def store(self) -> Store:
-        """The store that the session is in; its methods are async."""
-        return self.session.store
-
-    @property
-    def setup(self) -> Setup:
-        """How the session is kept."""
-        return self.session.setup
-
-    @property
-    def policy(self) -> Policy:
-        """The policy by which the session is folded."""
-        return self.session.policy
-
-    @property
-    def leaf(self) -> str | None:
-        """The id of the newest entry on the path."""
-        return self.session.leaf
-
-    @property
-    def dialect(self) -> str:
-        """The dialect of the view."""
-        return self.session.dialect
-
-    @property
-    def system(self) -> Any:
-        """What to send as system prompt beside `context`, where the dialect keeps it apart."""
-        return self.session.system
-
-    @property
-    def in_turn(self) -> bool:
-        """Whether messages of one role in a row are joined in the view, as chat templates want it."""
-        return self.session.in_turn
-
-    @property
-    def view_tokens(self) -> int:
-        """The size of the view by Foldline's own count, system prompt and tools included."""
-        return self.session.view_tokens
-
-    @property
-    def pins(self) -> tuple[Pin, ...]:
-        """The pinned messages: their entries, and the text that every view holds of them."""
-        return self.session.pins
-
-    @property
-    def compacting(self) -> bool:
-        """Whether a compaction is being made that the next `context` waits for; a draft is none."""
-        return self.session.compacting
-
-    @property
-    def max_tokens(self) -> int | None:
-        """After an overflow: the most that the next reply may take."""
-        return self.session.max_tokens
-
-    @property
-    def cache(self) -> Cache:
-        """What the provider's cache holds of the next request, as the newest reply's usage tells."""
-        return self.session.cache
+    id = _reads(lambda session: session.id)
+    store = _reads(lambda session: session.store)
+    setup = _reads(lambda session: session.setup)
+    policy = _reads(lambda session: session.policy)
+    leaf = _reads(lambda session: session.leaf)
+    dialect = _reads(lambda session: session.dialect)
+    system = _reads(lambda session: session.system)
+    in_turn = _reads(lambda session: session.in_turn)
+    view_tokens = _reads(lambda session: session.view_tokens)
+    pins = _reads(lambda session: session.pins)
+    compacting = _reads(lambda session: session.compacting)
+    max_tokens = _reads(lambda session: session.max_tokens)
+    cache = _reads(lambda session: session.cache)
 
     def view(self) -> list[Item]:
         """Return the view as it stands; nothing is compacted."""

@@ -133,8 +133,12 @@ class Tools:
         self._recall = recall
         self._counted: frozenset[str] = frozenset()  # names of tools whose definitions count in the view
 
-    def offered(self, *, compact: bool, stats: bool) -> list[dict[str, Any]]:
-        """Return definitions in the session's dialect; they count in the view from now on."""
+    def tools(self, *, compact: bool = False, stats: bool = False) -> list[dict[str, Any]]:
+        """Return definitions of the recall tools in the session's dialect, to be sent beside your own.
+
+        With `compact` also one by which the model asks for a compaction, with `stats` one that says how full
+        its window is. They count in the view from now on.
+        """
         more = (*((STATS_TOOL,) if stats else ()), *((COMPACT_TOOL,) if compact else ()))
         chosen = (*RECALL_TOOLS, *more)
         made = definitions(self._shared.view.dialect, chosen)
@@ -148,8 +152,12 @@ class Tools:
             self._counted |= {tool.name for tool in chosen}
         return made
 
-    async def call(self, name: str, arguments: Mapping[str, Any] | str | None) -> str:
-        """Run a tool and return the text of its result; raises InputError for an unknown name."""
+    async def call_tool(self, name: str, arguments: Mapping[str, Any] | str | None = None) -> str:
+        """Run a tool of `tools` that the model called; return its result as text, 2,500 tokens at most.
+
+        `arguments` is the parsed object or its JSON. Wrong ones are answered with words for the model;
+        InputError is raised for any other tool's name.
+        """
         tool = next((one for one in ALL_TOOLS if one.name == name), None)
         if tool is None:
             raise InputError(f"unknown tool {name!r}; there are {', '.join(TOOLS)}")
@@ -170,15 +178,14 @@ class Tools:
             return await self._listed(capped(given, "limit", LISTED), given.get("before"))
         query, session = given["query"], self._shared.id
         among = [given["session"]] if given.get("session") else None
-        hits = await self._recall.search(query, capped(given, "limit", HITS), among)
+        hits = await self._recall.recall(query, capped(given, "limit", HITS), sessions=among)
         return trimmed(hits, lambda some: hits_text(query, some, session), self._count, newest=False)
 
     async def _read(self, entry: str, offset: int, session: str | None) -> str:
         passage = await self._recall.read(entry, offset, session=session or None)
         while self._count(passage.text) > RESULT_TOKENS and len(passage.text) > 1:
-            passage = await self._recall.read(
-                passage.entry, passage.offset, len(passage.text) * 3 // 4, passage.session
-            )
+            less = len(passage.text) * 3 // 4
+            passage = await self._recall.read(entry, passage.offset, less, session=passage.session)
         return passage_text(passage)
 
     async def _listed(self, limit: int, before: str | None) -> str:

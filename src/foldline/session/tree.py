@@ -28,6 +28,7 @@ from foldline.core.view import ViewState
 from foldline.errors import InputError, LeafMoved
 from foldline.executor import execute
 from foldline.session.cursor import is_boundary
+from foldline.session.drafts import Drafts
 from foldline.session.events import Branched, Redone, Undone
 from foldline.session.links import is_start
 from foldline.session.shared import Shared
@@ -64,16 +65,24 @@ class Rewound(msgspec.Struct, frozen=True):
 class SessionTree:
     """Moves one session in its tree."""
 
-    def __init__(self, shared: Shared) -> None:
+    def __init__(self, shared: Shared, drafts: Drafts) -> None:
         self._shared = shared
+        self._drafts = drafts
 
     async def branches(self) -> list[Branch]:
-        """Return the branches of the session's tree; see `branches`."""
+        """Return the branches of the session's tree, the newest first; reads every entry."""
         await self._shared.load()
         return await branches(self._shared.store, self._shared.id, self._shared.cursor.leaf)
 
-    async def branch(self, at: str | None, *, summarize: bool, instructions: str | None) -> str | None:
-        """Move the leaf to an entry; with `summarize`, append a summary of what is left. Returns the leaf."""
+    async def branch(
+        self, at: str | None, *, summarize: bool = False, instructions: str | None = None
+    ) -> str | None:
+        """Continue from an entry of the session; what is left stays as a branch. None: before the first.
+
+        With `summarize`, a summary of what is left is appended, as data; `instructions` say what it should
+        look at. Returns the new leaf. Raises InputError for no entry of the session, LeafMoved where somebody
+        else appended meanwhile.
+        """
         shared, cursor = self._shared, self._shared.cursor
         async with shared.locked(follow=False):
             if at is not None and await shared.store.entry(shared.id, at) is None:
@@ -95,8 +104,12 @@ class SessionTree:
                 await cursor.say([told(record.text)])
             return cursor.leaf
 
-    async def rewind(self, at: str | None) -> Rewound:
-        """Go back to before a message of the user's (default: the newest); what is left stays as a branch."""
+    async def rewind(self, at: str | None = None) -> Rewound:
+        """Go back to before a message of the user's (default: the newest) and hand its text back for editing.
+
+        What is left stays as a branch: `branch(rewound.left)` returns to it. Raises InputError where the
+        entry is not a message of the user's.
+        """
         shared = self._shared
         async with shared.locked(follow=False) as cursor:
             prompt = await prompt_at(shared.store, shared.id, at, cursor.leaf)
@@ -115,16 +128,22 @@ class SessionTree:
         shared.events.emit(Branched(leaf=leaf))
 
     async def undo(self) -> str | None:
-        """Undo the newest boundary, but not a hand-off's first; return its id, None without one."""
+        """Undo the newest compaction or prune; what was said since stays. Returns its id, None without one.
+
+        The checkpoint that a hand-off began with stays: what it folded is in the other session.
+        """
         shared = self._shared
         async with shared.locked() as cursor:
             found = to_undo(cursor.state)
             if found is not None and await is_start(shared.store, shared.id, found):
                 found = None
-            return await self._lift(found, lift=True)
+            undone = await self._lift(found, lift=True)
+        if undone is not None:  # a draft of the path as it was is void
+            await self._drafts.stop()
+        return undone
 
     async def redo(self) -> str | None:
-        """Take back the newest undo; return the boundary's id, None without one or if a newer counts."""
+        """Take back the newest undo. Returns the boundary's id; None without one, or if a newer counts."""
         async with self._shared.locked() as cursor:
             return await self._lift(to_redo(cursor.state), lift=False)
 

@@ -17,13 +17,15 @@ from foldline.core.log.entries import Compacted, Said
 from foldline.core.log.log import undone
 from foldline.core.log.messages import Message
 from foldline.core.measure.window import Window
-from foldline.core.view import MessageItem, native_items, sized
+from foldline.core.view import MessageItem, ViewState, native_items, sized
 from foldline.dialects import get
 from foldline.dialects.base import join_system
 from foldline.dialects.cache_marks import within_marks
 from foldline.dialects.in_turn import in_turn
 from foldline.dialects.native_view import NativeView
+from foldline.errors import CallsOpen
 from foldline.loading.stated import absent_messages
+from foldline.providers.base import Call
 from foldline.session.cursor import Cursor
 from foldline.session.model import SessionModel, cache_of
 from foldline.tracing import COMPACTED, CONVERSATION, Value
@@ -61,6 +63,12 @@ class Stats(msgspec.Struct, frozen=True):
     window: Window
     by_category: dict[str, int]
     open_calls: tuple[str, ...] = ()
+
+
+def check_answered(state: ViewState) -> None:
+    """Raise CallsOpen while tool calls wait for their results."""
+    if state.open_calls:
+        raise CallsOpen(tuple(state.open_calls))
 
 
 class SessionView:
@@ -119,16 +127,20 @@ class SessionView:
         known = messages.token if isinstance(messages, ContextMessages) else None
         return self._newest if known is None else known
 
+    def call(self) -> Call:
+        """Return the session's next request as it stands, with system prompt and tools; compacts nothing."""
+        return Call(messages=self.messages(), system=self.system, tools=self._model.setup.tools)
+
     def prefix(self) -> Prefix:
         """Return the session's next request as it stands, so that a summary can be asked for in it."""
-        setup = self._model.setup
+        setup, call = self._model.setup, self.call()
         return Prefix(
             model=setup.model or "",
             dialect=self.dialect,
             window=setup.window,
-            messages=self.messages(),
-            system=self.system,
-            tools=setup.tools,
+            messages=call.messages,
+            system=call.system,
+            tools=call.tools,
             tokens=self._model.view_tokens,
             cache=self.cache,
         )
