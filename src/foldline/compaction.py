@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+import functools
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, NamedTuple, ParamSpec
 
-from foldline.arguments import check_shared, check_target, check_text, check_writer
+from foldline.arguments import check, check_writer
 from foldline.catalogue import Catalogue, ModelInfo
 from foldline.config import settings
 from foldline.core.decide.policy import Policy
@@ -16,8 +17,19 @@ from foldline.loading import Loaded, from_messages
 from foldline.summarizers.base import Summarizer
 from foldline.summarizers.named import summarizer_for
 
+P = ParamSpec("P")
 
-def compact(
+
+class _Prepared(NamedTuple):
+    """What a call asks for, read and checked; `own` says that the summariser was made for it."""
+
+    loaded: Loaded
+    options: FoldOptions
+    summarizer: Summarizer
+    own: bool
+
+
+def _prepared(
     messages: Sequence[Any],
     target: int | None = None,
     policy: str | Policy | None = None,
@@ -30,7 +42,7 @@ def compact(
     dialect: str | None = None,
     counter: Counter = OFFLINE,
     summarizer: Summarizer | None = None,
-) -> Done:
+) -> _Prepared:
     """Fit a list of native messages into a budget; no model, key or network is needed, unless one is named.
 
     `messages` are native messages of any dialect (dicts or SDK objects; of OpenAI's Responses: items),
@@ -38,76 +50,14 @@ def compact(
     `system` and `tools` count but are not changed. `instructions` say what to look at first. A valid list
     that fits comes back unchanged. `summarizer` writes the summary, or `model` (`provider:model`) where its
     key is in the environment; else code alone does, and the receipt says why. `policy`, `window` and the
-    model's limits that are not given are those of the settings files. Inside a running event loop it stands
-    still meanwhile: await `acompact`. Raises FloorExceeded where the budget cannot be met, DialectError for
-    what is no message, InputError for an argument of the wrong type.
+    model's limits that are not given are those of the settings files. Inside a running event loop, which
+    `compact` stops in the meantime, await `acompact`; there a `summarizer` that is given stays open. Raises
+    FloorExceeded where the budget cannot be met, DialectError for what is no message, InputError for an
+    argument of the wrong type.
     """
-    loaded, options, writer = _prepared(
-        messages,
-        target,
-        policy,
+    check(
+        target=target,
         instructions=instructions,
-        model=model,
-        system=system,
-        tools=tools,
-        window=window,
-        dialect=dialect,
-        counter=counter,
-        summarizer=summarizer,
-    )
-    return fold_now(loaded, options, writer)
-
-
-async def acompact(
-    messages: Sequence[Any],
-    target: int | None = None,
-    policy: str | Policy | None = None,
-    *,
-    instructions: str | None = None,
-    model: str | None = None,
-    system: Any = None,
-    tools: Any = None,
-    window: int | Window | None = None,
-    dialect: str | None = None,
-    counter: Counter = OFFLINE,
-    summarizer: Summarizer | None = None,
-) -> Done:
-    """Fit a list of native messages into a budget; see `compact`. A `summarizer` that is given stays open."""
-    loaded, options, writer = _prepared(
-        messages,
-        target,
-        policy,
-        instructions=instructions,
-        model=model,
-        system=system,
-        tools=tools,
-        window=window,
-        dialect=dialect,
-        counter=counter,
-        summarizer=summarizer,
-    )
-    fold = fold_and_close if summarizer is None else fold_once
-    return await fold(loaded, options, writer)
-
-
-def _prepared(
-    messages: Sequence[Any],
-    target: int | None,
-    policy: str | Policy | None,
-    *,
-    instructions: str | None,
-    model: str | None,
-    system: Any,
-    tools: Any,
-    window: int | Window | None,
-    dialect: str | None,
-    counter: Counter,
-    summarizer: Summarizer | None,
-) -> tuple[Loaded, FoldOptions, Summarizer]:
-    """Return what a call asks for, read and checked."""
-    check_target(target)
-    check_text("instructions", instructions)
-    check_shared(
         model=model,
         window=window,
         dialect=dialect,
@@ -122,9 +72,33 @@ def _prepared(
     loaded = from_messages(messages, counter, dialect=dialect)
     loaded.system, loaded.tools = system, tools
     options = FoldOptions(rules, info, target=target, instructions=instructions, counter=counter)
-    if summarizer is None:
-        summarizer = asked_summarizer(model, info, options.resolved_policy, known.catalogue(), counter)
-    return loaded, options, summarizer
+    if summarizer is not None:
+        return _Prepared(loaded, options, summarizer, own=False)
+    made = asked_summarizer(model, info, options.resolved_policy, known.catalogue(), counter)
+    return _Prepared(loaded, options, made, own=True)
+
+
+def _now(prepare: Callable[P, _Prepared]) -> Callable[P, Done]:
+    @functools.wraps(prepare, assigned=("__doc__",))
+    def compact(*args: P.args, **kwargs: P.kwargs) -> Done:
+        asked = prepare(*args, **kwargs)
+        return fold_now(asked.loaded, asked.options, asked.summarizer)
+
+    return compact
+
+
+def _async(prepare: Callable[P, _Prepared]) -> Callable[P, Coroutine[Any, Any, Done]]:
+    @functools.wraps(prepare, assigned=("__doc__",))
+    async def acompact(*args: P.args, **kwargs: P.kwargs) -> Done:
+        asked = prepare(*args, **kwargs)
+        fold = fold_and_close if asked.own else fold_once
+        return await fold(asked.loaded, asked.options, asked.summarizer)
+
+    return acompact
+
+
+compact = _now(_prepared)
+acompact = _async(_prepared)
 
 
 def asked_summarizer(

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from foldline.arguments import check_system, check_text
+from foldline.arguments import check
 from foldline.core.measure.tokens import OFFLINE
 from foldline.core.view import ViewState, native_items
 from foldline.dialects import get
@@ -36,9 +36,7 @@ def convert(messages: Sequence[Any], to: str, *, dialect: str | None = None, sys
     stands beside them. Messages that already are of that dialect come back as they are. Raises DialectError
     for what is no message, InputError for a dialect there is none of.
     """
-    check_text("to", to)
-    check_text("dialect", dialect)
-    check_system(system)
+    check(to=to, dialect=dialect, system=system)
     target = get(to)
     loaded = from_messages(messages, OFFLINE, dialect=dialect)
     view = ViewState(loaded.entries, counter=OFFLINE)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 from typing import Any
 
-from foldline.arguments import check_text
+from foldline.arguments import check
 from foldline.core.cut.call_ids import with_own_ids
 from foldline.core.ledger.facts.files import FILES, files_note
 from foldline.core.log.entries import Noted, Pinned, Said
@@ -75,7 +75,7 @@ class Appends:
         Raises InputError for an id that is no message of the session.
         """
         shared = self._shared
-        check_text("at", at)
+        check(at=at)
         async with shared.locked() as cursor:
             entry = await shared.store.entry(shared.id, at)
             if not isinstance(entry, Said):
@@ -86,7 +86,7 @@ class Appends:
 
     async def unpin(self, at: str) -> None:
         """Take a pin away; from the next boundary on the entry is folded like any other."""
-        check_text("at", at)
+        check(at=at)
         async with self._shared.locked() as cursor:
             await cursor.write(Pinned("", None, at, on=False, at=time.time()))
             self._shared.events.emit(PinChanged(entry=at, on=False))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from foldline.arguments import check_session, check_shared
+from foldline.arguments import check
 from foldline.config import settings
 from foldline.core.decide.policy import Policy
 from foldline.core.measure.tokens import OFFLINE, Counter
@@ -45,8 +45,8 @@ def open_session(
     key is in the environment, else by code alone, and the receipts say why. A `subagent` is compacted after
     an overflow only. Raises InputError for an argument of the wrong type, PolicyError for an unknown policy.
     """
-    check_session(session)
-    check_shared(
+    check(
+        session=session,
         model=model,
         window=window,
         dialect=dialect,

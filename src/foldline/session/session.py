@@ -14,7 +14,7 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 import msgspec
 
-from foldline.arguments import check_model, check_text, check_tools, check_window
+from foldline.arguments import check
 from foldline.catalogue import ModelInfo
 from foldline.config import settings
 from foldline.core.compact.fold_request import continuation_of
@@ -252,12 +252,9 @@ class Session:
 
         `dialect` is what `context` returns from now on, `tools` the definitions in it (default: as before).
         """
-        check_model(model)
+        check(model=model, window=window, dialect=dialect, tools=tools)
         if model is not None:
             self.setup.catalogue.check(model)
-        check_window(window)
-        check_text("dialect", dialect)
-        check_tools(tools)
         async with self._shared.locked():
             self._shared.model.speak(dialect, tools)
             await self._compactor.drafts.stop()  # it was made for the model before
