@@ -21,7 +21,7 @@ from tests.stores.writer import all_told, check_linear
 
 import foldline.stores.sqlite as sqlite_module
 from foldline.core.log.entries import Entry
-from foldline.errors import FormatError, LeafMoved, StoreCorrupt, StoreError, StoreVersion
+from foldline.errors import FormatError, StoreCorrupt, StoreError, StoreVersion
 from foldline.stores import SqliteStore, index, sqlite_database, tree
 
 T = TypeVar("T")
@@ -126,27 +126,6 @@ def test_the_write_ahead_log_is_moved_into_the_file_between_appends(file: Path) 
     log = file.with_name("s.db-wal")
     assert use(file, size_of_log) < 10_000_000
     assert file.stat().st_size > 25_000_000
-
-
-def test_what_was_appended_is_there_after_reopening(file: Path) -> None:
-    log = filled(file)
-    assert use(file, path_of) == log
-    assert use(file, lambda store: store.verify()) == []
-
-
-def test_two_stores_of_one_file_see_each_other(file: Path) -> None:
-    async def body(one: SqliteStore) -> None:
-        two = SqliteStore(file)
-        log = talk(None, "one", "two")
-        await one.append("s", log[:1], seen=None)
-        await two.append("s", log[1:], seen=log[0].id)
-        with pytest.raises(LeafMoved):
-            await one.append("s", talk(log[0], "else"), seen=log[0].id)
-        assert await path_of(one) == log
-        assert [hit.seq for hit in await one.search("two")] == [2]
-        await two.close()
-
-    use(file, body)
 
 
 # -- migrations

@@ -84,9 +84,3 @@ def test_the_thread_ends_when_nobody_has_the_worker_any_more():
     gc.collect()
     thread.join(60)
     assert not thread.is_alive()
-
-
-def test_a_worker_that_was_never_asked_can_be_stopped():
-    worker = Worker("never")
-    worker.stop(wait=True)
-    assert not alive("never")

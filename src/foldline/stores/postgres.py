@@ -11,14 +11,14 @@ from foldline.stores.base import Store
 from foldline.stores.database_store import DatabaseStore
 from foldline.stores.postgres_connection import read_url
 from foldline.stores.postgres_database import PostgresDatabase
-from foldline.stores.postgres_index import PostgresIndex, audit_index
+from foldline.stores.postgres_index import PostgresIndex
 from foldline.stores.postgres_pool import Pool
 from foldline.stores.tables import Tables
 
 T = TypeVar("T")
 
 
-class PostgresStore(DatabaseStore):
+class PostgresStore(DatabaseStore[PostgresDatabase]):
     """A store in one schema of a database, which is made or migrated at the first use.
 
     Any number of processes and machines may use one database; a store may be used from several event loops
@@ -27,13 +27,9 @@ class PostgresStore(DatabaseStore):
     """
 
     def __init__(self, url: str, *, timeout: float = 10.0) -> None:
-        super().__init__(PostgresIndex())
         self.target = read_url(url)
+        super().__init__(f"{self.target.name},", PostgresIndex(), _audit)
         self._pool = Pool(self.target, timeout)
-
-    async def verify(self, session: str | None = None) -> list[str]:
-        """Return what is wrong: see `Store.verify`."""
-        return await self._run(lambda tables: _audit(tables, session))
 
     async def purge(self, session: str) -> None:
         """Delete a session permanently: its rows, its index, its values."""
@@ -47,14 +43,17 @@ class PostgresStore(DatabaseStore):
                 if len(tried) == 1:  # otherwise it was purged, and the answer was lost
                     raise
 
-        await self._pool.run(work)
+        await self.ask(work)
 
     async def close(self) -> None:
-        """Close the connections."""
-        await self._pool.close()
+        """Close the connections once earlier work is done."""
+        if not self._closed:
+            self._closed = True
+            if not self._forked:
+                await self._pool.close()
 
-    async def _run(self, work: Callable[[Tables], T], *, writes: bool = False) -> T:
-        return await self._pool.run(lambda database: work(Tables(database)), writes=writes)
+    async def _do(self, work: Callable[[PostgresDatabase], T], *, writes: bool = False) -> T:
+        return await self._pool.run(work, writes=writes)
 
 
 def _purge(database: PostgresDatabase, session: str) -> None:
@@ -67,21 +66,13 @@ def _purge(database: PostgresDatabase, session: str) -> None:
         database.change("forget_values", id=session)
 
 
-def _audit(tables: Tables, session: str | None) -> list[str]:
+def _audit(database: PostgresDatabase, session: str | None) -> list[str]:
+    tables = Tables(database)
     if session is not None:
-        names = [session]
-        problems = audit_session(tables, session)
-    else:
-        names = [info.id for info in tables.sessions()]
-        rows = tables.database.rows("ownerless")
-        problems = [f"{count} rows of {table} belong to no session" for table, count in rows if count]
-        problems += audit_sessions(tables)
-    for name in names:
-        known = tables.session(name)
-        if known is not None:
-            lines = audit_index(tables.database, known.key)
-            problems += [f"session {name}: {line}" for line in lines]
-    return problems
+        return audit_session(tables, session)
+    rows = database.rows("ownerless")
+    problems = [f"{count} rows of {table} belong to no session" for table, count in rows if count]
+    return [*problems, *audit_sessions(tables)]
 
 
 if TYPE_CHECKING:

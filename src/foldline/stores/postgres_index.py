@@ -7,13 +7,10 @@ what it finds is looked at again, which is exact for phrases and for words that 
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Final
-from uuid import UUID
+from typing import Final
 
-from foldline.errors import StoreCorrupt
 from foldline.stores import search
 from foldline.stores.base import Hit
 from foldline.stores.database import Database
@@ -22,7 +19,6 @@ from foldline.stores.rows import unpack
 from foldline.stores.tables import Tables
 
 _RANKED: Final = 200  # messages with some of the words that are ranked
-_PAGE: Final = 500  # messages checked in one step
 _LONGEST: Final = 255  # characters of a word; PostgreSQL takes up to 2 KB
 _MOST: Final = 400_000  # bytes of all words of a message; a tsvector takes 1 MB
 
@@ -71,26 +67,9 @@ class PostgresIndex:
         return [search.hit(*others[place], query, partial=True) for place in places[:limit]]
 
 
-def audit_index(database: Database, session: UUID) -> Iterator[str]:
-    """Yield a line for each message of which the index holds other words than it has."""
-    upto, _ = database.row("indexed_upto", session=session) or (0, 0)
-    for first in range(1, upto + 1, _PAGE):
-        last = min(upto, first + _PAGE - 1)
-        stored = dict(database.rows("index_rows", session=session, first=first, last=last))  # pyright: ignore[reportArgumentType, reportUnknownVariableType]
-        for seq, payload, kind in database.rows("searched", session=session, first=first, last=last):
-            with contextlib.suppress(StoreCorrupt):  # which the log's audit tells
-                held: Any = stored.get(seq, "")
-                if seq not in stored or (None if held is None else _read(held)) != _words(payload, kind):
-                    yield f"search index: entry {seq} is not indexed as it reads"
-
-
 def vector(words: frozenset[str] | None) -> str | None:
     """Return words in the text form of a tsvector; None for too many."""
     return None if words is None else " ".join(f"'{word}'" for word in sorted(words))
-
-
-def _read(stored: str) -> frozenset[str]:
-    return frozenset(stored[1:-1].split("' '")) if stored else frozenset()
 
 
 def _words(payload: bytes, kind: str) -> frozenset[str] | None:

@@ -63,12 +63,6 @@ class Pool:
         StoreError. Cancelling drops the work if it has not begun, otherwise only its result. What is asked
         afterwards waits until such work that `writes` has ended, as another thread could be ahead of it.
         """
-        if self._closed:
-            raise StoreError("this store is closed")
-        if self._process != os.getpid():  # the connections belong to the parent process
-            raise StoreError(
-                f"{self.target.name}, was opened before a fork: open a separate store in each process"
-            )
         if abandoned := list(self._abandoned):
             await asyncio.wait([asyncio.wrap_future(future) for future in abandoned])
         future = self._threads.submit(self._work, work, time.monotonic() + self.timeout)
@@ -82,11 +76,8 @@ class Pool:
 
     async def close(self) -> None:
         """Close the connections once earlier work is done."""
-        if self._closed:
-            return
         self._closed = True
-        if self._process == os.getpid():
-            await asyncio.shield(asyncio.get_running_loop().run_in_executor(None, self._end))
+        await asyncio.shield(asyncio.get_running_loop().run_in_executor(None, self._end))
 
     def _end(self) -> None:
         self._threads.shutdown(wait=True)

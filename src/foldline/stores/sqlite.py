@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import sqlite3
 import threading
 from collections.abc import Callable, Generator
@@ -42,7 +41,7 @@ _FRESH_INDEX = 256  # purges after which it is rebuilt
 T = TypeVar("T")
 
 
-class SqliteStore(DatabaseStore):
+class SqliteStore(DatabaseStore[SqliteDatabase]):
     """A store in one SQLite file, which is opened, created or migrated at the first use.
 
     All work of a store runs in its one thread, in order; several stores and processes may use one file.
@@ -50,13 +49,11 @@ class SqliteStore(DatabaseStore):
     """
 
     def __init__(self, path: str | Path, *, timeout: float = 10.0) -> None:
-        super().__init__(SqliteIndex())
+        super().__init__(str(path), SqliteIndex(), _audit)
         self.file = Path(path)
         self.timeout = timeout
         self._worker = Worker("foldline-sqlite")
         self._database: SqliteDatabase | None = None
-        self._closed = False
-        self._process = os.getpid()
 
     def is_missing(self) -> bool:
         """Return whether nobody has made the file yet, or it was cut to nothing."""
@@ -65,20 +62,14 @@ class SqliteStore(DatabaseStore):
         except OSError:
             return False  # opening it will report the problem
 
-    async def verify(self, session: str | None = None) -> list[str]:
-        """Return what is wrong: see `Store.verify`."""
-        return await self._run_in(lambda database: _audit(database, session))
-
     async def purge(self, session: str) -> None:
         """Delete a session permanently from the tables, the index and the write-ahead log."""
 
-        def purge(
-            database: SqliteDatabase,
-        ) -> bool:  # one piece of work, so that a close leaves nothing behind
+        def purge(database: SqliteDatabase) -> bool:  # as one, so that a close leaves nothing behind
             _purge(database, session)
             return _emptied(database.connection, self.timeout)
 
-        if not await self._run_in(purge):
+        if not await self.ask(purge):
             raise StoreError(
                 f"session {session} is purged, but another process is reading {self.file}: "
                 "copies of its pages stay in "
@@ -90,7 +81,7 @@ class SqliteStore(DatabaseStore):
         if self._closed:
             return
         self._closed = True
-        if self._process != os.getpid():
+        if self._forked:
             return  # the thread and the connection belong to the parent process
         done = self._worker.ask(self._disconnect)
         try:
@@ -98,15 +89,8 @@ class SqliteStore(DatabaseStore):
         finally:
             self._worker.stop(wait=done.done())
 
-    async def _run(self, work: Callable[[Tables], T], *, writes: bool = False) -> T:
+    async def _do(self, work: Callable[[SqliteDatabase], T], *, writes: bool = False) -> T:
         del writes  # the thread does all work in order
-        return await self._run_in(lambda database: work(Tables(database)))
-
-    async def _run_in(self, work: Callable[[SqliteDatabase], T]) -> T:
-        if self._closed:
-            raise StoreError("this store is closed")
-        if self._process != os.getpid():  # its thread and its connection stayed in the parent process
-            raise StoreError(f"{self.file} was opened before a fork: open a separate store in each process")
         return await self._worker.ask(partial(self._work, work))
 
     def _work(self, work: Callable[[SqliteDatabase], T]) -> T:
@@ -132,7 +116,7 @@ class SqliteStore(DatabaseStore):
             self._database = None
 
 
-class MemoryStore(DatabaseStore):
+class MemoryStore(DatabaseStore[SqliteDatabase]):
     """A store that lives as long as the process, with the rules of a file but nothing durable.
 
     Work is done at once where it is asked for: there is no disk to wait for.
@@ -141,37 +125,27 @@ class MemoryStore(DatabaseStore):
     shared = False
 
     def __init__(self) -> None:
-        super().__init__(SqliteIndex())
+        super().__init__("the store in memory", SqliteIndex(), _audit)
         self._database: SqliteDatabase | None = None
         self._lock = threading.Lock()  # sessions of several event loops may use one store
-        self._closed = False
-
-    async def verify(self, session: str | None = None) -> list[str]:
-        """Return what is wrong: see `Store.verify`."""
-        return self._work(lambda database: _audit(database, session))
 
     async def purge(self, session: str) -> None:
         """Delete a session permanently."""
-        self._work(lambda database: _purge(database, session))
+        await self.ask(lambda database: _purge(database, session))
 
     async def close(self) -> None:
         """Forget everything."""
         self._closed, self._database = True, None
 
-    async def _run(self, work: Callable[[Tables], T], *, writes: bool = False) -> T:
+    async def _do(self, work: Callable[[SqliteDatabase], T], *, writes: bool = False) -> T:
         del writes
-        return self._work(lambda database: work(Tables(database)))
-
-    def _work(self, work: Callable[[SqliteDatabase], T]) -> T:
         with self._lock:
-            if self._closed:
-                raise StoreError("this store is closed")
             if self._database is None:
                 self._database = SqliteDatabase(connect_to_memory())
             try:
                 return work(self._database)
             except (sqlite3.Error, UnicodeEncodeError) as error:
-                raise store_error(error, Path("the store in memory")) from error
+                raise store_error(error, Path(self._name)) from error
 
 
 # ---- purges

@@ -13,7 +13,7 @@ from foldline.core.log.entries import Compacted, Entry
 from foldline.core.log.log import digest
 from foldline.errors import LeafMoved, SessionNotFound, StoreCorrupt, StoreError
 from foldline.stores import tree
-from foldline.stores.base import SessionInfo
+from foldline.stores.base import MARKS, Mark, SessionInfo
 from foldline.stores.database import Contended, Database
 from foldline.stores.rows import unpack
 from foldline.stores.tree import Place, Spans
@@ -37,7 +37,12 @@ class Tables:
     def __init__(self, database: Database) -> None:
         self.database = database
 
-    def move(self, session: str, leaf: str | None, seen: str | None) -> None:
+    def leaf(self, session: str) -> str | None:
+        """Return the id of the leaf."""
+        known = self.session(session)
+        return known.leaf if known else None
+
+    def move(self, session: str, leaf: str | None, *, seen: str | None) -> None:
         """Move the leaf as `Store.move` says."""
         with self.database.transaction():
             known = self.known_session(session)
@@ -52,7 +57,7 @@ class Tables:
             ):
                 raise Contended
 
-    def active(self, session: str, leaf: str | None) -> list[Entry]:
+    def active(self, session: str, leaf: str | None = None) -> list[Entry]:
         """Read as `Store.active` says."""
         with self.database.snapshot():
             known = self.session(session)
@@ -70,7 +75,9 @@ class Tables:
         place = self.place_of(known, leaf)
         return (known.key, self.spans(known.key, place.seq)) if known and place else (None, [])
 
-    def tail(self, session: str, limit: int, leaf: str | None, before: str | None) -> list[Entry]:
+    def tail(
+        self, session: str, limit: int, *, leaf: str | None = None, before: str | None = None
+    ) -> list[Entry]:
         """Read as `Store.tail` says."""
         with self.database.snapshot():
             known = self.session(session)
@@ -86,17 +93,11 @@ class Tables:
             start, end = spans.pop()
             return list(self.read(known.key, [*spans, *([(start, end - 1)] if end > start else [])]))
 
-    def marks(self, session: str, leaf: str | None, kinds: Collection[str]) -> list[Entry]:
+    def marks(self, session: str, leaf: str | None = None, *, kinds: Collection[Mark] = MARKS) -> list[Entry]:
         """Read as `Store.marks` says."""
         with self.database.snapshot():
-            known = self.session(session)
-            place = self.place_of(known, leaf)
-            spans = self.spans(known.key, place.seq) if known and place else []
-            return (
-                [entry for start, end in spans for entry in self._unsaid(known.key, start, end, kinds)]
-                if known
-                else []
-            )
+            key, spans = self.spans_of(session, leaf)
+            return [entry for start, end in spans for entry in self._unsaid(key, start, end, kinds)]
 
     def page(self, session: Any, start: int, end: int) -> list[Entry]:
         """Return the entries from seq `start` to `end`, both included."""
@@ -116,7 +117,7 @@ class Tables:
             raise StoreError(f"session {session} has no entry {', '.join(missing[:5])}")
         return [found[id_] for id_ in ids]
 
-    def sessions(self, limit: int | None = None, offset: int = 0) -> list[SessionInfo]:
+    def sessions(self, *, limit: int | None = None, offset: int = 0) -> list[SessionInfo]:
         """Return sessions, the last updated first."""
         return [
             SessionInfo(*row) for row in self.database.rows("newest_sessions", limit=limit, offset=offset)

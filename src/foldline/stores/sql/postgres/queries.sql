@@ -149,9 +149,6 @@ UPDATE sessions SET indexed = :upto WHERE session_id = :session AND indexed = :b
 -- name: index_message
 INSERT INTO search (session_id, seq, words) VALUES (:session, :seq, CAST(:words AS tsvector))
 
--- name: index_rows
-SELECT seq, CAST(words AS text) FROM search WHERE session_id = :session AND seq BETWEEN :first AND :last
-
 -- name: indexed_upto
 SELECT indexed, entries FROM sessions WHERE session_id = :session
 
