@@ -63,24 +63,6 @@ async def test_the_dialect_is_known_where_everything_is_folded(policy):
 
 
 @pytest.mark.parametrize("policy", ["claude-code", "codex"])
-async def test_what_others_say_during_a_fold_that_keeps_nothing_is_in_the_view(tmp_path, policy):
-    url = f"sqlite:///{tmp_path / 's.db'}"
-
-    class Slow:
-        name = "offline"
-
-        async def summarize(self, request):
-            async with foldline.open(url, "s", window=WINDOW, policy=policy) as other:
-                await other.append({"role": "user", "content": "said meanwhile"})
-            return OfflineSummarizer().write(request)
-
-    async with foldline.open(url, "s", window=WINDOW, policy=policy, summarizer=Slow()) as session:
-        await chat(session, 3)
-        assert not isinstance(await session.compact(), Nothing)
-        assert (await session.context())[-1]["content"] == "said meanwhile"
-
-
-@pytest.mark.parametrize("policy", ["claude-code", "codex"])
 async def test_keys_go_on_after_a_restart_where_only_older_messages_stay(tmp_path, policy):
     url = f"sqlite:///{tmp_path / 's.db'}"
     async with foldline.open(url, "s", window=WINDOW, policy=policy) as session:
@@ -90,15 +72,6 @@ async def test_keys_go_on_after_a_restart_where_only_older_messages_stay(tmp_pat
     async with foldline.open(url, "s", window=WINDOW, policy=policy) as session:
         await chat(session, 1, start=9)
         assert await session.verify() == []
-
-
-async def test_a_fold_by_hand_settles_what_was_due():
-    async with foldline.open("memory://", "s", window=WINDOW) as session:
-        await chat(session, 9)
-        assert not isinstance(await session.compact(), Nothing)
-        await session.append({"role": "user", "content": "short"})
-        await session.context()
-        assert (await session.stats()).summaries == 1
 
 
 async def test_reopening_with_a_smaller_window_folds_before_anything_is_sent(tmp_path):

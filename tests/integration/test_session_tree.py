@@ -91,13 +91,6 @@ async def test_a_branch_that_is_too_large_for_the_window_is_compacted_before_it_
         assert session.view_tokens <= 6_000
 
 
-async def test_an_entry_of_no_session_is_named(url):
-    async with foldline.open(url, "s") as session:
-        await ask(session, "Hello.")
-        with pytest.raises(foldline.InputError, match="session s has no entry 'x'"):
-            await session.branch("x")
-
-
 async def test_a_branch_between_a_call_and_its_result_waits_for_it_and_the_user_may_cut_it_short(url):
     async with foldline.open(url, "s") as session:
         ids = [(await session.append(message))[0] for message in turn(0)]
@@ -263,12 +256,6 @@ async def test_images_go_back_with_the_message(url):
         assert back.text == "What is this?"
         await session.append(back.message)
         assert (await session.context())[0]["content"] == content
-
-
-async def test_there_is_no_way_back_where_nobody_spoke(url):
-    async with foldline.open(url, "s") as session:
-        with pytest.raises(foldline.InputError, match="nothing to rewind"):
-            await session.rewind()
 
 
 # ---- hand-off
@@ -505,3 +492,9 @@ async def test_rewinds_and_appends_of_several_tasks_leave_one_path_that_is_whole
             if isinstance(e, Said) and e.message.is_prompt
         }
         assert {f"Task {n}." for n in range(12) if n % 3} <= everything
+
+
+async def test_there_is_no_way_back_where_nobody_spoke(url):
+    async with foldline.open(url, "s") as session:
+        with pytest.raises(foldline.InputError, match="nothing to rewind"):
+            await session.rewind()

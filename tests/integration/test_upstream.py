@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 
 import msgspec
@@ -10,8 +9,6 @@ import pytest
 
 import foldline
 from foldline.core.checkpoint.summary import worded
-from foldline.core.decide.ask import Nothing
-from foldline.core.decide.presets import preset
 from foldline.core.ledger.facts.kinds import Ledger
 from foldline.core.log.entries import Compacted
 from foldline.dialects import get
@@ -77,34 +74,6 @@ async def test_a_fold_between_a_call_and_its_result_does_no_harm(policy):
         assert len(await session.history()) == 27
 
 
-async def test_a_call_that_a_crash_left_open_is_answered_after_the_restart(tmp_path):
-    """coop's repair_dangling_tool_use: the process ended while a tool ran."""
-    url = f"sqlite:///{tmp_path / 'sessions.db'}"
-    async with foldline.open(url, "s", window=WINDOW) as session:
-        await session.append({"role": "user", "content": "Read it."}, asks(0))
-    async with foldline.open(url, "s", window=WINDOW) as session:
-        with pytest.raises(foldline.CallsOpen):
-            await session.context()
-        await session.append({"role": "user", "content": "Are you still there?"})
-        messages = await session.context()
-    assert [message["role"] for message in messages] == ["user", "assistant", "tool", "user"]
-    assert get("openai-chat").validate(messages) == []
-
-
-async def test_of_two_that_compact_at_once_one_makes_the_boundary(tmp_path):
-    """pi #7738: two compactions at once, each with a summary of its own."""
-    url = f"sqlite:///{tmp_path / 'sessions.db'}"
-    async with foldline.open(url, "s", window=WINDOW, summarizer=Signs("one")) as one:
-        await one.append(*talk(8))
-        async with foldline.open(url, "s", window=WINDOW, summarizer=Signs("other")) as other:
-            outcomes = await asyncio.gather(one.compact(), other.compact(), one.compact())
-            assert (await one.stats()).summaries == 1
-            assert await one.context() == await other.context()
-            assert one.leaf == other.leaf
-    made = sum(not isinstance(outcome, Nothing) for outcome in outcomes)
-    assert made <= 1, "none of the three where the look behind the append came before them"
-
-
 async def test_a_tool_loop_stays_inside_though_the_user_says_nothing():
     """pi #7821, #6879, goose #11072: size was looked at between turns alone, and one turn outgrew the window."""
     async with foldline.open("memory://", "s", window=WINDOW) as session:
@@ -137,17 +106,6 @@ async def test_a_huge_thought_does_not_stay_in_the_tail(signature):
         messages = await session.context()
         assert get("anthropic").validate(messages) == []
         assert messages[-1]["content"] == "I see."
-
-
-@pytest.mark.parametrize("name", ["foldline", "klaude", "opencode"])
-async def test_a_policy_that_is_off_folds_nothing_by_itself(name):
-    """pi #6472, claude-code #75335: switched off, and still compacted by another path."""
-    off = msgspec.structs.replace(preset(name), enabled=False)
-    async with foldline.open("memory://", "s", window=WINDOW, policy=off) as session:
-        await chat(session, 12)
-        assert await session.context() == await session.history()
-        assert session.view_tokens > WINDOW.context
-        assert not isinstance(await session.compact(), Nothing)  # by hand it always may
 
 
 async def test_what_the_caller_asks_of_a_summary_is_no_rule_of_the_users():
@@ -185,17 +143,6 @@ async def test_usage_of_before_the_fold_starts_no_second_one():
             await session.context()
             await session.append({"role": "assistant", "content": "Yes."})
             assert (await session.stats()).summaries == 1
-
-
-async def test_a_fold_by_hand_after_every_turn_never_drops_what_was_asked():
-    """pi #2608, codex #36642: the second compaction dropped what the first had kept, the task with it."""
-    async with foldline.open("memory://", "s", window=WINDOW) as session:
-        await session.append({"role": "user", "content": "Rename the table users to members."})
-        for i in range(5):
-            await chat(session, 3, start=3 * i)
-            await session.compact()
-            assert "Rename the table users to members." in json.dumps(await session.context())
-        assert [hit.role for hit in await session.recall("members")] == ["user"]
 
 
 async def test_a_focus_reaches_the_summary_of_a_split_turn_and_of_an_update():

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import threading
 
-import msgspec
-import pytest
-
 import foldline
-from foldline.core.decide.presets import preset
 from foldline.dialects import get
-from foldline.errors import OverflowRemains, ProviderError
 
 WINDOW = foldline.Window(context=20_000, output=4_000)
 LARGER = foldline.Window(context=60_000, output=4_000)
@@ -27,20 +21,6 @@ async def chat(session, turns: int, start: int = 0) -> None:
 
 def opened(**more):
     return foldline.open("memory://", "s", **{"window": WINDOW, "dialect": "openai-chat"} | more)
-
-
-async def test_a_shorter_reply_is_tried_before_anything_is_folded():
-    """pi #8061: a 400 at 78% of the input, because the reply's reservation did not fit, and again after the fold."""
-    words = "input length and `max_tokens` exceed context limit: 17500 + 4000 > 20000, decrease input length"
-    async with opened() as session:
-        await chat(session, 10)
-        before = await session.context()
-        assert await session.overflowed(RuntimeError(words), max_tokens=4_000) == before
-        assert session.max_tokens == 2_500
-        await session.append({"role": "user", "content": "Go on."})
-        await session.append({"role": "assistant", "content": "Yes."})
-        assert session.max_tokens is None  # the next reply may be as long as it likes
-        assert (await session.stats()).summaries == 0
 
 
 async def test_what_the_old_model_refused_says_nothing_of_the_new_one():
@@ -158,80 +138,6 @@ async def test_an_overflow_whose_tail_alone_is_too_large_is_met():
         assert get("openai-chat").validate(messages) == []
         assert "Never delete it." in json.dumps(messages)
         assert messages[-1]["tool_call_id"] == "call_1"
-
-
-@pytest.mark.parametrize("subagent", [False, True])
-async def test_a_second_overflow_is_one_clear_error(subagent):
-    """klaude raises for sub-agents and stops for others; pi repeats nothing: nobody may try without end."""
-    async with opened(system="Be brief. " * 500, subagent=subagent) as session:
-        await chat(session, 12)
-        await session.append({"role": "user", "content": "What is it?"})
-        await session.overflowed(RuntimeError(TOO_LONG))
-        with pytest.raises(OverflowRemains, match="cannot be removed") as error:
-            await session.overflowed(RuntimeError(TOO_LONG))
-        assert error.value.breakdown["system"] > 900
-        assert (await session.stats()).summaries == 1
-        assert len(await session.history()) == 25
-
-
-async def test_an_overflow_folds_nothing_where_the_policy_is_off():
-    """pi #6472: compaction was switched off, and an overflow compacted all the same."""
-    off = msgspec.structs.replace(preset("foldline"), enabled=False)
-    async with opened(policy=off) as session:
-        await chat(session, 12)
-        with pytest.raises(RuntimeError, match="prompt is too long"):
-            await session.overflowed(RuntimeError(TOO_LONG))
-        assert (await session.stats()).summaries == 0
-
-
-async def test_another_error_is_no_overflow():
-    """pi #1038, #2699: rate limits and throttling compacted the session."""
-    async with opened() as session:
-        await chat(session, 12)
-        for words in ("429 Too many tokens per minute", "ThrottlingException: Too many tokens, please wait"):
-            with pytest.raises(RuntimeError, match=words):
-                await session.overflowed(RuntimeError(words))
-        with pytest.raises(ProviderError, match="overloaded"):
-            await session.overflowed(ProviderError("overloaded", kind="overloaded"))
-        assert (await session.stats()).summaries == 0
-
-
-async def test_a_switch_to_a_smaller_window_folds_before_the_next_request():
-    """pi #6426, coop 6df0de2: the first request to the smaller model overflowed."""
-    async with opened(window=LARGER) as session:
-        await chat(session, 25)
-        await session.append({"role": "user", "content": "And now?"})
-        assert session.view_tokens > WINDOW.context
-        await session.use_model("any:small", window=WINDOW)
-        messages = await session.context()
-        assert session.view_tokens < WINDOW.context
-        assert messages[-1]["content"] == "And now?"
-
-
-async def test_closing_while_a_summary_is_written_ends_it():
-    """pi #5029: a session that was disposed of while it compacted wrote to what was gone."""
-
-    class Hangs:
-        name = "model:slow"
-
-        def __init__(self):
-            self.begun = asyncio.Event()
-            self.ended = asyncio.Event()
-
-        async def summarize(self, request):
-            self.begun.set()
-            try:
-                await asyncio.sleep(60)
-            finally:
-                self.ended.set()
-
-    summarizer = Hangs()
-    async with opened(summarizer=summarizer) as session:
-        await chat(session, 17)
-        await session.append({"role": "user", "content": "Go on."})
-        await session.context()
-        await asyncio.wait_for(summarizer.begun.wait(), 60)
-    assert summarizer.ended.is_set()
 
 
 def test_a_session_without_async_stays_inside_and_leaves_no_thread(tmp_path):

@@ -4,7 +4,7 @@ import asyncio
 from contextvars import copy_context
 
 import pytest
-from tests.support.live import Fails, Gate, Heard, answer, changed, prompt, session_on, until
+from tests.support.live import Gate, Heard, answer, changed, prompt, session_on, until
 from tests.support.waiting import until as settled
 
 from foldline.core.decide.ask import Nothing
@@ -66,7 +66,6 @@ async def test_pi_folds_after_the_reply_before_the_next_message_is_said(store):
     assert messages[-1] == prompt(number + 1)
     assert len(await boundaries(store)) == 1
     assert view < session.view_tokens < USABLE
-    await session.close()
 
 
 async def test_pi_folds_in_no_tool_loop_behind_a_reply_that_calls(store):
@@ -82,7 +81,6 @@ async def test_pi_folds_in_no_tool_loop_behind_a_reply_that_calls(store):
     assert not await boundaries(store), "nobody reads yet: the next request looks"
     await session.context()
     assert len(await boundaries(store)) == 1
-    await session.close()
 
 
 async def test_gencode_folds_on_append_once_all_calls_are_answered(store):
@@ -99,7 +97,6 @@ async def test_gencode_folds_on_append_once_all_calls_are_answered(store):
     assert len(await boundaries(store)) == 1
     assert get("openai-chat").validate(await session.context()) == []
     assert number
-    await session.close()
 
 
 async def test_gencode_folds_behind_the_message_of_the_user_too(store):
@@ -112,7 +109,6 @@ async def test_gencode_folds_behind_the_message_of_the_user_too(store):
     await session.settled()
     assert len(await boundaries(store)) == 1
     assert (await session.context())[-1] == prompt(number + 1, 80)
-    await session.close()
 
 
 async def test_the_draft_of_foldline_begins_after_the_reply(store):
@@ -128,7 +124,6 @@ async def test_the_draft_of_foldline_begins_after_the_reply(store):
     await session.settled()
     assert heard.names[-1] == "draft_ready"
     assert not await boundaries(store), "above the soft trigger nothing is committed"
-    await session.close()
 
 
 async def test_a_policy_that_looks_before_requests_does_nothing_behind_a_message(store):
@@ -139,7 +134,6 @@ async def test_a_policy_that_looks_before_requests_does_nothing_behind_a_message
     assert not await boundaries(store)
     await session.context()
     assert len(await boundaries(store)) == 1
-    await session.close()
 
 
 async def test_an_append_never_waits_and_what_is_said_meanwhile_stays_behind_the_cut(store):
@@ -159,7 +153,6 @@ async def test_an_append_never_waits_and_what_is_said_meanwhile_stays_behind_the
     assert session.view_tokens < USABLE
     said = [entry for entry in await path(store) if isinstance(entry, Said | Compacted)]
     assert [type(entry) for entry in said[-2:]] == [Said, Compacted]
-    await session.close()
 
 
 async def test_appends_in_a_row_start_one_look_and_one_compaction(store):
@@ -176,21 +169,6 @@ async def test_appends_in_a_row_start_one_look_and_one_compaction(store):
     assert gate.asked == 1
     assert len(await boundaries(store)) == 1
     await session.settled()
-    await session.close()
-
-
-async def test_a_summariser_that_fails_behind_an_append_raises_nothing(store):
-    broken = Fails()
-    session = session_on(store, broken, policy=PI)
-    heard = Heard(session)
-    number = await nearly_full(session)
-    await session.append(long_answer(number))
-    await session.settled()
-    assert broken.asked
-    assert [event.kind for event in heard.of("warning")] == ["summary_failed"]
-    [boundary] = await boundaries(store)
-    assert boundary.receipt.summarizer == "offline"
-    await session.close()
 
 
 async def test_a_compaction_that_fails_behind_an_append_is_told_and_struck_once(store, monkeypatch):
@@ -212,7 +190,6 @@ async def test_a_compaction_that_fails_behind_an_append_is_told_and_struck_once(
     assert kinds.count("strike") == 1
     assert not isinstance(await session.compact(), Nothing)
     assert await session.verify() == []
-    await session.close()
 
 
 async def test_a_floor_that_nothing_can_lower_is_raised_by_the_next_request_not_by_an_append(store):
@@ -226,7 +203,6 @@ async def test_a_floor_that_nothing_can_lower_is_raised_by_the_next_request_not_
     with pytest.raises(FloorExceeded):
         await session.context()
     await session.settled()
-    await session.close()
 
 
 @pytest.mark.parametrize("policy", [PI, changed()], ids=["compacting", "drafting"])
@@ -246,7 +222,6 @@ async def test_closing_midway_leaves_the_session_whole(store, policy):
     await again.append(answer(number + 1, 1))
     await again.settled()
     assert len(await boundaries(store)) == (1 if policy is PI else 0)
-    await again.close()
 
 
 async def test_by_hand_what_goes_on_in_the_background_gives_way(store):
@@ -263,7 +238,6 @@ async def test_by_hand_what_goes_on_in_the_background_gives_way(store):
     await session.settled()
     assert receipt.reason == "manual"
     assert [event.receipt.reason for event in heard.of("compacted")] == ["manual"]
-    await session.close()
 
 
 @pytest.mark.parametrize(
@@ -277,7 +251,6 @@ async def test_where_no_threshold_counts_nothing_begins(store, more):
     await session.settled()
     assert set(heard.names) == {"message"}
     assert gate.asked == 0
-    await session.close()
 
 
 async def test_what_is_said_while_a_boundary_is_made_is_new_to_the_next_request(store):
@@ -294,7 +267,6 @@ async def test_what_is_said_while_a_boundary_is_made_is_new_to_the_next_request(
     await asyncio.wait_for(session.context(), 60)
     assert session.view_tokens < USABLE
     assert len(await boundaries(store)) == 2
-    await session.close()
 
 
 async def test_a_look_that_one_caller_began_folds_nothing_for_another(store, monkeypatch):
@@ -324,4 +296,3 @@ async def test_a_look_that_one_caller_began_folds_nothing_for_another(store, mon
     await session.settled()
     assert len(await boundaries(store)) == 2
     assert (ada.asked, bob.asked) == (1, 1)
-    await session.close()

@@ -11,11 +11,11 @@ from tests.support.live import (
     Fails,
     Gate,
     answer,
+    asked_at,
     changed,
     prompt,
     session_on,
     turns,
-    until,
 )
 from tests.support.talk import user
 from tests.support.waiting import until as settled
@@ -83,18 +83,14 @@ async def test_two_sessions_on_one_path_commit_one_draft(store):
     """As two processes would: each has drafted, one is first."""
     gates = Gate(), Gate()
     first, second = session_on(store, gates[0]), session_on(store, gates[1])
-    number = await until(first, 5_950)
-    await first.append(prompt(number))
-    await first.context()
+    number = await asked_at(first, 5_950)
     await second.context()
     await asyncio.wait_for(asyncio.gather(*(gate.begun.wait() for gate in gates)), 60)
     for gate in gates:
         gate.go.set()
     await settled(lambda: first._compactor.drafts.ready and second._compactor.drafts.ready)
     await first.append(answer(number))
-    number = await until(first, 7_650, number + 1)
-    await first.append(prompt(number))
-    await first.context()
+    number = await asked_at(first, 7_650, number + 1)
     with pytest.raises(foldline.LeafMoved):
         await second.append({"role": "user", "content": "from behind"})
     await second.append({"role": "user", "content": "from behind"})
@@ -102,8 +98,6 @@ async def test_two_sessions_on_one_path_commit_one_draft(store):
     assert len(await boundaries(store)) == 1
     assert [gate.asked for gate in gates] == [1, 1]
     assert (await second.context())[-1]["content"] == "from behind"
-    await first.close()
-    await second.close()
 
 
 async def test_a_boundary_of_another_writer_makes_a_finished_compaction_void(store):
@@ -145,15 +139,12 @@ async def test_cancelled_at_any_await_the_session_goes_on(store, delay):
     again = session_on(store)
     assert await again.context() == await session.context()
     assert await session.verify() == []
-    await session.close()
 
 
 async def test_a_waiter_that_is_cancelled_does_not_cancel_the_draft(store):
     gate = Gate()
     session = session_on(store, gate)
-    number = await until(session, 5_950)
-    await session.append(prompt(number))
-    await session.context()
+    number = await asked_at(session, 5_950)
     await asyncio.wait_for(gate.begun.wait(), 60)
     while session.view_tokens <= 8_500:
         number += 1
@@ -166,7 +157,6 @@ async def test_a_waiter_that_is_cancelled_does_not_cancel_the_draft(store):
     await asyncio.wait_for(session.context(), 60)
     assert gate.asked == 1
     assert session.view_tokens <= 8_500
-    await session.close()
 
 
 async def test_many_tasks_talk_to_one_session(store):
@@ -184,7 +174,6 @@ async def test_many_tasks_talk_to_one_session(store):
     for name in "abcd":
         assert [s for s in said if s.startswith(name)] == [f"{name} {number}" for number in range(12)]
     assert await session.verify() == []
-    await session.close()
 
 
 WRITER = """

@@ -71,13 +71,6 @@ async def test_anthropic_says_itself_that_the_window_was_full(store):
         await session.overflowed({**reply, "stop_reason": "max_tokens"})
 
 
-async def test_a_reply_that_took_all_that_it_was_given_is_no_overflow(store):
-    session = await wide(store)
-    for reply, max_tokens in ((cut(7_000, 2_000), 2_000), (cut(7_000, 400), None)):
-        with pytest.raises(InputError, match="max_tokens"):
-            await session.overflowed(reply, max_tokens=max_tokens)
-
-
 class Notes:
     name = "model:notes"
 
@@ -98,3 +91,10 @@ async def test_only_behind_an_overflow_the_summariser_is_told_that_the_request_w
     await turns(session, 6, 20)
     await session.compact()
     assert notes.asked == [True, False]
+
+
+async def test_a_reply_that_took_all_that_it_was_given_is_no_overflow(store):
+    session = await wide(store)
+    for reply, max_tokens in ((cut(7_000, 2_000), 2_000), (cut(7_000, 400), None)):
+        with pytest.raises(InputError, match="max_tokens"):
+            await session.overflowed(reply, max_tokens=max_tokens)

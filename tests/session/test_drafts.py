@@ -8,6 +8,7 @@ from tests.support.live import (
     Gate,
     Heard,
     answer,
+    asked_at,
     changed,
     prompt,
     session_on,
@@ -27,9 +28,7 @@ SOFT, HARD, USABLE = 5_950, 7_650, 8_500
 async def drafted(store, gate, **more):
     """A session over its soft trigger, its summary in the making."""
     session = session_on(store, gate, **more)
-    number = await until(session, SOFT)
-    await session.append(prompt(number))
-    await session.context()
+    number = await asked_at(session, SOFT)
     await asyncio.wait_for(gate.begun.wait(), 60)
     return session, number
 
@@ -47,7 +46,6 @@ async def test_above_the_soft_trigger_a_draft_is_made_while_the_session_goes_on(
     await settled(lambda: session._compactor.drafts.ready is not None)
     assert heard.names.count("draft_ready") == 1
     assert (await session.context())[: len(before)] == before
-    await session.close()
 
 
 async def test_at_the_hard_trigger_the_draft_is_committed_without_another_call(store):
@@ -72,7 +70,6 @@ async def test_at_the_hard_trigger_the_draft_is_committed_without_another_call(s
     stored = [entry async for entry in store.path("s") if isinstance(entry, Compacted)]
     assert [entry.id for entry in stored] == [done.entry]
     assert await session.verify() == []
-    await session.close()
 
 
 async def test_the_commit_of_a_draft_looks_at_no_message_again(store, monkeypatch):
@@ -91,7 +88,6 @@ async def test_the_commit_of_a_draft_looks_at_no_message_again(store, monkeypatc
     await session.context()
     assert "compacted" in heard.names
     assert not looked
-    await session.close()
 
 
 async def test_what_a_draft_commits_is_what_a_fresh_reader_sees(store):
@@ -109,7 +105,6 @@ async def test_what_a_draft_commits_is_what_a_fresh_reader_sees(store):
     assert other.view_tokens == session.view_tokens
     await session.append(prompt(99))
     assert (await session_on(store).context())[-1] == prompt(99)
-    await session.close()
 
 
 async def test_a_view_that_still_fits_does_not_wait_for_a_draft_in_the_making(store):
@@ -124,7 +119,6 @@ async def test_a_view_that_still_fits_does_not_wait_for_a_draft_in_the_making(st
     gate.go.set()
     await settled(lambda: session._compactor.drafts.ready is not None)
     assert len(await session.context()) < 2 * number, "the moment is looked at again when the draft is there"
-    await session.close()
 
 
 async def test_a_view_that_no_longer_fits_waits_for_the_draft_and_makes_no_second_one(store):
@@ -144,7 +138,6 @@ async def test_a_view_that_no_longer_fits_waits_for_the_draft_and_makes_no_secon
     assert gate.asked == 1
     assert messages[-1]["content"] == "said while it waits"
     assert session.view_tokens <= USABLE
-    await session.close()
 
 
 async def test_only_where_no_draft_is_there_somebody_waits(store):
@@ -160,7 +153,6 @@ async def test_only_where_no_draft_is_there_somebody_waits(store):
     gate.go.set()
     await asyncio.wait_for(waiting, 60)
     assert [event.drafted for event in heard.of("compacted")] == [False]
-    await session.close()
 
 
 async def test_a_pin_set_after_the_draft_is_quoted_by_what_is_committed(store):
@@ -168,9 +160,7 @@ async def test_a_pin_set_after_the_draft_is_quoted_by_what_is_committed(store):
     session = session_on(store, gate)
     [odd] = await session.append({"role": "user", "content": "The clock is 7 minutes late."})
     await session.append(answer(0, 1))
-    number = await until(session, SOFT, 1)
-    await session.append(prompt(number))
-    await session.context()
+    number = await asked_at(session, SOFT, 1)
     await asyncio.wait_for(gate.begun.wait(), 60)
     await session.pin(odd)
     gate.go.set()
@@ -182,7 +172,6 @@ async def test_a_pin_set_after_the_draft_is_quoted_by_what_is_committed(store):
     assert gate.asked == 1
     assert "The clock is 7 minutes late." in texts(folded[:1])
     await session.unpin(odd)
-    await session.close()
 
 
 @pytest.mark.parametrize("act", ["compact", "undo"])
@@ -191,9 +180,7 @@ async def test_a_boundary_that_comes_first_makes_a_draft_void(store, act):
     session = session_on(store, gate)
     await until(session, 3_000)
     await session.compact()
-    number = await until(session, SOFT, 40)
-    await session.append(prompt(number))
-    await session.context()
+    number = await asked_at(session, SOFT, 40)
     await settled(lambda: session._compactor.drafts.ready is not None)
     asked = gate.asked
     await (session.compact() if act == "compact" else session.undo())
@@ -204,7 +191,6 @@ async def test_a_boundary_that_comes_first_makes_a_draft_void(store, act):
     await session.append(prompt(number))
     assert get("openai-chat").validate(await session.context()) == []
     assert session.view_tokens <= USABLE
-    await session.close()
 
 
 async def test_closing_cancels_a_draft_and_leaves_the_session_as_it_was(store):
@@ -221,13 +207,10 @@ async def test_a_draft_whose_summariser_fails_is_written_offline(store):
     broken = Fails()
     session = session_on(store, broken)
     heard = Heard(session)
-    number = await until(session, SOFT)
-    await session.append(prompt(number))
-    await session.context()
+    await asked_at(session, SOFT)
     await settled(lambda: session._compactor.drafts.ready is not None)
     assert heard.of("draft_ready")[0].receipt.summarizer == "offline"
     assert not heard.of("draft_failed")
-    await session.close()
 
 
 async def test_by_hand_a_draft_in_the_making_is_dropped(store):
@@ -241,7 +224,6 @@ async def test_by_hand_a_draft_in_the_making_is_dropped(store):
     assert receipt.reason == "manual"
     assert not heard.of("draft_ready")
     assert not session._compactor.drafts.running
-    await session.close()
 
 
 async def test_a_policy_without_background_drafts_nothing(store):
@@ -251,7 +233,6 @@ async def test_a_policy_without_background_drafts_nothing(store):
     await turns(session, 20)
     assert heard.of("compacted")
     assert not heard.of("draft_started")
-    await session.close()
 
 
 async def test_a_prune_that_is_enough_is_drafted_and_committed_without_a_summary(store):
@@ -272,7 +253,6 @@ async def test_a_prune_that_is_enough_is_drafted_and_committed_without_a_summary
     assert any(event.drafted for event in heard.of("pruned"))
     pruned = [entry async for entry in store.path("s") if isinstance(entry, Pruned)]
     assert len(pruned) == len(heard.of("pruned"))
-    await session.close()
 
 
 async def test_what_was_drafted_is_committed_before_a_session_is_left(store):
@@ -290,7 +270,6 @@ async def test_what_was_drafted_is_committed_before_a_session_is_left(store):
     await session.close()
     again = session_on(store, Gate())
     assert (await again.stats()).summaries == 1
-    await again.close()
 
 
 async def test_no_draft_is_committed_while_calls_are_open_or_where_the_path_has_left_it(store):
@@ -306,4 +285,3 @@ async def test_no_draft_is_committed_while_calls_are_open_or_where_the_path_has_
     entries = [entry.id async for entry in store.path(session.id)]
     await session.branch(entries[1])
     assert await session.commit_draft() is None
-    await session.close()

@@ -54,7 +54,6 @@ async def test_while_the_cache_is_warm_a_draft_waits_for_the_hard_trigger(store,
     await session.append(answer(number, 1), prompt(number, 1))
     await session.context()
     assert await compactions(session) == []
-    await session.close()
 
 
 async def test_once_the_cache_is_cold_the_draft_is_committed_at_the_soft_trigger(store, later):
@@ -66,7 +65,6 @@ async def test_once_the_cache_is_cold_the_draft_is_committed_at_the_soft_trigger
     assert found.receipt.reason == "threshold"
     assert next(note for note in found.receipt.notes if "pays" in note).startswith("pays at once: ")
     assert sum("pays" in note for note in found.receipt.notes) == 1, "the draft's own balance is out of date"
-    await session.close()
 
 
 async def test_a_provider_that_cached_nothing_has_no_cache_to_go_cold(store, later):
@@ -75,7 +73,6 @@ async def test_a_provider_that_cached_nothing_has_no_cache_to_go_cold(store, lat
     await session.append(prompt(number, 1))
     await session.context()
     assert await compactions(session) == []
-    await session.close()
 
 
 async def test_what_the_cache_holds_is_read_from_the_newest_reply_since_the_boundary(store):
@@ -88,14 +85,12 @@ async def test_what_the_cache_holds_is_read_from_the_newest_reply_since_the_boun
     receipt = await session.compact()
     assert session.cache == Cache(), "the prefix is another"
     assert any("each request costs $" in note for note in receipt.notes)
-    await session.close()
 
 
 async def test_openai_caches_all_of_a_prompt(store):
     session = session_on(store, model="openai:gpt-5.2", dialect="openai-chat")
     await session.append(prompt(0), reply(0, Usage(input=1_000, cache_read=500, output=5)))
     assert session.cache.tokens == 1_500
-    await session.close()
 
 
 async def test_a_summary_is_asked_for_with_the_sessions_next_request_as_it_was_then(store):
@@ -112,4 +107,3 @@ async def test_a_summary_is_asked_for_with_the_sessions_next_request_as_it_was_t
     assert (prefix.model, prefix.dialect, prefix.window) == (MODEL, "anthropic", session.setup.window)
     assert (prefix.messages, prefix.system, prefix.tools) == (messages, "Be brief.", None)
     assert (prefix.tokens, prefix.cache.tokens) == (tokens, 500)
-    await session.close()

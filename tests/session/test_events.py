@@ -4,25 +4,21 @@ import asyncio
 import logging
 
 import pytest
-from tests.support.live import Fails, Gate, Heard, answer, changed, prompt, session_on, turns, until
+from tests.support.live import Fails, Gate, Heard, answer, asked_at, changed, prompt, session_on, turns
 from tests.support.waiting import until as settled
 
 from foldline.core.measure.window import Window
 from foldline.errors import InputError
-from foldline.session.events import EVERY, KINDS, Event, Events, WarningGiven
+from foldline.session.events import EVERY, KINDS, Event
 
 
 async def test_a_drafted_boundary_is_told_step_by_step(store):
     gate = Gate(opened=True)
     session = session_on(store, gate)
     heard = Heard(session)
-    number = await until(session, 5_950)
-    await session.append(prompt(number))
-    await session.context()
+    number = await asked_at(session, 5_950)
     await settled(lambda: session._compactor.drafts.ready is not None)
-    number = await until(session, 7_650, number + 1)
-    await session.append(prompt(number))
-    await session.context()
+    number = await asked_at(session, 7_650, number + 1)
     told = [name for name in heard.names if name != "message"]
     assert told == ["draft_started", "draft_ready", "compacted"]
     started, [done] = heard.of("draft_started")[0], heard.of("compacted")
@@ -31,7 +27,6 @@ async def test_a_drafted_boundary_is_told_step_by_step(store):
     assert done.receipt.tokens_before > done.receipt.tokens_after > 0
     assert heard.of("message")[0].roles == ("user", "assistant")
     assert len(heard.of("message")[0].entries) == 2
-    await session.close()
 
 
 async def test_what_people_do_is_told(store):
@@ -89,7 +84,6 @@ async def test_a_coroutine_runs_beside_the_session_and_may_use_it(store):
     await session.append(prompt(0))
     await asyncio.wait_for(answered.wait(), 60)
     assert (await session.context())[-1] == prompt(0)
-    await session.close()
 
 
 async def test_off_ends_it_and_names_are_checked(store):
@@ -111,13 +105,6 @@ def test_every_event_has_a_name_of_its_own():
     assert len(kinds) == len(KINDS), "two of one name"
     assert "" not in KINDS
     assert EVERY not in KINDS
-
-
-def test_events_of_one_name_do_not_reach_others():
-    events, seen = Events("s"), []
-    events.on("compacted", seen.append)
-    events.emit(WarningGiven(kind="x", text="y"))
-    assert seen == []
 
 
 @pytest.mark.parametrize(("policy", "warned"), [("foldline", [3]), ("codex", [1, 2, 3, 4])])

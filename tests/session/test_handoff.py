@@ -15,7 +15,6 @@ from foldline.session.links import (
     is_start,
     linked,
     links,
-    new_id,
     noted,
     origin,
     with_child,
@@ -71,11 +70,6 @@ def test_a_note_that_is_no_link_is_none():
     assert linked(Noted("", None, "title", {"title": "t"})) is None
     assert linked(Noted("", None, LINK, {"session": "s", "how": "magic", "way": "from"})) is None
     assert linked(log_of(user()).path()[0]) is None
-
-
-def test_ids_of_sessions_that_come_from_one_are_its_own_with_something_new():
-    assert new_id("s").startswith("s-")
-    assert new_id("s") != new_id("s")
 
 
 def test_running_sub_agents_are_a_line_each():

@@ -7,7 +7,6 @@ from tests.support.live import Heard, session_on, turns
 from tests.support.talk import entries, user
 from tests.support.talk import tool as result
 
-import foldline
 from foldline.core.cut.notes import without_recall
 from foldline.core.log.entries import Compacted
 from foldline.errors import InputError, PolicyError
@@ -114,28 +113,3 @@ async def test_two_sentences_tell_people_what_a_session_is_about(store):
     leaf = session.leaf
     assert (await session.display_summary()).startswith("Port the parser to Rust.")
     assert session.leaf == leaf
-
-
-async def test_another_session_of_the_store_can_be_searched_and_read(store):
-    other = session_on(store, name="other")
-    [said] = await other.append(user("The staging password rotates on Fridays."))
-    session = session_on(store)
-    await session.append(user("Hello."))
-    assert await session.recall("rotates Fridays") == []
-    [hit] = await session.recall("rotates Fridays", sessions=["other"])
-    assert (hit.session, hit.entry) == ("other", said)
-    assert "Fridays" in (await session.read(said, session="other")).text
-    with pytest.raises(InputError, match="no session 'nowhere'"):
-        await session.recall("x", sessions=["nowhere"])
-
-
-def test_the_sync_session_has_them_too(tmp_path):
-    with foldline.open_sync(f"sqlite:///{tmp_path / 's.db'}", "s") as session:
-        session.append({"role": "user", "content": "Hello."})
-        assert [info.how for info in session.entries()] == ["kept"]
-        session.use_policy("pi")
-        assert session.policy.name == "pi"
-        session.track_files(read=["a.py"])
-        assert session.display_summary().startswith("Hello.")
-        fork = session.fork("t")
-        assert len(fork.history()) == 1

@@ -30,14 +30,12 @@ async def test_a_draft_is_committed_while_nobody_asks(store):
     assert heard.of("compacted")[0].drafted
     assert session.view_tokens < SOFT
     assert await session.verify() == []
-    await session.close()
 
 
 async def test_without_the_field_nothing_is_done(store):
     session, number = await drafted(store, None)
     await session.append(answer(number, 1))
     assert session._triggers.timer is None
-    await session.close()
 
 
 async def test_what_is_said_next_ends_the_wait_and_so_does_the_end(store):
@@ -61,7 +59,6 @@ async def test_who_was_idle_and_is_no_longer_keeps_the_draft(store):
     await session.append(prompt(number + 1, 1))
     assert await session._triggers.commit_behind(behind) is None
     assert session._compactor.drafts.ready is not None
-    await session.close()
 
 
 async def test_without_a_draft_an_idle_session_stays_as_it_is(store):
@@ -70,7 +67,6 @@ async def test_without_a_draft_an_idle_session_stays_as_it_is(store):
     before = session.view_tokens
     await session._triggers.idle._run()
     assert session.view_tokens == before
-    await session.close()
 
 
 @pytest.mark.parametrize(

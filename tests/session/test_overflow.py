@@ -8,11 +8,11 @@ from tests.support.live import (
     Gate,
     Heard,
     answer,
+    asked_at,
     changed,
     prompt,
     session_on,
     setup,
-    texts,
     turns,
     until,
 )
@@ -69,7 +69,6 @@ async def test_what_the_provider_does_not_take_is_folded_until_it_does(store):
     assert heard.of("compacted")[0].receipt.reason == "overflow"
     assert len(await session.history()) == 24 + 1 + 2 * 12
     assert await session.verify() == []
-    await session.close()
 
 
 async def test_a_learnt_window_is_known_after_a_restart_and_behind_later_boundaries(store):
@@ -152,7 +151,6 @@ async def test_later_requests_are_told_ahead_how_long_their_reply_may_be(store):
     await session.compact(target=4_000)
     await session.context()
     assert session.max_tokens is None, "there is room again"
-    await session.close()
 
 
 async def test_a_caller_who_asks_for_long_replies_is_refused_once_not_every_turn(store):
@@ -174,7 +172,6 @@ async def test_a_caller_who_asks_for_long_replies_is_refused_once_not_every_turn
         await session.append(reply.native)
     assert fitted > 10, "there were turns in which the whole cap had no room"
     assert refused == 1, "what the first refusal told is kept in mind"
-    await session.close()
 
 
 async def test_another_model_owes_nothing_to_the_reply_of_the_one_before(store):
@@ -185,7 +182,6 @@ async def test_another_model_owes_nothing_to_the_reply_of_the_one_before(store):
     assert session.max_tokens is None
     await session.context()
     assert session.max_tokens is None
-    await session.close()
 
 
 async def test_a_second_overflow_is_one_clear_error_with_what_cannot_be_removed(store):
@@ -273,9 +269,7 @@ async def test_an_overflow_in_disguise_is_folded_by_the_next_context(store):
 async def test_a_draft_that_is_ready_mends_an_overflow_at_once(store):
     gate = Gate(opened=True)
     session = session_on(store, gate)
-    number = await until(session, 5_950)
-    await session.append(prompt(number))
-    await session.context()
+    await asked_at(session, 5_950)
     await settled(lambda: session._compactor.drafts.ready is not None)
     heard = Heard(session)
     await session.overflowed(too_long(limit=10_000, asked=10_500))
@@ -283,14 +277,11 @@ async def test_a_draft_that_is_ready_mends_an_overflow_at_once(store):
     [done] = heard.of("compacted")
     assert done.drafted
     assert done.receipt.reason == "overflow"
-    await session.close()
 
 
 async def test_a_draft_that_is_too_large_for_the_window_that_is_learnt_is_not_used(store):
     session = session_on(store, Gate(opened=True), window=Window(context=20_000, output=1_000))
-    number = await until(session, 11_900)
-    await session.append(prompt(number))
-    await session.context()
+    await asked_at(session, 11_900)
     await settled(lambda: session._compactor.drafts.ready is not None)
     left = session._compactor.drafts.ready.boundary.receipt.tokens_after
     heard = Heard(session)
@@ -298,15 +289,12 @@ async def test_a_draft_that_is_too_large_for_the_window_that_is_learnt_is_not_us
     [done] = heard.of("compacted")
     assert not done.drafted
     assert session.view_tokens <= left * 0.85, "as much as the policy leaves usable of it"
-    await session.close()
 
 
 async def test_an_overflow_waits_for_the_draft_in_the_making(store):
     gate = Gate()
     session = session_on(store, gate)
-    number = await until(session, 5_950)
-    await session.append(prompt(number))
-    await session.context()
+    await asked_at(session, 5_950)
     await asyncio.wait_for(gate.begun.wait(), 60)
     mending = asyncio.create_task(session.overflowed(too_long(asked=11_000)))
     await asyncio.sleep(0.02)
@@ -314,7 +302,6 @@ async def test_an_overflow_waits_for_the_draft_in_the_making(store):
     gate.go.set()
     await asyncio.wait_for(mending, 60)
     assert gate.asked == 1
-    await session.close()
 
 
 async def test_a_message_that_nothing_can_make_fit_is_one_clear_error(store):
@@ -338,17 +325,6 @@ async def test_sub_agents_skip_thresholds_but_not_overflows(store):
     await session.append(prompt(15))
     await session.overflowed(too_long(limit=10_000, asked=12_000))
     assert session.view_tokens < 8_500
-
-
-async def test_constraints_and_the_newest_words_survive_an_overflow(store):
-    session = session_on(store, window=WIDE)
-    await session.append({"role": "user", "content": "Never push to main without asking me first."})
-    await session.append(answer(0))
-    await turns(session, 20, 1)
-    await session.append(prompt(21))
-    messages = await session.overflowed(too_long(limit=5_000, asked=9_000))
-    assert "Never push to main without asking me first." in texts(messages)
-    assert messages[-1] == prompt(21)
 
 
 def test_the_share_of_the_window_follows_the_providers_count():

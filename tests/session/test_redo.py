@@ -17,18 +17,6 @@ async def talk(session, number):
         await session.append({"role": "assistant", "content": f"Changed {number} {text}. " + "done " * 400})
 
 
-async def test_redo_after_a_newer_compaction_is_gone():
-    async with foldline.open("memory://", "s", window=200_000) as session:
-        await talk(session, 0)
-        assert not isinstance(await session.compact(), str)
-        await talk(session, 1)
-        assert await session.undo()
-        await session.compact()
-        assert await session.redo() is None
-        await talk(session, 2)
-        assert get("openai-chat").validate(await session.context()) == []
-
-
 STEPS = st.lists(
     st.sampled_from(["say", "compact", "undo", "redo", "rewind", "pin", "branch", "reopen"]), max_size=14
 )

@@ -137,4 +137,3 @@ async def test_a_session_that_goes_on_from_another_has_its_rules(store):
     found = await child.constraints()
     assert [one.fact.text for one in found.ended] == [RULE]
     assert found == await of_path(child)
-    await child.close()

@@ -11,7 +11,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import StatusCode
 from opentelemetry.util.genai.handler import TelemetryHandler
-from tests.support.live import Gate, answer, prompt, session_on, turns, until
+from tests.support.live import Gate, answer, asked_at, prompt, session_on, turns
 from tests.support.waiting import until as settled
 
 from foldline import tracing
@@ -123,19 +123,14 @@ async def test_where_nobody_watches_no_path_is_read(store, monkeypatch):
 
 async def test_a_draft_is_a_span_and_its_commit_another(store, spans):
     session = session_on(store, Gate(opened=True))
-    number = await until(session, 5_950)
-    await session.append(prompt(number))
-    await session.context()
+    number = await asked_at(session, 5_950)
     await settled(lambda: session._compactor.drafts.ready is not None)
     assert [span.name for span in spans()] == ["compaction_draft"]
     await session.append(answer(number))
-    number = await until(session, 7_650, number + 1)
-    await session.append(prompt(number))
-    await session.context()
+    number = await asked_at(session, 7_650, number + 1)
     [span] = named(spans, "compaction")
     assert span.attributes["foldline.drafted"] is True
     assert set(events(span)) == {"session compacted"}
-    await session.close()
 
 
 async def test_the_call_of_a_model_is_a_span_of_the_gen_ai_conventions(spans):
@@ -213,15 +208,3 @@ async def test_a_model_asked_for_a_summary_is_a_child_of_the_compaction(store, s
     await session.compact()
     [fold], [call] = named(spans, "compaction"), named(spans, "chat writer")
     assert call.parent.span_id == fold.context.span_id
-
-
-async def test_without_opentelemetry_nothing_happens(store, monkeypatch):
-    monkeypatch.setattr(tracing, "_trace", lambda: None)
-    with tracing.span("x", {"a": 1}) as opened:
-        opened.put({"b": 2})
-        opened.event("c", {})
-        opened.failed("d")
-    tracing.started("y").end()
-    session = session_on(store)
-    await turns(session, 6)
-    assert (await session.compact()).tokens_after > 0

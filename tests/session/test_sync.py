@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 
 import foldline
-from foldline.dialects import get
 from foldline.session.session import Session
 from foldline.session.sync import SyncSession, open_sync
 from foldline.summarizers.offline import OfflineSummarizer
@@ -56,20 +55,6 @@ def test_every_method_has_the_sessions_own_signature_and_words(name):
 def test_opening_takes_what_open_takes():
     assert inspect.signature(open_sync) == inspect.signature(foldline.open)
     assert foldline.open_sync is open_sync
-
-
-def test_three_calls_keep_a_session_inside_its_window(url):
-    with foldline.open_sync(url, "s", window=WINDOW) as session:
-        for n in range(12):
-            session.append({"role": "user", "content": f"Look at module {n}."})
-            messages = session.context()
-            assert get("openai-chat").validate(messages) == []
-            assert session.view_tokens <= 6_000
-            session.append({"role": "assistant", "content": f"Module {n} is fine. " + "I read it. " * 200})
-        assert len(session.history()) == 24
-        assert session.stats().summaries >= 1
-        assert session.verify() == []
-        assert (session.id, session.dialect, session.leaf) == ("s", "openai-chat", session.session.leaf)
 
 
 def test_the_rest_works_as_in_the_async_session(url):

@@ -16,8 +16,6 @@ from foldline.errors import InputError
 from foldline.session.recall import EntryInfo, Passage
 from foldline.session.tools import (
     ALL_TOOLS,
-    COMPACT,
-    COMPACT_TOOL,
     RECALL_TOOLS,
     arguments_of,
     capped,
@@ -140,8 +138,3 @@ Earlier ones: recall_list with before e0.\
     assert listed_text([], more=False) == snapshot(
         "[Recall] Nothing is folded: you see the whole conversation."
     )
-
-
-def test_the_compaction_tool_takes_a_focus():
-    assert COMPACT_TOOL.name == COMPACT
-    assert arguments_of(COMPACT_TOOL, '{"focus": "the SQL"}') == {"focus": "the SQL"}

@@ -83,13 +83,6 @@ async def test_words_beside_results_are_the_users_and_results_alone_are_not(stor
     assert (await prompt_at(store, "s", None, log.leaf)).id == log.path()[2].id
 
 
-async def test_there_is_nothing_to_rewind_to_where_the_user_said_nothing(store):
-    log = log_of(assistant("Hello."))
-    await stored(store, log)
-    with pytest.raises(InputError, match="nothing to rewind"):
-        await prompt_at(store, "s", None, log.leaf)
-
-
 def asked(left: Left, *replies, **more):
     steps = summarised(left, ask_for("foldline", context=40_000, **more), OFFLINE)
     requests: list[SummaryRequest] = []

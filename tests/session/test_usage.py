@@ -35,7 +35,6 @@ async def test_usage_that_cannot_be_true_folds_nothing_and_is_told_once(store, p
     assert session._shared.model.calibrator.ratio == ratio
     assert session.view_tokens < 9_000
     assert len(await session.history()) == 40
-    await session.close()
 
 
 async def test_usage_a_little_above_the_window_is_still_a_silent_overflow(store):
@@ -48,7 +47,6 @@ async def test_usage_a_little_above_the_window_is_still_a_silent_overflow(store)
     await session.context()
     assert heard.of("compacted")[-1].receipt.reason == "overflow"
     assert not heard.of("warning")
-    await session.close()
 
 
 def test_a_large_usage_is_believed_where_our_own_estimate_is_large_too():
@@ -71,7 +69,6 @@ async def test_stats_leave_undone_compactions_out(store):
     assert (await session.stats()).summaries == made - 1
     await session.redo()
     assert (await session.stats()).summaries == made
-    await session.close()
 
 
 SMALL = [Usage(input=1, output=5), Usage(cache_read=40, output=5), Usage(input=3, cache_write=9, output=5)]
@@ -92,7 +89,6 @@ async def test_usage_that_is_far_too_small_does_not_switch_folding_off(store, po
     assert session._shared.model.context_tokens > session.view_tokens // 2
     assert [event.kind for event in heard.of("warning")].count("usage") == 1
     assert session._shared.model.calibrator.ratio >= ratio
-    await session.close()
 
 
 def test_a_small_usage_is_believed_where_it_hides_little_or_our_estimate_may_be_off():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from typing import Any
+from weakref import WeakSet
 
 import msgspec
 
@@ -66,8 +67,19 @@ def changed(name: str = "foldline", **fields: Any) -> Policy:
     return msgspec.structs.replace(preset(name), **fields)
 
 
+OPENED: WeakSet[Session] = WeakSet()
+
+
 def session_on(store: Store, summarizer: Any = None, *, name: str = "s", **more: Any) -> Session:
-    return Session(store, name, setup(**more), summarizer=summarizer)
+    """Return a session of a store; `close_those_of` closes it."""
+    session = Session(store, name, setup(**more), summarizer=summarizer)
+    OPENED.add(session)
+    return session
+
+
+async def close_those_of(store: Store) -> None:
+    for session in [one for one in OPENED if one.store is store]:
+        await session.close()
 
 
 class Heard(list[Any]):
@@ -109,6 +121,14 @@ async def until(session: Session, tokens: int, start: int = 0) -> int:
         await session.append(prompt(start), answer(start))
         start += 1
     return start
+
+
+async def asked_at(session: Session, tokens: int, start: int = 0) -> int:
+    """Append turns up to so many tokens and a prompt, and ask for the context; returns the prompt's number."""
+    number = await until(session, tokens, start)
+    await session.append(prompt(number))
+    await session.context()
+    return number
 
 
 def texts(messages: list[Any]) -> str:
