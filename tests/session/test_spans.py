@@ -112,15 +112,6 @@ async def test_a_mended_overflow_is_a_span_and_the_retry_another(store, spans):
     assert call.attributes[tracing.MESSAGE_COUNT] < len(messages)
 
 
-async def test_where_nobody_watches_no_path_is_read(store, monkeypatch):
-    monkeypatch.setattr(tracing, "_trace", lambda: None)
-    session = session_on(store)
-    await turns(session, 6)
-    with monkeypatch.context() as patch:
-        patch.setattr(type(store), "path", None)
-        assert (await session.compact()).first_kept
-
-
 async def test_a_draft_is_a_span_and_its_commit_another(store, spans):
     session = session_on(store, Gate(opened=True))
     number = await asked_at(session, 5_950)

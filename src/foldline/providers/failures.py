@@ -52,44 +52,27 @@ def scrub_with(secrets: tuple[str, ...]) -> Scrub:
 
 def from_sdk(error: Exception, provider: str, scrub: Scrub) -> ProviderError | None:
     """Translate an error of an SDK, its HTTP client or the reading of a reply; None for a bug of ours."""
+
+    def failure(kind: ProviderKind, text: str) -> ProviderError:
+        return ProviderError(scrub(_clip(text)), kind=kind, provider=provider)
+
     if isinstance(error, ProviderError):
         return error
-    status = getattr(error, "status_code", None)
-    response = getattr(error, "response", None)
-    if isinstance(status, int) and response is not None and not _is(error, "ResponseValidation"):
-        body = getattr(error, "body", None)
-        return from_body(
-            body,
-            provider,
-            scrub,
-            status=status,
-            headers=response.headers,
-            fallback=str(error) if body else "",
-        )
+    body, status = getattr(error, "body", None), getattr(error, "status_code", None)
+    response, unreadable = getattr(error, "response", None), _is(error, "ResponseValidation")
+    if isinstance(status, int) and response is not None and not unreadable:
+        told = str(error) if body else ""
+        return from_body(body, provider, scrub, status=status, headers=response.headers, fallback=told)
     if isinstance(error, TimeoutError) or _is(error, "Timeout"):
-        return ProviderError(
-            "no answer in the time allowed; raise the timeout, or try again",
-            kind="timeout",
-            provider=provider,
-        )
+        return failure("timeout", "no answer in the time allowed; raise the timeout, or try again")
     if _is(error, "APIConnection", "httpx"):
         cause = error.__cause__ or error
-        return ProviderError(
-            scrub(f"the connection failed: {cause or type(cause).__name__}"),
-            kind="connection",
-            provider=provider,
-        )
+        return failure("connection", f"the connection failed: {cause or type(cause).__name__}")
     if isinstance(error, UnicodeEncodeError):
-        return ProviderError(
-            "the messages hold half a character, which no request can carry",
-            kind="bad_request",
-            provider=provider,
-        )
-    if isinstance(error, DialectError | ValueError) or _is(error, "ResponseValidation"):
-        return ProviderError(
-            scrub(_clip(f"the reply cannot be read: {error}")), kind="malformed", provider=provider
-        )
-    if (body := getattr(error, "body", None)) is not None or _is(error, "APIError"):
+        return failure("bad_request", "the messages hold half a character, which no request can carry")
+    if isinstance(error, DialectError | ValueError) or unreadable:
+        return failure("malformed", f"the reply cannot be read: {error}")
+    if body is not None or _is(error, "APIError"):
         return from_body(body, provider, scrub, fallback=str(error))
     return None
 

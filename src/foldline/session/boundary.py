@@ -97,10 +97,10 @@ class BoundaryMaker:
 
     async def make(self, work: BoundaryWork, opened: Span) -> Outcome:
         """Make a boundary, beside whatever the session does meanwhile."""
-        leaf = work.entries[-1].id if work.entries else None
-        places = await spans.message_places(opened, self._shared.store, self._shared.id, leaf)
+        info = await self._shared.store.info(self._shared.id) if opened.recording else None
         started, counter = time.perf_counter(), self._model.setup.counter
-        watched = spans.Watched(self._shared.summarizer, opened, work.size, counter, places)
+        total = info.messages if info else 0
+        watched = spans.Watched(self._shared.summarizer, opened, work.size, counter, total)
         outcome = await self.execute(work, watched)
         if isinstance(outcome, Nothing):
             return outcome

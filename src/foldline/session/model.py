@@ -32,7 +32,14 @@ from foldline.dialects import ANTHROPIC
 from foldline.dialects.in_turn import applies_template
 from foldline.folding import now, overhead_of
 from foldline.session.cursor import Cursor
-from foldline.session.events import Events, ModelChanged, PolicyChanged, WarningGiven, WindowLearnt
+from foldline.session.events import (
+    Events,
+    ModelChanged,
+    PolicyChanged,
+    WarningGiven,
+    WarningKind,
+    WindowLearnt,
+)
 from foldline.session.kept import KeptModel, kept_in
 
 CALIBRATION = "calibration"  # the kind of note that keeps how the model's count differs from ours
@@ -172,8 +179,7 @@ class SessionModel:
             self.setup, before = with_kept(self.setup, kept)
         self._look_at_once(before)
         if text := self.setup.info.warning:
-            log.warning("session %s: %s", self._cursor.session, text)
-            self._events.emit(WarningGiven(kind="unknown_window", text=text))
+            self._warn("unknown_window", text)
         self.load()
 
     def _look_at_once(self, before: ModelInfo | None) -> None:
@@ -210,32 +216,30 @@ class SessionModel:
 
         Nothing is decided by such figures, and nothing is learnt from them; the native message keeps them.
         """
-        if all(message.usage is None for message in messages):
-            return list(messages)
-        sent, found = self.view_tokens, list[Message]()
+        sent, window, found = self.view_tokens, self.setup.window, list[Message]()
         for message in messages:
-            usage, here = message.usage, message
-            window = self.setup.window
-            if usage is not None and (
-                not is_credible(usage, sent, window) or is_too_small(usage, sent, window)
-            ):
-                here = msgspec.structs.replace(message, usage=None)
-                self._tell_incredible(usage, sent)
-            found.append(here)
+            usage = message.usage
+            if usage is None or (is_credible(usage, sent, window) and not is_too_small(usage, sent, window)):
+                found.append(message)
+            else:
+                found.append(msgspec.structs.replace(message, usage=None))
+                self._warn_of(usage, sent)
             sent += message_tokens(message, self.setup.counter)
         return found
 
-    def _tell_incredible(self, usage: Usage, sent: int) -> None:
-        if self._told_incredible:
-            return
-        self._told_incredible = True
-        text = (
-            f"a reply says that {usage.total - usage.output:,} tokens of input and {usage.output:,} of "
-            f"output were counted, in a window of {self.setup.window.context:,}, for a request of about "
-            f"{sent:,}: that is not counted"
-        )
+    def _warn_of(self, usage: Usage, sent: int) -> None:
+        if not self._told_incredible:
+            self._told_incredible = True
+            self._warn(
+                "usage",
+                f"a reply says that {usage.total - usage.output:,} tokens of input and {usage.output:,} of "
+                f"output were counted, in a window of {self.setup.window.context:,}, for a request of about "
+                f"{sent:,}: that is not counted",
+            )
+
+    def _warn(self, kind: WarningKind, text: str) -> None:
         log.warning("session %s: %s", self._cursor.session, text)
-        self._events.emit(WarningGiven(kind="usage", text=text))
+        self._events.emit(WarningGiven(kind=kind, text=text))
 
     def keeps(self, notes: Sequence[Noted]) -> None:
         """Remember what was noted of the model."""
@@ -295,31 +299,34 @@ class SessionModel:
             return  # a smaller window than the model's was asked for
         learnt = msgspec.structs.replace(setup.info, window=window, known=True, found="learned")
         self.setup = with_info(setup, learnt)
-        await self._cursor.write(msgspec.structs.replace(_window_noted(self.setup), at=time.time()))
+        await self._cursor.write(self._noted(WINDOW, context=window.context))
         before = setup.window.context
         self._events.emit(WindowLearnt(model=setup.model or "", context=window.context, before=before))
 
     async def learn_turns(self) -> None:
         """Have user and assistant speak in turn from now on, as the model wants it; the lock is held."""
         self._learnt_turns = True
-        await self._cursor.write(msgspec.structs.replace(self._turns_noted(), at=time.time()))
-        text = "the model wants user and assistant in turn: from now on neighbours of one role are joined"
-        log.warning("session %s: %s", self._cursor.session, text)
-        self._events.emit(WarningGiven(kind="roles", text=text))
+        await self._cursor.write(self._noted(IN_TURN))
+        self._warn(
+            "roles",
+            "the model wants user and assistant in turn: from now on neighbours of one role are joined",
+        )
 
     def _turns_kept(self) -> bool:
         return _newest(self._cursor.state.entries(), IN_TURN, self.setup.model or "") is not None
 
-    def _turns_noted(self) -> Noted:
-        return Noted("", None, IN_TURN, {"model": self.setup.model or ""})
+    def _noted(self, kind: str, **data: Any) -> Noted:
+        """Return a note of what is known of the model, not chained yet."""
+        return Noted("", None, kind, {"model": self.setup.model or "", **data}, at=time.time())
 
     def notes(self) -> list[Noted]:
         """Return the notes that a boundary has to carry on, so that they stay within reach behind it."""
-        setup = self.setup
-        found = [*self.calibrator.note(), *([self._kept.noted()] if self._kept is not None else [])]
-        found += [self._turns_noted()] if self._learnt_turns else []
-        learnt = learnt_window(self._cursor.state.entries(), setup.model)
-        return [*found, _window_noted(setup)] if learnt == setup.window.context else found
+        calibration, context = self.calibrator.now, self.setup.window.context
+        found = [self._noted(CALIBRATION, **msgspec.to_builtins(calibration))] if calibration.samples else []
+        found += [self._kept.noted()] if self._kept is not None else []
+        found += [self._noted(IN_TURN)] if self._learnt_turns else []
+        learnt = learnt_window(self._cursor.state.entries(), self.setup.model) == context
+        return [*found, self._noted(WINDOW, context=context)] if learnt else found
 
 
 # ---- the window
@@ -330,10 +337,6 @@ def learnt_window(entries: Sequence[Entry], model: str | None) -> int | None:
     newest = _newest(entries, WINDOW, model or "")
     context = newest[1].data.get("context") if newest is not None else None
     return context if isinstance(context, int) and context > 0 else None
-
-
-def _window_noted(setup: Setup) -> Noted:
-    return Noted("", None, WINDOW, {"model": setup.model or "", "context": setup.window.context})
 
 
 def with_info(setup: Setup, info: ModelInfo) -> Setup:
@@ -445,11 +448,6 @@ class Calibrator:
     def refused(self, estimated: int, asked: int) -> None:
         """Learn from a request that did not fit: what the provider counted, and what we did."""
         self.now = update(self.now, estimated, asked)
-
-    def note(self) -> list[Noted]:
-        """Return the note that keeps what was learnt, if anything was."""
-        data = {"model": self._model, **msgspec.to_builtins(self.now)}
-        return [Noted("", None, CALIBRATION, data)] if self.now.samples else []
 
     def _learn(self, entry: Said, estimated: int) -> None:
         """Compare the input that a provider counted for a reply with the estimate of the view before it."""

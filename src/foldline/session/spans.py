@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Generator
 from contextlib import contextmanager
 
 from foldline.core.checkpoint.request import SummaryReply, SummaryRequest
-from foldline.core.log.entries import Compacted, Pruned, Said
+from foldline.core.log.entries import Compacted, Pruned
 from foldline.core.measure.tokens import Counter
 from foldline.executor import written
-from foldline.stores.base import Store
 from foldline.summarizers.base import Summarizer
 from foldline.tracing import CONVERSATION, Span, span
 
@@ -59,19 +58,8 @@ def committed(opened: Span, boundary: Compacted | Pruned, *, drafted: bool) -> N
     )
 
 
-async def message_places(opened: Span, store: Store, session: str, leaf: str | None) -> dict[str, int]:
-    """Return the index of every message of a path, by its entry's id; empty where nobody is watching."""
-    if not opened.recording or leaf is None:
-        return {}
-    ids = [entry.id async for entry in store.path(session, leaf) if isinstance(entry, Said)]
-    return {id_: index for index, id_ in enumerate(ids)}
-
-
 class Watched:
-    """A summariser whose requests and replies are events of a span.
-
-    `places` are the indices of the session's messages, by their entries' ids.
-    """
+    """A summariser whose requests and replies are events of a span, of a session of `total` messages."""
 
     def __init__(
         self,
@@ -79,13 +67,13 @@ class Watched:
         opened: Span,
         tokens_before: int,
         counter: Counter,
-        places: Mapping[str, int],
+        total: int,
     ) -> None:
         self._summarizer = summarizer
         self._span = opened
         self._tokens_before = tokens_before
         self._counter = counter
-        self._places = places
+        self._total = total
 
     @property
     def name(self) -> str:
@@ -98,8 +86,8 @@ class Watched:
             RUNNING,
             {
                 "messages_to_summarize": len(request.folded),
-                "cut_index": self._cut_index(request),
-                "total_messages": len(self._places),
+                "cut_index": self._total - len(request.kept),
+                "total_messages": self._total,
                 "tokens_before": self._tokens_before,
                 "has_previous": request.previous is not None,
                 "kind": request.kind,
@@ -115,8 +103,3 @@ class Watched:
             },
         )
         return reply
-
-    def _cut_index(self, request: SummaryRequest) -> int:
-        """Return the index of the first message that is kept, in all that the session said."""
-        first = request.kept[0].id if request.kept else ""
-        return self._places.get(first, len(self._places))
