@@ -81,16 +81,6 @@ def test_files_and_directories_are_private(file: Path) -> None:
     assert stat.S_IMODE(file.parent.parent.stat().st_mode) == 0o700
 
 
-def test_nothing_is_touched_before_the_first_use(file: Path) -> None:
-    async def body(store: SqliteStore) -> None:
-        await store.sessions()
-
-    SqliteStore(file)
-    assert not file.parent.exists()
-    use(file, body)
-    assert file.exists()
-
-
 def test_the_settings_are_those_of_a_durable_log(file: Path) -> None:
     database = sqlite_database.connect(file, 1.0)
     asked = {
@@ -367,25 +357,6 @@ def test_a_lock_held_too_long_is_an_error_and_a_short_one_is_waited_for(file: Pa
     release.join()
     other.close()
     assert use(file, path_of) == [*log, *after]
-
-
-def test_a_lock_of_another_process_holds_up_nobody_else(file: Path) -> None:
-    log = talk(None, "first", "second")
-
-    async def body(store: SqliteStore) -> None:
-        await store.append("s", log[:1], seen=None)
-        other = sqlite3.connect(file, isolation_level=None)
-        other.execute("BEGIN IMMEDIATE")
-        held = asyncio.create_task(store.append("s", log[1:], seen=log[0].id))
-        for _ in range(20):
-            await asyncio.sleep(0.001)
-        assert not held.done()
-        other.execute("ROLLBACK")
-        other.close()
-        await held
-        assert await path_of(store) == log
-
-    use(file, body)
 
 
 def test_the_log_is_written_from_its_start_again(file: Path) -> None:

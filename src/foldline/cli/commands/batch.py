@@ -97,7 +97,7 @@ def fold(
         find_policy(policy_name, policy_file),
         target=target,
         window=window or known.window,
-        model=known.named_model(model),
+        model=model or known.model,
         dialect=dialect,
         from_start=from_start,
         models=known.models,

@@ -55,7 +55,7 @@ class ReplayOptions(msgspec.Struct, frozen=True):
         return Wanted(
             policies=_policies(",".join(self.policies), self.policy_file),
             window=self.window or known.window,
-            model=known.named_model(self.model),
+            model=self.model or known.model,
             cuts=_shares(self.cuts) if self.retention else (),
             fills=fills,
             models=known.models,
