@@ -5,7 +5,7 @@ from tests.summarizers.talking import GOOD, OTHER_RULE, POLICY, QUICK, RULE, WIN
 
 import foldline
 from foldline.dialects import get
-from foldline.summarizers import Candidate, ModelSummarizer
+from foldline.summarizers import ModelSummarizer
 from foldline.testing import FAULTS, Faulty, Scripted
 
 TARGET = 3_000
@@ -41,9 +41,3 @@ async def test_one_fault_of_a_kind_does_not_keep_a_model_from_writing(fault):
     done = await folded(provider)
     assert provider.met == [(0, fault)]
     assert done.receipt.summarizer == provider.name
-
-
-async def test_where_all_fails_the_fallback_writes():
-    spare = Scripted([GOOD], model="spare")
-    done = await folded(behind(rates={"server": 1.0}), fallback=Candidate(spare, WINDOW))
-    assert done.receipt.summarizer == "scripted:spare"

@@ -120,21 +120,21 @@ async def test_what_passes_is_asked_again():
     assert (len(served.requests), done.receipt.summarizer) == (3, "scripted:scripted")
 
 
-async def test_then_the_fallback_is_asked_and_the_receipt_says_why():
+async def test_then_the_other_model_is_asked_and_the_receipt_says_why():
     spare = Scripted([GOOD], model="spare")
-    served, summarizer = model(lambda asked: BUSY, fallback=Candidate(spare, WINDOW, CHEAP))
+    served, summarizer = model(lambda asked: BUSY, price=CHEAP, other=Candidate(spare, WINDOW, PRICE))
     done = await folded(summarizer)
     assert (len(served.requests), len(spare.requests)) == (QUICK.attempts, 1)
     assert done.receipt.summarizer == "scripted:spare"
     assert done.receipt.price == pytest.approx(
-        (done.receipt.usage.input * 0.1 + done.receipt.usage.output * 0.5) / 1e6
+        (done.receipt.usage.input * 3 + done.receipt.usage.output * 15) / 1e6
     )
     assert any(note.startswith("scripted:scripted wrote no summary: ") for note in done.receipt.notes)
 
 
 async def test_where_no_model_answers_code_writes_and_no_model_is_asked_again():
     spare = Scripted(lambda asked: NO_RIGHT, model="spare")
-    served, summarizer = model(lambda asked: NO_RIGHT, fallback=spare)
+    served, summarizer = model(lambda asked: NO_RIGHT, price=CHEAP, other=Candidate(spare, WINDOW, PRICE))
     done = await folded(summarizer)
     assert (len(served.requests), len(spare.requests)) == (1, 1)
     assert done.receipt.summarizer == "offline"
@@ -217,9 +217,9 @@ async def test_a_second_attempt_at_the_whole_does_not_pay_for_the_parts_again():
     assert (len(served.requests), reply.text) == (parts + 1, GOOD)
 
 
-async def test_a_part_whose_summary_is_none_is_asked_for_again_and_then_the_fallback_is():
+async def test_a_part_whose_summary_is_none_is_asked_for_again_and_then_the_other_model_is():
     spare = Scripted([GOOD], model="spare")
-    served, summarizer = small(["nonsense", "nonsense"], fallback=Candidate(spare, WINDOW))
+    served, summarizer = small(["nonsense", "nonsense"], price=CHEAP, other=Candidate(spare, WINDOW, PRICE))
     reply = await summarizer.summarize(asked(work(10)))
     assert (len(served.requests), reply.summarizer) == (2, "scripted:spare")
     assert any("the summary of a part was rejected: without the headings" in note for note in reply.notes)

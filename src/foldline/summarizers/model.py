@@ -31,7 +31,7 @@ from foldline.summarizers.parts import requests, split
 
 log = logging.getLogger("foldline")
 
-# Somebody may be waiting, and there is a fallback, so retry less than for a reply to the user.
+# Somebody may be waiting, and code can write as well, so retry less than for a reply to the user.
 PATIENCE: Final = Patience(attempts=4, timeout=120.0)
 TIMEOUT: Final = (
     240.0  # seconds for one call: a large range, and a slow model that writes thousands of tokens
@@ -75,18 +75,17 @@ class ModelSummarizer:
     """Write summaries with a model.
 
     `provider` is the session's own model, `window` its limits and `price` what it costs (default: the
-    catalogue's); `other` a model for summaries alone, which is asked where it is cheaper; `fallback` one to
-    ask when the first cannot answer (default: whichever of the two was not asked). `timeout` in seconds for
-    one call; `patience` for asking again; `notes` go into each receipt. Where a request carries the session's
-    own next request, and that is to the same model, the summary may be asked for in the session itself, and
-    the session's window is what counts.
+    catalogue's); `other` a model for summaries alone, which is asked where it is cheaper. Where the one that
+    is asked cannot answer, the other is asked. `timeout` in seconds for one call; `patience` for asking
+    again; `notes` go into each receipt. Where a request carries the session's own next request, and that is
+    to the same model, the summary may be asked for in the session itself, and the session's window is what
+    counts.
     """
 
     def __init__(
         self,
         provider: Provider,
         *,
-        fallback: Provider | Candidate | None = None,
         other: Provider | Candidate | None = None,
         counter: Counter = OFFLINE,
         window: Window | None = None,
@@ -97,7 +96,6 @@ class ModelSummarizer:
     ) -> None:
         self._own = candidate(provider, window=window, price=price)
         self._other = _as_candidate(other)
-        self._fallback = _as_candidate(fallback)
         self._counter = counter
         self._patience = patience or PATIENCE
         self._timeout = timeout
@@ -113,7 +111,7 @@ class ModelSummarizer:
 
     async def close(self) -> None:
         """Close the connections of all models."""
-        for one in (self._own, self._other, self._fallback):
+        for one in (self._own, self._other):
             if one is not None:
                 await one.provider.close()
 
@@ -130,7 +128,7 @@ class ModelSummarizer:
         found = await asyncio.to_thread(choices, request, own, self._other, prefix, self._counter)
         tally.note(found[1])
         dead: set[str] = set()
-        for choice in self._with_fallback(found[0]):
+        for choice in found[0]:
             who = choice.candidate
             if who.name in dead:
                 continue
@@ -153,11 +151,6 @@ class ModelSummarizer:
         own = msgspec.structs.replace(own, window=prefix.window)
         usable = prefix.messages and prefix.dialect == own.provider.dialect and not self._missed
         return own, prefix if usable else None
-
-    def _with_fallback(self, found: list[SummaryWay]) -> list[SummaryWay]:
-        if self._fallback is None:
-            return found
-        return [*found, SummaryWay(self._fallback, "bare")]
 
     def _reply(self, text: str, stop: str, choice: SummaryWay, tally: _Cost) -> SummaryReply:
         detail = {"form": choice.form, "calls": tally.calls, "parts": tally.parts, "why": tally.notes[0]}
