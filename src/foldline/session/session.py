@@ -71,7 +71,8 @@ def _begins(
 
     @functools.wraps(begin)
     async def run(self: Session, /, *args: P.args, **kwargs: P.kwargs) -> Session:
-        return self.sibling(await begin(self, *args, **kwargs), subagent=subagent)
+        begun = await begin(self, *args, **kwargs)
+        return self._sibling(begun, subagent=subagent)  # pyright: ignore[reportPrivateUsage]
 
     return run
 
@@ -275,7 +276,7 @@ class Session:
             if self._choice is not None and self.setup.policy.summary_model != before:
                 self._choice.use_policy()
 
-    def sibling(self, session: str, *, subagent: bool = False) -> Session:
+    def _sibling(self, session: str, *, subagent: bool = False) -> Session:
         """Return another session of the store, kept as this one is; its summariser learns by itself."""
         follows = self._choice is not None and self._choice.stands
         return Session(
