@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -70,6 +70,13 @@ def file(tmp_path: Path) -> Path:
     return tmp_path / "new" / "folders" / "s.db"
 
 
+@pytest.fixture
+async def store(file: Path) -> AsyncIterator[SqliteStore]:
+    opened = SqliteStore(file, timeout=60.0)
+    yield opened
+    await opened.close()
+
+
 def test_files_and_directories_are_private(file: Path) -> None:
     async def body(store: SqliteStore) -> None:
         await store.append("s", talk(None, "secret"), seen=None)
@@ -121,8 +128,8 @@ def test_the_write_ahead_log_is_moved_into_the_file_between_appends(file: Path) 
 # -- migrations
 
 
-def test_a_database_of_the_first_version_is_migrated(file: Path) -> None:
-    log = filled(file)
+async def test_a_database_of_the_first_version_is_migrated(store: SqliteStore, file: Path) -> None:
+    log = await asyncio.to_thread(filled, file)
     database = sqlite3.connect(file)
     database.executescript(
         "DROP TABLE search; ALTER TABLE sessions DROP COLUMN indexed; DROP INDEX marks;"
@@ -131,12 +138,9 @@ def test_a_database_of_the_first_version_is_migrated(file: Path) -> None:
     )
     database.close()
 
-    async def body(store: SqliteStore) -> None:
-        assert await path_of(store) == log
-        assert len(await store.search("message", limit=100)) == 20
-        assert await store.verify() == []
-
-    use(file, body)
+    assert await path_of(store) == log
+    assert len(await store.search("message", limit=100)) == 20
+    assert await store.verify() == []
 
 
 def test_a_newer_database_is_left_alone(file: Path) -> None:
@@ -259,27 +263,24 @@ def test_ids_must_be_text_that_can_be_stored(file: Path) -> None:
 # -- a full disk, a lock
 
 
-def test_a_full_disk_loses_nothing(file: Path) -> None:
-    log = filled(file)
+async def test_a_full_disk_loses_nothing(store: SqliteStore, file: Path) -> None:
+    log = await asyncio.to_thread(filled, file)
 
-    async def body(store: SqliteStore) -> None:
-        await store.sessions()
-        assert store._database is not None
-        database = store._database.connection
-        pages = database.execute("PRAGMA page_count").fetchone()[0]
-        database.execute(f"PRAGMA max_page_count = {pages + 5}")
-        big = talk(log[-1], "small", noise(1_000_000))
-        with pytest.raises(StoreError, match="disk is full"):
-            await store.append("s", big, seen=log[-1].id)
-        assert await path_of(store) == log
-        small = talk(log[-1], "small")
-        await store.append("s", small, seen=log[-1].id)
-        database.execute("PRAGMA max_page_count = 100000")
-        await store.append("s", big[1:], seen=small[-1].id)
-        assert await path_of(store) == [*log, *big]
-        assert await store.verify() == []
-
-    use(file, body)
+    await store.sessions()
+    assert store._database is not None
+    database = store._database.connection
+    pages = database.execute("PRAGMA page_count").fetchone()[0]
+    database.execute(f"PRAGMA max_page_count = {pages + 5}")
+    big = talk(log[-1], "small", noise(1_000_000))
+    with pytest.raises(StoreError, match="disk is full"):
+        await store.append("s", big, seen=log[-1].id)
+    assert await path_of(store) == log
+    small = talk(log[-1], "small")
+    await store.append("s", small, seen=log[-1].id)
+    database.execute("PRAGMA max_page_count = 100000")
+    await store.append("s", big[1:], seen=small[-1].id)
+    assert await path_of(store) == [*log, *big]
+    assert await store.verify() == []
 
 
 LIMITED = """
@@ -329,18 +330,15 @@ asyncio.run(store.close())
 """
 
 
-def test_a_write_that_the_system_refuses_loses_nothing(file: Path) -> None:
+async def test_a_write_that_the_system_refuses_loses_nothing(store: SqliteStore, file: Path) -> None:
     """The kernel refuses to let a file grow: a real failing write, in the log or while it is checkpointed."""
     count, leaf, told = told_by(LIMITED, file).split(maxsplit=2)
     assert "disk" in told
     assert int(count) > 5
 
-    async def body(store: SqliteStore) -> None:
-        assert await store.leaf("s") == leaf
-        assert len(await path_of(store)) == int(count)
-        assert await store.verify() == []
-
-    use(file, body)
+    assert await store.leaf("s") == leaf
+    assert len(await path_of(store)) == int(count)
+    assert await store.verify() == []
 
 
 def test_a_lock_held_too_long_is_an_error_and_a_short_one_is_waited_for(file: Path) -> None:
@@ -359,19 +357,16 @@ def test_a_lock_held_too_long_is_an_error_and_a_short_one_is_waited_for(file: Pa
     assert use(file, path_of) == [*log, *after]
 
 
-def test_the_log_is_written_from_its_start_again(file: Path) -> None:
+async def test_the_log_is_written_from_its_start_again(store: SqliteStore, file: Path) -> None:
     """A sync of a file that grows takes half as long again."""
 
-    async def body(store: SqliteStore) -> None:
-        leaf: Entry | None = None
-        for number in range(300):
-            leaf = say(leaf, f"{number} " + "x" * 9_000)
-            await store.append("s", [leaf], seen=leaf.parent)
-            if number % 20 == 0:
-                await asyncio.sleep(0.01)
-        assert file.with_name("s.db-wal").stat().st_size < 2_500_000
-
-    use(file, body)
+    leaf: Entry | None = None
+    for number in range(300):
+        leaf = say(leaf, f"{number} " + "x" * 9_000)
+        await store.append("s", [leaf], seen=leaf.parent)
+        if number % 20 == 0:
+            await asyncio.sleep(0.01)
+    assert file.with_name("s.db-wal").stat().st_size < 2_500_000
 
 
 def test_a_store_that_was_opened_before_a_fork_says_so(file: Path) -> None:
@@ -425,57 +420,45 @@ def test_fifty_killed_writers(file: Path) -> None:
 # -- the search index, and what a purge leaves behind
 
 
-def test_the_index_is_filled_outside_the_append(file: Path) -> None:
-    async def body(store: SqliteStore) -> None:
-        await store.append("s", talk(None, *[f"message {n}" for n in range(1200)]), seen=None)
-        database = sqlite3.connect(file)
-        assert database.execute("SELECT indexed, entries FROM sessions").fetchone() == (0, 1200)
-        assert len(await store.search("message", limit=5000)) == 1200
-        assert database.execute("SELECT indexed, entries FROM sessions").fetchone() == (1200, 1200)
-        database.close()
-
-    use(file, body)
+async def test_the_index_is_filled_outside_the_append(store: SqliteStore, file: Path) -> None:
+    await store.append("s", talk(None, *[f"message {n}" for n in range(1200)]), seen=None)
+    database = sqlite3.connect(file)
+    assert database.execute("SELECT indexed, entries FROM sessions").fetchone() == (0, 1200)
+    assert len(await store.search("message", limit=5000)) == 1200
+    assert database.execute("SELECT indexed, entries FROM sessions").fetchone() == (1200, 1200)
+    database.close()
 
 
-def test_an_append_comes_between_the_steps_of_a_search(file: Path) -> None:
-    async def body(store: SqliteStore) -> None:
-        log = talk(None, *[f"message {n}" for n in range(3000)])
-        await store.append("s", log, seen=None)
-        search = asyncio.create_task(store.search("message", limit=5000))
-        await asyncio.sleep(0)  # its first step is asked for
-        await store.append("s", talk(log[-1], "new"), seen=log[-1].id)
-        assert not search.done()
-        assert len(await search) == 3000
-
-    use(file, body)
+async def test_an_append_comes_between_the_steps_of_a_search(store: SqliteStore) -> None:
+    log = talk(None, *[f"message {n}" for n in range(3000)])
+    await store.append("s", log, seen=None)
+    search = asyncio.create_task(store.search("message", limit=5000))
+    await asyncio.sleep(0)  # its first step is asked for
+    await store.append("s", talk(log[-1], "new"), seen=log[-1].id)
+    assert not search.done()
+    assert len(await search) == 3000
 
 
-def test_a_cancelled_search_leaves_the_store_usable(file: Path) -> None:
-    async def body(store: SqliteStore) -> None:
-        await store.append("s", talk(None, *[f"message {n}" for n in range(2000)]), seen=None)
-        search = asyncio.create_task(store.search("message"))
-        await asyncio.sleep(0.005)
-        search.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await search
-        assert len(await store.search("message", limit=5000)) == 2000
-        assert await store.verify() == []
-
-    use(file, body)
+async def test_a_cancelled_search_leaves_the_store_usable(store: SqliteStore) -> None:
+    await store.append("s", talk(None, *[f"message {n}" for n in range(2000)]), seen=None)
+    search = asyncio.create_task(store.search("message"))
+    await asyncio.sleep(0.005)
+    search.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await search
+    assert len(await store.search("message", limit=5000)) == 2000
+    assert await store.verify() == []
 
 
-def test_a_scan_goes_through_all_pages(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_scan_goes_through_all_pages(store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(index, "_PAGE", 7)
 
-    async def body(store: SqliteStore) -> None:
-        await store.append("s", talk(None, *[f"message{n}" for n in range(50)]), seen=None)
-        assert [hit.seq for hit in await store.search("essage", limit=100)] == list(range(50, 0, -1))
-        assert [hit.seq for hit in await store.search("essage", limit=10)] == list(range(50, 40, -1))
-        odd = talk(None, "half \ud83d an EMOJI")
-        await store.append("odd", odd, seen=None)
-        assert [hit.session for hit in await store.search("moji")] == ["odd"]
-
-    use(file, body)
+    await store.append("s", talk(None, *[f"message{n}" for n in range(50)]), seen=None)
+    assert [hit.seq for hit in await store.search("essage", limit=100)] == list(range(50, 0, -1))
+    assert [hit.seq for hit in await store.search("essage", limit=10)] == list(range(50, 40, -1))
+    odd = talk(None, "half \ud83d an EMOJI")
+    await store.append("odd", odd, seen=None)
+    assert [hit.session for hit in await store.search("moji")] == ["odd"]
 
 
 def test_a_purge_says_so_where_a_reader_keeps_the_log_from_being_emptied(file: Path) -> None:
@@ -506,24 +489,23 @@ def test_a_purge_leaves_no_trace(file: Path) -> None:
     assert b"stays here" in file.read_bytes()
 
 
-def test_a_purge_that_nobody_waits_for_is_finished(file: Path) -> None:
+async def test_a_purge_that_nobody_waits_for_is_finished(store: SqliteStore, file: Path) -> None:
     """Cancelled between the tables and the log, it left what it deleted in the log, with no way to do it again."""
 
-    async def body(store: SqliteStore) -> None:
-        for number in range(12):
-            name, secret = f"s{number}", f"secret{number}of"
-            await store.append(name, talk(None, secret, *["filler words"] * 50), seen=None)
-            purging = asyncio.create_task(store.purge(name))
-            await asyncio.sleep(number / 4_000)  # before it begins, in its middle, behind it
-            purging.cancel()
-            stored = {info.id for info in await store.sessions()}
-            traces = [path for path in file.parent.iterdir() if secret.encode() in path.read_bytes()]
-            assert (name in stored) == bool(traces)
-
-    use(file, body)
+    for number in range(12):
+        name, secret = f"s{number}", f"secret{number}of"
+        await store.append(name, talk(None, secret, *["filler words"] * 50), seen=None)
+        purging = asyncio.create_task(store.purge(name))
+        await asyncio.sleep(number / 4_000)  # before it begins, in its middle, behind it
+        purging.cancel()
+        stored = {info.id for info in await store.sessions()}
+        traces = [path for path in file.parent.iterdir() if secret.encode() in path.read_bytes()]
+        assert (name in stored) == bool(traces)
 
 
-def test_many_purges_leave_an_index_that_can_be_searched(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_many_purges_leave_an_index_that_can_be_searched(
+    store: SqliteStore, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Each adds a level to what the index knows of itself: after a thousand SQLite took it for damaged."""
     monkeypatch.setattr(sqlite_module, "_FRESH_INDEX", 4)
 
@@ -533,19 +515,16 @@ def test_many_purges_leave_an_index_that_can_be_searched(file: Path, monkeypatch
         database.close()
         return structure[4]
 
-    async def body(store: SqliteStore) -> None:
-        await store.append("stays", talk(None, "the lasting word"), seen=None)
-        most = 0
-        for number in range(30):
-            await store.append(f"s{number}", talk(None, "a passing word"), seen=None)
-            assert len(await store.search("word")) == 2
-            await store.purge(f"s{number}")
-            most = max(most, levels())
-            assert [hit.session for hit in await store.search("word")] == ["stays"]
-        assert most < 20
-        assert await store.verify() == []
-
-    use(file, body)
+    await store.append("stays", talk(None, "the lasting word"), seen=None)
+    most = 0
+    for number in range(30):
+        await store.append(f"s{number}", talk(None, "a passing word"), seen=None)
+        assert len(await store.search("word")) == 2
+        await store.purge(f"s{number}")
+        most = max(most, levels())
+        assert [hit.session for hit in await store.search("word")] == ["stays"]
+    assert most < 20
+    assert await store.verify() == []
 
 
 # -- verify
