@@ -1,8 +1,7 @@
-"""Make reading exams of recorded sessions, sit them with a model if there is one, and add up the marks.
+"""Make reading exams of recorded sessions, and add up the marks.
 
     python -m tools.reading_exam make SESSION FOLDER --cut compaction:1      past.md and the forms for questions
     python -m tools.reading_exam contexts FOLDER foldline@0.1 newest@0.1     contexts/LETTER.md and their forms
-    python -m tools.reading_exam sit FOLDER --model NAME                     a model writes, sits and grades
     python -m tools.reading_exam marks FOLDER...                             the table over all exams
 
 An exam is about one session, cut where its agent had to go on. Its FOLDER holds
@@ -21,7 +20,6 @@ summary that the recorded agent went on from, where the cut is at a compaction; 
 from __future__ import annotations
 
 import argparse
-import asyncio
 import json
 import os
 import random
@@ -37,7 +35,6 @@ from typing import Any
 import msgspec
 from tools.results import Table, save, shown
 
-from foldline import providers
 from foldline.core.log.messages import Message, Text
 from foldline.core.measure.tokens import message_tokens
 from foldline.dialects import OPENAI_CHAT, decode_all, get
@@ -66,7 +63,7 @@ json.dump(foldline.compact(past, target=target, policy=policy).messages, sys.std
 
 
 class ExamError(Exception):
-    """An exam that cannot be made, sat or added up, and why."""
+    """An exam that cannot be made or added up, and why."""
 
 
 class Exam(msgspec.Struct):
@@ -275,68 +272,8 @@ def folded(past: list[Any], policy: str, target: int, source: Path) -> list[Any]
     return json.loads(ran.stdout)
 
 
-# -- a model writes, sits and grades
-
-
-WRITE = """Here is all that was said in a session of a coding agent up to a certain moment. Write an exam for somebody
-who has to go on with the work from there: {count} questions, {each} of each category, in this order:
-{about}
-Ask what they would really need. Each question is specific and can be answered from the session alone. A trap asks
-for something that was different earlier. Then write the key: for each question what an answer must say for 2 marks
-(right and complete), for 1 (in part), and what gets 0. Answer with a line `# Questions`, lines `1. …` to `{count}. …`, then a
-line `# Key`, and again lines `1. …` to `{count}. …`."""
-SIT = """You take over the work of a coding agent. Below is the context that you were left, then {count} questions.
-Answer from the context alone; where it does not say, write "not said". Answer with lines `1. …` to `{count}. …`, one
-answer each, then a line `readability (1-10): N`: how well the context reads as a hand-over."""
-GRADE = """Mark the answers to {count} questions by the key: 2 right and complete, 1 in part, 0 wrong or missing. What
-contradicts the key gets 0, however sure it sounds. Answer with lines `1: M` to `{count}: M` and nothing else."""
-
-
-async def sit(folder: Path, model: str) -> None:
-    """Have a model write what is missing: questions and key, the answers to each context, their marks."""
-    provider = providers.Retrying(providers.get(model))
-    try:
-        await _write_questions(folder, provider)
-        questions = _text(folder / "questions.md")
-        for letter in key_of(folder):
-            answers, marks = folder / "answers" / f"{letter}.md", folder / "marks" / f"{letter}.md"
-            if not READABILITY.search(_text(answers)):
-                context = _text(folder / "contexts" / f"{letter}.md")
-                _write(answers, await asked(provider, SIT, context=context, questions=questions))
-                readability_in(answers)
-            if len(MARK.findall(_text(marks))) < QUESTIONS:
-                given = {"questions": questions, "key": _text(folder / "key.md"), "answers": _text(answers)}
-                _write(marks, await asked(provider, GRADE, **given))
-                marks_of(folder, letter)
-    finally:
-        await provider.close()
-
-
-async def _write_questions(folder: Path, provider: providers.Provider) -> None:
-    if _text(folder / "questions.md") != form("(the question)").rstrip():
-        return
-    reply = await asked(provider, WRITE, session=_text(folder / "past.md"))
-    questions, found, key = reply.partition("# Key")
-    questions = questions.partition("# Questions")[2]
-    for part in (questions, key):
-        if not found or [int(number) for number in NUMBERED.findall(part)] != list(range(1, QUESTIONS + 1)):
-            raise ExamError(f"{folder.name}: the model wrote no {QUESTIONS} questions with a key")
-    _write(folder / "questions.md", questions.strip())
-    _write(folder / "key.md", key.strip())
-
-
-async def asked(provider: providers.Provider, order: str, **parts: str) -> str:
-    """Ask a model once; the parts stand between tags behind the order."""
-    about = "\n".join(f"- {line}" for line in ABOUT.values())
-    said = [order.format(count=QUESTIONS, each=EACH, about=about)]
-    said += [f"<{name}>\n{text}\n</{name}>" for name, text in parts.items()]
-    call = providers.Call(messages=[{"role": "user", "content": "\n\n".join(said)}])
-    return (await provider.complete(call)).text
-
-
 # -- marks
 
-NUMBERED = re.compile(r"^(\d+)\. ", re.MULTILINE)
 MARK = re.compile(r"^(\d+): *([012])\b", re.MULTILINE)
 READABILITY = re.compile(r"^readability[^:\n]*: *(\d+)", re.MULTILINE | re.IGNORECASE)
 
@@ -439,9 +376,6 @@ def main() -> None:
     step.add_argument("specs", nargs="+", metavar="POLICY@SHARE")
     step.add_argument("--source", type=Path, default=ROOT, help="the checkout whose code folds")
     step.add_argument("--label", default="", help="what the table calls that code")
-    step = steps.add_parser("sit")
-    step.add_argument("folder", type=Path)
-    step.add_argument("--model", required=True, metavar="NAME", help="provider:model")
     step = steps.add_parser("marks")
     step.add_argument("folders", type=Path, nargs="+")
     step.add_argument(
@@ -462,8 +396,6 @@ def _do(given: argparse.Namespace) -> None:
         for spec in given.specs:
             add_context(given.folder, spec, given.source, given.label)
         print(f"{given.folder}: {len(key_of(given.folder))} contexts")
-    elif given.step == "sit":
-        asyncio.run(sit(given.folder, given.model))
     elif given.save:
         save("reading", "python -m tools.reading_exam marks FOLDER... --save", [table(given.folders)])
     else:

@@ -1,4 +1,4 @@
-"""The tool that makes reading exams, on sessions of its own and with a model over loopback."""
+"""The tool that makes reading exams, on sessions of its own."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ from pathlib import Path
 import pytest
 from tests.cli.calling import work, write_lines
 from tools import reading_exam
-from tools.reading_exam import QUESTIONS, ExamError, add_context, key_of, make, newest, sit, table
+from tools.reading_exam import QUESTIONS, ExamError, add_context, key_of, make, newest, table
 
 from foldline.core.log.messages import Message, Text
 from foldline.core.measure.tokens import message_tokens
-from foldline.testing import Scripted, serve
 
 pytestmark = pytest.mark.slow
 
@@ -135,33 +134,3 @@ def test_a_folder_without_an_exam_ends_with_one_line(tmp_path, monkeypatch):
     monkeypatch.setattr("sys.argv", ["reading_exam.py", "marks", str(tmp_path)])
     with pytest.raises(SystemExit, match=r"reading_exam: .*no exam here"):
         reading_exam.main()
-
-
-def numbered(what):
-    return "\n".join(f"{number}. {what}" for number in NUMBERS)
-
-
-async def test_a_model_writes_sits_and_grades_once(exam):
-    letter = add_context(exam, "newest@0.2", ROOT, "")
-    written = f"# Questions\n{numbered('Which file?')}\n# Key\n{numbered('2 = module3.py')}"
-    sat = f"{numbered('module3.py')}\nreadability (1-10): 4"
-    model = Scripted([written, sat, "\n".join(f"{number}: {number % 3}" for number in NUMBERS)])
-    async with serve(model) as url:
-        for _ in range(2):
-            await sit(exam, f"openai-compatible:scripted@{url}/v1")
-    assert len(model.requests) == 3
-    marks = reading_exam.marks_of(exam, letter)
-    assert (marks.given, marks.readability) == ([number % 3 for number in NUMBERS], 4)
-    _, reader, grader = (str(request.body) for request in model.requests)
-    assert "2 = module3.py" not in reader
-    assert "<context>" in reader
-    assert "<context>" not in grader
-    assert "newest" not in grader
-
-
-async def test_a_model_that_writes_no_exam_leaves_the_form(exam):
-    form = (exam / "questions.md").read_text()
-    async with serve(Scripted(["I would rather not."])) as url:
-        with pytest.raises(ExamError, match="wrote no 15 questions"):
-            await sit(exam, f"openai-compatible:scripted@{url}/v1")
-    assert (exam / "questions.md").read_text() == form
