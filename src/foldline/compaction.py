@@ -84,6 +84,7 @@ def _now(prepare: Callable[P, _Prepared]) -> Callable[P, Done]:
         asked = prepare(*args, **kwargs)
         return fold_now(asked.loaded, asked.options, asked.summarizer)
 
+    compact.__qualname__ = compact.__name__  # by which it is pickled
     return compact
 
 
@@ -94,6 +95,7 @@ def _async(prepare: Callable[P, _Prepared]) -> Callable[P, Coroutine[Any, Any, D
         fold = fold_and_close if asked.own else fold_once
         return await fold(asked.loaded, asked.options, asked.summarizer)
 
+    acompact.__qualname__ = acompact.__name__
     return acompact
 
 

@@ -62,15 +62,11 @@ class Links:
         is. `to` is its id, `text` the checkpoint as the user edited it (see `preview_handoff`). Both sessions
         share a store. Raises InputError where nothing was said yet or the id is taken, FloorExceeded.
         """
-        shared = self._shared
-        session = to or new_id(shared.id)
         state, boundary = await self._planned(goal, text)
         path = state.entries()
-        link = Link(shared.id, "handoff", "from", path[-1].id if path else None, goal or "")
-        start = start_of(state, noted(link))
-        await begin(shared.store, session, opening(start, boundary))
-        await self._note_other_end(link, session)
-        shared.events.emit(HandedOff(session=session))
+        link = Link(self._shared.id, "handoff", "from", path[-1].id if path else None, goal or "")
+        session = await self._begun(to, link, opening(start_of(state, noted(link)), boundary))
+        self._shared.events.emit(HandedOff(session=session))
         return session
 
     async def preview_handoff(self, goal: str | None = None) -> str:
@@ -101,16 +97,13 @@ class Links:
         is taken, for no entry of the session, and where nothing was said yet.
         """
         shared = self._shared
-        session = to or new_id(shared.id)
         async with shared.locked() as cursor:
             end = at or cursor.leaf
             if end is None or await shared.store.entry(shared.id, end) is None:
                 raise InputError(f"no entry {at!r} in session {shared.id}" if at else "nothing was said yet")
             path = [entry async for entry in shared.store.path(shared.id, end)]
         link = Link(shared.id, "fork", "from", end)
-        await begin(shared.store, session, [*path, chained(noted(link), end)])
-        await self._note_other_end(link, session)
-        return session
+        return await self._begun(to, link, [*path, chained(noted(link), end)])
 
     async def subagent(self, goal: str, *, to: str | None = None) -> str:
         """Begin a session of a sub-agent, linked to this one; `to` is its id.
@@ -119,11 +112,9 @@ class Links:
         Raises InputError where the id is taken.
         """
         shared = self._shared
-        session = to or new_id(shared.id)
         await shared.load()
         link = Link(shared.id, "subagent", "from", shared.cursor.leaf, goal)
-        await begin(shared.store, session, [chained(noted(link), None)])
-        await self._note_other_end(link, session)
+        session = await self._begun(to, link, [chained(noted(link), None)])
         await self._note_subagents(lambda running: with_child(running, session, redact(goal)))
         return session
 
@@ -136,9 +127,13 @@ class Links:
             running = known_live(cursor.state).get(SUBAGENTS, "")
             await cursor.write(Noted("", None, NOTE, {SUBAGENTS: change(running)}, at=time.time()))
 
-    async def _note_other_end(self, link: Link, session: str) -> None:
+    async def _begun(self, to: str | None, link: Link, entries: Sequence[Entry]) -> str:
+        """Write the first entries of a new session, note it here as well, and return its id."""
+        session = to or f"{self._shared.id}-{uuid4().hex[:8]}"
+        await begin(self._shared.store, session, entries)
         async with self._shared.locked() as cursor:
             await cursor.write(noted(msgspec.structs.replace(link, session=session, way="to")))
+        return session
 
     async def links(self) -> list[Link]:
         """Return the sessions that this one came from or led to; reads the path."""
@@ -201,11 +196,6 @@ async def begin(store: Store, session: str, entries: Sequence[Entry]) -> None:
         await store.append(session, entries, seen=None)
     except LeafMoved as error:
         raise InputError(f"a session {session!r} exists already: give another id") from error
-
-
-def new_id(session: str) -> str:
-    """Return an id for a session that comes from another one."""
-    return f"{session}-{uuid4().hex[:8]}"
 
 
 async def is_start(store: Store, session: str, boundary: str) -> bool:

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-import msgspec
-
 from foldline.core.compact.compaction_input import CompactionInput, floor_of
 from foldline.core.decide.ask import Nothing
 from foldline.core.decide.overflow import Shorter, share_left
@@ -38,25 +36,6 @@ from foldline.session.shared import Shared
 from foldline.session.view import ContextMessages, ViewToken, check_answered
 
 FULL = "model_context_window_exceeded"  # Anthropic's stop reason of a reply that the window cut short
-
-
-class _Cure(msgspec.Struct, frozen=True):
-    """What is to be done about an overflow, on a path with these boundaries.
-
-    Ask for a shorter `reply`, or compact to `share` of the window; with neither, a newer view is there
-    already.
-    """
-
-    found: Overflow
-    path: ViewToken
-    reply: Shorter | None = None
-    share: float | None = None
-
-    @property
-    def remedy(self) -> Remedy:
-        if self.reply:
-            return "max_tokens"
-        return "newer_view" if self.share is None else "compaction"
 
 
 class OverflowMender:
@@ -96,17 +75,20 @@ class OverflowMender:
         `shown` is the token of the view that was asked with (None: not known). Where the view is another by
         now, that one has not been tried, and nothing is done.
         """
-        cure = await self._considered(seen, max_tokens, shown)
-        found, reply = cure.found, cure.reply
-        self._emit(found, cure.remedy, reply.max_tokens if reply else None)
-        if cure.share is not None:
-            done = await self._compactor.overflow(cure.share, cure.path)
+        found, path, cure = await self._considered(seen, max_tokens, shown)
+        if cure is None:
+            self._emit(found, "newer_view")
+        elif isinstance(cure, Shorter):
+            self._emit(found, "max_tokens", cure.max_tokens)
+        else:
+            self._emit(found, "compaction")
+            done = await self._compactor.overflow(cure, path)
             if isinstance(done, Nothing):
                 async with self._shared.locked() as cursor:
-                    if cursor.state.boundaries == cure.path:
+                    if cursor.state.boundaries == path:
                         why = f"nothing could be folded ({done.why})"
                         raise self._remains(found, why) from _cause(seen)
-        self._shared.reply.mended(reply)
+        self._shared.reply.mended(cure if isinstance(cure, Shorter) else None)
 
     async def _speak_in_turn(self, seen: BaseException) -> None:
         """Have the view speak in turn, which a chat template asks for; raises what was seen if it does."""
@@ -115,8 +97,13 @@ class OverflowMender:
                 raise seen
             await self._shared.model.learn_turns()
 
-    async def _considered(self, seen: Any, max_tokens: int | None, shown: ViewToken | None) -> _Cure:
-        """Return the overflow, and what is to be done about it."""
+    async def _considered(
+        self, seen: Any, max_tokens: int | None, shown: ViewToken | None
+    ) -> tuple[Overflow, ViewToken, Shorter | float | None]:
+        """Return the overflow, the path's boundaries, and what helps.
+
+        That is a shorter reply, or a view of this share of the window; None where a newer view is there.
+        """
         model, hint = self._shared.model, self._shared.reply.max_tokens
         async with self._shared.locked() as cursor:
             state = cursor.state
@@ -126,15 +113,15 @@ class OverflowMender:
             if found is None:
                 found, cut = _cut_off_or_raise(seen, model.setup, max_tokens), True
             if shown is not None and shown != path:
-                return _Cure(found, path)
+                return found, path, None
             if not cut:  # of one that was cut short the size is not sure, and a shorter one does not help
                 await model.learn_window(found, size)
                 reply = shorter(found, model.setup, model.trigger_size(cursor.state), max_tokens)
                 if reply and (hint is None or reply.max_tokens < hint):
-                    return _Cure(found, path, reply=reply)
+                    return found, path, reply
             share = share_left(found, size, model.ask("overflow").usable, max_tokens)
             self._check_permitted(found, seen)
-            return _Cure(found, path, share=share)
+            return found, path, share
 
     def _check_permitted(self, found: Overflow, seen: Any) -> None:
         """Raise where an overflow is not to be folded away, or was and came again."""

@@ -55,12 +55,9 @@ class KeyValues:
 
     async def get(self, space: str, key: str) -> bytes | None:
         """Return the value of a key; None where none is."""
-
-        def work(tables: Tables) -> bytes | None:
-            found = tables.database.row("value", space=space, key=key, now=time.time())
-            return None if found is None else found[0]
-
-        return await self._run(work)
+        now = time.time()
+        found = await self._run(lambda tables: tables.database.row("value", space=space, key=key, now=now))
+        return None if found is None else found[0]
 
     async def replace(self, space: str, key: str, old: bytes, new: bytes, *, seconds: float) -> bool:
         """Put a value in the place of an old one, if that is still there; return whether the new one is.
@@ -80,19 +77,14 @@ class KeyValues:
 
     async def delete(self, space: str, key: str, old: bytes | None = None) -> bool:
         """Delete a value (if it is still the `old` one); return whether it was there."""
-
-        def work(database: Database, now: float) -> bool:
-            return database.change("delete_value", space=space, key=key, old=old, now=now) > 0
-
-        return await self._change(work)
+        given = {"space": space, "key": key, "old": old}
+        return await self._change(lambda database, now: database.change("delete_value", **given, now=now) > 0)
 
     async def keys(self, space: str) -> list[str]:
         """Return the keys of a space that have a value, in any order."""
-
-        def work(tables: Tables) -> list[str]:
-            return [key for (key,) in tables.database.rows("value_keys", space=space, now=time.time())]
-
-        return await self._run(work)
+        now = time.time()
+        rows = await self._run(lambda tables: tables.database.rows("value_keys", space=space, now=now))
+        return [key for (key,) in rows]
 
     async def trim(self, space: str, most: int) -> None:
         """Delete all but the `most` values of a space that were written last."""

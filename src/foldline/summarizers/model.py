@@ -17,7 +17,6 @@ import msgspec
 from foldline.core.checkpoint.check import Accepted, check
 from foldline.core.checkpoint.request import FAILED, Prefix, SummaryReply, SummaryRequest
 from foldline.core.checkpoint.summary import worded
-from foldline.core.decide.price import Form
 from foldline.core.log.messages import Usage
 from foldline.core.measure.price import Price, added, cost
 from foldline.core.measure.tokens import OFFLINE, Counter
@@ -133,7 +132,10 @@ class ModelSummarizer:
             if who.name in dead:
                 continue
             try:
-                reply = await self._write(choice, request, prefix, tally)
+                if choice.form == "in-session" and prefix is not None:
+                    reply = await self._in_session(who, request, prefix, tally)
+                else:
+                    reply = await self._bare(who, request, tally)
             except (ProviderError, InputError, _Unusable) as error:
                 tally.note(f"{who.name} wrote no summary: {str(error)[:QUOTED]}")
                 log.warning("summary by %s failed: %s", who.name, error)
@@ -166,19 +168,10 @@ class ModelSummarizer:
 
     # ---- the two forms
 
-    async def _write(
-        self, choice: SummaryWay, request: SummaryRequest, prefix: Prefix | None, tally: _Cost
-    ) -> Reply:
-        who = choice.candidate
-        forms: dict[Form, Any] = {"in-session": self._in_session, "bare": self._bare}
-        return await forms[choice.form](who, request, tally, prefix)
-
     async def _in_session(
-        self, who: Candidate, request: SummaryRequest, tally: _Cost, prefix: Prefix | None
+        self, who: Candidate, request: SummaryRequest, prefix: Prefix, tally: _Cost
     ) -> Reply:
         """Ask within the session; never again if the expected cache was not there."""
-        if prefix is None:
-            raise InputError("there is no session to ask in")
         reply = await self._ask(who, asked_in_session(request, who, prefix), prefix.tokens, tally)
         read = reply.usage.cache_read if reply.usage is not None else 0
         if read < HIT * min(prefix.cache.warm, prefix.tokens):
@@ -188,11 +181,8 @@ class ModelSummarizer:
             )
         return reply
 
-    async def _bare(
-        self, who: Candidate, request: SummaryRequest, tally: _Cost, prefix: Prefix | None
-    ) -> Reply:
+    async def _bare(self, who: Candidate, request: SummaryRequest, tally: _Cost) -> Reply:
         """Ask with the conversation as text; a range that overflows is cut smaller."""
-        del prefix
         room = min(who.room(request), self._rooms.get(who.name, who.window.context))
         for left in range(SHRINKS, -1, -1):
             try:
