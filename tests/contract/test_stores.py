@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 
 import pytest
 from tests.stores.build import compact, imported, lift, say, talk, title
@@ -27,28 +27,17 @@ def make(request: pytest.FixtureRequest) -> Callable[[], Store]:
     return lambda: STORES[request.param](request)
 
 
-def over_store(test: Callable[[Store], Awaitable[None]]) -> Callable[..., None]:
-    """Run an async test over a fresh store, and close it."""
-
-    async def run(make: Callable[[], Store]) -> None:
-        store = make()
-        try:
-            await test(store)
-        finally:
-            await store.close()
-
-    def wrapper(make: Callable[[], Store]) -> None:
-        asyncio.run(run(make))
-
-    wrapper.__name__ = test.__name__
-    return wrapper
+@pytest.fixture
+async def store(make: Callable[[], Store]) -> AsyncIterator[Store]:
+    opened = make()
+    yield opened
+    await opened.close()
 
 
 async def path_of(store: Store, session: str = "s", leaf: str | None = None) -> list[Entry]:
     return [entry async for entry in store.path(session, leaf)]
 
 
-@over_store
 async def test_a_session_begins_at_its_first_append(store: Store) -> None:
     assert await store.sessions() == []
     assert await store.leaf("s") is None
@@ -63,13 +52,11 @@ async def test_a_session_begins_at_its_first_append(store: Store) -> None:
     assert await store.entry("s", log[0].id) == log[0]
 
 
-@over_store
 async def test_an_append_of_nothing_makes_no_session(store: Store) -> None:
     await store.append("s", [], seen=None)
     assert await store.sessions() == []
 
 
-@over_store
 async def test_an_append_needs_the_current_leaf(store: Store) -> None:
     log = talk(None, "one", "two")
     await store.append("s", log, seen=None)
@@ -86,7 +73,6 @@ async def test_an_append_needs_the_current_leaf(store: Store) -> None:
     assert [info.id for info in await store.sessions()] == ["s"]
 
 
-@over_store
 async def test_an_append_can_be_retried(store: Store) -> None:
     log = talk(None, "one", "two", "three")
     await store.append("s", log[:1], seen=None)
@@ -102,7 +88,6 @@ async def test_an_append_can_be_retried(store: Store) -> None:
     assert await store.leaf("s") == after[0].id
 
 
-@over_store
 async def test_a_batch_of_which_only_a_part_stands_is_not_a_retry(store: Store) -> None:
     log = talk(None, "one", "two")
     await store.append("s", log[:1], seen=None)
@@ -111,7 +96,6 @@ async def test_a_batch_of_which_only_a_part_stands_is_not_a_retry(store: Store) 
     assert await path_of(store) == log[:1]
 
 
-@over_store
 async def test_two_writers_who_say_the_same_get_one_acknowledgement(store: Store) -> None:
     log = talk(None, "one")
     await store.append("s", log, seen=None)
@@ -134,7 +118,6 @@ async def test_two_writers_who_say_the_same_get_one_acknowledgement(store: Store
     assert await store.verify() == []
 
 
-@over_store
 async def test_a_batch_of_two_writers_is_whole_or_refused(store: Store) -> None:
     mine = [first := say(None, "yes", at=1.0), say(first, "go", at=2.0)]
     theirs = [first := say(None, "yes", at=1.0), say(first, "go", at=3.0)]
@@ -145,7 +128,6 @@ async def test_a_batch_of_two_writers_is_whole_or_refused(store: Store) -> None:
     assert await path_of(store) == mine
 
 
-@over_store
 async def test_entries_must_chain_from_what_was_seen(store: Store) -> None:
     log = talk(None, "one", "two", "three")
     for entries, seen in (([log[0], log[2]], None), (log[1:], None), ([log[1], log[0]], log[0].id)):
@@ -159,7 +141,6 @@ async def test_entries_must_chain_from_what_was_seen(store: Store) -> None:
     assert await store.sessions() == []
 
 
-@over_store
 async def test_a_batch_that_fails_half_way_leaves_nothing(store: Store) -> None:
     log = talk(None, "one")
     await store.append("s", log, seen=None)
@@ -174,7 +155,6 @@ async def test_a_batch_that_fails_half_way_leaves_nothing(store: Store) -> None:
     assert await store.verify() == []
 
 
-@over_store
 async def test_sessions_do_not_touch_each_other(store: Store) -> None:
     log = talk(None, "one", "two")
     for session in ("a", "b", "ü 日 ' \" %"):
@@ -187,7 +167,6 @@ async def test_sessions_do_not_touch_each_other(store: Store) -> None:
     assert await store.entry("a", other[0].id) is None
 
 
-@over_store
 async def test_move_makes_branches(store: Store) -> None:
     log = talk(None, "one", "two", "three")
     await store.append("s", log, seen=None)
@@ -208,7 +187,6 @@ async def test_move_makes_branches(store: Store) -> None:
     assert await store.verify() == []
 
 
-@over_store
 async def test_all_branches_come_in_the_order_of_appending(store: Store) -> None:
     assert [entry async for entry in store.all("s")] == []
     log = talk(None, *[f"message {n}" for n in range(300)])
@@ -222,7 +200,6 @@ async def test_all_branches_come_in_the_order_of_appending(store: Store) -> None
     assert [entry async for entry in store.all("s")] == [*log, *branch]
 
 
-@over_store
 async def test_what_was_appended_since_comes_alone(store: Store) -> None:
     first = talk(None, *"abc")
     await store.append("s", first, seen=None)
@@ -234,7 +211,6 @@ async def test_what_was_appended_since_comes_alone(store: Store) -> None:
         assert [entry async for entry in store.all("s", after=after)] == every[after:]
 
 
-@over_store
 async def test_move_needs_the_leaf_that_was_seen(store: Store) -> None:
     log = talk(None, "one", "two")
     await store.append("s", log, seen=None)
@@ -250,7 +226,6 @@ async def test_move_needs_the_leaf_that_was_seen(store: Store) -> None:
     assert await store.leaf("s") == log[0].id
 
 
-@over_store
 async def test_a_session_can_be_rewound_to_before_its_first_entry(store: Store) -> None:
     log = talk(None, "one")
     await store.append("s", log, seen=None)
@@ -265,7 +240,6 @@ async def test_a_session_can_be_rewound_to_before_its_first_entry(store: Store) 
     assert await store.verify() == []
 
 
-@over_store
 async def test_saying_again_what_a_branch_holds_goes_there(store: Store) -> None:
     log = talk(None, "one", "two", "three")
     await store.append("s", log, seen=None)
@@ -279,7 +253,6 @@ async def test_saying_again_what_a_branch_holds_goes_there(store: Store) -> None
     assert await store.verify() == []
 
 
-@over_store
 async def test_an_id_cannot_name_two_entries(store: Store) -> None:
     log = talk(None, "one", "two", "three")
     await store.append("s", log, seen=None)
@@ -294,7 +267,6 @@ async def test_an_id_cannot_name_two_entries(store: Store) -> None:
     assert (await store.sessions())[0].entries == 3
 
 
-@over_store
 async def test_active_is_what_the_boundary_keeps(store: Store) -> None:
     log = talk(None, *[f"m{n}" for n in range(10)])
     boundary = compact(log[-1], log[7].id, leading=(log[0].id,), quoted=(log[3].id, log[5].id))
@@ -307,7 +279,6 @@ async def test_active_is_what_the_boundary_keeps(store: Store) -> None:
     assert await path_of(store) == [*log, boundary, after]
 
 
-@over_store
 async def test_what_is_kept_twice_comes_once(store: Store) -> None:
     log = talk(None, "one", "two", "three")
     boundary = compact(log[-1], log[1].id, leading=(log[0].id,), quoted=(log[0].id, log[1].id, log[2].id))
@@ -315,7 +286,6 @@ async def test_what_is_kept_twice_comes_once(store: Store) -> None:
     assert await store.active("s") == [*log, boundary]
 
 
-@over_store
 async def test_restoring_an_older_boundary_leaves_the_newest_in_force(store: Store) -> None:
     log = talk(None, "one", "two", "three")
     first = compact(log[-1], log[1].id)
@@ -326,7 +296,6 @@ async def test_restoring_an_older_boundary_leaves_the_newest_in_force(store: Sto
     assert await store.active("s") == [log[2], first, second, off, back]
 
 
-@over_store
 async def test_a_boundary_may_keep_nothing(store: Store) -> None:
     log = talk(None, "one", "two")
     boundary = compact(log[-1], None, quoted=(log[0].id,))
@@ -335,7 +304,6 @@ async def test_a_boundary_may_keep_nothing(store: Store) -> None:
     assert await store.active("s") == [log[0], boundary, after]
 
 
-@over_store
 async def test_a_boundary_is_lifted_and_restored(store: Store) -> None:
     log = talk(None, *[f"m{n}" for n in range(4)])
     first = compact(log[-1], log[2].id)
@@ -358,7 +326,6 @@ async def test_a_boundary_is_lifted_and_restored(store: Store) -> None:
     assert (await store.sessions())[0].compactions == 2
 
 
-@over_store
 async def test_boundaries_count_only_on_their_branch(store: Store) -> None:
     log = talk(None, "one", "two", "three")
     boundary = compact(log[-1], log[2].id)
@@ -372,7 +339,6 @@ async def test_boundaries_count_only_on_their_branch(store: Store) -> None:
     assert await store.active("s", boundary.id) == [log[2], boundary]
 
 
-@over_store
 async def test_entries_come_in_the_order_asked(store: Store) -> None:
     log = talk(None, "one", "two", "three")
     await store.append("s", log, seen=None)
@@ -387,7 +353,6 @@ async def test_entries_come_in_the_order_asked(store: Store) -> None:
         await path_of(store, leaf="nowhere")
 
 
-@over_store
 async def test_long_paths_come_whole(store: Store) -> None:
     log = talk(None, *[f"message {n}" for n in range(700)])
     await store.append("s", log[:600], seen=None)
@@ -398,7 +363,6 @@ async def test_long_paths_come_whole(store: Store) -> None:
     assert await path_of(store, leaf=log[599].id) == log[:600]
 
 
-@over_store
 async def test_sessions_tell_about_themselves(store: Store) -> None:
     log = [say(None, "one", at=100.0)]
     log.append(say(log[0], "two", at=160.5))
@@ -424,7 +388,6 @@ HARD_TEXTS = (
 )
 
 
-@over_store
 async def test_every_text_survives(store: Store) -> None:
     log = talk(None, *HARD_TEXTS)
     await store.append("s", log, seen=None)
@@ -432,7 +395,6 @@ async def test_every_text_survives(store: Store) -> None:
     assert await store.verify() == []
 
 
-@over_store
 async def test_native_bytes_and_all_parts_survive(store: Store) -> None:
     parts = (
         Thinking("hm \ud83d", signature="c2ln"),
@@ -452,7 +414,6 @@ async def test_native_bytes_and_all_parts_survive(store: Store) -> None:
     assert await path_of(store, "plain") == [plain]
 
 
-@over_store
 async def test_what_cannot_be_read_back_is_not_taken(store: Store) -> None:
     nested: dict[str, object] = {}
     for _ in range(50_000):
@@ -470,7 +431,6 @@ async def test_what_cannot_be_read_back_is_not_taken(store: Store) -> None:
     assert await store.sessions() == []
 
 
-@over_store
 async def test_what_is_stored_is_a_copy(store: Store) -> None:
     arguments: dict[str, object] = {"path": "a.py"}
     entry = said(Message("assistant", (ToolCall("c", "read", arguments),)), parent=None)
@@ -479,7 +439,6 @@ async def test_what_is_stored_is_a_copy(store: Store) -> None:
     assert (await path_of(store))[0].message.calls[0].arguments == {"path": "a.py"}
 
 
-@over_store
 async def test_search_finds_words_in_texts_arguments_and_results(store: Store) -> None:
     log = [
         *talk(
@@ -516,7 +475,6 @@ async def test_search_finds_words_in_texts_arguments_and_results(store: Store) -
     assert "pytest -k" in hit.snippet
 
 
-@over_store
 async def test_search_reads_scripts_without_spaces(store: Store) -> None:
     log = talk(None, "会話の圧縮を実装する", "压缩会话历史", "세션 압축")
     await store.append("s", log, seen=None)
@@ -531,7 +489,6 @@ QUERIES = (
 )  # fmt: skip
 
 
-@over_store
 async def test_no_query_is_a_mistake(store: Store) -> None:
     text = 'say "hello" (a AND b) col:val -x ^x 100% _y \\z; 🏳️‍🌈 [k] ..'
     await store.append("s", talk(None, text, "plain"), seen=None)
@@ -543,7 +500,6 @@ async def test_no_query_is_a_mistake(store: Store) -> None:
     assert await store.search("") == await store.search("  \n") == []
 
 
-@over_store
 async def test_search_keeps_up_and_keeps_to_its_limits(store: Store) -> None:
     log = talk(None, *[f"common word{n}" for n in range(30)])
     await store.append("s", log[:20], seen=None)
@@ -562,7 +518,6 @@ async def test_search_keeps_up_and_keeps_to_its_limits(store: Store) -> None:
     assert await store.search("ommon word29", "s", on_path=True) == []
 
 
-@over_store
 async def test_exact_words_and_ids_come_first_then_words_that_begin_so(store: Store) -> None:
     texts = [f"order O-{n} was shipped" for n in (170, 17, 179, 1)] + ["O-179 and order O-17 again"]
     await store.append("s", talk(None, *texts, *[f"order O-17{n}" for n in range(9)]), seen=None)
@@ -573,7 +528,6 @@ async def test_exact_words_and_ids_come_first_then_words_that_begin_so(store: St
     assert not any(hit.partial for hit in await store.search("order O-17"))
 
 
-@over_store
 async def test_a_question_in_plain_words_finds_what_answers_it(store: Store) -> None:
     orders = [f"Order {n} has tracking code TRK{n:05d}." for n in range(40)]
     await store.append("s", talk(None, "Good morning.", *orders, "Thanks, bye."), seen=None)
@@ -590,7 +544,6 @@ async def test_a_question_in_plain_words_finds_what_answers_it(store: Store) -> 
     assert await store.search("nobody heard anything") == []
 
 
-@over_store
 async def test_a_snippet_shows_where_the_words_stand_together(store: Store) -> None:
     text = (
         "The order of the day. "
@@ -604,7 +557,6 @@ async def test_a_snippet_shows_where_the_words_stand_together(store: Store) -> N
     assert len(hit.snippet) < 200
 
 
-@over_store
 async def test_media_are_not_searched(store: Store) -> None:
     picture = Message("user", (Media("image", "image/png", data="QUJDsecretpixels"), Text("a picture")))
     await store.append("s", [said(picture, parent=None)], seen=None)
@@ -612,7 +564,6 @@ async def test_media_are_not_searched(store: Store) -> None:
     assert len(await store.search("picture")) == 1
 
 
-@over_store
 async def test_the_text_of_tools_that_the_provider_ran_is_searched(store: Store) -> None:
     asked = Opaque("anthropic", "mcp_tool_use", {"id": "m", "name": "berths", "input": {"berth": "B-77"}})
     answer = {"tool_use_id": "m", "content": [{"type": "text", "text": "free from Kelpday"}]}
@@ -631,7 +582,6 @@ async def test_the_text_of_tools_that_the_provider_ran_is_searched(store: Store)
     assert [hit.seq for hit in await store.search("pier mended")] == [3]
 
 
-@over_store
 async def test_the_summary_of_another_agent_is_searched_and_our_own_is_not(store: Store) -> None:
     begun = talk(None, "go on with the berths")
     theirs = imported(begun[-1], "The customer Osterlund moors at pier nineteen, code OST-4471.")
@@ -657,7 +607,6 @@ async def test_the_summary_of_another_agent_is_searched_and_our_own_is_not(store
     assert await store.search("Osterlund") == await store.verify() == []
 
 
-@over_store
 async def test_purge_takes_one_session_only(store: Store) -> None:
     log = talk(None, "shared words", "more words")
     for session in ("a", "b"):
@@ -675,7 +624,6 @@ async def test_purge_takes_one_session_only(store: Store) -> None:
     assert (await path_of(store, "b")) == log
 
 
-@over_store
 async def test_verify_names_what_does_not_hash(store: Store) -> None:
     good = talk(None, "one", "two")
     await store.append("good", good, seen=None)
@@ -691,7 +639,6 @@ async def test_verify_names_what_does_not_hash(store: Store) -> None:
         await store.verify("none")
 
 
-@over_store
 async def test_other_kinds_of_entries_are_kept(store: Store) -> None:
     first = say(None, "one")
     pin = chained(Pinned(id="", parent=None, target=first.id, on=True, text="one"), first.id)
@@ -700,7 +647,6 @@ async def test_other_kinds_of_entries_are_kept(store: Store) -> None:
     assert (await store.sessions())[0].messages == 1
 
 
-@over_store
 async def test_many_writers_of_one_store_lose_nothing(store: Store) -> None:
     async def write(name: int) -> None:
         for turn in range(10):
@@ -719,7 +665,6 @@ async def test_many_writers_of_one_store_lose_nothing(store: Store) -> None:
     assert await store.verify() == []
 
 
-@over_store
 async def test_a_cancelled_append_is_whole_or_absent(store: Store) -> None:
     leaf: Entry | None = None
     for turn in range(40):
@@ -740,7 +685,6 @@ async def test_a_cancelled_append_is_whole_or_absent(store: Store) -> None:
     assert await store.verify() == []
 
 
-@over_store
 async def test_a_path_can_be_left_half_way(store: Store) -> None:
     log = talk(None, *[f"m{n}" for n in range(600)])
     await store.append("s", log, seen=None)
@@ -750,48 +694,37 @@ async def test_a_path_can_be_left_half_way(store: Store) -> None:
     assert await store.leaf("s") == log[-1].id
 
 
-def test_a_closed_store_says_so(make: Callable[[], Store]) -> None:
-    async def body() -> None:
-        store = make()
+async def test_a_closed_store_says_so(store: Store) -> None:
+    await store.append("s", talk(None, "one"), seen=None)
+    await store.close()
+    await store.close()
+    with pytest.raises(StoreError, match="closed"):
+        await store.leaf("s")
+    with pytest.raises(StoreError, match="closed"):
         await store.append("s", talk(None, "one"), seen=None)
-        await store.close()
-        await store.close()
-        with pytest.raises(StoreError, match="closed"):
-            await store.leaf("s")
-        with pytest.raises(StoreError, match="closed"):
-            await store.append("s", talk(None, "one"), seen=None)
-        with pytest.raises(StoreError, match="closed"):
-            await store.search("one")
-
-    asyncio.run(body())
+    with pytest.raises(StoreError, match="closed"):
+        await store.search("one")
 
 
 IN_MEMORY = {"memory"}  # stores that hold nothing once they are closed
 
 
-def test_a_store_that_is_opened_again_holds_what_was_appended(make: Callable[[], Store], request) -> None:
+async def test_a_store_that_is_opened_again_holds_what_was_appended(
+    make: Callable[[], Store], store: Store, request: pytest.FixtureRequest
+) -> None:
     if request.node.callspec.params["make"] in IN_MEMORY:
         return
-
-    async def run() -> None:
-        log = talk(None, "one", "two", "three")
-        first = make()
-        await first.append("s", log, seen=None)
-        await first.move("s", log[1].id, seen=log[-1].id)
-        await first.close()
-        again = make()
-        try:
-            assert await again.leaf("s") == log[1].id
-            assert await path_of(again) == log[:2]
-            assert [entry async for entry in again.all("s")] == log
-            assert await again.verify() == []
-        finally:
-            await again.close()
-
-    asyncio.run(run())
+    log = talk(None, "one", "two", "three")
+    first = make()
+    await first.append("s", log, seen=None)
+    await first.move("s", log[1].id, seen=log[-1].id)
+    await first.close()
+    assert await store.leaf("s") == log[1].id
+    assert await path_of(store) == log[:2]
+    assert [entry async for entry in store.all("s")] == log
+    assert await store.verify() == []
 
 
-@over_store
 async def test_a_tail_is_the_end_of_the_path(store: Store) -> None:
     assert await store.tail("s", 5) == []
     first = talk(None, *"abcd")
@@ -814,7 +747,6 @@ async def test_a_tail_is_the_end_of_the_path(store: Store) -> None:
     assert await store.tail("s", 3) == []
 
 
-@over_store
 async def test_marks_are_all_that_is_no_message(store: Store) -> None:
     assert await store.marks("s") == []
     one, two = talk(None, "one", "two")
@@ -833,7 +765,6 @@ async def test_marks_are_all_that_is_no_message(store: Store) -> None:
     assert await store.marks("s", named.id) == [fold, named]
 
 
-@over_store
 async def test_sessions_are_counted_and_paged(store: Store) -> None:
     assert await store.info("s0") is None
     assert await store.count() == 0
@@ -850,7 +781,6 @@ async def test_sessions_are_counted_and_paged(store: Store) -> None:
         assert await store.info(info.id) == info
 
 
-@over_store
 async def test_ids_are_found_by_their_beginning(store: Store) -> None:
     for name in ("ab", "abc", "b", "ab.2", "a", "ab\U0001f600"):
         await store.append(name, talk(None, name), seen=None)

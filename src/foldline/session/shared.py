@@ -80,10 +80,10 @@ class Shared:
         if not self.cursor.loaded:
             await self.follow()
 
-    async def follow(self) -> None:
-        """Load the session, and what others have written since; the lock is not held."""
-        async with self.locked():
-            pass
+    async def follow(self) -> str | None:
+        """Read what other writers have appended since, and return the leaf; an `append` follows it then."""
+        async with self.locked() as cursor:
+            return cursor.leaf
 
     async def _ready(self, *, follow: bool) -> None:
         await (self.cursor.follow() if follow else self.cursor.ready())
