@@ -10,7 +10,8 @@ import functools
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import AsyncExitStack
 from copy import copy
-from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+from inspect import iscoroutinefunction
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar, cast
 
 import msgspec
 
@@ -61,7 +62,12 @@ def _of(
     def run(self: Session, /, *args: P.args, **kwargs: P.kwargs) -> T:
         return method(part(self), *args, **kwargs)
 
-    return run
+    @functools.wraps(method)
+    async def wait(self: Session, /, *args: P.args, **kwargs: P.kwargs) -> Any:
+        return await cast("Coroutine[Any, Any, Any]", method(part(self), *args, **kwargs))
+
+    # so that who asks whether a method is a coroutine function, as mocks do, hears the truth
+    return cast("Callable[Concatenate[Session, P], T]", wait) if iscoroutinefunction(method) else run
 
 
 def _begins(
