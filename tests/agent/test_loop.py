@@ -164,6 +164,16 @@ async def test_a_sub_agent_works_in_a_session_of_its_own_and_reports(tmp_path):
         assert await host.session.live() == {}
 
 
+async def test_the_model_can_go_back_from_an_attempt_with_a_note(tmp_path):
+    answers = [call("bash", command="echo noise"), call("rewind", note="Echo is of no use."), "Another way."]
+    async with host_on(tmp_path, answers) as host:
+        assert (await host.prompt("Try.")).text == "Another way."
+        words = str(host.scripted.requests[-1].messages)
+        assert "Echo is of no use." in words
+        assert "noise" not in words
+        assert len(await host.session.branches()) == 2
+
+
 @pytest.mark.parametrize("dialect", DIALECTS)
 async def test_calls_of_one_reply_with_one_id_are_each_run_and_answered(tmp_path, dialect):
     first, second = call("write", path="a.txt", content="one"), call("write", path="b.txt", content="two")

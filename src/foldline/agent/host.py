@@ -29,7 +29,7 @@ from foldline.agent.permissions import FoldRequest, Permissions
 from foldline.agent.prompt import system_prompt
 from foldline.agent.replies import Prompt
 from foldline.agent.tools import bash, change, read, search, todo
-from foldline.agent.tools.context import context, task
+from foldline.agent.tools.context import ContextTools, task
 from foldline.agent.tools.toolbox import Toolbox
 from foldline.agent.workspace import Workspace
 from foldline.config import settings
@@ -266,15 +266,16 @@ class Host:
         if not (self.options.use_tools and self.settings.agent.tools):
             return Toolbox(())
         place = self.workspace
+        context = ContextTools(session)
         tools = [
             *(read.make(place), change.write(place), change.edit(place)),
             *(bash.make(place), search.grep(place), search.find(place)),
             todo.make(todo.Todos() if nested else self.todos),
             task(refuse_nested if nested else self._delegated),
-            *context(session),
+            *context.all(),
             *self.options.tools,
         ]
-        return Toolbox(tools, self.permissions, workspace=place)
+        return Toolbox(tools, self.permissions, workspace=place, settle=context.settle)
 
     async def _delegated(self, goal: str) -> str:
         """Have a sub-agent work on a goal in a session of its own; return its report."""

@@ -183,6 +183,7 @@ class Agent:
             answers = [done.get(call.id) or replies.unfinished(call.id) for call in calls]
             await replies.to_its_end(self.session.append(replies.results_of(answers)))
         await self.session.track_files(**self.tools.touched())
+        await self.tools.settle()
 
     async def _call(self, call: ToolCall, done: dict[str, ToolResult]) -> None:
         given = call.arguments if isinstance(call.arguments, dict) else {"arguments": call.arguments}

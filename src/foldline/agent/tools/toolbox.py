@@ -54,7 +54,10 @@ def flag(description: str) -> dict[str, Any]:
 
 
 class Toolbox:
-    """Tools by name, and what they may do unasked; `workspace` notes the files that they touch."""
+    """Tools by name, and what they may do unasked.
+
+    `workspace` notes the files that they touch. `settle` is awaited when the calls of a reply are answered.
+    """
 
     def __init__(
         self,
@@ -62,14 +65,21 @@ class Toolbox:
         permissions: Permissions | None = None,
         *,
         workspace: Workspace | None = None,
+        settle: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self.tools = {tool.about.name: tool for tool in tools}
         self.permissions = permissions or Permissions()
         self._workspace = workspace
+        self._settle = settle
 
     def touched(self) -> dict[Touched, tuple[str, ...]]:
         """Return the files that were touched since the last time."""
         return self._workspace.take() if self._workspace is not None else {}
+
+    async def settle(self) -> None:
+        """Do what tools left to be done until every call has its result."""
+        if self._settle is not None:
+            await self._settle()
 
     def definitions(self, dialect: str) -> list[dict[str, object]]:
         """Return the tools as a model is told of them."""
