@@ -27,6 +27,7 @@ REFUSED = {
     *("store", "model", "compaction.model"),
     *(f"agent.{key}" for key in ("allow", "folders", "steps", "max_tokens", "tools", "theme")),
     *(f"hooks.{key}" for key in ("before_compaction", "after_compaction", "timeout")),
+    *(f"mcp.*.{key}" for key in ("command", "args", "env", "url")),
     *(f"serve.{key}" for key in get_type_hints(Settings)["serve"].__struct_fields__),
     *(f"policies.*.{key}" for key in TEXTS),
     *(f"policies.*.per_model.*.{key}" for key in TEXTS),
@@ -82,7 +83,7 @@ VALUES = {
     "store": "sqlite:///away.db", "model": AWAY, "compaction.model": AWAY,
     "agent.allow": ["*"], "agent.folders": ["/"], "agent.steps": 9_999, "agent.max_tokens": 9, "agent.tools": False,
     "agent.theme": "x", "hooks.before_compaction": ["touch x"], "hooks.after_compaction": ["touch x"],
-    "hooks.timeout": 9.0,
+    "hooks.timeout": 9.0, "mcp.*.command": "x", "mcp.*.args": ["x"], "mcp.*.env": {"A": "x"}, "mcp.*.url": AWAY,
     **{f"policies.*.{key}": AWAY for key in TEXTS}, **{f"policies.*.per_model.*.{key}": AWAY for key in TEXTS},
     "serve.host": "0.0.0.0", "serve.port": 1, "serve.store": "memory://", "serve.policy": "pi", "serve.window": 1,
     "serve.model": AWAY, "serve.openai_upstream": AWAY, "serve.anthropic_upstream": AWAY, "serve.summaries": AWAY,
@@ -124,7 +125,9 @@ def test_what_a_folder_may_not_set_is_named_and_has_no_effect(home, here, caplog
     assert found(known, key, name) == found(Settings(), key, name)
     (told,) = caplog.messages
     table, rest = key.split(".")[0], key.replace("*", name)
-    assert told.split(": ")[1].startswith(f"{table if table in ('hooks', 'serve') else rest} is left out")
+    assert told.split(": ")[1].startswith(
+        f"{table if table in ('hooks', 'serve', 'mcp') else rest} is left out"
+    )
     assert str(home / ".foldline/settings.toml") in told
 
 

@@ -100,6 +100,15 @@ class HookSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     timeout: Annotated[float, msgspec.Meta(gt=0)] = 30.0
 
 
+class McpServer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """An MCP server: a `command` with `args` and `env`, or a `url`."""
+
+    command: str = ""
+    args: tuple[str, ...] = ()
+    env: dict[str, str] = {}
+    url: str = ""
+
+
 class ServeSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The service: where it listens, where it sends requests, who may ask, and how much.
 
@@ -151,6 +160,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     agent: AgentSettings = AgentSettings()
     hooks: HookSettings = HookSettings()
     serve: ServeSettings = ServeSettings()
+    mcp: dict[str, McpServer] = {}
 
     def user_policies(self) -> dict[str, Policy]:
         """Return the policies of the settings files."""

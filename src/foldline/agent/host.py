@@ -28,6 +28,7 @@ from foldline.agent.options import HostOptions
 from foldline.agent.permissions import FoldRequest, Permissions
 from foldline.agent.prompt import system_prompt
 from foldline.agent.replies import Prompt
+from foldline.agent.servers import McpServers
 from foldline.agent.tools import bash, change, read, search, todo
 from foldline.agent.tools.context import ContextTools, task
 from foldline.agent.tools.toolbox import Toolbox
@@ -79,6 +80,8 @@ class Host:
         self.session: Session
         self.agent: Agent
         self._provider: Provider | None = options.provider
+        self._more_tools = list(options.tools)
+        self._servers = McpServers(self.settings.mcp)
         self._hooks = CommandHooks(self.settings.hooks, self.workspace.root)
         self.store = find_store(self.settings.store if options.store is None else options.store)
 
@@ -91,15 +94,24 @@ class Host:
         try:
             session = await host._chosen()
             await host._connect(session)
+            await host._start_servers()
             await host._go_on(session)
         except BaseException:
             await host.close()
             raise
         return host
 
+    async def _start_servers(self) -> None:
+        """Offer the tools of the MCP servers; one that does not come up is warned of."""
+        tools, failed = await self._servers.open()
+        self._more_tools += tools
+        for text in failed:
+            self.emit(WarningGiven(kind="failed", text=text))
+
     async def close(self) -> None:
         """Close the session, the model and the store, each only where it was opened here."""
         async with AsyncExitStack() as stack:
+            stack.push_async_callback(self._servers.close)
             if self.store is not self.options.store:
                 stack.push_async_callback(self.store.close)
             if self._provider is not None and self._provider is not self.options.provider:
@@ -273,7 +285,7 @@ class Host:
             todo.make(todo.Todos() if nested else self.todos),
             task(refuse_nested if nested else self._delegated),
             *context.all(),
-            *self.options.tools,
+            *self._more_tools,
         ]
         return Toolbox(tools, self.permissions, workspace=place, settle=context.settle)
 
