@@ -14,15 +14,6 @@ from foldline.testing import Answer, Gate, call
 
 pytestmark = pytest.mark.slow
 
-KINDS = (
-    *("prompt", "prompt", "prompt", "abort", "abort", "compact", "preview", "commit", "undo", "redo"),
-    *("stats", "prompts", "branch", "command", "command"),
-)
-LINES = (
-    *("/context", "/tree", "/pin last", "/compact", "/rewind", "/continue", "/stats", "/constraints"),
-    *("/recall word", "/policy pi", "/cost", "/clear", "/fork", "/resume 2"),
-)
-
 
 def answers(asked):
     return f"Answer {asked.index}. " + "It is done as you said. " * 40
@@ -300,14 +291,51 @@ def test_anything_at_any_moment(tmp_path, seed):
         )
         thread.start()
         for n in range(120):
-            kind = some.choice(KINDS)
+            kind = some.choice(
+                (
+                    "prompt",
+                    "prompt",
+                    "prompt",
+                    "abort",
+                    "abort",
+                    "compact",
+                    "preview",
+                    "commit",
+                    "undo",
+                    "redo",
+                    "stats",
+                    "prompts",
+                    "branch",
+                    "command",
+                    "command",
+                )
+            )
             more = {}
             if kind == "prompt":
                 more = {"message": f"Prompt {n}. " + "word " * some.choice((1, 50))}
             elif kind == "branch":
                 more = {"entry": str(some.randint(1, 4))}
             elif kind == "command":
-                more = {"line": some.choice(LINES)}
+                more = {
+                    "line": some.choice(
+                        (
+                            "/context",
+                            "/tree",
+                            "/pin last",
+                            "/compact",
+                            "/rewind",
+                            "/continue",
+                            "/stats",
+                            "/constraints",
+                            "/recall word",
+                            "/policy pi",
+                            "/cost",
+                            "/clear",
+                            "/fork",
+                            "/resume 2",
+                        )
+                    )
+                }
             rpc.send(type=kind, id=n, **more)
             sent += 1
             time.sleep(some.choice((0, 0, 0.01, 0.05, 0.15)))

@@ -95,7 +95,7 @@ def test_progress_is_a_line_a_file_where_there_is_no_terminal(batch):
     ("args", "words"),
     [
         (["fold", "ARCHIVE"], "--out"),
-        (["fold", "ARCHIVE", "-o", "out", "--cuts", "0.5"], "--cuts"),
+        (["fold", "ARCHIVE", "-o", "out", "--rounds", "3"], "--rounds"),
         (["replay", "ARCHIVE", "-o", "out", "--target", "9"], "--target"),
         (["fold", "ARCHIVE", "-o", "out", "--policy", "nobody"], "no policy 'nobody'"),
         (["fold", "ARCHIVE", "-o", "out", "--ray", "sessions/"], "not the address of a cluster"),

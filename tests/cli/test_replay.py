@@ -80,6 +80,13 @@ def test_a_bad_file_among_several_is_left_out_and_told(foldline, tmp_path, sessi
     assert [one["session"] for one in found.json["failed"]] == [str(bad)]
 
 
+def test_rounds_are_shown(foldline):
+    done = foldline("replay", EXAMPLES / "session.jsonl", "--policy", "foldline", "--rounds", 3)
+    assert done.code == 0
+    assert "folded again and again" in done.out
+    assert "6/6" in done.out
+
+
 def test_a_plot_is_written(foldline, tmp_path):
     out = tmp_path / "trace.png"
     done = foldline("replay", COOP, "--policy", "none,foldline", "--plot", out, "--no-retention", "--json")
@@ -99,6 +106,7 @@ def test_a_plot_is_written(foldline, tmp_path):
         (["SESSION", "--plot", "out.pdf"], ".html, .png or .svg"),
         (["SESSION", "SESSION", "--plot", "out.png"], "one session"),
         (["-"], "standard input"),
+        (["SESSION", "--rounds", "40"], "too short for 40 rounds"),
     ],
 )
 def test_what_is_wrong_is_told(foldline, session, args, words):
@@ -150,6 +158,16 @@ def test_a_short_session_has_no_retention(foldline, tmp_path):
     short = write_lines(tmp_path / "short.jsonl", talk("one", "two", "three", "four"))
     done = foldline("replay", short, "--json")
     assert done.json["sessions"][0]["policies"][0]["retention"] is None
+
+
+def test_inspect_draws_where_the_tokens_are(foldline, tmp_path):
+    page, picture = tmp_path / "session.html", tmp_path / "session.png"
+    done = foldline("inspect", EXAMPLES / "session.jsonl", "--plot", page, "--plot", picture)
+    assert done.code == 0
+    assert f"wrote {page}" in done.err
+    assert "Tokens by tool" in page.read_text(encoding="utf-8")
+    assert picture.read_bytes()[1:4] == b"PNG"
+    assert foldline("inspect", EXAMPLES / "session.jsonl", "--plot", tmp_path / "x.gif").code == 2
 
 
 def test_where_nothing_was_folded_the_text_says_so_and_what_to_try(foldline):

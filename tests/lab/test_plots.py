@@ -15,6 +15,7 @@ from foldline.core.decide.policy import Policy
 from foldline.core.decide.presets import preset
 from foldline.errors import FoldlineError, InputError
 from foldline.lab.panels import GREY, _scaled, colours, replay_panels, top_of
+from foldline.lab.picture import _end
 from foldline.lab.plots import draw
 from foldline.lab.run import Wanted, replay_file
 
@@ -136,6 +137,17 @@ def test_a_line_far_above_the_window_does_not_flatten_the_others(report):
     assert top_of(context) == 1.5 * 52_500
     low = msgspec.structs.replace(context, lines=context.lines[1:])
     assert (top_of(low), top_of(summed)) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("/home/somebody/workspaces/project/src/core/session.ts", "…/project/src/core/session.ts"),
+        ("a_file_in_no_folder_that_has_a_very_long_name.py", "…lder_that_has_a_very_long_name.py"),
+    ],
+)
+def test_a_long_path_is_shortened_at_a_folder(name, shown):
+    assert _end(name) == shown
 
 
 def test_what_cannot_be_drawn_is_told(report, tmp_path, monkeypatch):

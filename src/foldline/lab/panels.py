@@ -1,4 +1,4 @@
-"""The content of drawings, without their form: panels of lines or stacked areas, and their colours.
+"""The content of drawings, without their form: panels of lines, stacked areas or bars, and their colours.
 
 Colours are those that colour-blind people can tell apart too (Okabe and Ito, 2008), and greys.
 """
@@ -13,10 +13,12 @@ from typing import Literal
 import msgspec
 
 from foldline.core.checkpoint.receipt import APART, in_window_order
+from foldline.core.measure.composition import Composition, Share
 from foldline.lab.report import PolicyReport, SessionReport
 
 _Values = Callable[[PolicyReport], tuple[float, ...]]
 
+MOST_BARS = 12
 CUT_OFF = 1.5  # times the limit above which lines are not followed
 FILLED_MOST = 3  # policies for which the drawing shows what fills the window
 GREY = "#8a8f98"  # for `none`, the policy to compare with
@@ -44,7 +46,7 @@ class PlotLine(msgspec.Struct, frozen=True):
 
 
 class Panel(msgspec.Struct, frozen=True):
-    """One drawing: lines over `x`, or areas stacked over `x`.
+    """One drawing: lines over `x`, areas stacked over `x`, or bars, one for each of `x`.
 
     `limit` is a level that must not be exceeded; a value that is missing is nan. Lines of one name have the
     same colour in all panels.
@@ -52,7 +54,7 @@ class Panel(msgspec.Struct, frozen=True):
 
     title: str
     unit: str
-    kind: Literal["lines", "areas"]
+    kind: Literal["lines", "areas", "bars"]
     x: tuple[str, ...]
     lines: tuple[PlotLine, ...]
     x_title: str = ""
@@ -161,6 +163,36 @@ def _scaled(fills: dict[str, int], whole: int) -> dict[str, float]:
     apart = min(fills.get(APART, 0), whole)
     rate = (whole - apart) / max(1, sum(fills.values()) - fills.get(APART, 0))
     return {kind: apart if kind == APART else tokens * rate for kind, tokens in fills.items()}
+
+
+def composition_panels(found: Composition) -> list[Panel]:
+    """Return the panels of where a session's tokens are."""
+    turns = found.by_turn
+    growth = tuple(accumulate(float(turn.tokens) for turn in turns))
+    said = PlotLine("said so far", growth)
+    over = Panel(
+        "Tokens said, summed up",
+        "tokens",
+        "lines",
+        tuple(str(t.index) for t in turns),
+        (said,),
+        "turn at message",
+    )
+    shares = (
+        ("by role", found.by_role),
+        ("by kind", found.by_kind),
+        ("by tool", found.by_tool),
+        ("by file", found.by_file),
+    )
+    return [*(_bars(title, rows) for title, rows in shares if rows), over]
+
+
+def _bars(title: str, rows: Sequence[Share]) -> Panel:
+    shown = rows[:MOST_BARS]
+    values = tuple(float(row.tokens) for row in shown)
+    return Panel(
+        f"Tokens {title}", "tokens", "bars", tuple(row.name for row in shown), (PlotLine("tokens", values),)
+    )
 
 
 def colours(panels: Iterable[Panel]) -> dict[str, str]:

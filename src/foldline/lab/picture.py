@@ -17,6 +17,7 @@ COLUMNS = 2
 WIDTH, HEIGHT, DPI = 7.4, 4.2, 110  # inches of a panel, dots an inch
 TICKS = 12
 LEGEND = 6  # names in one line of a legend
+LONGEST = 34  # characters of a bar's name
 
 
 def picture(panels: Sequence[Panel], title: str, form: str) -> bytes:
@@ -28,13 +29,29 @@ def picture(panels: Sequence[Panel], title: str, form: str) -> bytes:
     known = colours(panels)
     for panel, axis in zip(panels, axes, strict=False):
         axis.set_title(panel.title, fontsize=11)
-        _over_turns(axis, panel, known)
+        if panel.kind == "bars":
+            _bars(axis, panel, known)
+        else:
+            _over_turns(axis, panel, known)
     for axis in axes[len(panels) :]:
         axis.set_visible(False)
     with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "foldline"}):
         raw = BytesIO()
         figure.savefig(raw, format=form, dpi=DPI, metadata={"Date": None} if form == "svg" else None)
     return raw.getvalue()
+
+
+def _bars(axis: Any, panel: Panel, known: dict[str, str]) -> None:
+    line = panel.lines[0]
+    names = [name if len(name) <= LONGEST else _end(name) for name in panel.x]
+    places = range(len(names))
+    bars = axis.barh(places, line.values, color=known[line.name])
+    axis.bar_label(bars, [_short(float(f"{value:.3g}")) for value in line.values], padding=3, fontsize=8)
+    axis.margins(x=0.1)
+    axis.set_yticks(places, names, fontsize=8)
+    axis.invert_yaxis()
+    axis.set_xlabel(panel.unit)
+    axis.xaxis.set_major_formatter(tickers.FuncFormatter(_short))
 
 
 def _over_turns(axis: Any, panel: Panel, known: dict[str, str]) -> None:
@@ -72,6 +89,13 @@ def _lines(axis: Any, panel: Panel, known: dict[str, str]) -> None:
         axis.plot([], [], color=known[line.name], label=line.name, linewidth=2)
     if any(line.marks for line in panel.lines):
         axis.scatter([], [], marker="v", s=45, color="#334155", label="a boundary")
+
+
+def _end(name: str) -> str:
+    """Return the end of a long path, from the beginning of a folder on where there is one."""
+    short = name[1 - LONGEST :]
+    folder = short.find("/")
+    return "…" + (short[folder:] if 0 <= folder < LONGEST // 2 else short)
 
 
 def _short(value: float, _place: int = 0) -> str:

@@ -1,4 +1,4 @@
-"""Drawings of replays over the turns of a session. Needs the extra `plots`.
+"""Drawings: replays over the turns of a session, and where a session's tokens are. Needs the extra `plots`.
 
 PNG and SVG by matplotlib; an HTML page holds the SVG.
 """
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from foldline.errors import FoldlineError, InputError
 from foldline.files import written
-from foldline.lab.panels import replay_panels
+from foldline.lab.panels import Panel, replay_panels
 from foldline.lab.report import SessionReport
 
 KINDS = (".html", ".png", ".svg")
@@ -26,6 +26,12 @@ PAGE = """\
 """
 
 
+def draw(report: SessionReport, target: Path) -> None:
+    """Draw one session under all its policies; the suffix of `target` chooses the form."""
+    title = f"{Path(report.session).name}, window {report.window:,} tokens"
+    draw_panels(replay_panels(report), title, target)
+
+
 def check_targets(targets: Sequence[Path]) -> None:
     """Raise InputError for a file whose suffix is not in `KINDS`, before any long work begins."""
     for target in targets:
@@ -33,8 +39,8 @@ def check_targets(targets: Sequence[Path]) -> None:
             raise InputError(f"{target}: a drawing is written as {', '.join(KINDS[:-1])} or {KINDS[-1]}")
 
 
-def draw(report: SessionReport, target: Path) -> None:
-    """Draw one session under all its policies, into a file whose suffix chooses the form.
+def draw_panels(panels: Sequence[Panel], title: str, target: Path) -> None:
+    """Write panels to a file atomically.
 
     Raises InputError for a suffix not in `KINDS`, FoldlineError if the extra is not installed or
     the file cannot be written.
@@ -44,9 +50,8 @@ def draw(report: SessionReport, target: Path) -> None:
         from foldline.lab.picture import picture  # noqa: PLC0415 - an optional extra
     except ImportError as error:
         raise FoldlineError("drawing needs the extra `plots`: pip install 'foldline[plots]'") from error
-    title = f"{Path(report.session).name}, window {report.window:,} tokens"
     page = target.suffix == ".html"
-    raw = picture(replay_panels(report), title, "svg" if page else target.suffix[1:])
+    raw = picture(panels, title, "svg" if page else target.suffix[1:])
     if page:
         drawing = raw.decode()
         raw = PAGE.format(title=escape(title), drawing=drawing[drawing.index("<svg") :]).encode()

@@ -20,12 +20,16 @@ MEASURES = tuple(name.replace("_", "-") for name in Scores.__struct_fields__)
 
 
 class PolicyReport(msgspec.Struct, frozen=True):
-    """A session under one policy: its turns, its totals, its retention (None if it was not measured)."""
+    """A session under one policy: its turns, its totals, its retention (None if it was not measured).
+
+    `rounds` is what survived repeated folding, if that was asked for.
+    """
 
     policy: str
     turns: tuple[dict[str, Any], ...]
     totals: dict[str, Any]
     retention: dict[str, Any] | None = None
+    rounds: list[dict[str, Any]] | None = None
 
 
 class SessionReport(msgspec.Struct, frozen=True):
@@ -40,13 +44,22 @@ class SessionReport(msgspec.Struct, frozen=True):
 
 
 def as_json(reports: Sequence[SessionReport]) -> dict[str, Any]:
-    """Return the reports as `foldline replay --json` prints them."""
+    """Return the reports as `foldline replay --json` prints them; `rounds` only if asked for."""
     return {
         "sessions": [
             {
                 "session": report.session,
                 "window": report.window,
-                "policies": [msgspec.structs.asdict(one) for one in report.policies],
+                "policies": [
+                    {
+                        "policy": one.policy,
+                        "turns": one.turns,
+                        "totals": one.totals,
+                        "retention": one.retention,
+                        **({"rounds": one.rounds} if one.rounds is not None else {}),
+                    }
+                    for one in report.policies
+                ],
             }
             for report in reports
         ]
@@ -59,6 +72,7 @@ def policy_report(
     *,
     invalid: int = 0,
     cuts: Sequence[ScoredCut] = (),
+    rounds: list[dict[str, Any]] | None = None,
 ) -> PolicyReport:
     """Return the report of a replay, with prices in USD if the model's are known."""
     sums = replay.sums
@@ -84,7 +98,7 @@ def policy_report(
         "apart_tokens": replay.scale.overhead_tokens,
     }
     turns = tuple(_turn(turn, price) for turn in replay.turns if turn.calls or turn.overflows)
-    return PolicyReport(replay.policy.name, turns, totals, _retention(cuts))
+    return PolicyReport(replay.policy.name, turns, totals, _retention(cuts), rounds)
 
 
 def usages(sent: int, read: int, output: int) -> tuple[Usage, Usage]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ from foldline.errors import FloorExceeded, InputError
 from foldline.executor import execute, run_sync
 from foldline.folding import overhead_of
 from foldline.lab.report import PolicyReport, SessionReport, policy_report
+from foldline.lab.rounds import decay
 from foldline.lab.runner import Failed, LocalPool
 from foldline.lab.scored_cuts import Cuts, ScoredCut
 from foldline.lab.steps import Step, steps
@@ -40,14 +41,16 @@ EVERY = 20  # messages between two reports of progress
 class Wanted(msgspec.Struct, frozen=True):
     """How to replay: the policies, the window (None: the file's or its model's), and what else to measure.
 
-    `cuts` are shares of a session at which retention is measured, none to leave it out; `fills` keeps what
-    filled the window; `models` are a user's own limits and prices.
+    `cuts` are shares of a session at which retention is measured, none to leave it out; `rounds` how often
+    the session is folded again as it grows, 0 for never; `fills` keeps what filled the window; `models` are a
+    user's own limits and prices.
     """
 
     policies: tuple[Policy, ...]
     window: int | None = None
     model: str | None = None
     cuts: tuple[float, ...] = ()
+    rounds: int = 0
     fills: bool = False
     models: dict[str, dict[str, Any]] = {}
 
@@ -80,8 +83,10 @@ def replay_file(
     if not running.said:
         raise InputError(f"{file}: no message in this file")
     warnings = [*running.warnings, *(cuts.warnings if cuts is not None else ())]
-    reports = running.finish()
-    return SessionReport(file, facts.window.context, reports, facts.model, facts.note, tuple(warnings))
+    decayed = _decayed(file, facts, wanted, counter)
+    return SessionReport(
+        file, facts.window.context, running.finish(decayed), facts.model, facts.note, tuple(warnings)
+    )
 
 
 def replay_many(
@@ -110,6 +115,18 @@ def _size(file: str) -> int:
         return -Path(file).stat().st_size
     except OSError:
         return 0
+
+
+def _decayed(
+    file: str, facts: SessionHead, wanted: Wanted, counter: Counter
+) -> dict[str, list[dict[str, Any]]]:
+    if not wanted.rounds:
+        return {}
+    entries = [step for step in _steps(file, counter) if isinstance(step, Said)]
+    folding = [policy for policy in wanted.policies if policy.enabled]
+    return decay(
+        entries, folding, facts.window, overhead=facts.overhead, count=wanted.rounds, counter=counter
+    )
 
 
 def _steps(file: str, counter: Counter) -> Iterator[Step]:
@@ -219,13 +236,19 @@ class Running:
             run.replay.settle(outcome, time.perf_counter() - started)
             run.check(self._facts.dialect)
 
-    def finish(self) -> tuple[PolicyReport, ...]:
-        """Return what came of each replay."""
+    def finish(self, rounds: Mapping[str, list[dict[str, Any]]]) -> tuple[PolicyReport, ...]:
+        """Return what came of each replay, with the rounds of its policy."""
         for run in self._runs:
             run.check(self._facts.dialect)
-        price = self._facts.price
         return tuple(
-            policy_report(run.replay, price, invalid=run.invalid, cuts=run.cuts) for run in self._runs
+            policy_report(
+                run.replay,
+                self._facts.price,
+                invalid=run.invalid,
+                cuts=run.cuts,
+                rounds=rounds.get(run.replay.policy.name),
+            )
+            for run in self._runs
         )
 
 

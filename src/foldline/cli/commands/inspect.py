@@ -10,8 +10,8 @@ import msgspec
 from rich.console import Console
 
 from foldline.cli.common import TO_READ, check_room, counted, find_policy, find_window, shown_name
-from foldline.cli.options import FILE, POLICIES, POLICY, Shown, command, option
-from foldline.cli.output import escape, out, progress, row, share, table, warn
+from foldline.cli.options import FILE, PLOTS, POLICIES, POLICY, Shown, command, option
+from foldline.cli.output import escape, out, progress, row, share, table, tell, warn
 from foldline.cli.reports.fold import bar
 from foldline.core.cut.prune import prune
 from foldline.core.decide.policy import usable_of
@@ -21,6 +21,8 @@ from foldline.core.measure.tokens import OFFLINE
 from foldline.core.view import ViewState
 from foldline.errors import InputError
 from foldline.folding import now, overhead_of
+from foldline.lab.panels import composition_panels
+from foldline.lab.plots import check_targets, draw_panels
 from foldline.loading import as_recorded, from_records, index_of
 from foldline.transcripts import Record, open_transcript, read
 
@@ -28,11 +30,13 @@ from foldline.transcripts import Record, open_transcript, read
 @command(
     "foldline inspect session.jsonl",
     "foldline inspect session.jsonl --top 20",
+    "foldline inspect session.jsonl --plot session.html",
     "foldline inspect session.jsonl --json | jq .by_tool",
 )
 def inspect(
     file: str = FILE,
     window: int | None = option("The context window for the estimate of a prune."),
+    plots: tuple[Path, ...] = PLOTS,
     policy_name: str | None = POLICY,
     policy_file: Path | None = POLICIES,
     top: int = option("Rows of each table.", default=8),
@@ -43,6 +47,7 @@ def inspect(
     that do not pair, and what a prune would free.
     """
     name = shown_name(file)
+    check_targets(plots)
     with progress(f"reading {name}") as tick, open_transcript(file) as stream:
         check_room(stream, name, TO_READ)
         records: list[Record] = list(counted(read(stream, name=name), tick))
@@ -60,6 +65,9 @@ def inspect(
         freed = prune(state.kept, rules, limits, usable_of(rules, limits), OFFLINE, date=now()[:10])
     beside = overhead_of(loaded.system, loaded.tools, OFFLINE)
     outside = beside.system + beside.tools
+    for target in plots:
+        draw_panels(composition_panels(found), f"{name}: {found.tokens:,} tokens", target)
+        tell(f"wrote {target}")
 
     def document() -> dict[str, Any]:
         prunable = {"tokens": freed.freed, "results": len(freed.edits), "superseded": freed.superseded}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+import click
 import msgspec
 
 from foldline.cli.common import known_policies, shown_name
@@ -42,6 +43,7 @@ class ReplayOptions(msgspec.Struct, frozen=True):
         "The context window, in tokens  [default: the file's own, else its model's, else 200000]",
     )
     model: str | None = option("Whose window and prices to use  [default: the file's]", metavar="NAME")
+    rounds: int | None = option("Fold N times while the session grows.", type=click.IntRange(min=1, max=50))
     cuts: str = option(
         "Where in a session retention is measured, as shares of its tokens.",
         metavar="SHARES",
@@ -57,6 +59,7 @@ class ReplayOptions(msgspec.Struct, frozen=True):
             window=self.window or known.window,
             model=self.model or known.model,
             cuts=_shares(self.cuts) if self.retention else (),
+            rounds=self.rounds or 0,
             fills=fills,
             models=known.models,
         )
@@ -67,6 +70,7 @@ class ReplayOptions(msgspec.Struct, frozen=True):
     "foldline replay session.jsonl --policy none,pi,foldline --window 200000",
     "foldline replay examples/coop-trace.jsonl --policy none,coop,foldline --plot trace.html",
     "foldline replay ~/.claude/projects/my-project --policy all --json > replays.json",
+    "foldline replay session.jsonl --policy foldline,pi --rounds 5",
 )
 def replay(
     asked: ReplayOptions,

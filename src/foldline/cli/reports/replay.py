@@ -1,4 +1,4 @@
-"""Reports of replays for people: a row per policy, a row per turn."""
+"""Reports of replays for people: a row per policy, a row per turn, the rounds of a decay."""
 
 from __future__ import annotations
 
@@ -27,6 +27,9 @@ def print_session(report: SessionReport, console: Console) -> None:
     print_rows([(one.policy, one.totals, one.retention) for one in report.policies], console)
     _print_untouched(report, console)
     print_turns(report, console)
+    for one in report.policies:
+        if one.rounds is not None:
+            print_rounds(one.policy, one.rounds, console)
     if report.note:
         console.print(f"[dim]{escape(report.note)}[/]", soft_wrap=not console.is_terminal)
 
@@ -114,6 +117,41 @@ def _baseline(turn: dict[str, Any] | None) -> str:
         return "-"
     marks = ("v" if turn["boundaries"] else "") + ("!" if turn["overflows"] else "")
     return f"{marks} {turn['baseline']:,}"
+
+
+def print_rounds(policy: str, rounds: Sequence[dict[str, Any]], console: Console) -> None:
+    """Print what survived each round of a decay."""
+    made = table(
+        "#round",
+        "#said",
+        "#view",
+        "#rules",
+        "#settings",
+        "#stale",
+        "#first names",
+        *(f"#{name}" for name in MEASURES),
+    )
+    for one in rounds:
+        retention: dict[str, Any] = one["retention"] or {}
+        row(
+            made,
+            str(one["round"]),
+            f"{one['said_tokens']:,}",
+            f"{one['view_tokens']:,}",
+            f"{one['rules']}/{one['rules_planted']}",
+            f"{one['settings']}/{one['settings_planted']}",
+            str(one["stale"]),
+            _score(one["first_names"]),
+            *(_score(retention.get(name)) for name in MEASURES),
+        )
+    console.print(
+        f"[bold]{escape(policy)}[/], folded again and again to a tenth of what was said", soft_wrap=True
+    )
+    console.print(made)
+    for one in rounds:
+        if "problem" in one:
+            console.print(f"[yellow]round {one['round']}:[/] {escape(one['problem'])}", soft_wrap=True)
+    console.print()
 
 
 def print_totals(sums: ReplaySums, console: Console) -> None:

@@ -1,0 +1,208 @@
+"""Decay: a session that grows is folded again and again, and after each fold it is measured what survives.
+
+Lasting rules, and settings that change, are planted into it to see whether they do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import msgspec
+
+from foldline.catalogue import ModelInfo
+from foldline.core.decide.policy import Policy
+from foldline.core.lab.entities import Entity, Reading
+from foldline.core.lab.retention import ScoredMessage, called, cut_at, demand, rendered, score, spoken
+from foldline.core.log.entries import Said
+from foldline.core.log.log import chained, said
+from foldline.core.log.messages import Message, Text
+from foldline.core.measure.tokens import Counter, message_tokens
+from foldline.core.measure.window import Floor, Window
+from foldline.core.view import ViewState, native_items
+from foldline.dialects.edits import with_edits
+from foldline.errors import FloorExceeded, InputError
+from foldline.folding import FoldOptions, fold_now
+from foldline.lab.report import shares
+from foldline.lab.scored_cuts import common_names
+from foldline.loading import from_entries
+
+SHARE = 0.1  # of all that was said so far, that a fold leaves
+LEAST_TARGET = 2_000  # tokens: standing rules may take a tenth of it
+CHANGE_AT = 2  # the round in which the settings are replaced
+LEAST_PIECES = 2  # messages of a piece
+
+RULES = (
+    "Never push to the branch release/frozen.",
+    "Always write dates as day-month-year in the reports.",
+    "No file under ledger/archive may be deleted.",
+    "All error messages must name the account they are about.",
+    "Don't call the payment sandbox from the tests.",
+    "Every new table needs an owner column.",
+)
+
+
+class Replaced(NamedTuple):
+    """A rule that a later one replaces."""
+
+    old: str
+    new: str
+
+
+REPLACED = (
+    Replaced("Always use port 7171 for the demo server.", "Always use port 7272 for the demo server."),
+    Replaced("Batches must never exceed 250 rows.", "Batches must never exceed 900 rows."),
+    Replaced("Only use yarn in the admin folder.", "Only use bun in the admin folder."),
+    Replaced("The session timeout must be 15 minutes.", "The session timeout must be 40 minutes."),
+)
+
+
+class Grown(msgspec.Struct, frozen=True):
+    """A session in pieces, with what was planted; `names` are what the first piece addressed."""
+
+    pieces: list[list[Said]]
+    names: frozenset[Entity]
+
+
+def decay(
+    entries: Sequence[Said],
+    policies: Iterable[Policy],
+    window: Window,
+    *,
+    overhead: Floor,
+    count: int,
+    counter: Counter,
+) -> dict[str, list[dict[str, Any]]]:
+    """Fold a growing session `count` times under each policy, to a tenth of what was said (2,000 at least).
+
+    Returns what survived each round, by policy. Raises InputError for a session too short for so many pieces.
+    """
+    grown = _grown(entries, count, counter)
+    return {policy.name: _rounds(grown, policy, window, overhead, counter) for policy in policies}
+
+
+def _grown(entries: Sequence[Said], count: int, counter: Counter) -> Grown:
+    """Cut a session into pieces where no call waits, and plant what is to survive."""
+    messages = [spoken(entry.message) for entry in entries]
+    places = [cut_at(messages, step / count) for step in range(1, count)]
+    bounds = [0, *sorted({place for place in places if place}), len(entries)]
+    if len(bounds) != count + 1 or any(b - a < LEAST_PIECES for a, b in pairwise(bounds)):
+        raise InputError(f"the session is too short for {count} rounds: it has {len(entries):,} messages")
+    lead = next(
+        (i for i, entry in enumerate(entries) if entry.message.role not in ("system", "developer")), 0
+    )
+    pieces: list[list[Message]] = [[entry.message for entry in entries[a:b]] for a, b in pairwise(bounds)]
+    pieces[0][lead:lead] = _first_words()
+    if count >= CHANGE_AT:
+        pieces[CHANGE_AT - 1] += _second_words()
+    calls = [call for message in pieces[0] for call in message.calls]
+    common = common_names()
+    names = (name for name, addressed in called(calls).items() if addressed and name.key not in common)
+    return Grown(_chained(pieces, counter), frozenset(names))
+
+
+def _first_words() -> list[Message]:
+    """Return the exchange that plants the rules and the first settings."""
+    lines = [*RULES, *(one.old for one in REPLACED)]
+    return _exchange("Some rules for all of this work:", lines, "Understood, I keep to these rules.")
+
+
+def _second_words() -> list[Message]:
+    """Return the exchange that replaces the settings."""
+    return _exchange(
+        "Some of that changes from now on:", [one.new for one in REPLACED], "Understood, changed."
+    )
+
+
+def _exchange(head: str, lines: list[str], answer: str) -> list[Message]:
+    said = "\n".join([head, *(f"- {line}" for line in lines)])
+    return [Message("user", (Text(said),)), Message("assistant", (Text(answer),))]
+
+
+def _chained(pieces: Sequence[Sequence[Message]], counter: Counter) -> list[list[Said]]:
+    parent, key, chains = None, "", list[list[Said]]()
+    for piece in pieces:
+        chain: list[Said] = []
+        for message in piece:
+            bare = msgspec.structs.replace(message, usage=None)
+            entry = said(bare, parent=parent, said_key=key, tokens=message_tokens(bare, counter))
+            parent, key = entry.id, entry.said_key
+            chain.append(entry)
+        chains.append(chain)
+    return chains
+
+
+def _rounds(
+    grown: Grown, policy: Policy, window: Window, overhead: Floor, counter: Counter
+) -> list[dict[str, Any]]:
+    state = ViewState(counter=counter)
+    past: list[ScoredMessage] = []
+    found: list[dict[str, Any]] = []
+    total = overhead.total
+    for number, piece in enumerate(grown.pieces, 1):
+        for entry in piece:
+            state.push(entry)
+            past.append(spoken(entry.message))
+            total += entry.tokens
+        target = max(int(total * SHARE), LEAST_TARGET)
+        info = ModelInfo(None, window)
+        options = FoldOptions(
+            policy, info, target=target, counter=counter, overhead=overhead, number=number, recall=True
+        )
+        state, problem = _folded(state, options)
+        future = [spoken(entry.message) for later in grown.pieces[number:] for entry in later]
+        text = _text(state)
+        row = {
+            "round": number,
+            "said_tokens": total,
+            "target": target,
+            "view_tokens": overhead.total + state.tokens,
+            **({"problem": problem} if problem else {}),
+            **_planted(text, changed=number >= CHANGE_AT),
+            "first_names": _share(grown.names, text),
+        }
+        found.append({**row, "retention": _retention(past, future, text)})
+    return found
+
+
+def _folded(state: ViewState, options: FoldOptions) -> tuple[ViewState, str]:
+    """Return the view after a compaction, and why there was none where there was none."""
+    try:
+        boundary = fold_now(from_entries(state.entries()), options).boundary
+    except (FloorExceeded, InputError) as error:
+        return state, str(error)
+    if boundary is None:
+        return state, "fits"
+    return state.with_boundary(chained(boundary, state.entries()[-1].id)), ""
+
+
+def _text(state: ViewState) -> str:
+    sent = (with_edits(message, edits) for message, edits in native_items(state.view()))
+    return rendered(message for message in sent if message is not None)
+
+
+def _planted(text: str, *, changed: bool) -> dict[str, Any]:
+    """Count the rules that stand word for word, and the settings that are current or stale."""
+    current = [one.new if changed else one.old for one in REPLACED]
+    stale = [one for one in REPLACED if changed and one.old in text and one.new not in text]
+    return {
+        "rules": sum(rule in text for rule in RULES),
+        "rules_planted": len(RULES),
+        "settings": sum(sentence in text for sentence in current),
+        "settings_planted": len(REPLACED),
+        "stale": len(stale),
+    }
+
+
+def _share(names: frozenset[Entity], text: str) -> float | None:
+    reading = Reading(text, common_names())
+    return round(sum(reading.names(name) for name in names) / len(names), 4) if names else None
+
+
+def _retention(
+    past: Sequence[ScoredMessage], future: Sequence[ScoredMessage], text: str
+) -> dict[str, float | None] | None:
+    """Score the view by what the rest of the session needs; None where that is too little, or the end."""
+    wanted = demand(past, future, common_names()) if future else None
+    return shares(score(wanted, text)) if wanted is not None and wanted.telling else None
