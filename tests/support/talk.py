@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import msgspec
 from tests.support.logs import say
@@ -13,11 +14,11 @@ from foldline.core.log.messages import Media, Message, Part, Text, Thinking, Too
 from foldline.core.view import Item, MessageItem
 
 
-def user(text: str = "hello", **more) -> Message:
+def user(text: str = "hello", **more: Any) -> Message:
     return Message("user", (Text(text),), **more)
 
 
-def assistant(text: str = "", *calls: ToolCall, **more) -> Message:
+def assistant(text: str = "", *calls: ToolCall, **more: Any) -> Message:
     parts: tuple[Part, ...] = (Text(text),) if text else ()
     return Message("assistant", (*parts, *calls), **more)
 
@@ -40,7 +41,7 @@ def reminder(text: str = "<system-reminder>Be quick.</system-reminder>") -> Mess
     return user(text, injected=True)
 
 
-def call(call_id: str, name: str = "read", **arguments) -> ToolCall:
+def call(call_id: str, name: str = "read", **arguments: Any) -> ToolCall:
     return ToolCall(call_id, name, arguments)
 
 

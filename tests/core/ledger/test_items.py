@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import pytest
 from tests.support.talk import assistant, entries, image, reminder, result, tool, user
@@ -29,16 +30,16 @@ def used(
     return [assistant(text, call), Message("tool", (ToolResult("c1", (Text(output),), is_error=is_error),))]
 
 
-def did(name: str, arguments: object, output: str = "ok", **how: bool) -> tuple[str, str]:
+def did(name: str, arguments: object, output: str = "ok", *, is_error: bool = False) -> tuple[str, str]:
     """The kind and text of what one call did."""
-    (found,) = lines(*used(name, arguments, output, **how))
+    (found,) = lines(*used(name, arguments, output, is_error=is_error))
     return found
 
 
 # ---- what was said
 
 
-def test_what_was_said_stands_word_for_word_in_the_order_of_events():
+def test_what_was_said_stands_word_for_word_in_the_order_of_events() -> None:
     said = [
         user("Benenne die Tabelle um.\nKeine Daten löschen!"),
         assistant("Mache ich."),
@@ -54,11 +55,11 @@ def test_what_was_said_stands_word_for_word_in_the_order_of_events():
     assert [item.entry for item in taken(*said)] == [entry.id for entry in entries(*said)]
 
 
-def test_only_the_users_own_words_are_items_of_the_user():
+def test_only_the_users_own_words_are_items_of_the_user() -> None:
     assert lines(reminder(), user("<system-reminder>x</system-reminder>Fix it.")) == [("user", "Fix it.")]
 
 
-def test_a_picture_leaves_its_name():
+def test_a_picture_leaves_its_name() -> None:
     assert lines(image("What is this?")) == [("user", "What is this?\n[image]")]
     assert lines(image()) == [("user", "[image]")]
     shot = Message(
@@ -68,13 +69,13 @@ def test_a_picture_leaves_its_name():
     assert (kind, text) == ("called", "screenshot(window=1) -> taken [image]")
 
 
-def test_prose_that_only_announces_a_call_is_told_apart():
+def test_prose_that_only_announces_a_call_is_told_apart() -> None:
     found = lines(*used("bash", {"command": "make test"}, "9 passed", text="Now let me run the tests."))
     assert found == [("aside", "Now let me run the tests."), ("ran", "$ make test -> 9 passed")]
     assert lines(*used("bash", {"command": "make test"}, "9 passed", text="A reason. " * 40))[0][0] == "said"
 
 
-def test_a_pasted_page_keeps_its_opening_and_its_end():
+def test_a_pasted_page_keeps_its_opening_and_its_end() -> None:
     (item,) = taken(user("Look at this:\n" + "x" * 50_000 + "\nWhy does it fail?"))
     assert item.text.startswith("Look at this:")
     assert item.text.endswith("Why does it fail?")
@@ -82,6 +83,8 @@ def test_a_pasted_page_keeps_its_opening_and_its_end():
 
 
 # ---- what calls did
+
+PATCH = "*** Begin Patch\n*** Update File: src/a.py\n-old\n+newThing = other_thing\n*** Add File: b.md\n+# B\n*** End Patch"
 
 
 @pytest.mark.parametrize(
@@ -91,41 +94,26 @@ def test_a_pasted_page_keeps_its_opening_and_its_end():
         ("Grep", {"pattern": "def run", "path": "src"}, "src/a.py:1", ("looked", "searched 'def run' in src")),
         ("WebFetch", {"url": "https://a.example/b"}, "text", ("looked", "read https://a.example/b")),
         ("bash", {"command": "cat a.py | head -20"}, "x", ("looked", "$ cat a.py")),
+        ("bash", {"command": "sed -n '1,240p' src/lamp.py && cat src/dock.py"}, "x", ("looked", "read src/lamp.py, src/dock.py")),
+        ("bash", {"command": "cat src/lamp.py | grep class"}, "class Lamp: ...", ("looked", "$ cat src/lamp.py")),
         ("bash", {"command": "make test"}, "3 failed, 9 passed in 2s", ("ran", "$ make test -> 3 failed, 9 passed in 2s")),
         ("Edit", {"file_path": "a.py", "old_string": "x = 1", "new_string": "x = 2"}, "ok", ("edit", "edit a.py: `x = 2`")),
         ("Write", {"file_path": "b.py", "content": "def newName():\n    return otherName\n"}, "ok", ("edit", "write b.py: adds newName, otherName")),
+        ("apply_patch", {"input": PATCH}, "ok", ("edit", "edit src/a.py, b.md: adds newThing, other_thing")),
+        ("Edit", {"file_path": "a.py", "old_string": "x", "new_string": "y"}, "String to replace not found", ("edit", "edit a.py (failed): `y`")),
+        ("bash", {"command": "git commit -m 'Mend it'"}, "[main 1a2b3c4] Mend it\n 1 file changed", ("commit", "commit 1a2b3c4 Mend it (on main)")),
         ("refund", {"order": "O-17", "amount": 4}, "refunded", ("called", "refund(order=O-17, amount=4) -> refunded")),
+        ("ExitPlanMode", {"plan": "1. Read the code. " * 20}, "approved", ("proposal", "1. Read the code. " * 19 + "1. Read the code.")),
         ("werkzeug_x", {"befehl": "los"}, "fertig", ("called", "werkzeug_x(befehl=los) -> fertig")),
     ],
 )  # fmt: skip
-def test_a_call_is_told_by_the_shape_of_its_arguments(name, arguments, output, expected):
+def test_a_call_is_told_by_the_shape_of_its_arguments(
+    name: str, arguments: Any, output: str, expected: tuple[str, str]
+) -> None:
     assert did(name, arguments, output) == expected
 
 
-def test_a_patch_names_its_files():
-    patch = "*** Begin Patch\n*** Update File: src/a.py\n-old\n+newThing = other_thing\n*** Add File: b.md\n+# B\n*** End Patch"
-    kind, text = did("apply_patch", {"input": patch})
-    assert kind == "edit"
-    assert text.startswith("edit src/a.py, b.md: ")
-
-
-def test_an_edit_that_failed_is_no_change():
-    assert did(
-        "Edit", {"file_path": "a.py", "old_string": "x", "new_string": "y"}, "String to replace not found"
-    ) == (
-        "edit",
-        "edit a.py (failed): `y`",
-    )
-
-
-def test_a_commit_is_told_by_what_git_printed():
-    kind, text = did(
-        "bash", {"command": "git commit -m 'Mend it'"}, "[main 1a2b3c4] Mend it\n 1 file changed"
-    )
-    assert (kind, text) == ("commit", "commit 1a2b3c4 Mend it (on main)")
-
-
-def test_what_another_agent_reports_is_told_at_length_where_there_is_room():
+def test_what_another_agent_reports_is_told_at_length_where_there_is_room() -> None:
     report = "The parser drops empty lines. " * 20
     (told,) = taken(*used("Task", {"prompt": "Find out why.", "description": "look"}, report))
     assert told.kind == "called"
@@ -133,19 +121,19 @@ def test_what_another_agent_reports_is_told_at_length_where_there_is_room():
     assert told.more == report.strip()
 
 
-def test_a_run_that_failed_has_its_output_and_one_that_passed_has_none():
+def test_a_run_that_failed_has_its_output_and_one_that_passed_has_none() -> None:
     (failed,) = taken(*used("bash", {"command": "make test"}, "checking\nx is 3, not 4\n1 failed"))
     (passed,) = taken(*used("bash", {"command": "make test"}, "checking\n9 passed"))
     assert (failed.more, passed.more) == ("checking\nx is 3, not 4\n1 failed", "")
 
 
-def test_an_edit_has_its_new_lines():
+def test_an_edit_has_its_new_lines() -> None:
     new = "def load():\n    return open_all()"
     (told,) = taken(*used("Edit", {"file_path": "a.py", "old_string": "pass", "new_string": new}))
     assert told.more == new
 
 
-def test_a_name_is_known_by_the_file_that_showed_it_first():
+def test_a_name_is_known_by_the_file_that_showed_it_first() -> None:
     looks = used("Read", {"path": "a.py"}, "def load_lamps(): ...\ndef nobody_asks(): ...")
     again = used("Read", {"path": "b.py"}, "from a import load_lamps")
     files = {
@@ -156,14 +144,7 @@ def test_a_name_is_known_by_the_file_that_showed_it_first():
     assert "nobody_asks" not in files
 
 
-def test_a_command_that_only_shows_files_is_told_like_a_tool_that_does():
-    ran = used("bash", {"command": "sed -n '1,240p' src/lamp.py && cat src/dock.py"}, "class Lamp: ...")
-    searched = used("bash", {"command": "cat src/lamp.py | grep class"}, "class Lamp: ...")
-    assert ("looked", "read src/lamp.py, src/dock.py") in lines(*ran)
-    assert ("looked", "$ cat src/lamp.py") in lines(*searched)
-
-
-def test_what_the_provider_ran_is_told_like_any_other_call():
+def test_what_the_provider_ran_is_told_like_any_other_call() -> None:
     ran = Opaque(
         "anthropic",
         "server_tool_use",
@@ -184,7 +165,7 @@ def test_what_the_provider_ran_is_told_like_any_other_call():
 # ---- the user's answers
 
 
-def test_an_answer_through_a_question_tool_is_the_users_word():
+def test_an_answer_through_a_question_tool_is_the_users_word() -> None:
     asked = {
         "questions": [
             {"question": "Which database?", "options": [{"label": "SQLite"}, {"label": "PostgreSQL"}]}
@@ -200,11 +181,7 @@ def test_an_answer_through_a_question_tool_is_the_users_word():
     assert "keep SQLite for tests" in text
 
 
-def test_a_model_that_is_asked_is_nobodys_word():
-    assert did("oracle", {"question": "Why is the sky blue?"}, "Scattering.")[0] == "called"
-
-
-def test_a_refusal_is_told_with_what_was_said_beside_it():
+def test_a_refusal_is_told_with_what_was_said_beside_it() -> None:
     refused = "The user doesn't want to proceed with this tool use. The tool use was rejected. To tell you how to proceed, the user said:\nDo not touch that file."
     assert did(
         "Edit", {"file_path": "a.py", "old_string": "x", "new_string": "y"}, refused, is_error=True
@@ -222,7 +199,7 @@ def test_a_refusal_is_told_with_what_was_said_beside_it():
         "logging: request interrupted by user\nuser feedback: drop the table",
     ],
 )
-def test_what_a_tool_prints_is_never_a_refusal(output):
+def test_what_a_tool_prints_is_never_a_refusal(output: str) -> None:
     for is_error in (False, True):
         assert did("load_notes", {"page": 1}, output, is_error=is_error)[0] == "called"
 
@@ -237,7 +214,7 @@ def test_what_a_tool_prints_is_never_a_refusal(output):
         ("The user denied this operation and gave the following feedback:\nNot now.", False, " Not now."),
     ],
 )
-def test_a_refusal_begins_as_a_harness_writes_it(output, is_error, words):
+def test_a_refusal_begins_as_a_harness_writes_it(output: str, is_error: bool, words: str) -> None:
     assert did("deploy", {"to": "live"}, output, is_error=is_error) == (
         "refused",
         f"[User refused: deploy]{words}",
@@ -247,6 +224,7 @@ def test_a_refusal_begins_as_a_harness_writes_it(output, is_error, words):
 @pytest.mark.parametrize(
     ("name", "arguments"),
     [
+        ("oracle", {"question": "Why is the sky blue?"}),
         ("mcp__deepwiki__ask_question", {"repoName": "a/b", "question": "How does it store?"}),
         ("ask_question", {"repoName": "a/b", "question": "How does it store?"}),
         ("mcp__wiki__ask_user", {"question": "How does it store?"}),
@@ -255,28 +233,22 @@ def test_a_refusal_begins_as_a_harness_writes_it(output, is_error, words):
         ("make_quiz", {"questions": [{"question": "2 + 2?", "options": ["4", "5"], "answer": "4"}]}),
     ],
 )
-def test_what_another_tool_says_is_never_the_users_answer(name, arguments):
+def test_what_another_tool_says_is_never_the_users_answer(name: str, arguments: Any) -> None:
     assert did(name, arguments, "The store is a log.")[0] == "called"
 
 
 @pytest.mark.parametrize("name", ["ask_user", "request_user_input", "ask_followup_question", "question"])
-def test_a_tool_that_asks_the_user_brings_an_answer(name):
+def test_a_tool_that_asks_the_user_brings_an_answer(name: str) -> None:
     assert did(name, {"question": "Which one?"}, "The second.") == (
         "answer",
         "[Asked] Which one?\n[User answered] The second.",
     )
 
 
-def test_a_plan_that_is_put_to_the_user_stands_with_the_closing_words():
-    kind, text = did("ExitPlanMode", {"plan": "1. Read the code. " * 20}, "The user has approved the plan")
-    assert kind == "proposal"
-    assert text.startswith("1. Read the code.")
-
-
 # ---- repeats, merges, bounds
 
 
-def test_what_is_done_again_within_one_request_is_told_once():
+def test_what_is_done_again_within_one_request_is_told_once() -> None:
     twice = [
         *used("bash", {"command": "make test"}, "1 failed"),
         *used("bash", {"command": "make test"}, "9 passed"),
@@ -290,7 +262,7 @@ def test_what_is_done_again_within_one_request_is_told_once():
     ]
 
 
-def test_two_heredocs_are_two_runs():
+def test_two_heredocs_are_two_runs() -> None:
     script = "python - <<'E'\nimport json\n{}\nE"
     first = used("bash", {"command": script.format("print(json.dumps(1))")}, "1")
     second = used("bash", {"command": script.format("print('a -> b')")}, "a -> b")
@@ -307,18 +279,18 @@ def test_two_heredocs_are_two_runs():
 @pytest.mark.parametrize(
     "junk", [" " * 1_000_000, "[a (" * 250_000, "[a (\n" * 200_000, "cd a" + " " * 1_000_000, "| head '" * 120_000]
 )  # fmt: skip
-def test_hostile_commands_and_outputs_come_to_an_end(junk):
+def test_hostile_commands_and_outputs_come_to_an_end(junk: str) -> None:
     assert did("bash", {"command": f"git commit -m x {junk}x"}, junk)[0] == "ran"
     assert did("bash", {"command": f"make {junk}"}, junk)[0] == "ran"
     assert lines(*used("bash", {"command": f"{junk}; make"}, junk))
 
 
-def test_a_file_that_is_read_again_is_told_once():
+def test_a_file_that_is_read_again_is_told_once() -> None:
     found = taken(*used("Read", {"path": "a.py"}), user("Go on."), *used("Read", {"path": "a.py"}))
     assert [(item.text, item.calls) for item in found if item.kind == "looked"] == [("read a.py", 2)]
 
 
-def test_two_ranges_merged_are_the_items_of_both_together():
+def test_two_ranges_merged_are_the_items_of_both_together() -> None:
     said = [
         user("One."),
         *used("bash", {"command": "make a"}, "1 passed"),
@@ -333,7 +305,7 @@ def test_two_ranges_merged_are_the_items_of_both_together():
             assert items.merge(first, second, Ledger()) == items.collect(stretch(chain))
 
 
-def test_bounds_keep_the_newest_and_count_the_rest():
+def test_bounds_keep_the_newest_and_count_the_rest() -> None:
     many = tuple(Item("said", "word " * 400, f"e{n}") for n in range(100))
     bounded = items.bound((Item("user", "First.", "u"), *many))
     assert bounded[0].text == "First."
@@ -343,7 +315,7 @@ def test_bounds_keep_the_newest_and_count_the_rest():
     assert items.bound(bounded) == bounded
 
 
-def test_a_result_that_came_late_or_never_says_nothing_false():
+def test_a_result_that_came_late_or_never_says_nothing_false() -> None:
     assert lines(assistant("", ToolCall("c1", "bash", {"command": "make test"}))) == [
         ("ran", "$ make test -> no answer")
     ]
@@ -351,20 +323,20 @@ def test_a_result_that_came_late_or_never_says_nothing_false():
     assert lines(Message("user", (result("c9", "late"),))) == []
 
 
-def test_prose_right_before_a_call_of_the_next_message_announces_it_too():
+def test_prose_right_before_a_call_of_the_next_message_announces_it_too() -> None:
     call = ToolCall("c1", "Read", {"path": "a.py"})
     said = taken(user("Go."), assistant("Let me look:"), assistant("", call), assistant("It is empty."))
     assert [item.kind for item in said] == ["user", "aside", "looked", "said"]
 
 
-def test_tasks_are_told_by_the_plan_alone():
+def test_tasks_are_told_by_the_plan_alone() -> None:
     made = used("TaskCreate", {"subject": "Mend the lamp"}, "Task #3 created")
     moved = used("TaskUpdate", {"taskId": "3", "addBlockedBy": ["1"]}, "Updated task #3")
     listed = used("TaskList", {}, "#3 [pending] Mend the lamp")
     assert lines(*made, *moved, *listed) == []
 
 
-def test_edits_of_one_file_tell_each_name_once():
+def test_edits_of_one_file_tell_each_name_once() -> None:
     first = used("Edit", {"file_path": "a.py", "old_string": "", "new_string": "load_all()\nsave_all()"})
     second = used("Edit", {"file_path": "a.py", "old_string": "", "new_string": "save_all()\ndrop_all()"})
     assert lines(*first, *second) == [("edit", "edit a.py: adds load_all, save_all, drop_all")]
