@@ -4,6 +4,7 @@ import json
 import sys
 
 import pytest
+from pyarrow import parquet
 from tests.cli.calling import talk, work, write_lines
 
 from foldline.lab.batch import MANIFEST
@@ -189,15 +190,25 @@ def test_the_table_of_a_replay_has_a_row_for_each_session_and_policy(batch, tmp_
     assert {"handle", "far_bound", "steps"} < set(told[5])
 
 
+def test_parquet_holds_what_json_lines_do(batch, tmp_path):
+    wanted = ("--policy", "none", "--policy", "pi,foldline", "--window", 6000)
+    batch(*wanted, what="replay")
+    batch(*wanted, "--format", "parquet", what="replay")
+    told = rows(tmp_path / "out" / "results.jsonl")
+    assert parquet.read_table(tmp_path / "out" / "results.parquet").to_pylist() == told
+
+
 @pytest.mark.parametrize(
     ("args", "words"),
     [
         (["--target", 2000], "2 done now"),
         (["--ray=local"], "--ray needs Ray: pip install 'foldline[ray]'"),
+        (["--format", "parquet"], "pip install 'foldline[parquet]'"),
     ],
 )
 def test_an_extra_is_named_only_where_it_is_asked_for(batch, monkeypatch, args, words):
-    monkeypatch.setitem(sys.modules, "ray", None)
+    for name in ("ray", "pyarrow", "pyarrow.parquet"):
+        monkeypatch.setitem(sys.modules, name, None)
     done = batch(*args)
     assert words in done.out + done.err
 

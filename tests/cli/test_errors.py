@@ -37,7 +37,7 @@ def commands(file):
         (b"just notes\n", "not a session file"),
         (b'{"role": "user", "content": 7}\n', "nothing in this file can be read"),
         (b'[{"role": "user", "content": "a"},\n {"role" "user"}]', "session.jsonl:2: not JSON"),
-        (b'[{"role": "user", "content": "a"}, {"role": "user", "content": 7}]', "message 1"),
+        (b'[{"role": "user", "content": "a"}, {"role": 7, "content": "b"}]', "message 1"),
         (b"[" * 100_000 + b"]" * 100_000, "nested"),
         (b"[]", "session.jsonl"),
         (b'{"meta": {"agent": "x"}}\n', "no message in this file"),

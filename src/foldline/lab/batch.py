@@ -26,7 +26,7 @@ from foldline.lab.runner import Failed, Runner
 from foldline.lab.sources import SUFFIXES, SessionSource
 
 MANIFEST: Final = "manifest.db"
-TABLE: Final = "results.jsonl"
+TABLES: Final = {"jsonl": "results.jsonl", "parquet": "results.parquet"}
 Found = dict[str, Any]
 W = TypeVar("W")
 Work = Callable[[W, str, Path], Found]  # (wish, session, where to write) -> what is recorded of it
@@ -125,7 +125,7 @@ class BatchFolder:
         own = self._folder.resolve()
         once = {one.whole: one for one in sources if not Path(one.whole).is_relative_to(own)}
         names = {whole: f"{_plain(one.inside)}{ending}" for whole, one in once.items()}
-        taken = Counter([MANIFEST, TABLE, *(name.casefold() for name in names.values())])
+        taken = Counter([MANIFEST, *TABLES.values(), *(name.casefold() for name in names.values())])
         for whole, source in once.items():
             raw, output = os.fsencode(whole), names[whole]
             if taken[output.casefold()] > 1:

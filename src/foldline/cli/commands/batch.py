@@ -23,10 +23,10 @@ from foldline.cli.options import (
     examples,
     option,
 )
-from foldline.cli.reports.batch import answer, ticking, write_table
+from foldline.cli.reports.batch import answer, check_format, ticking, write_table
 from foldline.config import settings
 from foldline.errors import InputError
-from foldline.lab.batch import BatchFolder, Work
+from foldline.lab.batch import TABLES, BatchFolder, Work
 from foldline.lab.ray_cluster import LOCAL, RayCluster
 from foldline.lab.run import Wanted
 from foldline.lab.runner import LocalPool, Runner
@@ -51,6 +51,9 @@ class BatchPlace(msgspec.Struct, frozen=True):
         *("-o", "--out", "--output"),
         metavar="DIR",
         type=click.Path(path_type=Path, file_okay=False),
+    )
+    form: str = option(
+        "What the table is written as.", "--format", type=click.Choice(list(TABLES)), default="jsonl"
     )
     jobs: int | None = option("At once  [default: one a core]")
     ray: str | None = option(
@@ -131,6 +134,7 @@ def _run(wish: W, work: Work[W], place: BatchPlace, ending: str) -> Shown:
     """Run the batch with progress on standard error, write its table, and answer with what came of it."""
     if "-" in place.files:
         raise InputError("a batch goes over files: save standard input to one first")
+    check_format(place.form)
     runner, replays = place.runner(), isinstance(wish, Wanted)
     options = {**msgspec.to_builtins(wish), "version": foldline.__version__}
     with BatchFolder(place.folder, options, force=place.force) as folder:
@@ -138,6 +142,6 @@ def _run(wish: W, work: Work[W], place: BatchPlace, ending: str) -> Shown:
         count = len(folder.tasks)
         with ticking("replaying" if replays else "folding", count) as tick:
             folder.run(work, wish, runner=runner, tick=tick)
-        write_table(folder, place.folder, replays=replays)
+        write_table(folder, place.folder, place.form, replays=replays)
         results = list(folder.results())
     return answer(results, place.folder)

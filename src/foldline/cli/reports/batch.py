@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
 import msgspec
 
@@ -14,7 +15,8 @@ from foldline.cli.options import Shown
 from foldline.cli.output import err, escape, out, progress, share, tell, warn, write_whole
 from foldline.cli.reports.replay import print_totals
 from foldline.core.log.codec import encode_utf8
-from foldline.lab.batch import MANIFEST, TABLE, BatchFolder, Result
+from foldline.errors import InputError
+from foldline.lab.batch import MANIFEST, TABLES, BatchFolder, Result
 from foldline.lab.report import MEASURES, ReplaySums, SessionReport
 
 FOLDED: Final = ("folded", *SIZES, "receipt")
@@ -23,6 +25,7 @@ TOTALS: Final = (
     *("price", "price_cached", "price_summaries"),
     *("compactions", "prunes", "overflows", "fruitless", "refused", "invalid_views", "peak"),
 )
+_SHARES: Final = tuple(name.replace("-", "_") for name in MEASURES)
 STATES: Final = {"done": "done now", "earlier": "done before", "failed": "failed"}
 
 
@@ -49,13 +52,48 @@ def ticking(verb: str, count: int) -> Generator[Callable[[Result], None]]:
             raise
 
 
-def write_table(batch: BatchFolder, folder: Path, *, replays: bool) -> None:
-    """Write the table of a batch atomically, as JSON lines; see `write_whole` for errors.
+def check_format(form: str) -> None:
+    """Raise InputError where a format needs an extra that is not installed."""
+    if form == "parquet":
+        _arrow("pyarrow.parquet")
+
+
+def write_table(batch: BatchFolder, folder: Path, form: str, *, replays: bool) -> None:
+    """Write the table of a batch atomically, as JSON lines or Parquet; see `write_whole` for errors.
 
     Rows stand in the order of the sources, and hold nothing that depends on when or where the work ran.
     """
     rows = (row for result in batch.results() for row in _rows(result, replays=replays))
-    write_whole(folder / TABLE, lambda out: out.writelines(encode_utf8(row) + b"\n" for row in rows))
+
+    def write(stream: BinaryIO) -> None:
+        if form == "parquet":
+            _write_parquet(list(rows), stream)
+        else:
+            stream.writelines(encode_utf8(row) + b"\n" for row in rows)
+
+    write_whole(folder / TABLES[form], write)
+
+
+def _write_parquet(rows: list[dict[str, Any]], stream: BinaryIO) -> None:
+    """Write rows under a schema of their own, since a column may be null throughout."""
+    arrow = _arrow("pyarrow")
+    types = {
+        **dict.fromkeys(
+            ("session", "state", "error", "output", "receipt", "policy", "model"), arrow.string()
+        ),
+        **dict.fromkeys(("price", "price_cached", "price_summaries", *_SHARES), arrow.float64()),
+        "folded": arrow.bool_(),
+    }
+    schema = arrow.schema([(name, types.get(name, arrow.int64())) for name in rows[0]])
+    table = arrow.Table.from_pylist(rows, schema=schema)
+    _arrow("pyarrow.parquet").write_table(table, stream, compression="zstd")
+
+
+def _arrow(module: str) -> Any:
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise InputError("--format parquet needs pyarrow: pip install 'foldline[parquet]'") from error
 
 
 def _rows(result: Result, *, replays: bool) -> Iterator[dict[str, Any]]:
