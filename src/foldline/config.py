@@ -169,25 +169,41 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def find_policy(self, given: str | Policy | None = None) -> Policy:
         """Return a policy, or the one of that name (None: the one set) with what `[compaction]` sets over it.
 
-        Policies of the settings go first; a `Policy` is taken as it is.
+        Policies of the settings go first; a `Policy` is taken as it is. Raises InputError where one that is
+        to write summaries has a misspelt provider.
         """
         if isinstance(given, Policy):
-            return given
+            return self.checked(given)
         name = self.policy if given is None else given
-        return self.compaction.over(find_policy(name, self.user_policies()))
+        return self.checked(self.compaction.over(find_policy(name, self.user_policies())))
+
+    def checked(self, policy: Policy) -> Policy:
+        """Return a policy; InputError where a model that writes its summaries has a misspelt provider."""
+        named = [policy.summary_model, *(one.get("summary_model") for one in policy.per_model.values())]
+        for model in named:
+            if isinstance(model, str):
+                self.catalogue().check(model)
+        return policy
 
     def catalogue(self) -> Catalogue:
         """Return the catalogue with the user's own models."""
         return Catalogue(overrides=self.models)
+
+    def named_model(self, model: str | None) -> str | None:
+        """Return a model that was named, else the one that is set; InputError for a misspelt provider."""
+        if named := model or self.model:
+            self.catalogue().check(named)
+        return named
 
     def model_info(
         self, model: str | None = None, window: int | Window | None = None, *, recorded: str | None = None
     ) -> ModelInfo:
         """Return what is known of a model (None: the one that is set, else the one that a file `recorded`).
 
-        `window` stands above the window that is set, and that one above the model's.
+        `window` stands above the window that is set, and that one above the model's. Raises InputError as
+        `named_model` does.
         """
-        return self.catalogue().look_up(model or self.model or recorded, window or self.window)
+        return self.catalogue().look_up(self.named_model(model) or recorded, window or self.window)
 
 
 def settings(

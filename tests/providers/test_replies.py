@@ -11,7 +11,7 @@ from tests.support.rawhttp import json_answer, sse_answer
 from tests.support.replies import ARGUMENTS, EVENTS, PATHS, TOOLS, WHOLE
 
 import foldline
-from foldline.core.log.messages import Usage
+from foldline.core.log.messages import ToolCall, Usage
 from foldline.dialects import get as dialect_of
 from foldline.errors import ProviderError
 from foldline.providers import Call
@@ -54,6 +54,15 @@ async def test_an_error_instead_of_a_stream_is_told_as_it_is(dialect, serve):
     provider, _ = await serve(dialect, json_answer({"error": {"message": "no tide", "type": "server_error"}}))
     with pytest.raises(ProviderError, match="no tide"):
         await taken(provider.stream(ASK))
+
+
+async def test_what_is_streamed_decodes_as_what_comes_whole(dialect, serve):
+    provider, _ = await serve(dialect, sse_answer(EVENTS[dialect]))
+    _, reply = await taken(provider.stream(ASK))
+    message = dialect_of(dialect).decode_reply(reply.native)
+    whole = dialect_of(dialect).decode_reply(WHOLE[dialect])
+    assert (message.parts, message.usage, message.stop) == (whole.parts, whole.usage, whole.stop)
+    assert message.calls == (ToolCall("call_1", "read", {"path": "src/a.py"}), ToolCall("call_2", "read", {}))
 
 
 async def test_a_session_takes_the_reply_with_its_usage(dialect, serve, tmp_path):

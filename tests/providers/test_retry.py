@@ -11,6 +11,7 @@ from tests.providers.conftest import ASK, taken
 from tests.support.rawhttp import RESET, STALL, json_answer, sse_answer, text_answer
 from tests.support.replies import EVENTS, WHOLE
 
+from foldline.core.measure.overflow import Overflow
 from foldline.errors import InputError, ProviderError
 from foldline.providers import Patience, Retrying
 
@@ -135,6 +136,12 @@ async def test_it_stands_for_the_provider_that_it_asks(dialect, serve):
     patient = Retrying(provider)
     assert (patient.name, patient.dialect) == (provider.name, dialect)
     await patient.close()
+
+
+def test_only_an_overflow_holds_sizes_and_it_is_never_transient():
+    error = ProviderError("too long", kind="overflow", status=400, overflow=Overflow(limit=8_192))
+    assert not error.transient
+    assert str(error) == "overflow (400): too long"
 
 
 async def test_without_stamina_the_error_says_what_to_install(serve, monkeypatch):

@@ -46,6 +46,14 @@ async def test_it_survives_a_boundary_and_a_restart(store):
     assert other._shared.model.calibrator.now == Calibration()
 
 
+async def test_without_a_boundary_it_is_read_from_the_replies(store):
+    session = session_on(store)
+    await talk(session, 5, 1.3)
+    again = session_on(store)
+    await again.context()
+    assert again._shared.model.calibrator.now == session._shared.model.calibrator.now
+
+
 async def test_a_model_that_counts_more_is_compacted_for_in_time(store):
     """By our count the view is far below the trigger; by the model's it is above."""
     session = session_on(store)

@@ -18,7 +18,7 @@ from urllib.parse import urlencode
 import pytest
 from tests.stores.build import compact, say, talk, title
 from tests.stores.writer import all_told, check_linear
-from tests.support.postgres import start
+from tests.support.postgres import start, with_schema
 from tests.support.waiting import until
 
 from foldline.core.log.entries import Entry
@@ -405,6 +405,16 @@ async def test_a_migration_that_fails_changes_nothing(postgres_url, monkeypatch)
     with admin(postgres_url) as database:
         assert database.execute("SELECT max(number) FROM migrations").fetchone() == (len(good),)
         assert database.execute("SELECT to_regclass('more')").fetchone() == (None,)
+
+
+async def test_schemas_know_nothing_of_each_other(postgres_server):
+    urls = [with_schema(postgres_server.get_uri(), name) for name in ("one@tenant", "two")]
+    stores = [PostgresStore(url) for url in urls]
+    for number, store in enumerate(stores):
+        await store.append(f"s{number}", talk(None, "x"), seen=None)
+    assert [[info.id for info in await store.sessions()] for store in stores] == [["s0"], ["s1"]]
+    for store in stores:
+        await store.close()
 
 
 # -- URLs and errors

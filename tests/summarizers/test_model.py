@@ -111,6 +111,12 @@ async def test_every_kind_of_request_is_asked_for(kind):
     assert words[kind] in served.requests[0].messages[-1]["content"]
 
 
+async def test_focus_reaches_the_model():
+    served, summarizer = model([GOOD])
+    await foldline.acompact(work(), TARGET, POLICY, instructions="the session store", summarizer=summarizer)
+    assert "<focus>\nthe session store\n</focus>" in served.requests[0].messages[-1]["content"]
+
+
 # ---- failures
 
 
@@ -143,6 +149,12 @@ async def test_where_no_model_answers_code_writes_and_no_model_is_asked_again():
         "scripted",
         "spare",
     ]
+
+
+async def test_giving_up_is_a_reply_that_says_so():
+    _, summarizer = model(lambda asked: NO_RIGHT)
+    reply = await summarizer.summarize(asked())
+    assert (reply.text, reply.stop, reply.usage) == ("", FAILED, None)
 
 
 async def test_where_nothing_was_said_that_leaves_the_view_no_model_is_asked():

@@ -7,6 +7,7 @@ from tests.summarizers.talking import GOOD, POLICY, RULE, work
 import foldline
 from foldline import providers
 from foldline.providers import Call
+from foldline.summarizers import ModelSummarizer
 from foldline.testing import Answer, Refusal, Scripted, serve, serve_in_thread
 
 NAMES = {
@@ -117,6 +118,19 @@ async def test_anthropics_cache_pays_for_the_summary_where_the_session_marks_it(
     assert receipt.usage.input < receipt.usage.cache_read
 
 
+async def test_another_model_in_mid_session_writes_from_then_on():
+    first, second = Scripted([], model="scripted"), Scripted([GOOD])
+    async with serve(first) as one, serve(second) as two:
+        async with foldline.open(
+            "memory://", "s", model=NAMES["openai-chat"].format(one), window=WINDOW, policy=POLICY
+        ) as session:
+            await session.append(*work())
+            await session.use_model(NAMES["openai-chat"].format(two), window=WINDOW)
+            receipt = await session.compact(target=TARGET)
+    assert receipt.summarizer == NAMES["openai-chat"].format(two)
+    assert len(first.requests) == 0
+
+
 # ---- names
 
 
@@ -141,6 +155,11 @@ async def test_a_model_that_cannot_be_asked_is_no_error_and_the_receipt_says_why
     assert any(why in note for note in receipt.notes)
 
 
+async def test_with_no_model_named_nothing_is_noted():
+    done = foldline.compact(work(24, result="def login(): return session\n" * 30), TARGET, POLICY)
+    assert (done.receipt.summarizer, done.receipt.notes) == ("offline", ())
+
+
 async def test_a_key_in_the_environment_is_enough_to_ask(monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "test")
     async with serve(Scripted([GOOD], models=None), api_key="test") as url:
@@ -161,6 +180,20 @@ async def test_the_policys_model_for_summaries_is_asked(monkeypatch):
         done = await foldline.acompact(work(), TARGET, rules, model="anthropic:claude-sonnet-4-6")
         assert done.receipt.summarizer == name
     assert len(served.requests) == 2
+
+
+async def test_a_summariser_of_ones_own_stands_for_the_models():
+    served = Scripted([GOOD])
+    async with foldline.open(
+        "memory://",
+        "s",
+        model="anthropic:claude-sonnet-4-6",
+        policy=POLICY,
+        summarizer=ModelSummarizer(served),
+    ) as session:
+        await session.append(*work())
+        receipt = await session.compact(target=TARGET)
+    assert receipt.summarizer == "scripted:scripted"
 
 
 async def test_the_receipt_says_whether_it_pays():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from difflib import get_close_matches
 from functools import cache
 from importlib import resources
 from typing import Any, Final, Literal
@@ -11,13 +12,14 @@ from typing import Any, Final, Literal
 import msgspec
 
 from foldline.catalogue.info import DEFAULT_WINDOW, ModelInfo
-from foldline.catalogue.names import MAKERS, SplitName, normal, take_apart
+from foldline.catalogue.names import ASKED, MAKERS, PROVIDERS, SplitName, normal, take_apart
 from foldline.core.measure.price import Price
 from foldline.core.measure.window import Window
-from foldline.errors import PolicyError
+from foldline.errors import InputError, PolicyError
 
 # After a known name only this may follow, or it is another model: `gpt-5` is not `gpt-5-6`.
 _REST: Final = re.compile(r"[-:@](?!\d{1,3}(?:\D|$))")
+_TYPO: Final = 0.8  # how like a provider's name another word is that is meant to be it
 
 
 class Override(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -115,6 +117,21 @@ class Catalogue:
         if key is not None:
             info = _overlay(info, key, self._overrides[key])
         return info if window is None else info.within(window)
+
+    def check(self, model: str) -> None:
+        """Raise InputError for a model whose provider is misspelt, as in `opnai:gpt-5.2`."""
+        provider, colon, name = model.partition(":")
+        known = {*PROVIDERS, *_data().models}
+        if not colon or "/" in provider or self._overridden(model) == model:
+            return
+        if any(one in provider.lower() for one in known):
+            return
+        meant = get_close_matches(provider.lower(), known if _look_up(name) else ASKED, n=1, cutoff=_TYPO)
+        if meant:
+            raise InputError(
+                f"unknown provider {provider!r} in {model!r} (did you mean '{meant[0]}:{name}'?); "
+                f"known are {', '.join(ASKED)}, and those of the catalogue (docs/models.md)"
+            )
 
     def _overridden(self, name: str) -> str | None:
         if name in self._overrides:

@@ -33,6 +33,12 @@ _PROVIDERS: Final = {
     "claude": "anthropic",
 }  # fmt: skip
 
+# Providers that Foldline can ask; `providers/choose.py` says how.
+ASKED: Final = (
+    "openai", "openai-chat", "openai-responses", "anthropic", "openai-compatible", "anthropic-compatible",
+)  # fmt: skip
+PROVIDERS: Final = frozenset({*ASKED, *_PROVIDERS, *_PROVIDERS.values(), *MAKERS})
+
 _DATE: Final = re.compile(r"-(?:20\d{6}|20\d\d-\d\d-\d\d|\d{4})$")
 _VERSION: Final = re.compile(r"-v\d+(?::\d+)?$")  # Bedrock
 _TAIL: Final = re.compile(r"-(?:latest|default)$|\[1m\]$")

@@ -29,7 +29,7 @@ _CGROUP = Path("/sys/fs/cgroup")
 def find_policy(name: str | None, policy_file: Path | None) -> Policy:
     """Return the policy of that name (default: the settings'); those of `policy_file` come first."""
     known = settings()
-    return policy(name or known.policy, known_policies(policy_file))
+    return known.checked(policy(name or known.policy, known_policies(policy_file)))
 
 
 def known_policies(policy_file: Path | None) -> dict[str, Policy]:

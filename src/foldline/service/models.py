@@ -35,7 +35,7 @@ class Models:
         self._serve = serve
         self._known = known
         self._asked: dict[str, Provider] = {}
-        usual = serve.model or known.model
+        usual = known.named_model(serve.model)
         self.usual = usual
         names = ([usual] if usual else []) + list(known.models)
         self.names: tuple[str, ...] = tuple(dict.fromkeys(names))

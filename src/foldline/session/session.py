@@ -260,6 +260,8 @@ class Session:
         `dialect` is what `context` returns from now on, `tools` the definitions in it (default: as before).
         """
         check(model=model, window=window, dialect=dialect, tools=tools)
+        if model is not None:
+            self.setup.catalogue.check(model)
         async with self._shared.locked():
             self._shared.model.speak(dialect, tools)
             await self._compactor.drafts.stop()  # it was made for the model before

@@ -100,7 +100,7 @@ def fold(
         find_policy(policy_name, policy_file),
         target=target,
         window=window or known.window,
-        model=model or known.model,
+        model=known.named_model(model),
         dialect=dialect,
         from_start=from_start,
         models=known.models,

@@ -57,7 +57,7 @@ class ReplayOptions(msgspec.Struct, frozen=True):
         return Wanted(
             policies=_policies(",".join(self.policies), self.policy_file),
             window=self.window or known.window,
-            model=self.model or known.model,
+            model=known.named_model(self.model),
             cuts=_shares(self.cuts) if self.retention else (),
             rounds=self.rounds or 0,
             fills=fills,
