@@ -13,7 +13,7 @@ import foldline
 from foldline.core.checkpoint.ground import WORDS
 from foldline.core.checkpoint.rules import read
 from foldline.core.decide.presets import PRESETS
-from foldline.testing import Answer
+from foldline.testing import Answer, call
 
 TARGET = 3_000
 
@@ -31,18 +31,6 @@ def words(done):
     """What stands in the summary as the user's words, and in what the model wrote."""
     story, _, said = done.summary.partition(f"\n{WORDS}\n")
     return said.partition("\n\n<")[0], story
-
-
-async def rejected(bad, why, messages=None):
-    """A summary that comes twice is rejected twice; then the offline checkpoint stands there, and the receipt says why."""
-    served, done = await folded([bad, bad], messages)
-    assert len(served.requests) == 2
-    assert done.receipt.summarizer == "offline"
-    assert any(why in note for note in done.receipt.notes), done.receipt.notes
-    assert why in str(served.requests[1].messages[-1]), "the model was told"
-    assert RULE in done.summary
-    assert done.receipt.usage.output > 0, "what was rejected was paid for"
-    return done
 
 
 async def test_a_good_summary_is_kept_word_for_word():
@@ -141,53 +129,26 @@ async def test_a_forged_turn_of_the_users_in_a_result_reaches_the_model_as_data(
 # ---- rejected
 
 
-async def test_a_summary_that_rambles_is_rejected():
-    await rejected(
-        GOOD + "\n" + "Another thought on the login page and how it came about. " * 200, "tokens where"
-    )
-
-
-async def test_a_summary_that_runs_in_a_loop_is_rejected():
-    await rejected(GOOD + "\n- The store is in src/login1.py, I am sure" * 60, "one line over and over")
-
-
-async def test_a_repetition_of_the_conversation_is_rejected():
-    messages = work(6, result="".join(f"def part_{n}(): return {n}\n" for n in range(100)))
-    shown = next(m["content"] for m in messages if m["role"] == "tool")
-    await rejected(f"{GOOD}\n\n{shown}", "a copy of the conversation", messages)
-
-
-async def test_a_continuation_of_the_conversation_is_rejected():
-    bad = 'Sure, I will now mend the session store.\n\n[Tool call]: edit(path="src/login1.py")'
-    await rejected(bad, "a continuation of the conversation")
-
-
-async def test_a_summary_that_comes_cut_off_is_rejected():
-    await rejected(Answer(text=GOOD[:300], stop="length"), "cut off by the output limit")
-
-
-async def test_a_summary_without_its_headings_is_rejected():
-    await rejected("The user wants the login page mended; two files were read.", "without the headings")
-
-
-async def test_an_empty_summary_is_rejected():
-    await rejected(Answer(text=" "), "empty")
-
-
-async def test_a_call_in_the_place_of_a_summary_is_rejected():
-    from foldline.testing import call
-
-    await rejected(call("read", path="src/login0.py"), "called a tool")
-
-
-async def test_a_summary_in_another_script_than_the_users_is_rejected():
-    messages = work(
-        first=f"ログインページを直してください。再起動後も残るようにしたいです。{'お願いします。' * 20}\n{RULE}"
-    )
-    for message in messages[1:]:
-        if message["role"] == "user":
-            message["content"] = "次の部分には何がありますか。続けてください。"
-    await rejected(GOOD, "not in the language that the user writes in", messages)
+@pytest.mark.parametrize(
+    ("bad", "why"),
+    [
+        (GOOD + "\n" + "Another thought on the login page and how it came about. " * 200, "tokens where"),
+        (GOOD + "\n- The store is in src/login1.py, I am sure" * 60, "one line over and over"),
+        ("Sure, I will now mend it.\n\n[Tool call]: edit(path='a.py')", "a continuation of the conversation"),
+        (Answer(text=GOOD[:300], stop="length"), "cut off by the output limit"),
+        ("The user wants the login page mended; two files were read.", "without the headings"),
+        (Answer(text=" "), "empty"),
+        (call("read", path="src/login0.py"), "called a tool"),
+    ],
+)
+async def test_what_is_no_summary_is_rejected_twice_and_then_written_offline(bad, why):
+    served, done = await folded([bad, bad])
+    assert len(served.requests) == 2
+    assert done.receipt.summarizer == "offline"
+    assert any(why in note for note in done.receipt.notes), done.receipt.notes
+    assert why in str(served.requests[1].messages[-1]), "the model was told"
+    assert RULE in done.summary
+    assert done.receipt.usage.output > 0, "what was rejected was paid for"
 
 
 # ---- over many compactions

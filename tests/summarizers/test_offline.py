@@ -4,7 +4,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.core.checkpoint.talk import assistant, call, entries, result, user
+from tests.support.talk import assistant, call, entries, tool, user
 
 from foldline.core.checkpoint.request import SummaryRequest
 from foldline.core.ledger.facts.kinds import (
@@ -23,13 +23,13 @@ KEY = "gh" + "p_" + "a1B2c3D4e5" * 4
 TALK = entries(
     user("Rename the table users to members in db/schema.sql. Never drop any data."),
     assistant("I look at the schema first.", call("c1", "read", path="db/schema.sql")),
-    result("c1", "CREATE TABLE users (id int);\n" * 40),
+    tool("c1", "CREATE TABLE users (id int);\n" * 40),
     assistant(
         "Now I rename it.", call("c2", "edit", path="db/schema.sql", old_string="users", new_string="members")
     ),
-    result("c2", "ok"),
+    tool("c2", "ok"),
     assistant("The tests next.", call("c3", "bash", command="make test")),
-    result("c3", "exit code: 1\nFAILED tests/test_db.py::test_name - no such table: users"),
+    tool("c3", "exit code: 1\nFAILED tests/test_db.py::test_name - no such table: users"),
     assistant("One test still uses the old name; next I fix tests/test_db.py."),
     tokens=400,
 )
@@ -38,7 +38,14 @@ LEDGER = collect(TALK)
 
 def asked(kind="first", *, tokens=900, ledger=LEDGER, **more):
     return SummaryRequest(
-        kind=kind, system="", prompt="", folded=TALK, previous=None, ledger=ledger, tokens=tokens, **more
+        kind=kind,
+        system="",
+        prompt="",
+        folded=tuple(TALK),
+        previous=None,
+        ledger=ledger,
+        tokens=tokens,
+        **more,
     )
 
 
@@ -119,7 +126,7 @@ def test_a_focus_and_the_goal_of_a_hand_off_pick_what_is_kept():
                 f"I read src/{part}_{n}.py: it says how the {part} is built.",
                 call(f"c{n}", "read", path=f"src/{part}_{n}.py"),
             ),
-            result(f"c{n}", f"def build_{part}_{n}(): ..."),
+            tool(f"c{n}", f"def build_{part}_{n}(): ..."),
         ]
     folded = collect(entries(*talk, assistant("All read."), tokens=400))
 

@@ -1,6 +1,6 @@
 import msgspec
 import pytest
-from tests.core.checkpoint.talk import assistant, call, entries, result, user
+from tests.support.talk import assistant, call, entries, tool, user
 
 from foldline.core.checkpoint.request import SummaryRequest
 from foldline.core.checkpoint.serialize import serialize
@@ -20,9 +20,9 @@ def talk(rounds, long=100):
     for n in range(rounds):
         said += [
             assistant(f"Step {n}", call(f"c{n}", "read", path=f"a{n}.py")),
-            result(f"c{n}", f"line {n}\n" * long),
+            tool(f"c{n}", f"line {n}\n" * long),
         ]
-    return entries(*said)
+    return tuple(entries(*said))
 
 
 def asked(folded, **more):

@@ -41,8 +41,8 @@ def reminder(text: str = "<system-reminder>Be quick.</system-reminder>") -> Mess
     return user(text, injected=True)
 
 
-def call(call_id: str, name: str = "read", **arguments: Any) -> ToolCall:
-    return ToolCall(call_id, name, arguments)
+def call(call_id: str, name: str = "read", given: Any = None, **arguments: Any) -> ToolCall:
+    return ToolCall(call_id, name, arguments if given is None else given)
 
 
 def calls(*ids: str, text: str = "") -> Message:
@@ -53,15 +53,16 @@ def result(call_id: str, text: str = "done", *, is_error: bool = False) -> ToolR
     return ToolResult(call_id, (Text(text),), is_error=is_error)
 
 
-def tool(call_id: str, text: str = "done") -> Message:
+def tool(call_id: str, text: str = "done", *, is_error: bool = False) -> Message:
     """A result as OpenAI has it: a message of its own."""
-    return Message("tool", (result(call_id, text),))
+    return Message("tool", (result(call_id, text, is_error=is_error),))
 
 
-def results(*ids: str, text: str = "") -> Message:
+def results(*answers: str | tuple[str, str], text: str = "") -> Message:
     """Results as Anthropic has them: in one user message, with what the user said beside them."""
     words = (Text(text),) if text else ()
-    return Message("user", (*(result(i) for i in ids), *words))
+    found = (result(one) if isinstance(one, str) else result(*one) for one in answers)
+    return Message("user", (*found, *words))
 
 
 def image(text: str = "") -> Message:

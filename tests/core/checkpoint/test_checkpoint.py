@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
-from tests.core.checkpoint.talk import assistant, call, result, results, user
+from tests.support.talk import assistant, call, results, tool, user
 
 from foldline.core.checkpoint.checkpoint import Frame, as_message, checkpoint_text, make_checkpoint, recognise
 from foldline.core.decide.policy import Policy
@@ -96,7 +96,7 @@ TEXT = checkpoint_text("S", Frame(PLAIN))
         [SYSTEM],
         [user("hello"), assistant("hi"), user(TEXT)],
         [user("hello"), assistant(TEXT)],
-        [assistant("", call("c", "read")), result("c", TEXT)],
+        [assistant("", call("c", "read")), tool("c", TEXT)],
         [results(("c", TEXT), text="x")],
         [user("see:\n" + TEXT)],
         [user(TEXT + "\nand more")],

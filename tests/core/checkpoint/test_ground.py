@@ -7,7 +7,7 @@ import re
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.core.checkpoint.talk import assistant, call, result, user
+from tests.support.talk import assistant, call, tool, user
 
 from foldline.core.checkpoint import conversation, listing
 from foldline.core.checkpoint.ground import UNVERIFIED, WORDS, ground
@@ -113,7 +113,7 @@ KNOWN = (
     assistant(
         "", call("a", "bash", command="cd /srv/app && ls lib/core", port=54321, deep={"x": ["C:\\w\\a.py"]})
     ),
-    result("a", "engine.py\nsize 1,234,567 at https://x.test/a?b=1"),
+    tool("a", "engine.py\nsize 1,234,567 at https://x.test/a?b=1"),
     assistant("", call("b", "bash", "raw src/raw.ts")),
 )
 

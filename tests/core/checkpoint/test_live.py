@@ -1,7 +1,7 @@
 import msgspec
 import pytest
 from inline_snapshot import snapshot
-from tests.core.checkpoint.talk import user
+from tests.support.talk import user
 
 from foldline.core.checkpoint.checkpoint import (
     Frame,

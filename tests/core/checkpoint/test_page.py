@@ -21,7 +21,7 @@ from foldline.core.ledger.facts.kinds import (
     MetName,
     PlanStep,
 )
-from foldline.core.ledger.table import bounded, collect, current, merge
+from foldline.core.ledger.table import bounded, collect, merge
 from foldline.core.log.messages import Message, Text, ToolCall, ToolResult
 from foldline.core.measure.tokens import OFFLINE
 
@@ -167,15 +167,6 @@ def test_with_less_room_what_matters_less_gives_way_first():
     assert COUNT(text) <= 1_500
 
 
-def test_gaps_are_truly_counted():
-    chain = entries(*said(60))
-    ledger = collect(chain)
-    text = page(ledger, 900)
-    told = parse(text)
-    messages = sum(item.messages + (item.kind in ("user", "said", "aside")) for item in told.items)
-    assert messages == sum(item.kind in ("user", "said", "aside") for item in ledger.items)
-
-
 def test_the_first_request_is_told_in_any_case():
     text = page(collect(entries(user("Build the harbour. Never use iron."), *said(200, words=60)[1:])), 700)
     assert "[User] Build the harbour. Never use iron." in text
@@ -222,20 +213,6 @@ def test_whatever_was_said_is_read_back_word_for_word(talk):
     ledger = Ledger(items=tuple(Item(kind, text) for kind, text in talk))
     read = parse(page(ledger, 20_000))
     assert [(item.kind, item.text) for item in read.items] == talk
-
-
-def test_ten_folds_and_one_show_the_same_users_words():
-    messages = said(50, words=10)
-    chain = entries(*messages)
-    once = page(collect(chain), 3_000)
-    ledger = Ledger()
-    size = len(chain) // 10
-    for start in range(0, len(chain), size):
-        ledger = bounded(current(merge(ledger, collect(chain[start : start + size])), ()))
-    many = page(ledger, 3_000)
-    assert [line for line in many.split("\n") if line.startswith("[User]")] == [
-        line for line in once.split("\n") if line.startswith("[User]")
-    ]
 
 
 def test_ten_stateless_folds_keep_the_users_words():

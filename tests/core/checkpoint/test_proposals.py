@@ -1,7 +1,7 @@
 """Rules that a summary recalls and the user's entries prove."""
 
 import pytest
-from tests.core.checkpoint.talk import assistant, call, entries, result, user
+from tests.support.talk import assistant, call, entries, tool, user
 
 from foldline.core.checkpoint.proposals import proven
 from foldline.core.ledger.facts.kinds import ConstraintFact
@@ -9,7 +9,7 @@ from foldline.core.ledger.facts.kinds import ConstraintFact
 TALK = entries(
     user("Port the parser. Reports go to Ada first, she signs them off. All amounts are in Swiss francs."),
     assistant("ok", call("c1", "read", path="NOTES.md")),
-    result("c1", "Every build goes to the staging cluster first."),
+    tool("c1", "Every build goes to the staging cluster first."),
     user("Only admins see salaries. Shall we name the branch after the ticket?"),
 )
 

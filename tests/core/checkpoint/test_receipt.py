@@ -1,4 +1,4 @@
-from tests.core.checkpoint.talk import assistant, call, entries, result, results, user
+from tests.support.talk import assistant, call, entries, results, tool, user
 
 from foldline.core.checkpoint.receipt import by_category, category, dropped
 from foldline.core.log.entries import Edit
@@ -11,7 +11,7 @@ def test_a_message_counts_as_what_it_brings():
         Message("developer", (Text("d"),)),
         user("u"),
         assistant("a"),
-        result("c", "r"),
+        tool("c", "r"),
         results(("c", "r"), text="and a word"),
     )
 

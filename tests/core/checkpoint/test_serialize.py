@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
-from tests.core.checkpoint.talk import assistant, call, entries, picture, result, results, user
+from tests.support.talk import assistant, call, entries, results, signed, tool, user
 
 from foldline.core.checkpoint.serialize import neutral, serialize, shorten
 from foldline.core.log.entries import Said
@@ -25,8 +25,8 @@ def test_a_turn_is_written_block_by_block():
         Message(role="developer", parts=(Text("Be brief."),)),
         user("Fix the port"),
         user("<reminder>tests exist</reminder>", injected=True),
-        assistant("I look.", call("c1", "read", path="a.py", limit=20), thinking="Which file?"),
-        result("c1", "PORT = 80"),
+        signed("I look.", call("c1", "read", path="a.py", limit=20), thought="Which file?"),
+        tool("c1", "PORT = 80"),
         assistant("Done."),
     )
 
@@ -82,14 +82,14 @@ def test_results_of_a_batch_name_their_calls_and_a_failure_says_so():
 
 
 def test_thinking_is_left_out_on_request():
-    assert labels(written(assistant("yes", thinking="hm"), thinking=False)) == ["Assistant"]
+    assert labels(written(signed("yes", thought="hm"), thinking=False)) == ["Assistant"]
 
 
 def test_media_and_what_no_part_can_express_are_named_not_dumped():
     blob = Opaque("anthropic", "redacted_thinking", {"data": "A" * 500})
     linked = Media(kind="document", url="https://example.com/a.pdf")
     inline = Media(kind="image", url="data:image/png;base64,AAAA")
-    text = written(Message(role="user", parts=(picture("cat.png"), linked, inline, blob)))
+    text = written(Message(role="user", parts=(Media(kind="image", name="cat.png"), linked, inline, blob)))
 
     assert text == snapshot("""\
 <conversation>
@@ -114,7 +114,7 @@ def test_a_data_url_in_a_text_is_named():
 
 def test_a_long_result_and_a_long_argument_keep_head_and_tail():
     long = "H" * 500 + "T" * 500
-    text = written(assistant("", call("c", "write", content=long)), result("c", long), result_cap=100)
+    text = written(assistant("", call("c", "write", content=long)), tool("c", long), result_cap=100)
 
     shown = "H" * 50 + "\n[... 900 characters left out ...]\n" + "T" * 50
     assert f"[Tool result]: {shown}" in text
@@ -142,8 +142,8 @@ def test_arguments_that_did_not_parse_or_nest_too_deeply_are_written_all_the_sam
 
 def test_secrets_are_taken_out_before_anything_is_cut():
     key = "gh" + "p_" + "a1B2c3D4e5" * 4
-    talk = [user(key), assistant(key, call("c", "bash", command=f"echo {key}", n=[key]), thinking=key)]
-    text = written(*talk, result("c", "x" * 40 + " " + key + " " + "y" * 40), result_cap=100)
+    talk = [user(key), signed(key, call("c", "bash", command=f"echo {key}", n=[key]), thought=key)]
+    text = written(*talk, tool("c", "x" * 40 + " " + key + " " + "y" * 40), result_cap=100)
 
     assert key[:12] not in text
     assert text.count("[redacted: GitHub token]") == 5
@@ -151,7 +151,7 @@ def test_secrets_are_taken_out_before_anything_is_cut():
 
 
 def test_empty_messages_leave_no_block():
-    assert labels(written(user(""), assistant(""), result("x", ""))) == ["Tool result"]
+    assert labels(written(user(""), assistant(""), tool("x", ""))) == ["Tool result"]
 
 
 def test_lone_surrogates_become_characters_that_can_be_sent():
@@ -177,7 +177,7 @@ FORGERIES = [
 
 @pytest.mark.parametrize("forgery", FORGERIES)
 def test_nothing_in_a_result_can_speak_for_anybody_else(forgery):
-    text = written(user("hi"), assistant("", call("c", "read", path=forgery)), result("c", forgery))
+    text = written(user("hi"), assistant("", call("c", "read", path=forgery)), tool("c", forgery))
     inside = text.removeprefix("<conversation>").removesuffix("</conversation>")
 
     assert labels(text) == ["User", "Tool call", "Tool result"]
@@ -190,7 +190,7 @@ PIECES = st.sampled_from([*FORGERIES, "[", "]", ":", "\\", "<", ">", "User", "x"
 
 @given(st.lists(PIECES, max_size=12).map("".join), st.integers(0, 60))
 def test_no_cut_uncovers_a_label(content, cap):
-    text = written(assistant("", call("c", "read", path="a")), result("c", content), result_cap=cap)
+    text = written(assistant("", call("c", "read", path="a")), tool("c", content), result_cap=cap)
 
     assert labels(text) == ["Tool call", "Tool result"]
     assert text.count("\n</conversation>") == 1

@@ -1,4 +1,5 @@
 import itertools
+import time
 from typing import get_args
 
 import msgspec
@@ -6,10 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
-from tests.core.checkpoint.talk import assistant, call, entries, result, results, user
+from tests.support.talk import assistant, call, entries, results, tool, user
 
 from foldline.core.checkpoint import prompts
 from foldline.core.checkpoint.check import Accepted, Rejected, check, unwrapped
+from foldline.core.checkpoint.ground import ground
 from foldline.core.checkpoint.request import RequestKind, SummaryReply
 from foldline.core.checkpoint.summary import chunks, request, worded
 from foldline.core.decide.policy import Policy
@@ -38,7 +40,7 @@ LEDGER = Ledger(
 TALK = entries(
     user("Rename the table users to members. Never drop data. " + "More words on why. " * 40),
     assistant("I look at the schema.", call("c1", "read", path="db/schema.sql")),
-    result("c1", "CREATE TABLE users (id int);\n" * 200),
+    tool("c1", "CREATE TABLE users (id int);\n" * 200),
     assistant("Renamed."),
     tokens=500,
 )
@@ -111,7 +113,7 @@ Old goal
 The user's rules in <constraints> still hold: repeat each of them word for word.\
 """)
     assert wanted.story_tokens == 7, "the user's words stand beside it"
-    assert text.endswith(prompts.ask("checkpoint", "update", tokens=7))
+    assert text.endswith(prompts.ask(wanted))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -140,7 +142,7 @@ def test_a_hand_off_without_a_goal_is_for_the_newest_request():
 
 @pytest.mark.parametrize("limit", [2_500, 1_500, 1_200])
 def test_a_prompt_is_made_to_fit_the_summarisers_window(limit):
-    long = entries(user("w" * 4_000), assistant("", call("c", "read", path="a")), result("c", "r" * 20_000))
+    long = entries(user("w" * 4_000), assistant("", call("c", "read", path="a")), tool("c", "r" * 20_000))
     wanted = request(POLICY, kind="first", folded=long, previous=None, ledger=LEDGER, tokens=9)
     fitting = worded(wanted, limit=limit, counter=COUNTER)
 
@@ -337,11 +339,44 @@ def test_any_reply_is_judged_without_an_error(text):
     assert unwrapped(unwrapped(text)) == unwrapped(unwrapped(unwrapped(text)))
 
 
+UNITS = [
+    "a", "A", "\n", " ", "x\n", "\t\n", "#", "#\n", "# \n", "## a\n", ">\n", "*", "`", "``", "```\n", "- ", "- a\n",
+    "/", "a/", "a.", "_", "(", "[", "[a](", "<", "<think>", "<Analysis>\n", "<summary>", "</think>", "<think><summary>",
+    "## ", "a (unverified) ", "<|", "<invoke ", "user: ", "never ", "**", "'", '"', "1. ", "key: ", "a=", "http://a", "## Goal\n",
+]  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("unit", UNITS)
+def test_a_hostile_summary_is_judged_and_grounded_in_step_with_its_size(unit):
+    def seconds(size):
+        text = GOOD + unit * (size // len(unit)) + "\nx"
+        start = time.process_time()
+        judged(text, tokens=10**6)
+        ground(text, LEDGER, [entry.message for entry in TALK], room=100, count=COUNTER.count)
+        return time.process_time() - start
+
+    seconds(8_000)  # what is made at the first use
+    short = max(min(seconds(8_000) for _ in range(2)), 0.01)
+    assert seconds(128_000) < 90 * short  # 16 times the text; quadratic takes 256 times
+
+
+@pytest.mark.parametrize("name", ["think", "Thinking", "ANALYSIS", "scratchpad"])
+def test_reasoning_is_taken_off_up_to_its_own_end(name):
+    assert unwrapped(f"a<{name}>b</{name.lower()}>c<{name}>d") == f"ac<{name}>d"
+    assert unwrapped(f"<{name}>b<summary>c</summary>") == "c"
+    assert unwrapped(f"<{name}>b</other></{name}><{name}></{name}>c") == "c"
+    assert unwrapped(f"<{name}><analysis><think>b</{name}>c") in ("c", "<analysis>c")
+    assert unwrapped("<think>a<analysis>b</analysis>c") == "<think>ac"
+    assert unwrapped("<summary>\n\n a b \n\n</SUMMARY> c") == "a b"
+    assert unwrapped("Here it is.\n<checkpoint>a\n") == "a"
+
+
 # ---- chunks
 
 
 def test_a_range_larger_than_the_window_is_split_between_messages():
-    talk = entries(*(user(f"{n} " + "w" * 398) for n in range(10)))
+    talk = tuple(entries(*(user(f"{n} " + "w" * 398) for n in range(10))))
     runs = chunks(talk, 300, COUNTER)
 
     assert [len(run) for run in runs] == [2, 2, 2, 2, 2]
@@ -356,8 +391,8 @@ MESSAGES = st.lists(
             assistant("working " * 10),
             assistant("", call("a", "read", path="x"), call("b", "read", path="y")),
             results(("a", "one"), ("b", "two " * 60)),
-            result("a", "again"),
-            result("gone", "nobody asked"),
+            tool("a", "again"),
+            tool("gone", "nobody asked"),
             assistant("", call("never", "wait")),
         ]
     ),
@@ -367,7 +402,7 @@ MESSAGES = st.lists(
 
 @given(MESSAGES, st.integers(1, 400))
 def test_chunks_lose_nothing_and_never_split_a_call_from_its_result(messages, limit):
-    talk = entries(*messages)
+    talk = tuple(entries(*messages))
     runs = chunks(talk, limit, COUNTER)
 
     assert tuple(itertools.chain.from_iterable(runs)) == talk

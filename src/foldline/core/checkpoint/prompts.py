@@ -208,33 +208,20 @@ def headings(prompt: Prompt, kind: RequestKind) -> tuple[str, ...]:
     return tuple(re.findall(r"^## (.*)$", "\n".join(shape(prompt, kind)), re.MULTILINE))
 
 
-def ask(
-    prompt: Prompt,
-    kind: RequestKind,
-    *,
-    tokens: int,
-    has_previous: bool = False,
-    instructions: str | None = None,
-    goal: str | None = None,
-    rejected: str = "",
-) -> str:
-    """Say what is wanted, as the end of the prompt.
-
-    `tokens` is the most the reply may take; `has_previous` that an earlier summary stands in the prompt;
-    `instructions` is what the user wants looked at, `goal` the task that a hand-off is for, `rejected` why
-    an earlier reply could not be used.
-    """
-    pieces = [_KINDS[kind]]
-    if has_previous and kind in ("first", "split_turn", "branch", "handoff"):
-        pieces.append(
-            f"<previous-summary> is the checkpoint of what came before. Take it into yours.\n{_CARRY}"
-        )
-    pieces += shape(prompt, kind)
-    if goal and kind != "display":
-        pieces.append(f"The goal of the next task:\n{between('goal', goal)}")
-    if instructions:
-        pieces.append(f"The user wants special attention paid to this:\n{between('focus', instructions)}")
-    return "\n\n".join([*pieces, *limits(tokens, rejected)])
+def ask(request: SummaryRequest, *, has_previous: bool = False) -> str:
+    """Say what is wanted, as the end of the prompt; `has_previous`: an earlier summary stands in it."""
+    kind, goal = request.kind, redact(request.goal or "")
+    carries = has_previous and kind in ("first", "split_turn", "branch", "handoff")
+    pieces = [
+        _KINDS[kind],
+        f"<previous-summary> is the checkpoint of what came before. Take it into yours.\n{_CARRY}"
+        if carries
+        else "",
+        *shape(request.family, kind),
+        f"The goal of the next task:\n{between('goal', goal)}" if goal and kind != "display" else "",
+        *_wishes(request),
+    ]
+    return "\n\n".join(piece for piece in pieces if piece)
 
 
 def shape(prompt: Prompt, kind: RequestKind) -> list[str]:
@@ -245,10 +232,15 @@ def shape(prompt: Prompt, kind: RequestKind) -> list[str]:
     return [_SHAPE, FAMILIES["handoff" if kind == "handoff" else prompt], *turn]
 
 
-def limits(tokens: int, rejected: str = "") -> list[str]:
-    """Say what a reply has to keep to: its length, and what was wrong with the one before."""
-    again = [f"An earlier reply could not be used: {rejected}. Do better on that."] if rejected else []
-    return [f"Take at most {max(tokens, 1):,} tokens.", *again]
+def _wishes(request: SummaryRequest) -> list[str]:
+    """Say what to look at, how long a reply may be, and what was wrong with the one before."""
+    focus = redact(request.instructions or "")
+    why = request.rejected
+    return [
+        f"The user wants special attention paid to this:\n{between('focus', focus)}" if focus else "",
+        f"Take at most {max(request.story_tokens, 1):,} tokens.",
+        f"An earlier reply could not be used: {why}. Do better on that." if why else "",
+    ]
 
 
 def constraints(texts: Sequence[str]) -> str:
@@ -290,8 +282,7 @@ rules of the user's that bind it included, and leave out the rest."""
 
 def ask_in_session(request: SummaryRequest) -> str:
     """Return the message that asks for the summary of the conversation it is appended to."""
-    kept = _opening(request.kept)
-    goal, focus = redact(request.goal or ""), redact(request.instructions or "")
+    kept, goal = _opening(request.kept), redact(request.goal or "")
     pieces = [
         _STOP,
         f"{_KEPT}\n{between('kept', kept)}" if kept else "",
@@ -301,8 +292,7 @@ def ask_in_session(request: SummaryRequest) -> str:
         rules("the user's own messages say", "what programs put into messages"),
         constraints([redact(fact.text) for fact in request.ledger.constraints]),
         *shape(request.family, request.kind),
-        f"The user wants special attention paid to this:\n{between('focus', focus)}" if focus else "",
-        *limits(request.story_tokens, request.rejected),
+        *_wishes(request),
     ]
     return "\n\n".join(piece for piece in pieces if piece)
 

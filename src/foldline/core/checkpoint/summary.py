@@ -85,15 +85,7 @@ def _worded(request: SummaryRequest, cap: int, most: int | None) -> SummaryReque
         _transcript(request, cap, most),
         prompts.between("previous-summary", previous) if previous else "",
         prompts.constraints([redact(fact.text) for fact in request.ledger.constraints]),
-        prompts.ask(
-            request.family,
-            request.kind,
-            tokens=request.story_tokens,
-            has_previous=bool(previous),
-            instructions=redact(request.instructions or ""),
-            goal=redact(request.goal or ""),
-            rejected=request.rejected,
-        ),
+        prompts.ask(request, has_previous=bool(previous)),
     ]
     return msgspec.structs.replace(
         request, system=prompts.SYSTEM, prompt="\n\n".join(block for block in blocks if block)
