@@ -95,7 +95,7 @@ def test_a_message_of_wrong_types_is_a_warning_with_its_line(row):
 
 def test_in_a_json_list_a_wrong_message_is_an_error_with_its_index():
     with pytest.raises(FormatError, match="session: message 1: "):
-        records(json.dumps([USER, {"role": "user", "content": 7}]).encode())
+        records(json.dumps([USER, {"role": 7, "content": "b"}]).encode())
 
 
 @pytest.mark.parametrize(
