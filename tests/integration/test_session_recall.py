@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from tests.integration.test_session import WINDOW, fill, turn
 
@@ -265,7 +266,9 @@ async def test_a_compaction_that_cannot_be_made_does_not_stop_the_model(url):
 @pytest.mark.parametrize("dialect", DIALECTS)
 async def test_a_view_with_live_state_is_frozen_until_the_next_boundary(url, dialect):
     todos = ["- [ ] module 0"]
-    async with foldline.open(url, "s", window=WINDOW, dialect=dialect) as session:
+    # a boundary behind a reply would freeze the state of then
+    policy = msgspec.structs.replace(preset("foldline"), background=False, check_at=("turn_start",))
+    async with foldline.open(url, "s", policy=policy, window=WINDOW, dialect=dialect) as session:
         session.attach("todos", lambda: "\n".join(todos))
         before, boundaries, seen = [], 0, set[int]()
         for n in range(24):
