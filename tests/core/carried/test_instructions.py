@@ -138,4 +138,5 @@ def test_a_hostile_message_takes_time_in_step_with_its_size(piece):
         _ = list(instructions_in(text)), summary_in(f"<summary>{text}")
         return time.process_time() - start
 
-    assert seconds(200_000) < 90 * max(seconds(12_500), 0.002)  # 16 times the text; quadratic takes 256 times
+    # 16 times the text, where quadratic takes 256 times; a busy machine may disturb some of the measurements
+    assert any(seconds(200_000) < 90 * max(seconds(12_500), 0.002) for _ in range(5))
