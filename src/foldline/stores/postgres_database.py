@@ -21,6 +21,7 @@ _VALUE: Final = re.compile(r"(?<!:):([a-z_]+)")
 _RACED: Final = (
     errors.UniqueViolation,
     errors.DuplicateTable,
+    errors.DuplicateObject,  # the type of the same name
     errors.DuplicateSchema,
     errors.InternalError_,  # "tuple concurrently updated"
 )
