@@ -22,10 +22,11 @@ from foldline.service.admission import AdmissionLimit
 from foldline.service.api.api import Api
 from foldline.service.gateway.endpoint import ENDPOINTS, RESPONSES
 from foldline.service.gateway.gateway import Gateway
+from foldline.service.guesses import Denied
 from foldline.service.metrics import Metrics
 from foldline.service.models import BY_RULE
 from foldline.service.origin import OriginGuard
-from foldline.service.problems import needs_token, problem, problem_of
+from foldline.service.problems import problem, problem_of
 from foldline.service.tenants import Tenants
 from foldline.service.web.site import Site
 from foldline.tracing import span
@@ -155,8 +156,9 @@ class Service:
         return PlainTextResponse("ready\n")
 
     async def _metrics(self, request: Request) -> Response:
-        if self.tenants.find(request) is None:
-            return needs_token()
+        found = self.tenants.find(request)
+        if isinstance(found, Denied):
+            return found.problem()
         self.metrics.sessions.set(sum(len(one.sessions) for one in self.tenants.all()))
         return Response(self.metrics.text(), media_type=figures.MEDIA)
 

@@ -92,8 +92,8 @@ def needs_token() -> Response:
     return refused
 
 
-def too_many(seconds: float) -> Response:
+def too_many(seconds: float, why: str = "") -> Response:
     """Return the answer to a request that came so many seconds too early."""
-    refused = problem(429, "too many requests", f"try again in {seconds:.0f} s")
+    refused = problem(429, "too many requests", why or f"try again in {seconds:.0f} s")
     refused.headers["retry-after"] = str(math.ceil(seconds))
     return refused

@@ -14,6 +14,7 @@ from starlette.requests import HTTPConnection
 from foldline.config import ServeSettings
 from foldline.errors import InputError
 from foldline.service.admission import RateLimit
+from foldline.service.guesses import Denied, Guesses
 from foldline.service.jobs.drafts import StoredDrafts
 from foldline.service.open_sessions import OpenSessions
 from foldline.service.presence import Presence
@@ -60,6 +61,7 @@ class Tenants:
         self._tenants = {MAIN: Tenant(MAIN, find_store(store), settings)}
         for name in settings.tokens.values():
             find_store(self._url(name))  # what no tenant can have is told at the start
+        self._guesses = Guesses()
 
     @property
     def closed(self) -> bool:
@@ -70,19 +72,29 @@ class Tenants:
         """Return the tenants that have asked since the start, and the main one."""
         return list(self._tenants.values())
 
-    def find(self, request: HTTPConnection) -> Tenant | None:
-        """Return the tenant of a request; None where it has no right token. Without tokens there is one."""
+    def find(self, request: HTTPConnection, typed: str | None = None) -> Tenant | Denied:
+        """Return the tenant of a request, or of a token that was typed in it.
+
+        A right token is never denied; a wrong one is counted. Without tokens there is one tenant.
+        """
         if not self.closed:
             return self._tenant(MAIN)
-        return next(filter(None, map(self.of_token, _given(request.headers))), None)
+        given = _given(request.headers) if typed is None else [typed]
+        for token in given:
+            if (found := self._of_token(token)) is not None:
+                return found
+        address = request.client.host if request.client else ""
+        wait = self._guesses.wait(address)
+        if any(given) and not wait:
+            self._guesses.add(address)
+        return Denied(wait)
 
     def holds_token(self, text: str) -> bool:
         """Return whether a text is a token of the service, or holds one."""
         lower = text.casefold()
         return any(token in lower for token in self._folded)
 
-    def of_token(self, given: str) -> Tenant | None:
-        """Return the tenant of a token."""
+    def _of_token(self, given: str) -> Tenant | None:
         name = None
         for token, tenant in self._settings.tokens.items():  # all of them: the time tells nothing
             if hmac.compare_digest(token.encode(), given.encode("utf-8", "replace")):

@@ -41,8 +41,9 @@ from foldline.service.api.operation import (
 )
 from foldline.service.api.state import ApiState
 from foldline.service.bodies import decoded, decoded_json, read_body, while_there
+from foldline.service.guesses import Denied
 from foldline.service.metrics import Metrics
-from foldline.service.problems import Refused, needs_token, problem, problem_of, too_many
+from foldline.service.problems import Refused, problem, problem_of, too_many
 from foldline.service.tenants import Tenant, Tenants, bearer
 
 log = logging.getLogger("foldline")
@@ -111,8 +112,8 @@ class Api:
 
     async def _answered(self, operation: Operation[Any], request: Request) -> Response:
         tenant = self._tenants.find(request)
-        if tenant is None:
-            return needs_token()
+        if isinstance(tenant, Denied):
+            return tenant.problem()
         if seconds := tenant.rate.wait():
             return too_many(seconds)
         raw, kind = await read_body(request, self._serve, json=operation.takes != BYTES), operation.body

@@ -36,6 +36,7 @@ from foldline.service.gateway.payer import PaidByRequest, pays
 from foldline.service.gateway.request import AgentRequest, read_request
 from foldline.service.gateway.session_finder import SessionFinder, valid_name
 from foldline.service.gateway.upstream import Headers, Upstreams, asked_on, passed_back, sent_on, vendor_of
+from foldline.service.guesses import TOO_MANY, Denied
 from foldline.service.metrics import Metrics
 from foldline.service.models import UPSTREAM, closing, written_by
 from foldline.service.problems import Refused
@@ -142,7 +143,9 @@ class Gateway:
     def _admitted(self, request: Request, vendor: Vendor) -> Tenant | Response:
         """Return whose a request is, or why it is not answered."""
         tenant = self._tenants.find(request)
-        if tenant is None:
+        if isinstance(tenant, Denied):
+            if tenant.wait:
+                return refusal(vendor, 429, TOO_MANY, wait=tenant.wait)
             return refusal(vendor, 401, "a token is needed: send it as the key, or as foldline-token")
         if seconds := tenant.rate.wait():
             return refusal(vendor, 429, "too many requests", wait=seconds)

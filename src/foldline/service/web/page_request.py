@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeVar
 from urllib.parse import parse_qs, urlencode, urlsplit
@@ -13,6 +14,7 @@ from foldline.errors import FoldlineError, SessionNotFound
 from foldline.service.api.api import Api
 from foldline.service.api.operation import Operation
 from foldline.service.bodies import TooLarge
+from foldline.service.guesses import TOO_MANY, Denied
 from foldline.service.problems import Refused, status_of, words_of
 from foldline.service.tenants import Tenant, Tenants
 from foldline.service.web.rendering import Pages, segment
@@ -100,6 +102,20 @@ class PageRequest:
         return self.page("problem.html", status, title=title, detail=detail)
 
 
+def login(pages: Pages, denied: Denied | None = None) -> Response:
+    """Return the page that asks for a token, and says why one that was given is not taken."""
+    status, headers, problem = 200, {}, ""
+    if denied is not None and denied.wait:
+        status, headers, problem = (
+            429,
+            {"retry-after": str(math.ceil(denied.wait))},
+            f"{TOO_MANY.capitalize()}.",
+        )
+    elif denied is not None:
+        status, problem = 401, "There is no such token."
+    return pages.page("login.html", status, headers, base=BASE, here="", problem=problem)
+
+
 class PageHandlers:
     """Makes handlers of functions: who asks, and what goes wrong, is dealt with once, here."""
 
@@ -113,7 +129,9 @@ class PageHandlers:
 
         async def handle(request: Request) -> Response:
             tenant = self._tenants.find(request)
-            if tenant is None:
+            if isinstance(tenant, Denied):
+                if tenant.wait:
+                    return login(self._pages, tenant)
                 return RedirectResponse(f"{BASE}/login", 303)
             asked = PageRequest(request, tenant, self._api, self._pages)
             if tenant.rate.wait():

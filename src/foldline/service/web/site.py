@@ -10,9 +10,10 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from foldline.service.api.api import Api
+from foldline.service.guesses import Denied
 from foldline.service.tenants import HEADER, Tenants
 from foldline.service.web import actions, list_page, panels, previews, session_page
-from foldline.service.web.page_request import BASE, PageHandlers, PageRequest, to_session
+from foldline.service.web.page_request import BASE, PageHandlers, PageRequest, login, to_session
 from foldline.service.web.rendering import HEADERS, Pages
 from foldline.service.web.replay_page import ReplayPages
 
@@ -95,15 +96,15 @@ class Site:
 
     async def _login(self, request: Request) -> Response:
         """Take a token, and keep it in the browser until that is closed."""
-        problem = ""
+        denied = None
         if request.method == "POST" and int(request.headers.get("content-length") or LONGEST + 1) <= LONGEST:
             async with request.form(max_files=0, max_fields=4) as form:
                 token = str(form.get("token") or "").strip()
-            if not self._tenants.closed or self._tenants.of_token(token) is not None:
+            found = self._tenants.find(request, typed=token)
+            if not isinstance(found, Denied):
                 answer = RedirectResponse(f"{BASE}/", 303)
                 secure = request.url.scheme == "https"
                 answer.set_cookie(HEADER, token, path=BASE, httponly=True, samesite="strict", secure=secure)
                 return answer
-            problem = "There is no such token."
-        status = 401 if problem else 200
-        return self._pages.page("login.html", status, base=BASE, here="", problem=problem)
+            denied = found
+        return login(self._pages, denied)
