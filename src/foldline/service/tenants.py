@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import hmac
 import re
 from collections.abc import Mapping
 from http.cookies import CookieError, SimpleCookie
 from typing import Final
+from urllib.parse import unquote, unquote_plus
 
 from starlette.requests import HTTPConnection
 
@@ -26,6 +28,8 @@ HEADER: Final = "foldline-token"  # stands for the client's own key, which then 
 MAIN: Final = "default"  # the tenant where there are no others
 SHORTEST: Final = 16  # characters of a token
 _TOKEN: Final = re.compile(rf"[!-~]{{{SHORTEST},}}")
+_BASE64: Final = re.compile(r"[A-Za-z0-9+/_-]{16,}")
+_URL_SAFE: Final = str.maketrans("-_", "+/")
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 
 
@@ -90,9 +94,8 @@ class Tenants:
         return Denied(wait)
 
     def holds_token(self, text: str) -> bool:
-        """Return whether a text is a token of the service, or holds one."""
-        lower = text.casefold()
-        return any(token in lower for token in self._folded)
+        """Return whether a text is a token of the service, or holds one, as it is or encoded."""
+        return self.closed and any(token in form for form in _forms(text) for token in self._folded)
 
     def _of_token(self, given: str) -> Tenant | None:
         name = None
@@ -127,6 +130,19 @@ def bearer(value: str) -> str:
     """Return the key in a value of Authorization, whatever the letters of `Bearer`; else the whole value."""
     scheme, _, key = value.strip().partition(" ")
     return key.strip() if scheme.lower() == "bearer" else value.strip()
+
+
+def _forms(text: str) -> list[str]:
+    """Return a text as it is, percent-decoded once and twice, and its words of base64 decoded."""
+    once = unquote_plus(text)
+    plain = [text, unquote(text), once, unquote_plus(once)]
+    coded = [_decoded(word) for one in dict.fromkeys(plain) for word in _BASE64.findall(one)]
+    return [one.casefold() for one in dict.fromkeys([*plain, *coded])]
+
+
+def _decoded(word: str) -> str:
+    whole = word.translate(_URL_SAFE)[: len(word) // 4 * 4 if len(word) % 4 == 1 else None]
+    return base64.b64decode(whole + "=" * (-len(whole) % 4)).decode("latin-1")
 
 
 def _given(headers: Mapping[str, str]) -> list[str]:

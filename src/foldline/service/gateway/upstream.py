@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncIterable, Callable, Mapping, Sequence
 from typing import Final
-from urllib.parse import unquote
 
 import httpx2
 
@@ -119,7 +118,7 @@ def sent_on(headers: Sequence[tuple[str, str]], vendor: Vendor, *, secret: Secre
 
 def asked_on(query: str, *, secret: Secret) -> str:
     """Return a query as it goes on, with its `?`, but for the parameters that hold a `secret`."""
-    kept = "&".join(one for one in query.split("&") if not secret(unquote(one)))
+    kept = "&".join(one for one in query.split("&") if not secret(one))
     return f"?{kept}" if kept else ""
 
 
