@@ -88,7 +88,8 @@ VALUES = {
     "serve.host": "0.0.0.0", "serve.port": 1, "serve.store": "memory://", "serve.policy": "pi", "serve.window": 1,
     "serve.model": AWAY, "serve.openai_upstream": AWAY, "serve.anthropic_upstream": AWAY, "serve.summaries": AWAY,
     "serve.tokens": {"a": "b"}, "serve.max_body": 1, "serve.max_messages": 1, "serve.rate": 1, "serve.open_sessions": 1,
-    "serve.drain": 1.0, "serve.workers": 2, "serve.at_once": 1,
+    "serve.drain": 1.0, "serve.workers": 2, "serve.at_once": 1, "serve.summaries_at_once": 1,
+    "serve.summary_rate": 1,
 }  # fmt: skip
 
 

@@ -116,7 +116,8 @@ class ServeSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     them: `upstream` (the model that is asked, with the key of the request), `offline` (code alone), or a
     provider's name. `max_body` in bytes, `max_messages` in one request, `rate` in requests a minute and
     tenant (0: no limit), `drain` the seconds that a stop waits for what is under way, `workers` the
-    processes, `at_once` how many requests one of them takes at the same time.
+    processes, `at_once` how many requests one of them takes at the same time. `summaries_at_once` and
+    `summary_rate` (a minute; 0: no limit) bound the drafts of each provider, over all workers.
     """
 
     host: str = "127.0.0.1"
@@ -136,6 +137,8 @@ class ServeSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     drain: Annotated[float, msgspec.Meta(ge=0)] = 20.0
     workers: Annotated[int, msgspec.Meta(ge=1, le=256)] = 1
     at_once: Annotated[int, msgspec.Meta(ge=1)] = 512
+    summaries_at_once: Annotated[int, msgspec.Meta(ge=1)] = 8
+    summary_rate: Annotated[int, msgspec.Meta(ge=0)] = 0
 
     def url_of(self, model: str) -> str | None:
         """Return where a vendor's own model is, with `/v1`; None for one that its name places."""

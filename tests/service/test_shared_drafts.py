@@ -10,12 +10,14 @@ import pytest
 from tests.service.served import served
 from tests.service.test_shutdown import FILLER
 from tests.support.live import Gate, Heard, answer, prompt, session_on, until
+from tests.support.values import MemoryKeyValues
 from tests.support.waiting import until as settled
 
+from foldline.core.decide.ask import Nothing
 from foldline.core.log.entries import Compacted
 from foldline.service import presence
 from foldline.service.jobs import drafts
-from foldline.service.jobs.drafts import StoredDrafts
+from foldline.service.jobs.drafts import DraftLimit, StoredDrafts
 from foldline.service.presence import Presence
 from foldline.stores import open_store
 from foldline.testing import Scripted, serve_in_thread
@@ -173,6 +175,36 @@ async def test_a_compaction_in_the_place_of_a_dead_workers_draft_says_so(store):
         [done] = await compacted(store)
         assert done.receipt.repeated == 1
         assert two.heard.of("compaction_started")
+
+
+async def test_drafts_are_limited_at_once():
+    limit = DraftLimit(MemoryKeyValues(), at_once=2, per_minute=1_000)
+    running, most = 0, 0
+
+    async def here():
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        await asyncio.sleep(0)
+        running -= 1
+        return Nothing("no_gain")
+
+    await asyncio.gather(*(limit.made("openai", here) for _ in range(20)))
+    assert most == 2
+
+
+async def test_drafts_of_each_provider_are_limited_in_a_minute():
+    limit = DraftLimit(MemoryKeyValues(), at_once=2, per_minute=1)
+
+    async def here():
+        return Nothing("no_gain")
+
+    await limit.made("openai", here)
+    second = asyncio.create_task(limit.made("openai", here))  # it has to wait for a minute
+    assert await limit.made("anthropic", here) == Nothing("no_gain")
+    assert not second.done()
+    second.cancel()
+    await asyncio.wait({second})
 
 
 class Slow(Scripted):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import pytest
 from tests.service.api.test_concurrency import (  # noqa: F401
+    test_limits_on_body_depth_and_rate,
     test_requests_with_one_key_at_the_same_time_are_one,
 )
 from tests.service.api.test_folding import (  # noqa: F401

@@ -13,6 +13,5 @@ from tests.service.web.test_pages import *  # noqa: F403
 from tests.service.web.test_replay import *  # noqa: F403
 
 del test_the_service_takes_its_replays_along  # noqa: F821 - it counts the folders of one service
-del test_limits_on_body_depth_and_rate  # noqa: F821 - each worker counts for itself
 
 pytestmark = pytest.mark.soak

@@ -1,8 +1,7 @@
-"""How many requests a worker takes: at once, and of each tenant in a minute. Beyond that it says so."""
+"""How many requests a worker takes at once: beyond that it says so, rather than being slow for all."""
 
 from __future__ import annotations
 
-import time
 from typing import Final
 
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -39,24 +38,3 @@ class AdmissionLimit:
             await self._app(scope, receive, send)
         finally:
             self._under_way -= 1
-
-
-class RateLimit:
-    """A token bucket: so many requests a minute, and as many at once; 0 is no limit."""
-
-    def __init__(self, per_minute: float) -> None:
-        self._most = per_minute
-        self._left = max(1.0, per_minute)
-        self._at = time.monotonic()
-
-    def wait(self) -> float:
-        """Count one; return how many seconds too early it is, 0 where it may be done."""
-        if not self._most:
-            return 0.0
-        now = time.monotonic()
-        grown = self._left + (now - self._at) * self._most / 60.0
-        self._left, self._at = min(max(1.0, self._most), grown), now
-        if self._left < 1.0:
-            return (1.0 - self._left) * 60.0 / self._most
-        self._left -= 1.0
-        return 0.0

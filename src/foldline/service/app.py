@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import partial
@@ -16,7 +17,7 @@ from starlette.routing import Mount, Route, Router
 
 from foldline import providers
 from foldline.config import ServeSettings, Settings, settings
-from foldline.errors import FoldlineError
+from foldline.errors import FoldlineError, StoreError
 from foldline.service import metrics as figures
 from foldline.service.admission import AdmissionLimit
 from foldline.service.api.api import Api
@@ -31,7 +32,10 @@ from foldline.service.tenants import Tenants
 from foldline.service.web.site import Site
 from foldline.tracing import span
 
+log = logging.getLogger("foldline")
+
 PASSED_ON: Final = ("GET", "POST", "PUT", "PATCH", "DELETE")  # by the gateway, under any other path
+RECOVERY_SECONDS: Final = 5.0  # between two looks for drafts of dead workers
 PRIVATE: Final = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
 
 Handler = Callable[[Request], Awaitable[Response]]
@@ -80,16 +84,28 @@ class Service:
     @asynccontextmanager
     async def _lifespan(self, app: Starlette) -> AsyncGenerator[None]:
         del app
+        recovering = asyncio.create_task(self._recover_drafts())
         self.ready = True
         try:
             yield
         finally:
             self.ready = False
+            recovering.cancel()
             await self._site.close()
             await asyncio.gather(self.api.finish(), self.tenants.finish(self.serve.drain))
             await self.tenants.close()
             await self.api.close()
             await self.gateway.close()
+
+    async def _recover_drafts(self) -> None:
+        """Have the drafts made that dead workers have left, of the tenants that ask here."""
+        while True:
+            await asyncio.sleep(RECOVERY_SECONDS)
+            for tenant in self.tenants.all():
+                try:
+                    await tenant.drafts.recover(partial(self.api.state.make_draft, tenant))
+                except StoreError as error:
+                    log.info("drafts of dead workers could not be looked for: %s", error)
 
     def _gateway_routes(self) -> list[Route]:
         gateway = self.gateway

@@ -15,11 +15,11 @@ from starlette.requests import HTTPConnection
 
 from foldline.config import ServeSettings
 from foldline.errors import InputError
-from foldline.service.admission import RateLimit
 from foldline.service.guesses import Denied, Guesses
-from foldline.service.jobs.drafts import StoredDrafts
+from foldline.service.jobs.drafts import DraftLimit, StoredDrafts
 from foldline.service.open_sessions import OpenSessions
 from foldline.service.presence import Presence
+from foldline.service.rate import RateLimit
 from foldline.stores import MemoryStore, Store, find_store
 from foldline.stores.key_values import KeyValues
 from foldline.stores.urls import url_beside
@@ -36,15 +36,16 @@ _NAME: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 class Tenant:
     """One of those who ask: a store, the sessions that are open, and how much may still be asked."""
 
-    def __init__(self, name: str, store: Store, settings: ServeSettings) -> None:
+    def __init__(
+        self, name: str, store: Store, settings: ServeSettings, values: KeyValues, limit: DraftLimit
+    ) -> None:
         self.name = name
         self.store = store
-        # a store of another kind may have no values: then this process is the only one
-        self.values: KeyValues = getattr(store, "key_values", None) or MemoryStore().key_values
-        self.presence = Presence(self.values)
-        self.drafts = StoredDrafts(self.presence)
+        self.values = values
+        self.presence = Presence(values)
+        self.drafts = StoredDrafts(self.presence, limit)
         self.sessions = OpenSessions(store, settings.open_sessions)
-        self.rate = RateLimit(settings.rate / settings.workers)
+        self.rate = RateLimit(values, "requests", settings.rate)
 
 
 class Tenants:
@@ -62,7 +63,11 @@ class Tenants:
         self._folded = [token.casefold() for token in settings.tokens]
         self._settings = settings
         self._store = store
-        self._tenants = {MAIN: Tenant(MAIN, find_store(store), settings)}
+        main = find_store(store)
+        values = _values_of(main)
+        at_once = max(1, settings.summaries_at_once // settings.workers)
+        self._limit = DraftLimit(values, at_once, settings.summary_rate)  # of all tenants
+        self._tenants = {MAIN: Tenant(MAIN, main, settings, values, self._limit)}
         for name in settings.tokens.values():
             find_store(self._url(name))  # what no tenant can have is told at the start
         self._guesses = Guesses()
@@ -107,7 +112,9 @@ class Tenants:
     def _tenant(self, name: str) -> Tenant:
         known = self._tenants.get(name)
         if known is None:
-            known = self._tenants[name] = Tenant(name, find_store(self._url(name)), self._settings)
+            store = find_store(self._url(name))
+            known = Tenant(name, store, self._settings, _values_of(store), self._limit)
+            self._tenants[name] = known
         return known
 
     def _url(self, name: str) -> str | None:
@@ -124,6 +131,11 @@ class Tenants:
         for tenant in self.all():
             await tenant.presence.close()
             await tenant.store.close()
+
+
+def _values_of(store: Store) -> KeyValues:
+    """Return the values of a store; one of another kind may have none: then this process is the only one."""
+    return getattr(store, "key_values", None) or MemoryStore().key_values
 
 
 def bearer(value: str) -> str:

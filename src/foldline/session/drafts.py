@@ -21,6 +21,7 @@ from foldline.errors import FoldlineError
 from foldline.session import spans
 from foldline.session.boundary import BoundaryMaker, BoundaryWork, failure_of
 from foldline.session.events import DraftFailed, DraftReady, DraftStarted
+from foldline.session.jobs import DraftJob
 from foldline.session.shared import Shared
 
 log = logging.getLogger("foldline")
@@ -72,7 +73,7 @@ class Drafts:
         shared = self._shared
         work = self._maker.taken(shared.model.ask("threshold"))
         shared.events.emit(DraftStarted(size=due.size, threshold=due.threshold))
-        self._run(self._drafting(work, shared.cursor.state))
+        self._run(self._drafting(work, shared.cursor.leaf, shared.cursor.state))
 
     async def adopt(self) -> bool:
         """Take the draft that another process has made, or wait for the one that it makes; the lock is held.
@@ -105,15 +106,15 @@ class Drafts:
                 return found
             await asyncio.sleep(POLL_SECONDS)
 
-    async def _drafting(self, work: BoundaryWork, state: ViewState) -> Draft | None:
+    async def _drafting(self, work: BoundaryWork, leaf: str | None, state: ViewState) -> Draft | None:
         """Make a draft; what goes wrong is told and noted, never raised."""
         ask = work.ask
         try:
             with spans.compaction(self._shared.id, ask.reason, work.size, name=spans.DRAFT) as opened:
                 ask = await self._shared.live.onto(ask, state)
                 settled = msgspec.structs.replace(work, ask=ask)
-                jobs, name = self._shared.jobs, self._shared.id
-                outcome = await jobs.make(name, work.base, lambda: self._maker.make(settled, opened))
+                job = DraftJob(self._shared.id, leaf, ask, work.size, work.base, work.prefix)
+                outcome = await self._shared.jobs.make(job, lambda: self._maker.make(settled, opened))
         except Exception as error:
             log.warning("session %s: a draft failed: %s", self._shared.id, error)
             await self._draft_failed(ask, failure_of(error), str(error))

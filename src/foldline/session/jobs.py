@@ -7,22 +7,35 @@ from typing import Literal, Protocol
 
 import msgspec
 
+from foldline.core.checkpoint.request import Prefix
 from foldline.core.compact.plan import Outcome
 from foldline.core.compact.rebase import Draft
-from foldline.core.decide.ask import Nothing
+from foldline.core.decide.ask import FoldRequest, Nothing
+
+
+class DraftJob(msgspec.Struct, frozen=True):
+    """What a draft is made of, as data: any process can make it, of the path that ends at `leaf`.
+
+    `size` is the view's in tokens, `prefix` the session's next request, `base` the draft without its
+    boundary.
+    """
+
+    session: str
+    leaf: str | None
+    ask: FoldRequest
+    size: int
+    base: Draft
+    prefix: Prefix | None = None
 
 
 class DraftJobs(Protocol):
     """Has drafts made. At most one of a session is in the making, or ready, wherever that is."""
 
-    async def make(
-        self, session: str, base: Draft, here: Callable[[], Awaitable[Outcome]]
-    ) -> Draft | Nothing | None:
+    async def make(self, job: DraftJob, here: Callable[[], Awaitable[Outcome]]) -> Draft | Nothing | None:
         """Have a draft made, by `here` in this process or by another one, and return it.
 
-        `base` is the draft without its boundary, which `here` makes. The draft may be one that was planned
-        earlier, elsewhere. Nothing says why there is none; None that it was cancelled, or failed where it was
-        made. Raises what `here` raises.
+        It may be one that was planned earlier, elsewhere. Nothing says why there is none; None that it was
+        cancelled, or failed where it was made. Raises what `here` raises.
         """
         ...
 
@@ -45,13 +58,12 @@ class DraftJobs(Protocol):
 class OwnJobs:
     """Drafts that are made in this process, for this process."""
 
-    async def make(
-        self, session: str, base: Draft, here: Callable[[], Awaitable[Outcome]]
-    ) -> Draft | Nothing | None:
+    async def make(self, job: DraftJob, here: Callable[[], Awaitable[Outcome]]) -> Draft | Nothing | None:
         """Make a draft."""
-        del session
-        made = await here()
-        return made if isinstance(made, Nothing) else msgspec.structs.replace(base, boundary=made)
+        outcome = await here()
+        return (
+            outcome if isinstance(outcome, Nothing) else msgspec.structs.replace(job.base, boundary=outcome)
+        )
 
     async def find(self, session: str) -> Draft | Literal["making"] | None:
         """Return None: nobody else makes any."""

@@ -19,6 +19,7 @@ from foldline.arguments import check
 from foldline.catalogue import ModelInfo
 from foldline.config import settings
 from foldline.core.compact.fold_request import continuation_of
+from foldline.core.compact.plan import Outcome
 from foldline.core.decide.continuation import Continuation
 from foldline.core.decide.policy import Policy
 from foldline.core.decide.price import Cache
@@ -30,7 +31,7 @@ from foldline.session.boundary import BoundaryMaker
 from foldline.session.compactor import Compactor
 from foldline.session.events import Events
 from foldline.session.hooks import Hooks
-from foldline.session.jobs import DraftJobs
+from foldline.session.jobs import DraftJob, DraftJobs
 from foldline.session.links import Links
 from foldline.session.model import Setup
 from foldline.session.overflow import OverflowMender
@@ -105,7 +106,8 @@ class Session:
         self.store = store
         self._owns_store = owns_store
         self._shared = Shared(store, session, setup, summarizer)
-        self._compactor = Compactor(self._shared, BoundaryMaker(self._shared))
+        self._maker = BoundaryMaker(self._shared)
+        self._compactor = Compactor(self._shared, self._maker)
         self._triggers = Triggers(self._shared, self._compactor)
         self._by_hand = ByHand(self._shared, self._compactor, self._triggers)
         self._appends = Appends(self._shared, self._triggers)
@@ -146,6 +148,10 @@ class Session:
     def make_drafts_by(self, jobs: DraftJobs) -> None:
         """Have the drafts of the session made so from now on: by default by this process, for itself."""
         self._shared.jobs = jobs
+
+    async def make_draft(self, job: DraftJob) -> Outcome:
+        """Make the draft of a job, which another process may have asked for, and append nothing."""
+        return await self._maker.make_job(job)
 
     # ---- what is read at once
 

@@ -6,6 +6,7 @@ from tests.support.live import session_on
 from tests.support.talk import assistant, reminder, system, user
 
 from foldline.config import ServeSettings
+from foldline.service.jobs.drafts import DraftLimit
 from foldline.service.tenants import Tenant
 from foldline.service.web.shown import Beginnings
 from foldline.stores import MemoryStore
@@ -13,7 +14,8 @@ from foldline.stores import MemoryStore
 
 async def test_a_session_is_called_by_its_title_else_its_first_words_else_its_id():
     store = MemoryStore()
-    tenant = Tenant("default", store, ServeSettings())
+    values = store.key_values
+    tenant = Tenant("default", store, ServeSettings(), values, DraftLimit(values))
     names = Beginnings()
 
     async def called():

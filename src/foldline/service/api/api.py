@@ -114,7 +114,7 @@ class Api:
         tenant = self._tenants.find(request)
         if isinstance(tenant, Denied):
             return tenant.problem()
-        if seconds := tenant.rate.wait():
+        if seconds := await tenant.rate.wait():
             return too_many(seconds)
         raw, kind = await read_body(request, self._serve, json=operation.takes != BYTES), operation.body
         names = {name: str(value) for name, value in request.path_params.items()}

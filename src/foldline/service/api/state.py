@@ -18,14 +18,16 @@ import msgspec
 
 import foldline
 from foldline.config import ServeSettings, Settings
+from foldline.core.compact.plan import Outcome
 from foldline.core.decide.presets import PRESETS
 from foldline.core.log.entries import Entry, Noted
 from foldline.errors import PolicyError, SessionNotFound
 from foldline.service.api.idempotency import IdempotencyKeys
 from foldline.service.metrics import Metrics
-from foldline.service.models import Models, closing
+from foldline.service.models import OFFLINE, Models, closing
 from foldline.service.presence import Leases
 from foldline.service.tenants import Tenant
+from foldline.session.jobs import DraftJob
 from foldline.session.kept import kept_of
 from foldline.session.preview import Preview
 from foldline.session.session import Session
@@ -193,8 +195,22 @@ class ApiState:
             system=options.system,
             summarizer=self.models.summarizer(model),
         )
-        opened.make_drafts_by(tenant.drafts)
+        paid = self.serve.summaries != OFFLINE
+        opened.make_drafts_by(tenant.drafts.durable(model) if paid else tenant.drafts)
         return closing(opened)
+
+    async def make_draft(self, tenant: Tenant, model: str | None, job: DraftJob) -> Outcome:
+        """Make the draft of a job, with the summariser of sessions that go on with a model."""
+        async with foldline.open(
+            tenant.store,
+            job.session,
+            model=model,
+            policy=job.ask.policy,
+            window=job.ask.window,
+            summarizer=self.models.summarizer(model),
+        ) as opened:
+            closing(opened)
+            return await opened.make_draft(job)
 
     def end(self, work: Awaitable[Any]) -> None:
         """Let something come to its end beside the requests; `close` waits for it."""

@@ -38,7 +38,7 @@ from foldline.service.gateway.session_finder import SessionFinder, valid_name
 from foldline.service.gateway.upstream import Headers, Upstreams, asked_on, passed_back, sent_on, vendor_of
 from foldline.service.guesses import TOO_MANY, Denied
 from foldline.service.metrics import Metrics
-from foldline.service.models import UPSTREAM, closing, written_by
+from foldline.service.models import BY_RULE, UPSTREAM, closing, written_by
 from foldline.service.problems import Refused
 from foldline.service.tenants import Tenant, Tenants
 from foldline.session.session import Session
@@ -87,7 +87,7 @@ class Gateway:
     async def ask(self, request: Request, endpoint: Endpoint, *, compact: bool = False) -> Response:
         """Answer a request for a reply of a model; with `compact`, for a compaction item alone."""
         vendor = endpoint.vendor
-        tenant = self._admitted(request, vendor)
+        tenant = await self._admitted(request, vendor)
         if isinstance(tenant, Response):
             return tenant
         try:
@@ -117,7 +117,7 @@ class Gateway:
         Bodies stream through both ways; headers say whose it is.
         """
         vendor = vendor_of(request.headers)
-        tenant = self._admitted(request, vendor)
+        tenant = await self._admitted(request, vendor)
         if isinstance(tenant, Response):
             return tenant
         path = request.scope["raw_path"].decode("ascii").removeprefix("/v1")
@@ -140,14 +140,14 @@ class Gateway:
 
     # ---- who asks, and what is passed on
 
-    def _admitted(self, request: Request, vendor: Vendor) -> Tenant | Response:
+    async def _admitted(self, request: Request, vendor: Vendor) -> Tenant | Response:
         """Return whose a request is, or why it is not answered."""
         tenant = self._tenants.find(request)
         if isinstance(tenant, Denied):
             if tenant.wait:
                 return refusal(vendor, 429, TOO_MANY, wait=tenant.wait)
             return refusal(vendor, 401, "a token is needed: send it as the key, or as foldline-token")
-        if seconds := tenant.rate.wait():
+        if seconds := await tenant.rate.wait():
             return refusal(vendor, 429, "too many requests", wait=seconds)
         return tenant
 
@@ -276,7 +276,8 @@ class Gateway:
             subagent=origin.subagent,
             summarizer=written_by(self._serve, lambda: None, None),
         )
-        opened.make_drafts_by(origin.tenant.drafts)
+        drafts, paid = origin.tenant.drafts, self._serve.summaries not in BY_RULE  # by the service
+        opened.make_drafts_by(drafts.durable(None) if paid else drafts)
         return closing(opened)
 
     def _summarizer(self, asked: AgentRequest, info: ModelInfo) -> Summarizer:

@@ -134,7 +134,7 @@ class PageHandlers:
                     return login(self._pages, tenant)
                 return RedirectResponse(f"{BASE}/login", 303)
             asked = PageRequest(request, tenant, self._api, self._pages)
-            if tenant.rate.wait():
+            if await tenant.rate.wait():
                 return asked.problem(429, "Too many requests", "Wait a moment.")
             try:
                 return await handler(asked)
