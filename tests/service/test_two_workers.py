@@ -19,7 +19,8 @@ from tests.service.api.test_folding import (  # noqa: F401
 )
 from tests.service.api.test_turns import (  # noqa: F401
     test_a_conversation_of_turns_goes_on_past_its_window,
-    test_a_turn_is_had_once_under_a_key,
+    test_a_repeated_key_tells_the_turn_again_and_says_nothing_twice,
+    test_a_turn_that_was_left_goes_on_under_its_key,
     test_one_turn_at_a_time,
 )
 from tests.service.test_compaction_item import (  # noqa: F401

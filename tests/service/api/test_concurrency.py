@@ -122,11 +122,11 @@ async def test_keys_and_previews_are_bounded(monkeypatch):
     presence = Presence(MemoryKeyValues())
     keys = IdempotencyKeys(presence, most=3)
     for number in range(10):
-        known = await keys.take(str(number), b"request")
+        known, _ = await keys.take(str(number), b"request")
         assert known.given is None
         await keys.settle(known, Given(200, b"done", {}))
-    assert (await keys.take("9", b"request")).given is not None
-    assert (await keys.take("0", b"other")).given is None
+    assert (await keys.take("9", b"request"))[0].given is not None
+    assert (await keys.take("0", b"other"))[1]
     await presence.close()
     preview = await a_preview()
     kept = KeptPreviews(MemoryKeyValues(), most=2)

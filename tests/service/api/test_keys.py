@@ -29,7 +29,8 @@ from foldline.stores.key_values import pack
 async def test_an_open_key_is_waited_for_while_its_worker_lives():
     values = MemoryKeyValues()
     one, two = Presence(values), Presence(values)
-    mine = await IdempotencyKeys(one).take("k", b"request", leaf="l")
+    mine, new = await IdempotencyKeys(one).take("k", b"request", leaf="l")
+    assert new
     assert not mine.again
     waiting = asyncio.ensure_future(IdempotencyKeys(two).take("k", b"request"))
     await asyncio.sleep(0.1)
@@ -37,7 +38,8 @@ async def test_an_open_key_is_waited_for_while_its_worker_lives():
     with pytest.raises(KeyReused):
         await IdempotencyKeys(two).take("k", b"another")
     await one.close()
-    taken = await waiting
+    taken, new = await waiting
+    assert new
     assert (taken.again, taken.record.leaf, taken.record.worker) == (True, "l", two.id)
     await two.close()
 
@@ -115,6 +117,18 @@ def test_messages_that_a_dead_worker_did_not_append_are_appended(store):
         left_open(store, "/sessions/one/messages", body, client.leaf("one").strip('"'))
         send()
         assert client.get("/sessions/one/stats").json()["stats"]["total_messages"] == 2
+
+
+def test_a_turn_whose_worker_died_behind_its_prompt_goes_on(store):
+    with api(store=store) as (client, model):
+        client.begin("one", messages=[user("Hello."), reply("Hello.")])
+        leaf = client.leaf("one").strip('"')
+        client.say("one", user("And now?"))
+        body, send = sent(client, "/sessions/one/turns", {"text": "And now?"})
+        left_open(store, "/sessions/one/turns", body, leaf)
+        assert "event: done" in send().text
+        assert len(model.requests) == 1
+        assert client.get("/sessions/one/stats").json()["stats"]["total_messages"] == 4
 
 
 def test_what_cannot_be_known_is_told(store):
@@ -281,8 +295,8 @@ async def test_what_was_taken_and_not_told_is_free_when_the_store_is_back(monkey
             await keys.take(key, b"r")
     values.fails = False
     await until(lambda: theirs.take("s"))
-    fresh = await IdempotencyKeys(two).take("new", b"r")
-    taken = await IdempotencyKeys(two).take("old", b"r")
+    fresh, _ = await IdempotencyKeys(two).take("new", b"r")
+    taken, _ = await IdempotencyKeys(two).take("old", b"r")
     assert (fresh.again, taken.again) == (False, True)
     await one.close()
     await two.close()

@@ -149,15 +149,29 @@ class Gated(Scripted):
         return await super().answer(asked)
 
 
-def test_a_turn_is_had_once_under_a_key(store):
+def test_a_repeated_key_tells_the_turn_again_and_says_nothing_twice(store):
     with api(store=store) as (client, model):
         client.begin("one")
-        key = {"Idempotency-Key": "a"}
-        assert client.turn("one", "Hello.", headers=key)[-1][0] == "done"
-        client.turn("one", "Hello.", 409, headers=key)
-        client.turn("one", "Something else.", 422, headers=key)
+        first = client.turn("one", "Hello.", headers={"Idempotency-Key": "a"})
+        again = client.turn("one", "Hello.", headers={"Idempotency-Key": "a"})
+        assert again == [one for one in first if one[0] != "message.delta"]
         assert len(model.requests) == 1
         assert client.get("/sessions/one/stats").json()["stats"]["total_messages"] == 2
+        client.turn("one", "Other.", status=422, headers={"Idempotency-Key": "a"})
+
+
+def test_a_turn_that_was_left_goes_on_under_its_key():
+    with api(gated := Gated()) as (client, _model):
+        client.begin("one")
+        key = {"Idempotency-Key": "a"}
+        with client.http.stream("POST", "/sessions/one/turns", json={"text": "Tell."}, headers=key):
+            pass
+        gated.open()
+        wait_for_end(client)
+        told = client.turn("one", "Tell.", headers=key)
+        assert last(told, "done")["text"] == "At last."
+        roles = [one["role"] for one in client.get("/sessions/one/history").json()["items"]]
+        assert roles == ["user", "assistant"]
 
 
 def test_a_turn_is_refused_before_it_streams():

@@ -8,9 +8,8 @@ from contextlib import AsyncExitStack
 from functools import partial
 from typing import Any, Final, TypeVar
 
-from sse_starlette import EventSourceResponse
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 from starlette.routing import Route
 
 from foldline.config import ServeSettings, Settings
@@ -27,7 +26,7 @@ from foldline.service.api import (
     tree,
     turns,
 )
-from foldline.service.api.idempotency import LONGEST, Given, done_once
+from foldline.service.api.idempotency import LONGEST, Given, KeyBusy
 from foldline.service.api.openapi import document, index
 from foldline.service.api.operation import (
     BYTES,
@@ -140,16 +139,23 @@ class Api:
             leaf = await call.tenant.store.leaf(name)
         keys = self.state.of(call.tenant).keys
         request_line = f"{request.method} {request.url.path}?{request.url.query}\n".encode()
-        known = await keys.take(key, request_line + call.raw, session=name, leaf=leaf)
-        if known.given is not None:
+        known, new = await keys.take(key, request_line + call.raw, session=name, leaf=leaf)
+        if not new and known.given is not None:
             return Response(known.given.body, known.given.status, known.given.headers)
+        if not new and known.turn is None:
+            raise KeyBusy
         call.remembered = known
         try:
             response = await self._run(operation, call, request)
         except BaseException as error:
-            await (keys.settle(known, None) if _nothing_done(error) else keys.leave(known))
+            if new:
+                await (keys.settle(known, None) if _nothing_done(error) else keys.leave(known))
             raise
-        await keys.settle(known, _given(response))
+        if new:
+            done = response.status_code < 400 and known.turn is None
+            body = bytes(response.body) if done else b""
+            given = Given(response.status_code, body, dict(response.headers)) if done else None
+            await keys.settle(known, given)
         return response
 
     async def _run(self, operation: Operation[Any], call: ApiCall, request: Request) -> Response:
@@ -195,15 +201,6 @@ class Api:
             if operation.method != "DELETE":
                 call.headers.setdefault("etag", etag(session.leaf))
             return found
-
-
-def _given(response: Response) -> Given | None:
-    """Return an answer as it is given again; None for one that says that nothing was done."""
-    if response.status_code >= 400:
-        return None
-    if isinstance(response, StreamingResponse | EventSourceResponse):
-        return done_once("a stream is not kept")
-    return Given(response.status_code, bytes(response.body), dict(response.headers))
 
 
 def _nothing_done(error: BaseException) -> bool:

@@ -59,8 +59,16 @@ class Given(msgspec.Struct, frozen=True):
     headers: dict[str, str]
 
 
+class TurnRecord(msgspec.Struct):
+    """What a turn has told so far: the leaf behind its prompt, and its events but for deltas."""
+
+    leaf: str | None
+    events: list[tuple[str, Any]] = []
+    ended: bool = False
+
+
 class KeyRecord(msgspec.Struct, frozen=True):
-    """What is stored of a key: a digest of its request, who answers it, and its answer.
+    """What is stored of a key: a digest of its request, who answers it, and its answer or its turn.
 
     `worker` is empty where it is not known what became of the request. `leaf` is that of its session before
     it was answered; `token` names what the request begins, the same where it is sent again.
@@ -71,6 +79,7 @@ class KeyRecord(msgspec.Struct, frozen=True):
     token: str
     leaf: str | None = None
     given: Given | None = None
+    turn: TurnRecord | None = None
 
 
 class Remembered:
@@ -83,6 +92,7 @@ class Remembered:
         self.record = record
         self.stored = pack(record) if stored is None else stored
         self.again = again
+        self.turn = record.turn
 
     @property
     def given(self) -> Given | None:
@@ -101,12 +111,11 @@ class IdempotencyKeys:
 
     async def take(
         self, key: str, request: bytes, *, session: str | None = None, leaf: str | None = None
-    ) -> Remembered:
-        """Return what is known of a key: its answer, or that it is to be answered now.
+    ) -> tuple[Remembered, bool]:
+        """Return what is known of a key, and whether it is to be answered now; waits for another worker.
 
-        Waits for another worker that answers it. `session` is the one that the request is about, `leaf` that
-        session's. Raises KeyReused where the key was another request's, KeyBusy where the other worker takes
-        too long.
+        `session` is the one that the request is about, `leaf` that session's. Raises KeyReused where the key
+        was another request's, KeyBusy where the other worker takes too long.
         """
         await self._presence.begin()
         digest = hashlib.sha256(request).digest()
@@ -123,20 +132,20 @@ class IdempotencyKeys:
             known = Remembered(key, record, raw)
             if known.record.digest != mine.record.digest:
                 raise KeyReused
-            if known.given is not None:
-                return known
+            if known.given is not None or known.turn is not None:
+                return known, False
             if not await self._presence.alive(known.record.worker):
                 found = msgspec.structs.replace(known.record, worker=self._presence.id)
                 taken = Remembered(key, found, again=True)
                 if await self._taken_over(taken, raw):
-                    return taken
+                    return taken, True
                 continue
             await asyncio.sleep(wait)
         else:
             raise KeyBusy
         if next(self._count) % TRIMMED == 0:
             await self._values.trim(SPACE, self._most)
-        return mine
+        return mine, True
 
     async def _added(self, mine: Remembered, session: str | None) -> bytes | None:
         """Put a key where none is; where the store fails it may be there, and goes when that is back."""
@@ -157,18 +166,18 @@ class IdempotencyKeys:
             raise
 
     async def settle(self, known: Remembered, given: Given | None) -> None:
-        """Keep the answer to a key; without one (nothing was done) the key is free again."""
-        if given is None:
+        """Keep the answer to a key, or its turn; without one (nothing was done) the key is free again."""
+        if given is None and known.turn is None:
             await self._surely(known, None)
             return
-        record = msgspec.structs.replace(known.record, given=given)
+        record = msgspec.structs.replace(known.record, given=given, turn=known.turn)
         if len(pack(record)) > key_values.LARGEST:
-            record = msgspec.structs.replace(record, given=done_once("its answer is too large"))
+            record = msgspec.structs.replace(record, given=_too_large())
         await self._surely(known, record)
 
     async def leave(self, known: Remembered) -> None:
         """Leave a key of which it is not known what was done: who sends it again finds out."""
-        await self._surely(known, msgspec.structs.replace(known.record, worker=""))
+        await self._surely(known, msgspec.structs.replace(known.record, worker="", turn=known.turn))
 
     async def _surely(self, known: Remembered, record: KeyRecord | None) -> None:
         """Store what became of a key; where the store is away, when it is back."""
@@ -187,9 +196,8 @@ class IdempotencyKeys:
             known.record, known.stored = record, stored
 
 
-def done_once(why: str) -> Given:
-    """Return what is answered to a key whose answer cannot be given again; `why` says that."""
-    told = problem(409, "it was done", f"{why} to be given again: read what it has changed")
+def _too_large() -> Given:
+    told = problem(409, "it was done", "its answer is too large to be given again: read what it has changed")
     return Given(told.status_code, bytes(told.body), dict(told.headers))
 
 

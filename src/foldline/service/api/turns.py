@@ -32,8 +32,9 @@ from foldline.agent.loop import Agent
 from foldline.agent.tools.toolbox import AgentTool, Arguments, Toolbox
 from foldline.core.log.codec import encode_utf8
 from foldline.core.log.messages import Message, Text
-from foldline.errors import FoldlineError, InputError
+from foldline.errors import FoldlineError, InputError, LeafMoved, StoreError
 from foldline.providers import Provider
+from foldline.service.api.idempotency import KeyBusy, TurnRecord, stored_before
 from foldline.service.api.operation import (
     STREAM,
     ApiCall,
@@ -66,8 +67,10 @@ log = logging.getLogger("foldline")
 
 TurnLine = tuple[str, dict[str, Any]]
 DONE: Final = "done"
+DELTAS: Final = frozenset({"message.delta", "thinking.delta"})
 STEPS: Final = 50  # replies to one prompt: there are no tools but recall
 PING_SECONDS: Final = 15
+KEPT: Final = 256 * 1024  # bytes of what a turn told that are kept to be told again
 SEND_SECONDS: Final = 60.0  # that a client may take to read what was sent
 
 
@@ -88,7 +91,9 @@ class TurnWish(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Turn:
     """One turn under way: the agent at work, and what it tells."""
 
-    def __init__(self, call: ApiCall, provider: Provider, toolbox: Toolbox, uses: AsyncExitStack) -> None:
+    def __init__(
+        self, call: ApiCall, provider: Provider, toolbox: Toolbox, record: TurnRecord, uses: AsyncExitStack
+    ) -> None:
         self._call = call
         self._wish: TurnWish = call.given["body"]
         self._agent = Agent(
@@ -100,6 +105,7 @@ class Turn:
             max_tokens=self._wish.max_tokens,
             words=words_of,
         )
+        self._record = record
         self._uses = uses
         self._queue: asyncio.Queue[tuple[str, dict[str, Any]] | None] = asyncio.Queue()
         self._work: asyncio.Task[None] | None = None
@@ -111,11 +117,20 @@ class Turn:
             self._call.state.metrics.folded(event.receipt)
         for name, data in told(event):
             if name != DONE:  # it is told when all else was
-                self._queue.put_nowait((name, data))
+                self._tell(name, data)
+
+    def _tell(self, name: str, data: dict[str, Any]) -> None:
+        if name not in DELTAS:
+            self._record.events.append((name, data))
+        self._queue.put_nowait((name, data))
 
     async def _run(self) -> None:
         try:
             data = await self._worked()
+            self._record.events.append((DONE, data))
+            if len(encode_utf8(self._record.events)) > KEPT:
+                del self._record.events[:-1]  # `done` has the text
+            await self._keep()
         finally:
             await self._free()  # who hears that it is done may ask again at once
         self._queue.put_nowait((DONE, data))
@@ -132,7 +147,18 @@ class Turn:
         except Exception:
             log.exception("a turn of session %s failed", self._agent.session.id)
             return {"how": "failed", "text": "", "detail": "a defect of the service: its log says more"}
+        self._record.ended = ended.how != "interrupted"
         return {**msgspec.to_builtins(ended), "leaf": self._agent.session.leaf}
+
+    async def _keep(self) -> None:
+        """Keep what was told under the key of the request, for whoever sends it again."""
+        known = self._call.remembered
+        if known is None:
+            return
+        try:
+            await self._call.state.of(self._call.tenant).keys.settle(known, None)
+        except StoreError as error:
+            log.warning("a turn of session %s is not kept: %s", self._agent.session.id, error)
 
     async def events(self) -> AsyncGenerator[ServerSentEvent]:
         """Work, and yield what happens until the turn has ended."""
@@ -188,10 +214,13 @@ def _event(name: str, data: dict[str, Any]) -> ServerSentEvent:
     return ServerSentEvent(encode_utf8(data).decode(), event=name)
 
 
-@operation("POST", f"{AT}/turns", media=STREAM, changes=True, keyed=True)
+@operation("POST", f"{AT}/turns", media=STREAM, changes=True, keyed=True, resumes=True)
 async def turn(call: ApiCall, body: TurnWish) -> Response:
     """Say something and have the model answer: server-sent events, `done` the last."""
     session, state = call.session, call.state
+    record = call.remembered.turn if call.remembered is not None else None
+    if record is not None and record.ended:
+        return _again(record, session.leaf)
     options = await state.options(call.tenant, session.id)
     its_own = (session.setup.model, options.model)
     known = next((one for one in its_own if one in state.models.names), None)
@@ -199,7 +228,7 @@ async def turn(call: ApiCall, body: TurnWish) -> Response:
     provider = state.models.provider(name)
     turns = state.of(call.tenant).turns
     if not await turns.take(session.id):
-        raise busy(session.id)
+        raise busy(session.id) if record is None else KeyBusy()
     async with AsyncExitStack() as uses:
         uses.push_async_callback(turns.release, session.id)
         uses.enter_context(state.use(call.tenant, session.id, options))
@@ -210,21 +239,36 @@ async def turn(call: ApiCall, body: TurnWish) -> Response:
         off = session.on(EVERY, early.append)
         uses.callback(off)
         await _go_on_with(session, name, provider, toolbox, call)
-        await _prompted(session, body)
+        record = await _prompted(call, body, record)
         off()
-        going = Turn(call, provider, toolbox, uses.pop_all())
+        going = Turn(call, provider, toolbox, record, uses.pop_all())
     for event in early:
         going.heard(event)
     return TurnStream(going, grace=max(0.0, state.serve.drain - 1.0), leaf=session.leaf)
 
 
-async def _prompted(session: Session, body: TurnWish) -> None:
-    """Append what is said."""
+async def _prompted(call: ApiCall, body: TurnWish, record: TurnRecord | None) -> TurnRecord:
+    """Append what is said, unless an earlier request with this key has done so."""
+    session = call.session
+    if record is not None:
+        if session.leaf != record.leaf and (await session.standing()).state != "mid_tool":
+            raise LeafMoved("the session has gone on since that turn was left", leaf=session.leaf)
+        record.events.clear()
+        return record
     said = [*body.messages, *([Message("user", (Text(body.text),))] if body.text is not None else [])]
-    if said:
+    known = call.remembered
+    again = known is not None and known.again and said
+    before = await stored_before(session, known.record.leaf, said) if known is not None and again else None
+    if before is not None:
+        record = TurnRecord(before[-1])
+    elif said:
         await session.append(*said)
     elif not (await session.stats()).total_messages:
         raise InputError("there is nothing to answer yet: give a text, or messages")
+    record = record or TurnRecord(session.leaf)
+    if known is not None:
+        known.turn = record
+    return record
 
 
 async def _go_on_with(
@@ -245,6 +289,16 @@ def _recall_toolbox(session: Session) -> Toolbox:
 
 async def _recalled(session: Session, tool: Tool, given: Arguments) -> str:
     return await session.call_tool(tool.name, given)
+
+
+def _again(record: TurnRecord, leaf: str | None) -> Response:
+    """Tell once more what a turn that has ended told, but for its deltas."""
+
+    async def events() -> AsyncGenerator[ServerSentEvent]:
+        for name, data in record.events:
+            yield _event(name, data)
+
+    return EventSourceResponse(events(), headers={"etag": etag(leaf)}, ping=PING_SECONDS)
 
 
 # ---- events of the agent and its session, as the stream names them
