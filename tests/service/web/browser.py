@@ -65,6 +65,7 @@ def opened(chromium, url, **settings):
 def seen(page, text):
     """Wait until a text is in sight."""
     page.get_by_text(text).first.wait_for()
+    page.wait_for_load_state()  # the notice stands above what it tells of
 
 
 def menu(page, name):
