@@ -13,7 +13,7 @@ from tests.dialects.conversations import anthropic_chats, item_lists, openai_cha
 
 from foldline.core.log.messages import Text
 from foldline.dialects import decode_all, detect, get
-from foldline.dialects.anthropic.write import OPENING
+from foldline.dialects.turns import OPENING
 
 CHAT, CLAUDE, ITEMS, VERCEL = "openai-chat", "anthropic", "openai-responses", "ui-message"
 LISTS = {CHAT: openai_chats(), CLAUDE: anthropic_chats(), ITEMS: item_lists(), VERCEL: ui_chats()}

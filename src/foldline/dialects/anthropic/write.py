@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
-from foldline.core.log.messages import Media, Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult
+from foldline.core.log.messages import Media, Opaque, Part, Text, Thinking, ToolCall, ToolResult
 from foldline.core.measure.tokens import NO_OUTPUT
 from foldline.dialects.anthropic.form import ID_LIMIT, THOUGHTS
 from foldline.dialects.anthropic.read import parts_of
@@ -13,14 +13,10 @@ from foldline.dialects.edits import check_edits
 from foldline.dialects.ids import Ids
 from foldline.dialects.media import placeholder, to_anthropic
 from foldline.dialects.payload import fields_of, items_of
-from foldline.dialects.values import ANTHROPIC, Losses, Rendered
-from foldline.dialects.writer import Writer
+from foldline.dialects.turns import Block, TurnsWriter, input_of
+from foldline.dialects.values import ANTHROPIC, Losses
 
 NAME_LIMIT = 128
-SYSTEM_NOTE = "[System message]\n"  # marks user text that the system wrote, not the user
-OPENING = "[The conversation begins with the assistant.]"  # the API requires a user message first
-
-Block = dict[str, Any]
 
 
 def edit_native(body: Block, edits: Mapping[int, Part | None], index: int | None = None) -> Block | None:
@@ -62,7 +58,7 @@ def _patched(native: Block, old: Part, new: Part | None) -> Block | None:
     if isinstance(new, Text) and isinstance(old, Text):
         return {**native, "text": new.text} if new.text.strip() else None
     if isinstance(new, ToolCall) and isinstance(old, ToolCall):
-        return {**native, "id": new.id, "name": new.name, "input": _input(new)}
+        return {**native, "id": new.id, "name": new.name, "input": input_of(new)}
     if isinstance(new, ToolResult) and isinstance(old, ToolResult):
         return _patched_result(native, old, new)
     return None if new is None else block_of(new)
@@ -99,17 +95,13 @@ def block_of(part: Part) -> Block | None:
             return None
         return {"type": "thinking", "thinking": part.text, "signature": part.signature}
     if isinstance(part, ToolCall):
-        return {"type": "tool_use", "id": part.id, "name": part.name, "input": _input(part)}
+        return {"type": "tool_use", "id": part.id, "name": part.name, "input": input_of(part)}
     if isinstance(part, Media):
         return to_anthropic(part) or {"type": "text", "text": placeholder(part)}
     if isinstance(part, Opaque):
         is_ours = part.dialect == ANTHROPIC and isinstance(part.data, dict)
         return cast("Block", part.data) if is_ours else None
     return _result_block(part, part.call_id)
-
-
-def _input(call: ToolCall) -> Block:
-    return {"input": call.arguments} if isinstance(call.arguments, str) else call.arguments
 
 
 def _content(parts: Iterable[Text | Media | Opaque]) -> Any:
@@ -133,97 +125,29 @@ def _result_block(result: ToolResult, call_id: str) -> Block:
     return block
 
 
-class AnthropicWriter(Writer):
+class AnthropicWriter(TurnsWriter):
     """Build an Anthropic list: native messages as they are, others encoded and merged into turns."""
 
     def __init__(self, native_ids: Iterable[str]) -> None:
         super().__init__(Ids(limit=ID_LIMIT, everywhere=True, any_text=False, taken=native_ids))
-        self._turn: tuple[str, list[Block], list[Block]] | None = None  # role, results, other blocks
-        self._foreign = False  # something was encoded
-        self._encoded = False  # the list begins with an encoded message
 
-    def native(self, body: Block, message: Message) -> None:
-        """Append a message as received; one without content is left out."""
-        if body.get("content") in (None, []):
-            self.losses.add("empty messages left out")
-            return
-        self._flush()
-        for call in message.calls:
-            self._ids.keep(call.id)
-        self._out.append(body)
+    def _text(self, text: str) -> Block:
+        return {"type": "text", "text": text}
 
-    @property
-    def at_head(self) -> bool:
-        """Whether nothing but system prompts was written."""
-        return not self._out and self._turn is None
+    def _request(self, messages: list[Block]) -> list[Block]:
+        return request(messages, self.losses)
 
-    def _add(self, message: Message) -> None:
-        """Append a message of another dialect (or a made one) as part of a turn."""
-        self._foreign = True
-        if message.role in {"system", "developer"}:
-            self._add_system(message)
-            return
-        role = "assistant" if message.role == "assistant" else "user"
-        results, blocks = self._blocks_of(role)
-        for part in message.parts:
-            block = self._block(part, role)
-            if block is not None:
-                (results if block["type"] == "tool_result" else blocks).append(block)
-
-    def finish(self, *, whole: bool = False) -> Rendered:
-        """Return the list, the system prompt and the losses; a `whole` request is as the API takes it."""
-        self._flush()
-        if whole:
-            self._out = request(self._out, self.losses)
-        begins = self._out[0].get("role") if self._out else None
-        if ((whole or self._encoded) and begins == "assistant") or (self._foreign and begins is None):
-            self.losses.add("a first user message added")
-            self._out.insert(0, {"role": "user", "content": OPENING})
-        return super().finish(whole=whole)
-
-    def _add_system(self, message: Message) -> None:
-        texts = [part for part in message.parts if isinstance(part, Text) and part.text.strip()]
-        for part in message.parts:
-            if not isinstance(part, Text):
-                self._leave(part)
-        if self.at_head and message.native is not None:
-            self._system.extend(part.text for part in texts)
-            return
-        # a made message (a checkpoint) must stand in the list, where a later fold finds it
-        note = "" if message.injected or message.native is None else SYSTEM_NOTE
-        _, blocks = self._blocks_of("user")
-        blocks.extend({"type": "text", "text": note + part.text} for part in texts)
-        if texts:
-            self.losses.add("system messages became user messages")
-
-    def _blocks_of(self, role: str) -> tuple[list[Block], list[Block]]:
-        """Return the open turn of a role; begin one if the open turn is another role's."""
-        if self._turn is None or self._turn[0] != role:
-            self._flush()
-            self._turn = (role, [], [])
-            if role == "assistant":
-                self._ids.batch()
-        return self._turn[1], self._turn[2]
-
-    def _flush(self) -> None:
-        if self._turn is None:
-            return
-        role, results, blocks = self._turn
-        self._turn = None
+    def _said(self, role: str, results: list[Block], blocks: list[Block]) -> list[Block]:
         if role == "assistant" and (dropped := _drop_last_thinking(blocks)):
             self.losses.add("thinking at the end of a turn left out", dropped)
         content: Any = [*results, *blocks]
         if not content:
-            return
+            return []
         if len(content) == 1 and set(content[0]) == {"type", "text"}:
             content = content[0]["text"]
-        self._encoded = self._encoded or not self._out
-        self._out.append({"role": role, "content": content})
+        return [{"role": role, "content": content}]
 
     def _block(self, part: Part, role: str) -> Block | None:
-        if isinstance(part, ToolCall if role == "user" else ToolResult):
-            self.losses.add(f"{'calls' if role == 'user' else 'results'} of an {role} message left out")
-            return None
         if isinstance(part, ToolResult):
             for inner in part.content:
                 self._note(inner)
@@ -244,37 +168,22 @@ class AnthropicWriter(Writer):
 
     def _call(self, call: ToolCall) -> Block:
         name = self._named(call, NAME_LIMIT)
-        if isinstance(call.arguments, str):
-            self.losses.add("call arguments that are not a JSON object wrapped in one")
-        return {"type": "tool_use", "id": self._ids.call(call.id), "name": name, "input": _input(call)}
+        return {"type": "tool_use", "id": self._ids.call(call.id), "name": name, "input": self._input(call)}
 
     def _note(self, part: Part) -> None:
         """Count a part that the Messages API does not accept."""
-        if isinstance(part, Media) and to_anthropic(part) is None:
-            self.losses.add(f"{part.kind} left out")
-        elif isinstance(part, Thinking | Opaque) and block_of(part) is None:
+        if isinstance(part, Media):
+            refused = to_anthropic(part) is None
+        else:
+            refused = isinstance(part, Thinking | Opaque) and block_of(part) is None
+        if refused:
             self._leave(part)
 
     def _leave(self, part: Part) -> None:
-        if isinstance(part, Opaque):
-            self._lose(part)
-        elif isinstance(part, Thinking):
+        if isinstance(part, Thinking):
             self.losses.add("unsigned thinking left out")
-        elif isinstance(part, Media):
-            self.losses.add(f"{part.kind} left out")
-
-    def _one_system(self) -> Any | None:
-        """Return a single system prompt as given; several become text blocks."""
-        given = self._system
-        if len(given) < 2:
-            return given[0] if given else None
-        blocks: list[Any] = []
-        for value in given:
-            if isinstance(value, list):
-                blocks.extend(items_of(value))
-            elif str(value).strip():
-                blocks.append({"type": "text", "text": str(value)})
-        return blocks
+        else:
+            super()._leave(part)
 
 
 def _is_thought(part: Thinking | Opaque) -> bool:
