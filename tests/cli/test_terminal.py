@@ -17,7 +17,7 @@ from foldline.testing import call
 pty = pytest.importorskip("pty", reason="there are no pseudo-terminals here: run on Linux or macOS")
 pytestmark = pytest.mark.slow
 
-ELSEWHERE = {"chat", "rpc", "serve"}  # a screen of its own (tests/tui), another program, a page
+ELSEWHERE = {"chat", "mcp", "rpc", "serve"}  # a screen of its own (tests/tui), another program, a page
 CASES = {
     "run": ["run", "-p", "Look.", "--model", "MODEL"],
     "run, as JSON": ["run", "-p", "Look.", "--model", "MODEL", "--json"],

@@ -22,6 +22,7 @@ COMMANDS = {
     "run": "Send one prompt to the agent; its answer as text or JSON lines.",
     "rpc": "Serve the agent to another program, JSON lines both ways.",
     "serve": "Serve sessions over HTTP, and a gateway for any agent.",
+    "mcp": "Serve a session to agents as MCP tools: recall, rules, figures.",
     "compact": "Fit a session file into a budget of tokens.",
     "inspect": "Show where a session's tokens are, and what is wrong with it.",
     "constraints": "Show the rules that the user stated, and what ended them.",

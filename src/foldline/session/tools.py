@@ -152,11 +152,13 @@ class Tools:
             self._counted |= {tool.name for tool in chosen}
         return made
 
-    async def call_tool(self, name: str, arguments: Mapping[str, Any] | str | None = None) -> str:
+    async def call_tool(
+        self, name: str, arguments: Mapping[str, Any] | str | None = None, *, raises: bool = False
+    ) -> str:
         """Run a tool of `tools` that the model called; return its result as text, 2,500 tokens at most.
 
-        `arguments` is the parsed object or its JSON. Wrong ones are answered with words for the model;
-        InputError is raised for any other tool's name.
+        `arguments` is the parsed object or its JSON. Wrong ones are answered with words for the model; with
+        `raises` they are an InputError, as any other tool's name always is.
         """
         tool = next((one for one in ALL_TOOLS if one.name == name), None)
         if tool is None:
@@ -164,6 +166,8 @@ class Tools:
         try:
             return await self._called(name, arguments_of(tool, arguments))
         except InputError as error:
+            if raises:
+                raise
             return refused(tool, error)
 
     async def _called(self, name: str, given: Mapping[str, Any]) -> str:

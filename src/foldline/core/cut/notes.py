@@ -40,6 +40,7 @@ def with_held(note: str, held: str) -> str:
 MARK: Final = "[Recall] "  # what every answer that quotes the past begins with
 WINDOW_MARK: Final = "[Context window] "  # what every answer about the window begins with
 TOOLS: Final = ("recall_search", "recall_read", "recall_list", "context_stats", "compact_context")
+OF_SERVER: Final = ("mcp__foldline__", "foldline__", "foldline_")  # as agents name tools of `foldline mcp`
 
 
 def is_recall(message: Message) -> bool:
@@ -64,5 +65,5 @@ def without_recall(entries: Sequence[Said]) -> Sequence[Said]:
 
 def _is_own(part: Part) -> bool:
     if isinstance(part, ToolCall):
-        return part.name in TOOLS
+        return part.name in TOOLS or part.name.startswith(OF_SERVER)
     return isinstance(part, ToolResult) and part.text.startswith((MARK, WINDOW_MARK))

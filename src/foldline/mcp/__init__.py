@@ -1,0 +1,1 @@
+"""An MCP server over a stored session, or over the transcript of the agent that asks it."""
