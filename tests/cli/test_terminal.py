@@ -26,6 +26,8 @@ CASES = {
     "run, another model": ["run", "-p", "Look.", "--model", NAME],
     "compact": ["compact", "FILE", "--target", "900"],
     "compact, as JSON": ["compact", "FILE", "--target", "900", "--json"],
+    "slim": ["slim", "FILE"],
+    "slim, no such agent": ["slim", NAME],
     "inspect": ["inspect", "FILE"],
     "inspect, no such file": ["inspect", NAME],
     "constraints": ["constraints", "FILE"],

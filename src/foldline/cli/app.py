@@ -24,6 +24,7 @@ COMMANDS = {
     "serve": "Serve sessions over HTTP, and a gateway for any agent.",
     "mcp": "Serve a session to agents as MCP tools: recall, rules, figures.",
     "compact": "Fit a session file into a budget of tokens.",
+    "slim": "Fold an agent's session of this folder; the agent resumes it.",
     "inspect": "Show where a session's tokens are, and what is wrong with it.",
     "constraints": "Show the rules that the user stated, and what ended them.",
     "replay": "Replay sessions under several policies, turn by turn.",

@@ -9,12 +9,15 @@ from pathlib import Path
 from typing import BinaryIO
 
 from foldline.cli.output import progress, warn
+from foldline.compaction import asked_summarizer
 from foldline.config import settings
 from foldline.core.decide.policy import Policy
 from foldline.core.measure.window import Window
 from foldline.errors import InputError
+from foldline.folding import FoldOptions
 from foldline.loading import Loaded, from_stream
 from foldline.policies import load, policy
+from foldline.summarizers import Summarizer, unasked_warning
 from foldline.transcripts import MessageRecord, Record, open_transcript
 
 # bytes of memory for one of a session file; 100 MB of JSON lines took 2.4 to read or store, 6.1 to fold
@@ -42,6 +45,16 @@ def find_window(model: str | None, window: int | None, recorded: str | None = No
     info = settings().model_info(model, window, recorded=recorded)
     warn([info.warning] if info.warning else [])
     return info.window
+
+
+def find_summarizer(model: str | None, options: FoldOptions) -> Summarizer:
+    """Return who writes the summary where a model may be asked; warn of a `summary_model` that cannot be."""
+    catalogue, policy = settings().catalogue(), options.resolved_policy
+    summarizer = asked_summarizer(model, options.model, policy, catalogue)
+    info = catalogue.look_up(None) if model is None else options.model
+    told = unasked_warning(info, policy, catalogue=catalogue)
+    warn([told] if told else [])
+    return summarizer
 
 
 def shown_name(file: str) -> str:

@@ -90,6 +90,12 @@ def agent_of(name: str) -> str:
     return found
 
 
+def home_of(agent: str) -> Path:
+    """Return the folder in which an agent keeps its transcripts."""
+    place = AGENTS[agent]
+    return Path(os.environ.get(place.variable) or place.default).expanduser()
+
+
 def transcripts_of(folder: Path, agent: str | None = None) -> list[FoundTranscript]:
     """Return the transcripts of the sessions that were begun in a folder, the last written first.
 
@@ -117,7 +123,7 @@ def newest_transcript(folder: Path, agent: str | None = None) -> FoundTranscript
 def _of_agent(agent: str, folder: Path) -> Iterator[FoundTranscript]:
     """Yield an agent's transcripts for a folder, the last written first."""
     place = AGENTS[agent]
-    home = Path(os.environ.get(place.variable) or place.default).expanduser()
+    home = home_of(agent)
     found: list[FoundTranscript] = []
     for path in home.glob(place.pattern.format(**_named(folder))):
         if path.name.startswith("agent-"):  # a sub-agent's, of Claude Code

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import BinaryIO
 
-from foldline.cli.common import find_policy, read_session
+from foldline.cli.common import find_policy, find_summarizer, read_session
 from foldline.cli.options import (
     DIALECT,
     FILE,
@@ -18,12 +18,10 @@ from foldline.cli.options import (
 )
 from foldline.cli.output import err, escape, message_lines, out, progress, warn, write_whole
 from foldline.cli.reports.fold import print_done, print_preview
-from foldline.compaction import asked_summarizer
 from foldline.config import settings
 from foldline.core.log.codec import pretty
 from foldline.folding import Done, FoldOptions, as_dict, fold_now
 from foldline.loading import Loaded
-from foldline.summarizers import Summarizer, unasked_warning
 
 
 @command(
@@ -65,7 +63,7 @@ def compact(
     options = FoldOptions(
         find_policy(policy_name, policy_file), info, target=target, instructions=instructions, dialect=dialect
     )
-    summarizer = None if offline else _summarizer(model, options)
+    summarizer = None if offline else find_summarizer(model, options)
     with progress("folding"):
         done = fold_now(loaded, options, summarizer)
     warn(done.warnings[len(loaded.warnings) :])
@@ -90,16 +88,6 @@ def compact(
             _print_budget(options)
 
     return Shown(None if on_output else lambda: as_dict(done), show)
-
-
-def _summarizer(model: str | None, options: FoldOptions) -> Summarizer:
-    """Return who writes the summary where a model may be asked; warn of a `summary_model` that cannot be."""
-    catalogue, policy = settings().catalogue(), options.resolved_policy
-    summarizer = asked_summarizer(model, options.model, policy, catalogue)
-    info = catalogue.look_up(None) if model is None else options.model
-    told = unasked_warning(info, policy, catalogue=catalogue)
-    warn([told] if told else [])
-    return summarizer
 
 
 def _print_budget(options: FoldOptions) -> None:

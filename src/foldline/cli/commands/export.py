@@ -200,26 +200,28 @@ def _written(write: Write, form: str, output: Path) -> ExportResult:
     with progress("writing"):
         write_whole(output, lambda stream: told.append(chosen(stream.write)))
     for name, content in told[0].beside.items():
-        _write_beside(output, name, content)
+        write_beside(output, name, content)
     warn(told[0].warnings)
     if json_file and form in LINES:
         warn([f"{form} is a form of JSON lines: a name that ends in .jsonl says so"])
     return told[0]
 
 
-def _write_beside(output: Path, name: str, content: bytes) -> None:
-    """Write a further file of an export; on standard output it has no place.
+def write_beside(output: Path, name: str, content: bytes) -> Path | None:
+    """Write a further file of an export and return it; on standard output it has no place.
 
     `meta.json` is of `events` alone, or two exports would share it.
     """
     if str(output) == "-":
         warn([f"{name.lstrip('/')} left out: it stands beside the file that -o names"])
-        return
+        return None
     if name.startswith("/"):
         name = name[1:] if output.stem == "events" else f"{output.stem}.{name[1:]}"
     else:
         name = output.stem + name
-    write_whole(output.with_name(name), lambda stream: stream.write(content))
+    path = output.with_name(name)
+    write_whole(path, lambda stream: stream.write(content))
+    return path
 
 
 def _collected(write: Write) -> tuple[bytes, ExportResult]:
