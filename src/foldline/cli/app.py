@@ -24,6 +24,9 @@ COMMANDS = {
     "serve": "Serve sessions over HTTP, and a gateway for any agent.",
     "mcp": "Serve a session to agents as MCP tools: recall, rules, figures.",
     "compact": "Fit a session file into a budget of tokens.",
+    "wrap": "Lead an agent through the gateway, with MCP tools.",
+    "unwrap": "Put an agent's settings back as they were.",
+    "doctor": "Say which agents are wrapped, and what to do.",
     "slim": "Fold an agent's session of this folder; the agent resumes it.",
     "inspect": "Show where a session's tokens are, and what is wrong with it.",
     "constraints": "Show the rules that the user stated, and what ended them.",
@@ -45,6 +48,7 @@ COMMANDS = {
 # the files of commands that are named otherwise
 MODULES = {
     "import": "import_",
+    **dict.fromkeys(("wrap", "unwrap", "doctor"), "wrap"),
     **dict.fromkeys(("sessions", "show", "search"), "stored"),
     **dict.fromkeys(("verify", "backup", "migrate", "purge"), "stores"),
 }

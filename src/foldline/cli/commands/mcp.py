@@ -9,10 +9,13 @@ import click
 
 from foldline.cli.options import STORE, argument, command, option
 from foldline.cli.store import known, with_store
+from foldline.config import settings
 from foldline.errors import InputError
 from foldline.mcp.sessions import Sessions, StoredSessions, TranscriptSessions
 from foldline.stores import open_store
 from foldline.transcripts.places import agent_of
+
+OPENCODE = "opencode"  # its sessions are in its database: it reads what the gateway stored
 
 
 @command(
@@ -27,7 +30,7 @@ from foldline.transcripts.places import agent_of
 def mcp(
     source: str | None = argument("[FILE|ID]", required=False),
     agent: str | None = option(
-        "claude, codex, pi, copilot, gemini or klaude  [default: whose session is newest]",
+        "claude, codex, opencode, pi, copilot, gemini, klaude  [default: whose session is newest]",
         metavar="NAME",
     ),
     http: str | None = option("Serve HTTP there, not standard input and output.", metavar="HOST:PORT"),
@@ -37,8 +40,8 @@ def mcp(
     """Serve a session to agents by the Model Context Protocol: search, read, rules, figures, hand-off.
 
     A session FILE of any known format, or the stored session ID. Without either, the session that an agent
-    last wrote in this folder; with --store alone, the store's newest. A file is read on as it grows. A stored
-    session can also be folded. It ends when its client leaves, or at a signal.
+    last wrote in this folder; with --store alone, or --agent opencode, the store's newest. A file is read on
+    as it grows. A stored session can also be folded. It ends when its client leaves, or at a signal.
     """
     try:
         from foldline.mcp.server import RecallServer, serve_http, serve_stdio  # noqa: PLC0415  an optional extra
@@ -56,13 +59,18 @@ def mcp(
 
 def _sessions(source: str | None, agent: str | None, store_url: str | None) -> Sessions:
     folder = Path.cwd()
+    known_settings = settings()
+    if agent == OPENCODE and source is None:
+        return StoredSessions(
+            open_store(store_url or known_settings.serve.store or known_settings.store), None
+        )
     name = agent_of(agent) if agent else None
     if source is not None and Path(source).is_file():
         return TranscriptSessions(folder, name, Path(source).resolve())
     if source is None and store_url is None:
         return TranscriptSessions(folder, name)
     session = with_store(store_url, lambda store: known(store, source)) if source is not None else None
-    return StoredSessions(open_store(store_url), session)
+    return StoredSessions(open_store(store_url or known_settings.store), session)
 
 
 def _place(http: str) -> tuple[str, int]:
