@@ -13,8 +13,8 @@ from typing import Any, Final, TypeVar, cast
 
 import msgspec
 
+from foldline.core.cut.elide import Count
 from foldline.core.cut.notes import MARK, TOOLS, WINDOW_MARK
-from foldline.core.cut.shorten import Count
 from foldline.core.measure.tokens import tools_tokens
 from foldline.dialects.values import ANTHROPIC, OPENAI_CHAT, OPENAI_RESPONSES, UI_MESSAGE
 from foldline.errors import InputError

@@ -16,8 +16,8 @@ from foldline.cli.output import escape, out, row, rule, share, table
 from foldline.cli.reports.fold import bar, print_figures, print_summary, print_view
 from foldline.core.decide.policy import Policy
 from foldline.core.decide.triggers import decide, thresholds
+from foldline.core.lab.composition import composition
 from foldline.core.log.entries import Receipt, Said
-from foldline.core.measure.composition import composition
 from foldline.core.measure.tokens import OFFLINE
 from foldline.core.measure.window import Window
 from foldline.core.view import ViewState

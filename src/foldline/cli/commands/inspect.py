@@ -15,8 +15,8 @@ from foldline.cli.output import escape, out, progress, row, share, table, tell, 
 from foldline.cli.reports.fold import bar
 from foldline.core.cut.prune import prune
 from foldline.core.decide.policy import usable_of
+from foldline.core.lab.composition import Composition, Share, composition
 from foldline.core.log.entries import Compacted
-from foldline.core.measure.composition import Composition, Share, composition
 from foldline.core.measure.tokens import OFFLINE
 from foldline.core.view import ViewState
 from foldline.errors import InputError

@@ -13,7 +13,7 @@ import msgspec
 
 from foldline.core.carried.summaries import sealed_place
 from foldline.core.checkpoint.serialize import shorten
-from foldline.core.cut.shorten import level
+from foldline.core.cut.elide import level
 from foldline.core.decide.continuation import Continuation
 from foldline.core.decide.policy import Policy
 from foldline.core.log.entries import Carried, Checkpoint, Live, Pin

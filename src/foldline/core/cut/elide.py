@@ -1,115 +1,78 @@
-"""Head and tail of a part that is too large: its opening and end, and between them what was left out."""
+"""What is too large keeps its opening and its end; a marker between them says how much was left out.
+
+A text is cut where a reader would cut: at a line break if one is near, never inside a character. A part of a
+message is a value with texts in it (a result, the arguments of a call). Its largest texts give way until the
+whole fits: all that are longer are cut down to one size. Where that does not suffice, media and nested values
+give way to notes. Every limit is in tokens.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, TypeVar, cast
+import unicodedata
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, cast
 
 import msgspec
 
-from foldline.core.cut.shorten import LEAST, Count, shorten_all, way_back
 from foldline.core.log.messages import Media, Opaque, Part, Text, Thinking, ToolCall, ToolResult
 from foldline.core.measure.tokens import Counter, json_text, part_tokens
 from foldline.core.secrets.entries import clean_part
 
-P = TypeVar("P", bound=Part)
+Count = Callable[[str], int]
+
+LEAST = "…"  # what is left of a text that cannot keep even a marker
+REACH = 64  # characters that a cut moves at most to spare a combining sequence
+CLOSE = 50  # a search ends within one part in so many of the limit
 
 
-def elide(part: Part, limit_tokens: int, counter: Counter, handle: str) -> Part | None:
-    """Return the part in at most `limit_tokens` (by `part_tokens`): as it is, or its head and tail.
+# ---- a part
 
-    The middle of a text, of reasoning without a signature, of a result's texts and of the largest strings in
-    a call's arguments gives way to a marker that names `handle`, the entry that holds the whole ("" where
-    nothing can be recalled). Media give way to a note. None for what cannot be shortened: signed reasoning
-    and blocks of a dialect's own; they are kept or dropped whole. A limit too small for any marker leaves
-    "…".
+
+def elide(part: Part, limit: int, counter: Counter, handle: str) -> Part | None:
+    """Return the part in at most `limit` tokens (by `part_tokens`): as it is, or its head and tail.
+
+    `handle` names the entry that holds the whole ("" where nothing can be recalled). None for what cannot be
+    shortened: signed reasoning and blocks of a dialect's own; they are kept or dropped whole. A limit too
+    small for any marker leaves "…".
     """
-    if part_tokens(part, counter) <= limit_tokens:
+    if part_tokens(part, counter) <= limit:
         return part
     part = clean_part(part, {})  # before its middle goes: half a secret has no shape
-    if _whole_or_nothing(part):
+    if isinstance(part, Opaque) or (isinstance(part, Thinking) and part.signature is not None):
         return None
-    if isinstance(part, Text):
-        return _fitted(part, _of_text, [part.text], limit_tokens, counter=counter, handle=handle) or Text(
-            LEAST
-        )
-    if isinstance(part, Thinking):
-        return _fitted(
-            part, _of_thinking, [part.text], limit_tokens, counter=counter, handle=handle
-        ) or Thinking(LEAST)
-    if isinstance(part, ToolResult):
-        return _result(part, limit_tokens, counter, handle)
-    if isinstance(part, ToolCall):
-        return _call(part, limit_tokens, counter, handle)
-    note = _media_note(part, handle)
-    return note if part_tokens(note, counter) <= limit_tokens else Text(LEAST)
-
-
-def _less(budget: int, over: int) -> int:
-    """The next budget to try: markers and escapes cost more than foreseen."""
-    return budget - max(over, budget // 10, 1)
-
-
-def _whole_or_nothing(part: Part) -> bool:
-    return isinstance(part, Opaque) or (isinstance(part, Thinking) and part.signature is not None)
-
-
-def _fitted(
-    part: P,
-    rebuilt: Callable[[P, list[str]], P],
-    texts: list[str],
-    limit: int,
-    *,
-    counter: Counter,
-    handle: str,
-    count: Count | None = None,
-) -> P | None:
-    """The part with its texts shortened until the whole fits; None where no shortening of them suffices.
-
-    `count` counts a text as it stands in the part, where that is not its own count.
-    """
-    counted = count or counter.count
-    sizes = [counted(text) for text in texts]
-    budget = limit - (part_tokens(part, counter) - sum(sizes))
-    while True:
-        candidate = rebuilt(part, shorten_all(texts, sizes, max(0, budget), counted, handle))
-        over = part_tokens(candidate, counter) - limit
-        if over <= 0:
-            return candidate
-        if budget <= 0:
-            return None
-        budget = _less(budget, over)
-
-
-def _of_text(_part: Text, texts: list[str]) -> Text:
-    return Text(texts[0])
-
-
-def _of_thinking(_part: Thinking, texts: list[str]) -> Thinking:
-    return Thinking(texts[0])
-
-
-def _of_result(part: ToolResult, texts: list[str]) -> ToolResult:
-    left = iter(texts)
-    content = tuple(Text(next(left)) if isinstance(inner, Text) else inner for inner in part.content)
-    return msgspec.structs.replace(part, content=content)
-
-
-def _result(part: ToolResult, limit: int, counter: Counter, handle: str) -> ToolResult:
-    """A result with its texts shortened; what is not text gives way only where that does not suffice."""
-    for kept in (part, _without_media(part, handle)):
-        texts = [inner.text for inner in kept.content if isinstance(inner, Text)]
-        found = _fitted(kept, _of_result, texts, limit, counter=counter, handle=handle)
+    for form in _forms(part, handle):
+        found = _fitted(form, limit, counter, handle)
         if found is not None:
             return found
-    return msgspec.structs.replace(part, content=(Text(LEAST),))
+    return _with_value(part, {"elided": LEAST} if _is_object(part) else LEAST)
 
 
-def _without_media(part: ToolResult, handle: str) -> ToolResult:
-    content = tuple(
-        inner if isinstance(inner, Text) else _media_note(inner, handle) for inner in part.content
-    )
-    return msgspec.structs.replace(part, content=content)
+def _forms(part: Part, handle: str) -> Iterator[Part]:
+    """Yield what may be shortened of a part: all of it, then what is left without nested values or media."""
+    if not isinstance(part, Media):
+        yield part
+    if isinstance(part, ToolResult):
+        notes = (one if isinstance(one, Text) else _media_note(one, handle) for one in part.content)
+        yield msgspec.structs.replace(part, content=tuple(notes))
+    elif isinstance(part, ToolCall) and isinstance(part.arguments, dict):
+        values = {key: _note(value, handle) for key, value in part.arguments.items()}
+        yield msgspec.structs.replace(part, arguments=values)
+    elif isinstance(part, Media):
+        yield _media_note(part, handle)
+
+
+def _is_object(part: Part) -> bool:
+    return isinstance(part, ToolCall) and isinstance(part.arguments, dict)
+
+
+def _with_value(part: Part, value: Any) -> Part:
+    """Return a part that holds another value where its texts stood."""
+    if isinstance(part, ToolCall):
+        return msgspec.structs.replace(part, arguments=value)
+    if isinstance(part, ToolResult):
+        content = (Text(value),) if isinstance(value, str) else value
+        return msgspec.structs.replace(part, content=content)
+    return Thinking(value) if isinstance(part, Thinking) else Text(value)
 
 
 def _media_note(part: Part, handle: str) -> Text:
@@ -117,113 +80,141 @@ def _media_note(part: Part, handle: str) -> Text:
     return Text(f"[{kind} left out{way_back(handle)}]")
 
 
-def _call(part: ToolCall, limit: int, counter: Counter, handle: str) -> ToolCall:
-    """A call with its largest strings shortened, then its lists and nested objects, then every value."""
-    if isinstance(part.arguments, str):
-        texts = [part.arguments]
-        found = _fitted(part, _of_unparsed, texts, limit, counter=counter, handle=handle)
-        return found or _with(part, LEAST)
-
-    def escaped(text: str) -> int:
-        return counter.count(json_text(text))
-
-    for arguments in (part.arguments, outlined(part.arguments, handle), emptied(part.arguments, handle)):
-        leaves = dict(string_leaves(arguments))
-        shaped, rebuilt = _with(part, arguments), _put_at(list(leaves))
-        texts = list(leaves.values())
-        found = _fitted(shaped, rebuilt, texts, limit, counter=counter, handle=handle, count=escaped)
-        if found is not None:
-            return found
-    return _with(part, {"elided": LEAST})
+def _note(value: Any, handle: str) -> Any:
+    """Return a plain argument as it is, and a note for a list or an object."""
+    if not isinstance(value, dict | list):
+        return cast("object", value)
+    size = len(cast("list[object]", value))
+    return f"[… {size:,} items left out{way_back(handle)} …]" if size else LEAST
 
 
-def _of_unparsed(part: ToolCall, texts: list[str]) -> ToolCall:
-    return _with(part, texts[0])
+def _fitted(part: Part, limit: int, counter: Counter, handle: str) -> Part | None:
+    """Return the part with its largest texts shortened until it fits; None where that does not suffice."""
+    value: Any = _value(part)
+    texts: list[str] = []
+    _mapped(value, lambda text: texts.append(text) or text)
+
+    def count(text: str) -> int:
+        return counter.count(json_text(text) if _is_object(part) else text)
+
+    sizes = [count(text) for text in texts]
+    budget = limit - (part_tokens(part, counter) - sum(sizes))
+    while True:
+        shorter = iter(shorten_all(texts, sizes, max(0, budget), count, handle))
+        candidate = _with_value(part, _mapped(value, lambda _, left=shorter: next(left)))
+        over = part_tokens(candidate, counter) - limit
+        if over <= 0:
+            return candidate
+        if budget <= 0:
+            return None
+        budget -= max(over, budget // 10, 1)  # markers and escapes cost more than foreseen
 
 
-def _put_at(paths: list[Path]) -> Callable[[ToolCall, list[str]], ToolCall]:
-    def rebuilt(part: ToolCall, texts: list[str]) -> ToolCall:
-        changed = dict(zip(paths, texts, strict=True))
-        return _with(part, put(part.arguments, changed))
-
-    return rebuilt
+def _value(part: Part) -> Any:
+    if isinstance(part, ToolCall):
+        return part.arguments
+    return part.content if isinstance(part, ToolResult) else cast("Text | Thinking", part).text
 
 
-def _with(part: ToolCall, arguments: object) -> ToolCall:
-    return msgspec.structs.replace(part, arguments=arguments)
-
-
-# ---- the arguments of a call: the same keys in the same order, still an object
-
-
-Path = tuple[str | int, ...]
-
-DEEPEST = 20  # levels that are looked into; what lies deeper gives way as a whole
-SIDE = 2  # items kept at either end of a list
-
-
-def string_leaves(value: Any, path: Path = ()) -> Iterator[tuple[Path, str]]:
-    """Yield each string in a JSON-like value with the keys and indices that lead to it."""
+def _mapped(value: Any, change: Callable[[str], str]) -> Any:
+    """Return a value with each of its texts changed, in order; keys, numbers and media stay as they are."""
     if isinstance(value, str):
-        yield path, value
-    elif len(path) < DEEPEST:
-        for key, inner in _items(value):
-            yield from string_leaves(inner, (*path, key))
-
-
-def put(value: Any, changed: Mapping[Path, str], path: Path = ()) -> Any:
-    """Return the value with the strings at the given paths replaced; everything else is as it was."""
-    if isinstance(value, str):
-        return changed.get(path, value)
-    if len(path) >= DEEPEST:
-        return value
+        return change(value)
+    if isinstance(value, Text):
+        return Text(change(value.text))
     if isinstance(value, dict):
-        fields = cast("dict[str, Any]", value)
-        return {key: put(inner, changed, (*path, key)) for key, inner in fields.items()}
-    if isinstance(value, list):
-        items = cast("list[Any]", value)
-        return [put(inner, changed, (*path, index)) for index, inner in enumerate(items)]
+        fields = cast("dict[str, object]", value)
+        return {key: _mapped(inner, change) for key, inner in fields.items()}
+    if isinstance(value, list | tuple):
+        items = [_mapped(inner, change) for inner in cast("Sequence[object]", value)]
+        return tuple(items) if isinstance(value, tuple) else items
     return value
 
 
-def outlined(arguments: dict[str, Any], handle: str) -> dict[str, Any]:
-    """Return the arguments, long lists cut to their ends, objects below the second level named only."""
-    return {key: _outline(value, handle, 0) for key, value in arguments.items()}
+# ---- a text
 
 
-def emptied(arguments: dict[str, Any], handle: str) -> dict[str, Any]:
-    """Return the arguments with every list and object replaced by a note, keys and plain values kept."""
-    return {
-        key: _note(value, handle) if isinstance(value, dict | list) else value
-        for key, value in arguments.items()
-    }
+def marker(characters: int, handle: str) -> str:
+    """Return what stands between head and tail: how much is left out, and how to get it back."""
+    return f"[… {characters:,} characters left out{way_back(handle)} …]"
 
 
-def _outline(value: Any, handle: str, depth: int) -> Any:
-    if isinstance(value, list):
-        items = cast("list[Any]", value)
-        if depth > 1:
-            return _note(items, handle)
-        if len(items) > 2 * SIDE + 1:
-            middle = f"[… {len(items) - 2 * SIDE:,} items left out{way_back(handle)} …]"
-            ends = [*items[:SIDE], middle, *items[-SIDE:]]
-            return [_outline(item, handle, depth + 1) for item in ends]
-        return [_outline(item, handle, depth + 1) for item in items]
-    if isinstance(value, dict):
-        fields = cast("dict[str, Any]", value)
-        if depth > 1:
-            return _note(fields, handle)
-        return {key: _outline(inner, handle, depth + 1) for key, inner in fields.items()}
-    return value
+def way_back(handle: str) -> str:
+    """Return the words that name an entry to recall; none without a handle."""
+    return f"; recall {handle}" if handle else ""
 
 
-def _note(value: Any, handle: str) -> str:
-    return f"[… {len(value):,} items left out{way_back(handle)} …]" if value else LEAST
+def shorten(text: str, limit: int, count: Count, handle: str, *, whole: int | None = None) -> str:
+    """Return the text, or its head and tail around a marker, so that `count` is at most `limit` tokens.
+
+    Lines are kept whole where that costs less than a quarter of a side. A limit too small for the marker
+    leaves a shorter one, at the least "…". `whole` is the text's count, where it is known.
+    """
+    whole = count(text) if whole is None else whole
+    if whole <= limit:
+        return text
+    best = next(
+        (short for short in (marker(len(text), handle), "[… left out …]") if count(short) <= limit), LEAST
+    )
+    low, high = 0, min(len(text), len(text) * max(limit, 0) * 2 // whole + REACH)
+    while high - low > max(1, high // CLOSE):
+        middle = (low + high) // 2
+        candidate = _around(text, middle, handle)
+        if count(candidate) <= limit:
+            best, low = candidate, middle
+        else:
+            high = middle
+    return best
 
 
-def _items(value: Any) -> list[tuple[str | int, Any]]:
-    if isinstance(value, dict):
-        return list(cast("dict[str | int, Any]", value).items())
-    if isinstance(value, list):
-        return list(enumerate(cast("list[Any]", value)))
-    return []
+def _around(text: str, characters: int, handle: str) -> str:
+    """Return the head and tail of about so many characters in all."""
+    half = characters // 2
+    line = text.rfind("\n", half - half // 4, half) + 1
+    head = line or _spared(text, half, -1)
+    tail = max(head, len(text) - half)
+    if tail and text[tail - 1] != "\n":
+        line = text.find("\n", tail, tail + (len(text) - tail) // 4) + 1
+        tail = line or _spared(text, tail, 1)
+    before = "" if not head or text[head - 1] == "\n" else "\n"
+    after = "\n" if tail < len(text) else ""
+    return f"{text[:head]}{before}{marker(tail - head, handle)}{after}{text[tail:]}"
+
+
+def _spared(text: str, at: int, step: int) -> int:
+    """Return the nearest index from `at` on, going by `step`, at which a cut splits no character."""
+    return next((place for place in range(at, at + step * REACH, step) if not splits(text, place)), at)
+
+
+def splits(text: str, at: int) -> bool:
+    """Whether a cut before `text[at]` takes apart what is read as one character."""
+    if not 0 < at < len(text):
+        return False
+    around, after = text[at - 1 : at + 1], text[at]
+    joined = around == "\r\n" or "\u200d" in around or "\udc00" <= after <= "\udfff"
+    return joined or unicodedata.category(after) in ("Mn", "Mc", "Me", "Sk")  # accents, skin tones
+
+
+def level(sizes: Sequence[int], budget: int) -> int:
+    """Return the largest cap under which the sizes fit: the sum of each at most the cap is within the budget.
+
+    So what is small stays whole and only the largest give way.
+    """
+    left, remaining = budget, len(sizes)
+    for size in sorted(sizes):
+        if size * remaining > left:
+            return max(0, left // remaining)
+        left -= size
+        remaining -= 1
+    return max(sizes, default=0)
+
+
+def shorten_all(
+    texts: Sequence[str], sizes: Sequence[int], budget: int, count: Count, handle: str
+) -> list[str]:
+    """Return the texts (of `sizes` tokens) with the largest shortened: about `budget` tokens in all."""
+    cap = level(sizes, budget)
+    return [
+        shorten(text, cap, count, handle, whole=size) if size > cap else text
+        for text, size in zip(texts, sizes, strict=True)
+    ]

@@ -167,7 +167,7 @@ def _blanked(result: _Result, counter: Counter, date: str) -> Edit:
 def placeholder(result: ToolResult, call: ToolCall | None, date: str) -> str:
     """Return what stands in a blanked result's place: date, call, size, and the telling line of an error."""
     text = result.text
-    about = [_label(call)] if call is not None else []
+    about = [label(call)] if call is not None else []
     if text:
         about.append(_lines(text))
     if others := [part.kind for part in result.content if not isinstance(part, Text)]:
@@ -186,8 +186,8 @@ def _lines(text: str) -> str:
     return "1 line" if count == 1 else f"{count:,} lines"
 
 
-def _label(call: ToolCall) -> str:
-    """The tool and the argument that tells most, on one line. Of a long path the end tells most."""
+def label(call: ToolCall) -> str:
+    """Return the tool and the argument that tells most, on one line. Of a long path the end tells most."""
     arguments = call.arguments if isinstance(call.arguments, dict) else {}
     for key in (*TELLING, *arguments):
         value = arguments.get(key)
@@ -195,16 +195,17 @@ def _label(call: ToolCall) -> str:
             told = f"{MARK}secret]" if is_secret_field(key, value) else redact(value.strip())
             if len(told) > LABEL_CAP and len(told.split(maxsplit=1)) == 1:
                 told = f"…{told[-LABEL_CAP:]}"
-            return _one_line(f"{call.name} {told}", LABEL_CAP + len(call.name) + 2)
-    return _one_line(call.name, LABEL_CAP)
+            return one_line(f"{call.name} {told}", LABEL_CAP + len(call.name) + 2)
+    return one_line(call.name, LABEL_CAP)
 
 
 def _error_line(text: str) -> str:
     lines = [line for line in redact(text).splitlines() if line.strip()]
-    return _one_line(next((line for line in lines if _ERROR_LINE.search(line)), lines[0]), ERROR_CAP)
+    return one_line(next((line for line in lines if _ERROR_LINE.search(line)), lines[0]), ERROR_CAP)
 
 
-def _one_line(text: str, cap: int) -> str:
+def one_line(text: str, cap: int) -> str:
+    """Return the beginning of a text on one line of at most `cap` characters."""
     joined = " ".join(text[: cap * 4].split())
     return joined if len(joined) <= cap else f"{joined[: cap - 1]}…"
 

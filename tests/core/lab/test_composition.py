@@ -1,13 +1,11 @@
-from __future__ import annotations
-
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foldline.core.log.entries import Checkpoint, Compacted, Lifted, Pruned, Receipt
+from foldline.core.lab.composition import composition
+from foldline.core.log.entries import Checkpoint, Compacted, Receipt
 from foldline.core.log.log import chained, said
 from foldline.core.log.messages import Media, Message, Opaque, Text, Thinking, ToolCall, ToolResult
-from foldline.core.measure.composition import composition, paths
-from foldline.core.measure.pairing import pairs
 from foldline.core.measure.tokens import OFFLINE, message_tokens
 
 
@@ -30,6 +28,10 @@ def asks(*calls, text=""):
 
 def answers(*results, role="tool"):
     return Message(role, tuple(ToolResult(key, (Text(text),)) for key, text in results))
+
+
+def answers_beside_words():
+    return Message("user", (ToolResult("1", (Text("x"),)), Text("and go on")))
 
 
 READ = {"path": "src/a.py"}
@@ -149,21 +151,10 @@ def test_repeated_reads_cost_what_the_older_ones_take():
     ]
 
 
-def test_files_are_found_by_the_names_of_arguments_and_in_patches():
-    def of(arguments):
-        return list(paths(ToolCall("1", "t", arguments)))
-
-    assert of({"file_path": "./a.py", "old_string": "x"}) == ["a.py"]
-    assert of({"filePath": "file:///a.py", "notebook-path": "b.ipynb"}) == ["/a.py", "b.ipynb"]
-    assert of({"paths": ["a", "b", 3, "a"], "path": "."}) == ["a", "b"]
-    assert of({"input": "*** Begin Patch\n*** Update File: x.py\n+1\n*** Add File: y.py\n*** End Patch"}) == [
-        "x.py",
-        "y.py",
-    ]
-    assert of("*** Begin Patch\n*** Delete File: z.py") == ["z.py"]
-    assert of({"command": ["apply_patch", "*** Begin Patch\n*** Update File: q.py"]}) == ["q.py"]
-    assert of({"query": "a/b.py"}) == []
-    assert of("not json") == []
+def test_a_call_that_touches_several_files_counts_for_each():
+    patch = "*** Begin Patch\n*** Update File: x.py\n+1\n*** Add File: y.py\n*** End Patch"
+    found = composition(history(user("go"), asks(("1", "apply_patch", {"input": patch}))), counter=OFFLINE)
+    assert [(share.name, share.count) for share in found.by_file] == [("x.py", 1), ("y.py", 1)]
 
 
 def test_boundaries_are_shown_with_what_they_kept():
@@ -172,13 +163,9 @@ def test_boundaries_are_shown_with_what_they_kept():
     compacted = chained(
         Compacted("", None, Checkpoint("t", "s"), receipt, first_kept=entries[2].id), entries[-1].id
     )
-    pruned = chained(Pruned("", None, receipt), compacted.id)
-    lifted = chained(Lifted("", None, compacted.id, lifted=True), pruned.id)
-    shown = composition(entries, counter=OFFLINE, boundaries=[compacted, pruned, lifted]).boundaries
-    assert [(one.kind, one.reason, one.tokens_before, one.tokens_after, one.first_kept) for one in shown] == [
-        ("compacted", "manual", 100, 40, 2),
-        ("pruned", "manual", 100, 40, None),
-        ("undone", "", 0, 0, None),
+    shown = composition(entries, counter=OFFLINE, boundaries=[compacted]).boundaries
+    assert [(one.reason, one.tokens_before, one.tokens_after, one.first_kept) for one in shown] == [
+        ("manual", 100, 40, 2)
     ]
 
 
@@ -187,48 +174,30 @@ def test_nothing_said():
     assert (found.tokens, found.messages, found.by_turn, found.largest) == (0, 0, (), ())
 
 
-def kinds(*messages):
-    return [(problem.kind, problem.call_id, problem.index) for problem in pairs(history(*messages)).problems]
-
-
-def test_calls_that_pair_have_no_problems():
-    assert (
-        kinds(
-            user("a"),
-            asks(("1", "t", {}), ("2", "t", {})),
-            answers(("1", "x")),
-            answers(("2", "y")),
-            asks(text="b"),
-        )
-        == []
-    )
-    assert (
-        kinds(user("a"), asks(("1", "t", {})), asks(("2", "t", {})), answers(("1", "x")), answers(("2", "y")))
-        == []
-    )
-    assert (
-        kinds(user("a"), asks(("0", "t", {})), answers(("0", "x")), asks(("0", "t", {})), answers(("0", "x")))
-        == []
-    )
-
-
-def test_each_pairing_problem_has_its_kind():
-    assert kinds(user("a"), asks(("1", "t", {})), user("stop")) == [("unanswered", "1", 1)]
-    assert kinds(user("a"), asks(("1", "t", {}), ("2", "t", {})), answers(("2", "x"))) == [("open", "1", 1)]
-    assert kinds(user("a"), answers(("9", "x"))) == [("orphan", "9", 1)]
-    assert kinds(user("a"), asks(("1", "t", {})), user("b"), answers(("1", "x"))) == [("late", "1", 3)]
-    assert kinds(user("a"), asks(("1", "t", {})), answers(("1", "x")), answers(("1", "x"))) == [
-        ("answered_twice", "1", 3)
-    ]
-    assert kinds(user("a"), asks(("1", "t", {}), ("1", "t", {})), answers(("1", "x"))) == [
-        ("duplicate_id", "1", 1),
-        ("open", "1", 1),
-    ]
-
-
-def test_a_result_beside_the_users_words_is_not_late():
-    both = Message("user", (ToolResult("1", (Text("x"),)), Text("and go on")))
-    assert kinds(user("a"), asks(("1", "t", {})), both, asks(text="ok")) == []
+@pytest.mark.parametrize(
+    ("messages", "problems"),
+    [
+        (
+            (asks(("1", "t", {}), ("2", "t", {})), answers(("1", "x")), answers(("2", "y")), asks(text="b")),
+            [],
+        ),
+        ((asks(("1", "t", {})), asks(("2", "t", {})), answers(("1", "x")), answers(("2", "y"))), []),
+        ((asks(("0", "t", {})), answers(("0", "x")), asks(("0", "t", {})), answers(("0", "x"))), []),
+        ((asks(("1", "t", {})), answers_beside_words(), asks(text="ok")), []),
+        ((asks(("1", "t", {})), user("stop")), [("unanswered", "1", 1)]),
+        ((asks(("1", "t", {}), ("2", "t", {})), answers(("2", "x"))), [("open", "1", 1)]),
+        ((answers(("9", "x")),), [("orphan", "9", 1)]),
+        ((asks(("1", "t", {})), user("b"), answers(("1", "x"))), [("late", "1", 3)]),
+        ((asks(("1", "t", {})), answers(("1", "x")), answers(("1", "x"))), [("answered_twice", "1", 3)]),
+        (
+            (asks(("1", "t", {}), ("1", "t", {})), answers(("1", "x"))),
+            [("duplicate_id", "1", 1), ("open", "1", 1)],
+        ),
+    ],
+)
+def test_calls_and_results_that_do_not_pair_are_named(messages, problems):
+    found = composition(history(user("a"), *messages), counter=OFFLINE).problems
+    assert [(problem.kind, problem.call_id, problem.index) for problem in found] == problems
 
 
 PARTS = st.one_of(
@@ -270,6 +239,7 @@ def test_every_division_adds_up(messages):
     assert sum(turn.messages for turn in found.by_turn) == len(messages)
     assert len(found.largest) == min(10, len(messages))
     calls = sum(len(message.calls) for message in messages)
-    asked = [problem for problem in found.problems if problem.kind in ("open", "unanswered")]
-    paired = len(pairs(history(*messages)).calls)
-    assert len(asked) + paired >= calls - sum(problem.kind == "answered_twice" for problem in found.problems)
+    results = sum(len(message.results) for message in messages)
+    kinds = [problem.kind for problem in found.problems]
+    paired = results - kinds.count("orphan") - kinds.count("answered_twice")
+    assert kinds.count("open") + kinds.count("unanswered") == calls - paired
