@@ -8,9 +8,10 @@ from bench.sessions import Talk, entries_of
 from bench.table import Row, cpu
 
 from foldline.core.checkpoint.request import SummaryReply, SummaryRequest
-from foldline.core.compact.compaction_input import CompactionInput, floor_of, limits_of, material_of
+from foldline.core.compact.choice import choose
+from foldline.core.compact.compaction_input import CompactionInput
 from foldline.core.compact.plan import Outcome, plan
-from foldline.core.cut.choice import choose
+from foldline.core.compact.room import floor_of, room_of
 from foldline.core.cut.prune import prune
 from foldline.core.decide.ask import FoldRequest
 from foldline.core.decide.presets import preset
@@ -57,10 +58,7 @@ def parts(entries: Sequence[Said], speed: float) -> list[Row]:
         assert found.edits
 
     def cut() -> None:
-        limits = limits_of(CompactionInput(fold, ask, OFFLINE))
-        assert (
-            choose(material_of(CompactionInput(fold, ask, OFFLINE)), ask.policy, limits, OFFLINE) is not None
-        )
+        assert choose(room_of(CompactionInput(fold, ask, OFFLINE))) is not None
 
     name = f"{len(entries):,} messages, {fold.tokens:,} tokens"
     floor, blank, chosen = cpu(lambda: floor_of(CompactionInput(fold, ask, OFFLINE))), cpu(pruned), cpu(cut)

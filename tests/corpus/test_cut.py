@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from tests.support import corpus
 
-from foldline.core.compact.compaction_input import CompactionInput, limits_of, material_of
-from foldline.core.cut.choice import Choice, choose
+from foldline.core.compact.choice import Choice, choose
+from foldline.core.compact.compaction_input import CompactionInput
+from foldline.core.compact.room import room_of
 from foldline.core.cut.edits import tokens_of
 from foldline.core.decide.ask import FoldRequest
 from foldline.core.decide.policy import Policy
@@ -46,7 +47,7 @@ def chosen(view: ViewState, policy: Policy, window: int) -> tuple[Choice, int]:
     """Return what a policy would fold and keep, and the tokens of which it is to keep half."""
     ask = FoldRequest(policy=policy, window=Window(context=window), reason="threshold")
     job = CompactionInput(view, ask, OFFLINE)
-    choice = choose(material_of(job), policy, limits_of(job), OFFLINE)
+    choice = choose(room_of(job))
     assert choice is not None
     assert policy.keep.amount is not None
     first = 0 if policy.cross_boundary else min(view.fresh_from, choice.cut.index)

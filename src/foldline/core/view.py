@@ -37,7 +37,7 @@ from foldline.core.carried.select import newest_messages
 from foldline.core.carried.summaries import place_of, said_before, sealed_place, text_of
 from foldline.core.checkpoint.receipt import category
 from foldline.core.cut.call_ids import CallIds
-from foldline.core.cut.edits import ViewRepairs
+from foldline.core.cut.edits import Edits, ViewRepairs, merged
 from foldline.core.cut.notes import UNANSWERED
 from foldline.core.cut.pairing import Pairing, waits
 from foldline.core.ledger.facts import constraints
@@ -53,7 +53,7 @@ from foldline.core.log.entries import (
     Said,
 )
 from foldline.core.log.log import read_boundaries
-from foldline.core.log.messages import Message, Role, Text, ToolCall, ToolResult
+from foldline.core.log.messages import Message, Part, Role, Text, ToolCall, ToolResult
 from foldline.core.measure.accounting import Size, context_size, real_usage, scaled
 from foldline.core.measure.tokens import Counter, message_tokens, part_tokens
 from foldline.core.secrets.entries import CleanEntries
@@ -105,8 +105,8 @@ class ViewState:
         self.leading: list[Said] = []
         self.quoted: list[Said] = []
         self.kept: list[Said] = []  # what was said and is in the view, from the first kept on
-        self.edits: dict[str, tuple[Edit, ...]] = {}  # those that boundaries list
-        self.repairs: dict[str, tuple[Edit, ...]] = {}  # those that make this view sendable
+        self.edits: Edits = {}  # those that boundaries list
+        self.repairs: Edits = {}  # those that make this view sendable
         self.server: Said | None = None  # the reply with which a server's compaction began the view anew
         self.past: list[Said] = []  # what was said before it, since the newest fold
         self.pins: dict[str, Pin] = {}
@@ -240,7 +240,7 @@ class ViewState:
         found = read_boundaries(self._entries)
         self.boundaries = found.ids
         start = self._begin(found.fold)
-        self._edit(edit for prune in found.prunes for edit in prune.edits)
+        self.edits = merged(self.edits, (edit for prune in found.prunes for edit in prune.edits))
         for index in range(start, len(self._entries)):
             if index == found.newest:
                 self.fresh_from = self._first_new(self._entries[index])
@@ -270,8 +270,7 @@ class ViewState:
         self.boundary = boundary
         self.pins = {pin.entry: pin for pin in boundary.checkpoint.pins}
         self._quoted_pins = set(self.pins)
-        for edit in boundary.edits:
-            self.edits[edit.entry] = (*self.edits.get(edit.entry, ()), edit)
+        self.edits = merged({}, boundary.edits)
         self.leading = self._named_messages(boundary.leading, places)
         self.quoted = self._named_messages(boundary.quoted, places)
         start = places.get(boundary.first_kept or "", fold)
@@ -297,12 +296,6 @@ class ViewState:
             self._emit(self._made("ack", Message("assistant", (Text(point.ack),)), boundary.id))
         if not behind_quotes:
             self._keep_older(self.quoted)
-
-    def _edit(self, edits: Iterable[Edit]) -> None:
-        """Put edits in, each in the place of an older one of the same part."""
-        for edit in edits:
-            older = tuple(e for e in self.edits.get(edit.entry, ()) if e.part != edit.part)
-            self.edits[edit.entry] = (*older, edit)
 
     # ---- one message
 
@@ -497,6 +490,15 @@ class ViewState:
 def blank_texts(message: Message) -> list[int]:
     """Return the parts of a message that are texts without a word: no provider takes them."""
     return [i for i, part in enumerate(message.parts) if isinstance(part, Text) and not part.text.strip()]
+
+
+def item_parts(item: Item) -> list[Part]:
+    """Return the parts of one item of a view as the model reads them, its edits applied."""
+    if isinstance(item, AddedItem):
+        return list(item.message.parts)
+    edited = {edit.part: edit.replacement for edit in item.edits}
+    found = (edited.get(index, part) for index, part in enumerate(item.entry.message.parts))
+    return [part for part in found if part is not None]
 
 
 def item_tokens(item: Item) -> int:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from foldline.core.compact.compaction_input import CompactionInput, floor_of
+from foldline.core.compact.compaction_input import CompactionInput
+from foldline.core.compact.room import floor_of
 from foldline.core.decide.ask import Nothing
 from foldline.core.decide.overflow import Shorter, share_left
 from foldline.core.decide.triggers import Refuse, Stay

@@ -24,7 +24,7 @@ from tests.support.talk import (
 from foldline.core.checkpoint.checkpoint import Frame, make_checkpoint, recognise
 from foldline.core.checkpoint.obtain import ASKS, ATTEMPTS
 from foldline.core.checkpoint.request import SummaryReply, SummaryRequest
-from foldline.core.compact import attempt, compaction_input
+from foldline.core.compact import attempt, room
 from foldline.core.compact.attempt import PASSES
 from foldline.core.compact.compaction_input import CompactionInput
 from foldline.core.compact.plan import plan
@@ -81,7 +81,7 @@ SPLIT = SUMMARY + "\n\n## Turn in Progress\nReading the sources."
 
 
 def floor_of(state, ask, counter):
-    return compaction_input.floor_of(CompactionInput(state, ask, counter))
+    return room.floor_of(CompactionInput(state, ask, counter))
 
 
 def changed(rules: Policy = BARE, **more) -> Policy:
@@ -786,17 +786,6 @@ def test_rules_that_exceed_their_share_stand_among_the_users_words():
     assert [*told.excess, *told.texts] == rules
     view = text_of(fold_of(log).view())
     assert all(rule in view for rule in rules)
-
-
-def test_where_a_model_wrote_the_summary_what_is_left_goes_to_standing_constraints_too():
-    outcome, asked = run(ruled(), ask_for(BARE, reason="target", target=1_000), reply())
-    assert len(asked) == 1
-    assert len(asked[0].ledger.constraints) < 24
-    assert (outcome.receipt.constraints.kept, outcome.receipt.constraints.excess) == (24, ())
-    story, _, words = outcome.checkpoint.summary.partition("## User's words")
-    assert "table number 0 " in story
-    assert words.startswith("\n[User] Mend the archive.\n")
-    assert "[User] Never delete table number 20 of the archive without asking." in words
 
 
 def test_a_target_of_which_less_than_a_tenth_is_left_is_used():

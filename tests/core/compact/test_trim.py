@@ -4,7 +4,7 @@ import msgspec
 from tests.support.logs import ask_for, compact_log, fold_of, put, say
 from tests.support.talk import assistant, call, calls, log_of, long, sent, system, tool, user
 
-from foldline.core.compact.compaction_input import CompactionInput, least_gain
+from foldline.core.compact.compaction_input import CompactionInput
 from foldline.core.compact.receipt import no_gain, standing_in
 from foldline.core.compact.trim import NOTES_LEAST, NOTES_SHARE
 from foldline.core.cut.notes import HELD
@@ -149,9 +149,9 @@ def test_a_prune_whose_day_is_not_known_says_earlier():
 
 def test_what_has_to_be_gained_is_a_share_of_usable_one_token_at_least_and_only_by_itself():
     share = msgspec.structs.replace(PRUNING, min_gain=Amount(fraction=0.2, of="usable"))
-    assert least_gain(job_for(share, context=5_000, reason="threshold")) == 800
-    assert least_gain(job_for(share, context=5_000, reason="manual")) == 1
-    assert least_gain(job_for(PRUNING, context=5_000, reason="threshold")) == 1
+    assert job_for(share, context=5_000, reason="threshold").least_gain == 800
+    assert job_for(share, context=5_000, reason="manual").least_gain == 1
+    assert job_for(PRUNING, context=5_000, reason="threshold").least_gain == 1
     assert no_gain(5, 1_000).detail == "5 tokens of the 1,000 that it has to gain"
     assert no_gain(0, 1).detail == "0 tokens of the 1 that it has to gain"
     assert no_gain(-1_005, 1).detail == "the checkpoint would be 1,005 tokens larger than what it stands for"

@@ -14,7 +14,6 @@ from foldline.core.cut.cut import (
     places,
 )
 from foldline.core.cut.legal import fits_rule, legal_cuts
-from foldline.core.cut.pairing import pair
 from foldline.core.decide.policy import Keep
 from foldline.core.log.entries import Said
 
@@ -129,10 +128,10 @@ def test_a_policys_own_weights_replace_the_tokens():
     assert cut_by_tokens(places(kept, "any", weights=[20] * 10), 70) == Cut(7, inside_turn=True)
 
 
-def test_a_pairing_that_is_known_is_used():
+def test_legal_places_that_are_known_are_used():
     kept = entries(user(), calls("a"), tool("a"), assistant("ok"))
     assert cut_by_tokens(places(kept, "any"), 20) == Cut(3, inside_turn=True)
-    assert cut_by_tokens(places(kept, "any", pairing=pair([])), 20) == Cut(2, inside_turn=True)
+    assert cut_by_tokens(places(kept, "any", legal=[1, 2, 3, 4]), 20) == Cut(2, inside_turn=True)
 
 
 def test_what_cannot_be_cut_is_not():

@@ -1,8 +1,9 @@
 """An attempt at a fold: a choice with its facts, its summary, and the view that comes of it.
 
 Choice -> Proposal (facts, frame) -> SummaryRequest -> SummaryReply -> Attempt (boundary, view)
-^                                                          |
-+---- a shorter summary is asked for until the view fits --+
+^                                                          |                  |
+|                                                          +-- again, shorter, until the view fits
++---- for a target, with what the summary left of it (`filled`) --------------+
 """
 
 from __future__ import annotations
@@ -18,35 +19,39 @@ from foldline.core.checkpoint.obtain import ASKS, EDITED, FREE, OFFLINE, Cost, S
 from foldline.core.checkpoint.proposals import with_proven
 from foldline.core.checkpoint.request import RequestKind, SummaryReply, SummaryRequest
 from foldline.core.checkpoint.summary import request
-from foldline.core.compact.compaction_input import CompactionInput, floor_of, frame_of
+from foldline.core.compact.choice import SPARE, Choice, SecondPass, choose, restored
+from foldline.core.compact.compaction_input import CompactionInput, frame_before
 from foldline.core.compact.receipt import constraint_figures, made_receipt, scrub_secrets, standing_in
-from foldline.core.cut.choice import CHECKPOINT_LEAST, Choice, Limits
-from foldline.core.cut.edits import edited_parts, merged
+from foldline.core.compact.room import CHECKPOINT_LEAST, Room, floor_of
+from foldline.core.cut.edits import edited_parts, flat, merged, saved_by
 from foldline.core.cut.thinking import server_edits, stripped
-from foldline.core.decide.policy import Policy
 from foldline.core.ledger.facts.files import tracked
 from foldline.core.ledger.facts.kinds import ConstraintFact, Ledger
 from foldline.core.ledger.table import bounded, collect, current, merge, within
 from foldline.core.log.entries import Compacted, Receipt, Said
-from foldline.core.measure.tokens import Counter
 from foldline.core.secrets.derived import redact_facts
 from foldline.core.view import ViewState
 from foldline.errors import FloorExceeded
 
 PASSES = 6  # times that a summary is asked for because the view came out too large
+FILLS = 3  # times that what a checkpoint left of a target is given away
+CONSTRAINT_SHARE = 10  # standing constraints take at most usable / CONSTRAINT_SHARE
 
 
 class Proposal(msgspec.Struct, frozen=True):
     """A fold without its summary: what is folded and what stays, the facts of it, and the checkpoint's frame.
 
-    `base` is the view state that the boundary goes onto: the job's own, or that of a new session.
+    `base` is the view state that the boundary goes onto: the job's own, or that of a new session. `shown` is
+    the part of the ledger that has room in a checkpoint; `excess` are the standing constraints left out.
     """
 
     job: CompactionInput
     base: ViewState
     choice: Choice
-    facts: Facts
     frame: Frame
+    ledger: Ledger
+    shown: Ledger
+    excess: Sequence[str] = ()
 
 
 class Attempt(msgspec.Struct, frozen=True):
@@ -68,29 +73,44 @@ class Attempt(msgspec.Struct, frozen=True):
         return self.proposal.job.ask.overhead_tokens + self.after.tokens
 
     @property
-    def model_wrote(self) -> bool:
-        """Whether the summary is a model's: it is not written again."""
-        return self.model_asked and self.reply.summarizer != OFFLINE
-
-    @property
-    def fits(self) -> bool:
-        """Whether the view is within what is usable."""
-        return self.size <= self.proposal.job.ask.usable
-
-    @property
     def spare(self) -> int:
-        """The tokens of usable that are left."""
-        return max(0, self.proposal.job.ask.usable - self.size)
-
-    @property
-    def excess(self) -> int:
-        """The tokens by which the view is too large."""
-        return max(0, self.size - self.proposal.job.ask.usable)
+        """The tokens of usable that are left; negative where the view is too large."""
+        return self.proposal.job.ask.usable - self.size
 
 
-def summary_request(
-    proposal: Proposal, kind: RequestKind, goal: str | None, *, tokens: int = 0
-) -> SummaryRequest:
+# ---- a proposal
+
+
+def proposed(job: CompactionInput, choice: Choice, ledger: Ledger | None = None) -> Proposal:
+    """Return the proposal of a choice; `ledger` is that of what it folds, where it is known."""
+    choice = _without_bound(job, choice)
+    known = ledger or ledger_of(job, choice.folded, choice.kept)
+    shown, excess = within(known, job.ask.usable // CONSTRAINT_SHARE, job.counter.count)
+    frame = frame_before(job, choice.kept, choice.quoted, choice.edits)
+    return Proposal(job, job.state, choice, frame, known, shown, excess)
+
+
+def _without_bound(job: CompactionInput, choice: Choice) -> Choice:
+    """Return a choice that takes signed thinking out of what is kept: its prefix is no longer there.
+
+    Where a server's compaction is kept, its text goes, as the checkpoint tells it; of a reply that stays for
+    a sealed one the rest goes.
+    """
+    gone = stripped(choice.kept, 0, job.counter, edited_parts(choice.edits))
+    gone += server_edits(choice.kept, choice.joined, job.counter)
+    return msgspec.structs.replace(choice, edits=merged(choice.edits, gone))
+
+
+def ledger_of(job: CompactionInput, folded: Sequence[Said], kept: Sequence[Said]) -> Ledger:
+    """Return the ledger of what was folded before and is folded now, brought up to date by what is kept."""
+    boundary, clean = job.state.boundary, job.state.clean
+    before = msgspec.convert(boundary.ledger, Ledger) if boundary is not None else Ledger()
+    said = without_carried(clean((*job.state.past, *folded)), job.carry.texts)
+    known = merge(merge(before, collect(said)), tracked(job.state.notes))
+    return redact_facts(current(known, clean(kept)))
+
+
+def summary_request(proposal: Proposal, kind: RequestKind, goal: str | None, tokens: int) -> SummaryRequest:
     """Return the request for the summary of a proposal."""
     ask, clean = proposal.job.ask, proposal.job.state.clean
     folded, previous = _previous(proposal)
@@ -99,13 +119,13 @@ def summary_request(
         kind="update" if previous and kind == "first" else kind,
         folded=folded,
         previous=previous,
-        ledger=proposal.facts.shown,
+        ledger=proposal.shown,
         tokens=tokens,
         instructions=ask.instructions or goal,
         goal=goal,
         kept=clean(proposal.choice.kept),
     )
-    return msgspec.structs.replace(wanted, secrets=bool(clean.secrets))
+    return msgspec.structs.replace(wanted, secrets=bool(clean.secrets), refused=ask.reason == "overflow")
 
 
 def _previous(proposal: Proposal) -> tuple[list[Said], str | None]:
@@ -123,9 +143,32 @@ def _previous(proposal: Proposal) -> tuple[list[Said], str | None]:
         older = [one.text for one in point.carried if one.kind == "summary" and one.text != point.summary]
         return folded, "\n\n".join((*older, point.summary))
     newest = newest_summary(list(earlier_summaries(folded)))
-    if newest is None:
-        return folded, None
-    return without_carried(folded, [newest]), newest.text
+    return (without_carried(folded, [newest]), newest.text) if newest is not None else (folded, None)
+
+
+# ---- an attempt
+
+
+def folded(room: Room, choice: Choice, cost: Cost = FREE, *, in_vain: bool = False) -> SummarySteps[Attempt]:
+    """Return the attempt that folds what a choice folds; raises FloorExceeded where the view never fits.
+
+    `cost` is what was spent before. Where a model was asked `in_vain`, code writes the summary.
+    """
+    job, policy = room.job, room.job.ask.policy
+    proposal = proposed(job, choice)
+    tokens = choice.room if room.target else min(choice.room, room.most_summary(choice.folded))
+    goal = job.ask.goal
+    if policy.summary_prompt == "handoff" and policy.hard is None:  # the policy only hands off
+        goal = goal or proposal.shown.newest_request or None
+    kind: RequestKind = "first"
+    if goal is not None or choice.cut.inside_turn:
+        kind = "handoff" if goal is not None else "split_turn"
+    wanted = summary_request(proposal, kind, goal, tokens)
+    attempt = yield from fit_summary(proposal, wanted, cost, in_vain=in_vain)
+    if attempt.spare < 0:
+        floor = floor_of(job)
+        raise FloorExceeded(max(floor.total, min(job.size, attempt.size)), job.ask.usable, floor.breakdown)
+    return attempt
 
 
 def fit_summary(
@@ -144,10 +187,10 @@ def fit_summary(
         model_asked, cost = model_asked or got.model_asked, cost.plus(got.reply)
         asks = 0 if model_asked and got.reply.summarizer == OFFLINE else got.asks_left
         attempt = attempt_with(proposal, got.reply, cost, model_asked=model_asked)
-        if attempt.fits:
+        if attempt.spare >= 0:
             return attempt
         tried.append(attempt)
-        room = max(room - attempt.excess - 8, min(room, CHECKPOINT_LEAST) // left)
+        room = max(room + attempt.spare - 8, min(room, CHECKPOINT_LEAST) // left)
     return min(tried, key=lambda attempt: attempt.size)
 
 
@@ -161,62 +204,113 @@ def attempt_with(
 
 
 def _boundary(proposal: Proposal, reply: SummaryReply) -> Compacted:
-    choice, whole = proposal.choice, proposal.facts.whole
-    constraints = with_proven(whole.constraints, _new_rules(proposal, reply), _entries(choice))
-    carried = msgspec.structs.replace(reply.ledger or bounded(whole), constraints=constraints)
+    choice, frame, job = proposal.choice, proposal.frame, proposal.job
+    said = [*choice.folded, *choice.quoted, *choice.kept]
+    constraints = with_proven(proposal.ledger.constraints, _new_rules(proposal, reply), said)
+    ledger = msgspec.structs.replace(reply.ledger or bounded(proposal.ledger), constraints=constraints)
     joined = tuple(entry.id for entry in choice.joined)
-    replaces = proposal.job.carry.replaces
+    leading = (e.id for e in proposal.base.leading if job.carry.replaces.get(e.id) not in joined)
+    if reply.summarizer not in (OFFLINE, EDITED):  # a model has read the earlier summaries and told of them
+        instructions = tuple(one for one in frame.carried if one.kind != "summary")
+        frame = msgspec.structs.replace(frame, carried=instructions)
     return Compacted(
         id="",
         parent=None,
-        checkpoint=make_checkpoint(reply.text, _frame(proposal, reply), proposal.job.counter),
-        receipt=Receipt(reason=proposal.job.ask.reason),
+        checkpoint=make_checkpoint(reply.text, frame, job.counter),
+        receipt=Receipt(reason=job.ask.reason),
         first_kept=choice.kept[0].id if choice.kept else None,
-        leading=(*(e.id for e in proposal.base.leading if replaces.get(e.id) not in joined), *joined),
+        leading=(*leading, *joined),
         quoted=tuple(entry.id for entry in choice.quoted),
-        edits=tuple(edit for found in choice.edits.values() for edit in found),
-        ledger=msgspec.to_builtins(carried),
+        edits=tuple(flat(choice.edits)),
+        ledger=msgspec.to_builtins(ledger),
     )
-
-
-def _frame(proposal: Proposal, reply: SummaryReply) -> Frame:
-    """Return the frame of a summary: a model has read the earlier summaries and told of them in its own."""
-    frame = proposal.frame
-    if reply.summarizer in (OFFLINE, EDITED):
-        return frame
-    kept = tuple(one for one in frame.carried if one.kind != "summary")
-    return msgspec.structs.replace(frame, carried=kept)
 
 
 def _new_rules(proposal: Proposal, reply: SummaryReply) -> list[ConstraintFact]:
     """Return the rules that a summary proved and the ledger does not hold."""
-    known = {fact.text for fact in proposal.facts.whole.constraints}
+    known = {fact.text for fact in proposal.ledger.constraints}
     return [fact for fact in reply.rules if fact.text not in known]
 
 
-def _entries(choice: Choice) -> list[Said]:
-    return [*choice.folded, *choice.quoted, *choice.kept]
+# ---- what a summary left of a target
+
+
+def filled(room: Room, attempt: Attempt) -> SummarySteps[Attempt]:
+    """Return the attempt with what it left of its target given away, as far as something comes of it.
+
+    It goes to more of the newest messages, else to what was shortened of them. Where a summary costs nothing
+    it is written again for what is folded then. A model is not asked again: its summary stays as it is, so
+    what is kept in addition stands in both.
+    """
+    for _ in range(FILLS if room.target else 0):
+        if attempt.spare < room.usable // SPARE:
+            break
+        fuller = yield from _fuller(room, attempt)
+        if fuller is None or not 0 <= fuller.spare < attempt.spare:
+            break
+        attempt = fuller
+    return attempt
+
+
+def _fuller(room: Room, attempt: Attempt) -> SummarySteps[Attempt | None]:
+    """Return an attempt that uses more of the target; None where nothing comes of it."""
+    choice = _keeping_more(room, attempt)
+    if choice is not None and (not attempt.model_asked or attempt.reply.summarizer == OFFLINE):
+        try:
+            return (yield from folded(room, choice, attempt.cost, in_vain=attempt.model_asked))
+        except FloorExceeded:
+            return None
+    before = attempt.proposal.choice
+    if choice is not None and _shows(choice, before.quoted):
+        fuller = _with_choice(attempt, choice)
+        if 0 <= fuller.spare < attempt.spare:
+            return fuller
+    choice = _without_bound(room.job, restored(before, room, attempt.spare))
+    if saved_by(choice.edits) >= saved_by(before.edits):
+        return None
+    return _with_choice(attempt, choice, attempt.proposal.ledger)
+
+
+def _keeping_more(room: Room, attempt: Attempt) -> Choice | None:
+    """Choose again with what the summary left; None where no more of the newest has room."""
+    before, spare = attempt.proposal.choice, attempt.spare
+    leading = room.tokens(room.job.state.leading, before.edits)
+    second = SecondPass(before.room - spare, leading + spare)
+    found = choose(room, second)
+    if found is None or found.room < second.summary or found.cut.index > before.cut.index:
+        return None
+    same = found.cut.index == before.cut.index
+    return None if same and saved_by(found.edits) >= saved_by(before.edits) else found
+
+
+def _shows(choice: Choice, quoted: Sequence[Said]) -> bool:
+    """Whether a choice keeps what was quoted beside a summary: the summary does not tell of it."""
+    stay = {entry.id for entry in (*choice.quoted, *choice.kept)}
+    return all(entry.id in stay for entry in quoted)
+
+
+def _with_choice(attempt: Attempt, choice: Choice, ledger: Ledger | None = None) -> Attempt:
+    """Let the summary stand before what another choice keeps: it still tells of what it was written from."""
+    proposal = proposed(attempt.proposal.job, choice, ledger)
+    return attempt_with(proposal, attempt.reply, attempt.cost, model_asked=attempt.model_asked)
+
+
+# ---- the receipt
 
 
 def with_receipt(attempt: Attempt, notes: Sequence[str] = ()) -> Compacted:
     """Return the boundary of an attempt with its receipt; `notes` stand before those of the summary."""
     proposal, boundary = attempt.proposal, attempt.boundary
-    job, facts, after = proposal.job, proposal.facts, attempt.after.view()
+    job, after = proposal.job, attempt.after.view()
     receipt = made_receipt(
-        job,
-        before=job.state.view(),
-        after=after,
-        folded=proposal.choice.folded,
-        edits=boundary.edits,
-        sizes=(job.size, attempt.size),
+        job, before=job.state.view(), after=after, edits=boundary.edits, folded=proposal.choice.folded
     )
-    standing = [*facts.shown.constraints, *_new_rules(proposal, attempt.reply)]
-    shown, lost = standing_in(standing, after)
+    shown, lost = standing_in([*proposal.shown.constraints, *_new_rules(proposal, attempt.reply)], after)
     receipt = msgspec.structs.replace(
         receipt,
         dropped={**receipt.dropped, **_lost(proposal, boundary)},
         first_kept=boundary.first_kept,
-        constraints=constraint_figures(shown, [*facts.excess, *lost]),
+        constraints=constraint_figures(shown, [*proposal.excess, *lost]),
         summarizer=attempt.reply.summarizer,
         usage=attempt.cost.usage,
         price=attempt.cost.price,
@@ -237,102 +331,3 @@ def _lost(proposal: Proposal, boundary: Compacted) -> dict[str, list[str]]:
             key = "instructions" if kind == "instructions" else "earlier_summaries"
             found.setdefault(key, []).append(name)
     return found
-
-
-# ---- what code knows of what is folded
-
-
-CONSTRAINT_SHARE = 10  # standing constraints take at most usable / CONSTRAINT_SHARE
-
-
-class Facts(msgspec.Struct, frozen=True):
-    """The whole ledger, and the one that is shown: standing constraints had `room` tokens in it.
-
-    `excess` are the texts of those that were left out.
-    """
-
-    whole: Ledger
-    shown: Ledger
-    excess: Sequence[str] = ()
-    room: int = 0
-
-
-def ledger_of(job: CompactionInput, folded: Sequence[Said], kept: Sequence[Said]) -> Ledger:
-    """Return the ledger of what was folded before and is folded now, brought up to date by what is kept."""
-    boundary, clean = job.state.boundary, job.state.clean
-    before = msgspec.convert(boundary.ledger, Ledger) if boundary is not None else Ledger()
-    said = without_carried(clean((*job.state.past, *folded)), job.carry.texts)
-    known = merge(merge(before, collect(said)), tracked(job.state.notes))
-    return redact_facts(current(known, clean(kept)))
-
-
-def facts_within(ledger: Ledger, room: int, counter: Counter) -> Facts:
-    """Return the facts of a ledger with as many standing constraints as fit into `room` tokens."""
-    shown, excess = within(ledger, room, counter.count)
-    return Facts(ledger, shown, excess, room)
-
-
-# ---- a choice made into an attempt
-
-
-def folded(
-    job: CompactionInput,
-    choice: Choice,
-    limits: Limits,
-    *,
-    constraints: int,
-    cost: Cost = FREE,
-    in_vain: bool = False,
-) -> SummarySteps[Attempt]:
-    """Return the attempt that folds what a choice folds; raises FloorExceeded where the view never fits.
-
-    Standing constraints may take `constraints` tokens; `cost` is what was spent before. Where a model was
-    asked `in_vain`, code writes the summary.
-    """
-    choice = with_stripped(job, choice)
-    proposal = proposed(job, choice, constraints)
-    room = choice.room if limits.target else min(choice.room, limits.most_summary(choice.folded))
-    goal = job.ask.goal or _next_task(job.ask.policy, proposal.facts.shown)
-    wanted = summary_request(proposal, _kind(job, choice, goal), goal, tokens=room)
-    wanted = msgspec.structs.replace(wanted, refused=job.ask.reason == "overflow")
-    attempt = yield from fit_summary(proposal, wanted, cost, in_vain=in_vain)
-    if not attempt.fits:
-        floor = floor_of(job)
-        raise FloorExceeded(max(floor.total, min(job.size, attempt.size)), job.ask.usable, floor.breakdown)
-    return attempt
-
-
-def proposed(job: CompactionInput, choice: Choice, constraints: int) -> Proposal:
-    """Return the proposal of a choice; standing constraints have `constraints` tokens."""
-    facts = facts_within(ledger_of(job, choice.folded, choice.kept), constraints, job.counter)
-    return Proposal(job, job.state, choice, facts, frame_of_choice(job, choice))
-
-
-def frame_of_choice(job: CompactionInput, choice: Choice) -> Frame:
-    """Return what stands around the summary of a choice."""
-    return frame_of(job, quoted=choice.quoted, kept=choice.kept, edited=choice.edits)
-
-
-def with_stripped(job: CompactionInput, choice: Choice) -> Choice:
-    """Return a choice that takes signed thinking out of what is kept: its prefix is no longer there.
-
-    Where a server's compaction is kept, its text goes, as the checkpoint tells it; of a reply that stays for
-    a sealed one the rest goes.
-    """
-    new = stripped(choice.kept, 0, job.counter, edited_parts(choice.edits))
-    new += server_edits(choice.kept, choice.joined, job.counter)
-    return msgspec.structs.replace(choice, edits=merged(choice.edits, new))
-
-
-def _next_task(policy: Policy, ledger: Ledger) -> str | None:
-    """Return the goal of a hand-off that names none: the newest request, where the policy only hands off."""
-    hands_off = policy.summary_prompt == "handoff" and policy.hard is None
-    return (ledger.newest_request or None) if hands_off else None
-
-
-def _kind(job: CompactionInput, choice: Choice, goal: str | None) -> RequestKind:
-    if goal is not None:
-        return "handoff"
-    if choice.cut.inside_turn:
-        return "split_turn"
-    return "update" if job.state.boundary is not None else "first"

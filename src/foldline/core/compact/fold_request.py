@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from foldline.core.compact.compaction_input import CompactionInput, floor_of
+from foldline.core.compact.compaction_input import CompactionInput
+from foldline.core.compact.room import floor_of
 from foldline.core.decide.ask import FoldRequest, is_optional
 from foldline.core.decide.breaker import breaker_state
 from foldline.core.decide.continuation import Continuation, continuation
@@ -20,7 +21,7 @@ from foldline.core.log.messages import Message
 from foldline.core.measure.accounting import context_size, last_input
 from foldline.core.measure.tokens import Counter
 from foldline.core.measure.window import Floor, Window
-from foldline.core.view import ViewState
+from foldline.core.view import MessageItem, ViewState, item_parts
 
 
 class Sizer:
@@ -39,7 +40,7 @@ class Sizer:
         if policy.estimator == "foldline" and policy.trigger_on == "context":
             return state.context_size(overhead, ratio).tokens
         if state.anchor is None or policy.trigger_on == "estimate":
-            size = state.made + self._said(state) - self._saved(state)
+            size = state.made + self._said(state)
             return size + (overhead if policy.trigger_on != "estimate" else 0)
         since = state.kept[state.anchor :]
         seen = last_input(since) if policy.trigger_on == "input" else None
@@ -54,21 +55,20 @@ class Sizer:
         return (f"{seen}, Foldline {context:,}: more than the input limit of {window.input_limit:,}",)
 
     def _said(self, state: ViewState) -> int:
-        """Return the estimate of every message that is in the view, as it was received."""
-        older = (*state.leading, *state.quoted)
+        """Return the estimate of every message that is in the view, as it is there."""
         if state.kept is not self._kept:
             self._kept, self._estimated, self._total = state.kept, 0, 0
-        self._total += sum(map(self._weigh, state.kept[self._estimated :]))
+        self._total += sum(self._shown(entry, state) for entry in state.kept[self._estimated :])
         self._estimated = len(state.kept)
-        return self._total + sum(self._estimate(entry.message) for entry in older)
+        return self._total + sum(self._shown(entry, state) for entry in (*state.leading, *state.quoted))
 
-    def _saved(self, state: ViewState) -> int:
-        """Return by how much edits, and parts that the view leaves out, make the estimate smaller."""
-        if not state.edits and not state.repairs:
-            return 0
-        said = (*state.leading, *state.quoted, *state.kept)
-        edited = [entry for entry in said if entry.id in state.edits or entry.id in state.repairs]
-        return sum(self._estimate(entry.message) - self._estimate(_edited(entry, state)) for entry in edited)
+    def _shown(self, entry: Said, state: ViewState) -> int:
+        """Return the estimate of an entry with its edits, and without the parts that the view leaves out."""
+        edits = (*state.edits.get(entry.id, ()), *state.repairs.get(entry.id, ()))
+        if not edits:
+            return self._weigh(entry)
+        parts = item_parts(MessageItem(entry, edits))
+        return self._estimate(msgspec.structs.replace(entry.message, parts=tuple(parts)))
 
     def _weigh(self, entry: Said) -> int:
         """Return the estimate of an entry; our own was made when it was appended."""
@@ -76,13 +76,6 @@ class Sizer:
 
     def _estimate(self, message: Message) -> int:
         return message_estimate(message, self._policy.estimator, self._counter)
-
-
-def _edited(entry: Said, state: ViewState) -> Message:
-    edits = (*state.edits.get(entry.id, ()), *state.repairs.get(entry.id, ()))
-    new = {edit.part: edit.replacement for edit in edits}
-    parts = (new.get(index, part) for index, part in enumerate(entry.message.parts))
-    return msgspec.structs.replace(entry.message, parts=tuple(part for part in parts if part is not None))
 
 
 def trigger_facts(

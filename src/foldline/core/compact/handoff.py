@@ -19,23 +19,22 @@ from foldline.core.checkpoint.summary import request
 from foldline.core.compact.attempt import (
     CONSTRAINT_SHARE,
     Attempt,
-    Facts,
     Proposal,
     attempt_with,
-    facts_within,
     fit_summary,
     ledger_of,
     summary_request,
     with_receipt,
 )
-from foldline.core.compact.compaction_input import CompactionInput, floor_of, pinned_frame
+from foldline.core.compact.choice import Choice
+from foldline.core.compact.compaction_input import CompactionInput, frame
 from foldline.core.compact.plan import Steps
-from foldline.core.compact.rebase import held_in, taken_out
-from foldline.core.cut.choice import CHECKPOINT_LEAST, Choice
+from foldline.core.compact.rebase import held_in
+from foldline.core.compact.room import CHECKPOINT_LEAST, floor_of
 from foldline.core.cut.cut import Cut
 from foldline.core.decide.ask import Nothing
 from foldline.core.decide.policy import summary_cap
-from foldline.core.ledger.facts.kinds import Ledger
+from foldline.core.ledger.table import within
 from foldline.core.log.entries import Compacted, Entry, Noted, Said
 from foldline.core.log.log import chained, said
 from foldline.core.secrets.derived import Sweep
@@ -81,26 +80,23 @@ def handoff(job: CompactionInput, start: Start, *, text: str | None = None) -> S
         return Nothing("nothing_to_fold")
     job = msgspec.structs.replace(job, carry=_carried(job, start, folded))
     ledger = ledger_of(job, folded, ())
-    room = ask.usable // CONSTRAINT_SHARE
-    facts = facts_within(ledger, room, job.counter) if text is None else _said_in(text, ledger)
-    proposal = _proposed(job, start, folded, facts)
+    if text is None:
+        shown, excess = within(ledger, ask.usable // CONSTRAINT_SHARE, job.counter.count)
+    else:
+        shown, excess = held_in(text, ledger)
+        ledger = shown
+    base = ViewState([*start.leading, start.link], counter=job.counter)
+    around = frame(job, pins=state.pins.values(), ack=True, carried=job.carry.texts)
+    wrap = make_checkpoint("", around, job.counter).tokens + base.tokens
+    room = min(ask.usable - ask.overhead_tokens - wrap, summary_cap(ask.policy, ask.window, ask.usable))
+    cut = Cut(len(state.kept), inside_turn=False)
+    choice = Choice(cut, folded, [], [], {}, max(room, CHECKPOINT_LEAST))
+    proposal = Proposal(job, base, choice, around, ledger, shown, excess)
     if text is not None:
         return _fitting(attempt_with(proposal, SummaryReply(redact(text), EDITED)))
-    goal = ask.goal or facts.shown.newest_request or None
-    wanted = summary_request(proposal, "handoff", goal, tokens=proposal.choice.room)
+    goal = ask.goal or shown.newest_request or None
+    wanted = summary_request(proposal, "handoff", goal, choice.room)
     return _fitting((yield from fit_summary(proposal, wanted)))
-
-
-def _proposed(job: CompactionInput, start: Start, folded: list[Said], facts: Facts) -> Proposal:
-    """Return the proposal that folds all of the old view and keeps nothing of it."""
-    frame = pinned_frame(job, job.state.pins.values())
-    frame = msgspec.structs.replace(frame, carried=job.carry.texts)
-    base = ViewState([*start.leading, start.link], counter=job.counter)
-    wrap = make_checkpoint("", frame, job.counter).tokens + base.tokens
-    cap = summary_cap(job.ask.policy, job.ask.window, job.ask.usable)
-    room = max(min(job.ask.usable - job.ask.overhead_tokens - wrap, cap), CHECKPOINT_LEAST)
-    cut = Cut(len(job.state.kept), inside_turn=False)
-    return Proposal(job, base, Choice(cut, folded, [], [], {}, room), facts, frame)
 
 
 def _carried(job: CompactionInput, start: Start, folded: list[Said]) -> Carry:
@@ -116,16 +112,10 @@ def _carried(job: CompactionInput, start: Start, folded: list[Said]) -> Carry:
     )
 
 
-def _said_in(text: str, ledger: Ledger) -> Facts:
-    """Return the facts without the standing constraints that the user took out of the text."""
-    held = held_in(text, ledger)
-    return Facts(held, held, taken_out(ledger, held))
-
-
 def _fitting(attempt: Attempt) -> Compacted:
     """Return the boundary with its receipt; raises FloorExceeded where it does not fit."""
     job = attempt.proposal.job
-    if not attempt.fits:
+    if attempt.spare < 0:
         floor = floor_of(msgspec.structs.replace(job, state=attempt.proposal.base))
         raise FloorExceeded(attempt.size, job.ask.usable, floor.breakdown)
     return with_receipt(attempt)

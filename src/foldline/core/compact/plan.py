@@ -13,35 +13,17 @@ import msgspec
 
 from foldline.core.checkpoint.checkpoint import fitted
 from foldline.core.checkpoint.obtain import SummarySteps
-from foldline.core.compact.attempt import CONSTRAINT_SHARE, Attempt, folded, with_receipt
-from foldline.core.compact.compaction_input import (
-    SIGNED_LOOP,
-    CompactionInput,
-    carried,
-    floor_of,
-    least_floor,
-    least_gain,
-    limits_of,
-    material_of,
-)
-from foldline.core.compact.fill import filled
+from foldline.core.compact.attempt import filled, folded, with_receipt
+from foldline.core.compact.choice import choose
+from foldline.core.compact.compaction_input import SIGNED_LOOP, CompactionInput
 from foldline.core.compact.receipt import balance_notes, no_gain
-from foldline.core.compact.trim import (
-    given_back,
-    noted,
-    only_pruned,
-    prune_boundary,
-    pruned,
-    shortened,
-    suffices,
-)
-from foldline.core.cut.choice import choose
+from foldline.core.compact.room import floor_of, least_floor, room_of, with_carried
+from foldline.core.compact.trim import noted, only_pruned, prune_boundary, pruned, shortened, to_spare
 from foldline.core.cut.cut import cut_notes
-from foldline.core.cut.edits import Edits
 from foldline.core.cut.thinking import signed_loop
 from foldline.core.decide.ask import Nothing
 from foldline.core.decide.triggers import thresholds
-from foldline.core.log.entries import Compacted, Live, Pruned
+from foldline.core.log.entries import Compacted, Edit, Pruned
 from foldline.core.measure.window import share
 from foldline.errors import FloorExceeded
 
@@ -60,8 +42,8 @@ def plan(job: CompactionInput) -> Steps:
         return idle
     job = _with_room(job)
     edits = pruned(job)
-    if edits and suffices(job, edits):
-        return prune_boundary(job, given_back(job, noted(job, edits)))
+    if edits and to_spare(job, edits) >= 0:
+        return prune_boundary(job, noted(job, edits))
     if not job.ask.policy.enable_compaction:
         return only_pruned(job, edits)
     return (yield from _compacted(job, edits))
@@ -80,56 +62,47 @@ def _idle(job: CompactionInput) -> Nothing | None:
 
 
 def _with_room(job: CompactionInput) -> CompactionInput:
-    """Return the job with the live state that has room; raises FloorExceeded where nothing helps."""
-    job = job.asking(live=fitted(_live(job), job.ask.usable, job.counter))
+    """Return the job with the live state that has room; raises FloorExceeded where nothing helps.
+
+    Where nobody keeps live state, because a list is folded again, that of the checkpoint counts.
+    """
+    ask, boundary = job.ask, job.state.boundary
+    kept = not ask.live and ask.continuation is None and boundary is not None
+    live = boundary.checkpoint.live if kept and boundary is not None else ask.live
+    job = job.asking(live=fitted(live, ask.usable, job.counter))
     floor = floor_of(job)
-    if floor.total > job.ask.usable and job.ask.live:  # messages come before live state
+    if floor.total > ask.usable and job.ask.live:  # messages come before live state
         job = job.asking(live=())
         floor = floor_of(job)
-    if floor.total > job.ask.usable:
+    if floor.total > ask.usable:
         least = least_floor(job, floor)
-        raise FloorExceeded(least.total, job.ask.usable, least.breakdown)
+        raise FloorExceeded(least.total, ask.usable, least.breakdown)
     return job
 
 
-def _live(job: CompactionInput) -> Sequence[Live]:
-    """Return live state as it is now; the checkpoint's where nobody keeps any: a list folded again."""
-    ask, boundary = job.ask, job.state.boundary
-    if ask.live or ask.continuation is not None or boundary is None:
-        return ask.live
-    return boundary.checkpoint.live
-
-
-def _compacted(job: CompactionInput, pruned: Edits) -> Steps:
+def _compacted(job: CompactionInput, edits: Sequence[Edit]) -> Steps:
     """Fold what a choice folds, or shorten what is there where nothing can be folded."""
-    ask, limits = job.ask, limits_of(job)
+    ask, room = job.ask, room_of(job, edits)
     if ask.optional:
         hard = thresholds(ask.policy, ask.window).hard or ask.usable
-        most = max(min(job.size - least_gain(job), share(hard, LEAVES)), floor_of(job).total)
-        limits = msgspec.structs.replace(limits, usable=min(limits.usable, most))
-    job, limits = carried(job, limits)
-    redraft = job.state.server is not None or (job.state.boundary is not None and not ask.optional)
-    material = msgspec.structs.replace(material_of(job, pruned), redraft=redraft)
-    choice = choose(material, ask.policy, limits, job.counter)
+        most = max(min(job.size - job.least_gain, share(hard, LEAVES)), floor_of(job).total)
+        room = msgspec.structs.replace(room, usable=min(room.usable, most))
+    room = with_carried(room)
+    choice = choose(room)
     if choice is None:
-        return shortened(job, pruned)
-    attempt = yield from folded(job, choice, limits, constraints=ask.usable // CONSTRAINT_SHARE)
-    attempt = yield from filled(attempt, material, limits)
-    return _judged(attempt)
-
-
-def _judged(attempt: Attempt) -> Outcome:
-    """Return the boundary with its receipt, if it gains enough."""
-    job = attempt.proposal.job
-    gain, least = job.size - attempt.size, least_gain(job)
-    return with_receipt(attempt, _notes(attempt)) if gain >= least else no_gain(gain, least)
-
-
-def _notes(attempt: Attempt) -> list[str]:
-    """Return what a receipt says of the choice, and whether it pays."""
-    job, choice = attempt.proposal.job, attempt.proposal.choice
-    notes: list[str] = []
-    if signed_loop(choice.kept):
-        notes.append("the signed thinking of the unfinished tool loop was kept as it is")
-    notes += cut_notes(choice.cut, job.ask.policy.cut_rule)
-    return notes + balance_notes(job, (job.size, attempt.size), attempt.cost.price)
+        return shortened(job, edits)
+    attempt = yield from folded(room, choice)
+    attempt = yield from filled(room, attempt)
+    gain = job.size - attempt.size
+    if gain < job.least_gain:
+        return no_gain(gain, job.least_gain)
+    choice = attempt.proposal.choice
+    loop = "the signed thinking of the unfinished tool loop was kept as it is"
+    return with_receipt(
+        attempt,
+        [
+            *([loop] if signed_loop(choice.kept) else []),
+            *cut_notes(choice.cut, ask.policy.cut_rule),
+            *balance_notes(job, job.size, attempt.size, attempt.cost.price),
+        ],
+    )

@@ -7,14 +7,13 @@ thinking that has to go, the figures of the receipt. No message is read for fact
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
 from foldline.core.checkpoint.checkpoint import fitted, make_checkpoint
 from foldline.core.checkpoint.obtain import EDITED
-from foldline.core.checkpoint.receipt import APART
-from foldline.core.compact.compaction_input import SIGNED_LOOP, CompactionInput, frame_of, least_gain
+from foldline.core.compact.compaction_input import SIGNED_LOOP, CompactionInput, frame_before
 from foldline.core.compact.receipt import balance_notes, balance_of, made_receipt, no_gain, scrub_secrets
 from foldline.core.cut.edits import edited_parts
 from foldline.core.cut.legal import legal_cuts
@@ -34,14 +33,12 @@ VOID = Nothing("void", "the path is no longer the one that the draft was made fo
 class Draft(msgspec.Struct, frozen=True):
     """A boundary that is not committed, and what it was planned on.
 
-    `boundaries` are those of the path then, `newest` is the newest message of the view then, and `items` the
-    number of its items (None: some of them were not to stay).
+    `boundaries` are those of the path then, `newest` is the newest message of the view then.
     """
 
     boundary: Compacted | Pruned
     boundaries: tuple[str, ...]
     newest: str | None
-    items: int | None = None
 
 
 class Rebased(msgspec.Struct, frozen=True):
@@ -53,49 +50,7 @@ class Rebased(msgspec.Struct, frozen=True):
 
 def drafted(state: ViewState, boundary: Compacted | Pruned) -> Draft:
     """Return the draft of a boundary that was planned on this view state."""
-    items = None if state.open_calls else len(state.items())
-    return Draft(boundary, _boundaries(state), _newest(state), items)
-
-
-def holds(draft: Draft, state: ViewState) -> bool:
-    """Whether a draft can still be committed: its cut is on the path, and no boundary came since."""
-    return _boundaries(state) == draft.boundaries and _cut(draft, state) is not None
-
-
-def pays(job: CompactionInput, draft: Draft) -> bool:
-    """Whether the very next request costs less if a draft is committed now, as where the cache is cold."""
-    economy, made = job.ask.economy, draft.boundary.receipt
-    if economy is None or not economy.cache.tokens:
-        return False
-    after = max(job.size - made.tokens_before + made.tokens_after, 0)
-    return balance_of(job, economy, (job.size, after)).requests == 0
-
-
-def rebased(job: CompactionInput, draft: Draft) -> Rebased | Nothing:
-    """Return the boundary of a draft for the path as it is now.
-
-    Nothing where it no longer holds (`void`), where it would gain too little (`no_gain`) or leave too much
-    (`too_large`), or where an open tool loop has thinking that is bound to what stands before it.
-    """
-    state, ask, size = job.state, job.ask, job.size
-    cut = _cut(draft, state)
-    if cut is None or _boundaries(state) != draft.boundaries:
-        return VOID
-    if ask.optional and size <= ask.usable and signed_loop(state.kept):
-        return SIGNED_LOOP
-    job = job.asking(live=fitted(ask.live, ask.usable, job.counter))
-    boundary = scrub_secrets(
-        msgspec.structs.replace(_anew(job, draft.boundary, cut), seen=_seen(draft, state)), job
-    )
-    after = state.with_boundary(boundary)
-    total = ask.overhead_tokens + after.tokens
-    if size - total < (least := least_gain(job)):
-        return no_gain(size - total, least)
-    said_since = draft.newest != _newest(state)
-    if said_since and ask.reason in AUTOMATIC and total > _most(boundary, ask):
-        return Nothing("too_large", f"{total:,} tokens would be left")
-    receipt = scrub_secrets(_receipt(job, draft, boundary, after), job)
-    return Rebased(msgspec.structs.replace(boundary, receipt=receipt), after)
+    return Draft(boundary, _boundaries(state), _newest(state))
 
 
 def _boundaries(state: ViewState) -> tuple[str, ...]:
@@ -108,6 +63,50 @@ def _newest(state: ViewState) -> str | None:
     return state.kept[-1].id if state.kept else None
 
 
+# ---- whether it can be committed
+
+
+def holds(draft: Draft, state: ViewState) -> bool:
+    """Whether a draft can still be committed: its cut is on the path, and no boundary came since."""
+    return _cut(draft, state) is not None
+
+
+def pays(job: CompactionInput, draft: Draft) -> bool:
+    """Whether the very next request costs less if a draft is committed now, as where the cache is cold."""
+    economy, made = job.ask.economy, draft.boundary.receipt
+    if economy is None or not economy.cache.tokens:
+        return False
+    after = max(job.size - made.tokens_before + made.tokens_after, 0)
+    found = balance_of(job, job.size, after)
+    return found is not None and found.requests == 0
+
+
+def rebased(job: CompactionInput, draft: Draft) -> Rebased | Nothing:
+    """Return the boundary of a draft for the path as it is now.
+
+    Nothing where it no longer holds (`void`), where it would gain too little (`no_gain`) or leave too much
+    (`too_large`), or where an open tool loop has thinking that is bound to what stands before it.
+    """
+    state, ask, size, old = job.state, job.ask, job.size, draft.boundary
+    cut = _cut(draft, state)
+    if cut is None:
+        return VOID
+    if ask.optional and size <= ask.usable and signed_loop(state.kept):
+        return SIGNED_LOOP
+    job = job.asking(live=fitted(ask.live, ask.usable, job.counter))
+    made = _pruned(job, old) if isinstance(old, Pruned) else _compacted(job, old, cut)
+    boundary = scrub_secrets(msgspec.structs.replace(made, seen=_seen(draft, state)), job)
+    after = state.with_boundary(boundary)
+    total = ask.overhead_tokens + after.tokens
+    if size - total < job.least_gain:
+        return no_gain(size - total, job.least_gain)
+    said_since = draft.newest != _newest(state)
+    if said_since and ask.reason in AUTOMATIC and total > _most(boundary, ask):
+        return Nothing("too_large", f"{total:,} tokens would be left")
+    receipt = scrub_secrets(_receipt(job, old.receipt, boundary, after), job)
+    return Rebased(msgspec.structs.replace(boundary, receipt=receipt), after)
+
+
 def _seen(draft: Draft, state: ViewState) -> str | None:
     """Return the newest message that the draft was planned with, where more was said since; else None."""
     later = any(entry.id == draft.newest for entry in state.kept[:-1])  # not after a rewind to before it
@@ -117,6 +116,8 @@ def _seen(draft: Draft, state: ViewState) -> str | None:
 def _cut(draft: Draft, state: ViewState) -> int | None:
     """Return the index of the first message that the draft keeps; None where no cut is legal there now."""
     boundary = draft.boundary
+    if _boundaries(state) != draft.boundaries:
+        return None
     if isinstance(boundary, Pruned):
         here = {entry.id for entry in (*state.leading, *state.kept)}
         return 0 if here.issuperset(edit.entry for edit in boundary.edits) else None
@@ -142,10 +143,6 @@ def _most(boundary: Compacted | Pruned, ask: FoldRequest) -> int:
 # ---- the boundary
 
 
-def _anew(job: CompactionInput, boundary: Compacted | Pruned, cut: int) -> Compacted | Pruned:
-    return _pruned(job, boundary) if isinstance(boundary, Pruned) else _compacted(job, boundary, cut)
-
-
 def _pruned(job: CompactionInput, boundary: Pruned) -> Pruned:
     """Return a prune with the thinking taken out that was said since behind what it edits."""
     state = job.state
@@ -165,7 +162,7 @@ def _compacted(job: CompactionInput, boundary: Compacted, cut: int) -> Compacted
     edits = (*boundary.edits, *stripped(kept, 0, job.counter, known))
     by_id = {entry.id: entry for entry in (*state.leading, *state.quoted, *state.kept)}
     quoted = [by_id[entry] for entry in boundary.quoted if entry in by_id]
-    frame = frame_of(job, quoted=quoted, kept=kept, edited=(edit.entry for edit in edits))
+    frame = frame_before(job, kept, quoted, {edit.entry for edit in edits})
     frame = msgspec.structs.replace(frame, carried=old.carried)
     return msgspec.structs.replace(
         boundary,
@@ -175,29 +172,12 @@ def _compacted(job: CompactionInput, boundary: Compacted, cut: int) -> Compacted
     )
 
 
-# ---- the receipt
-
-
-def _receipt(job: CompactionInput, draft: Draft, boundary: Compacted | Pruned, after: ViewState) -> Receipt:
-    """Return the draft's receipt with the figures of now.
-
-    What stood in the view when the draft was made still does: only what came since is added up.
-    """
-    old, state = draft.boundary.receipt, job.state
-    there = any(entry.id == draft.newest for entry in state.kept)  # not after a rewind to before it
-    items, known = state.items(), draft.items if there else None
-    new = made_receipt(
-        job,
-        before=items if known is None else items[known:],
-        after=after.items(),
-        folded=(),
-        edits=boundary.edits,
-        sizes=(job.size, job.ask.overhead_tokens + after.tokens),
-    )
-    categories = new.by_category if known is None else _added(old.by_category, new.by_category)
+def _receipt(job: CompactionInput, old: Receipt, boundary: Compacted | Pruned, after: ViewState) -> Receipt:
+    """Return the draft's receipt with the figures of now."""
+    new = made_receipt(job, before=job.state.items(), after=after.items(), edits=boundary.edits)
     notes = [note for note in old.notes if not is_balance(note)]
     if isinstance(boundary, Compacted):
-        notes += balance_notes(job, (new.tokens_before, new.tokens_after), old.price)
+        notes += balance_notes(job, new.tokens_before, new.tokens_after, old.price)
     return msgspec.structs.replace(
         old,
         reason=new.reason,
@@ -205,26 +185,12 @@ def _receipt(job: CompactionInput, draft: Draft, boundary: Compacted | Pruned, a
         first_kept=boundary.first_kept if isinstance(boundary, Compacted) else None,
         tokens_before=new.tokens_before,
         tokens_after=new.tokens_after,
-        messages_before=len(items),
+        messages_before=new.messages_before,
         messages_after=new.messages_after,
         dropped={**old.dropped, **new.dropped},
-        by_category=categories,
+        by_category=new.by_category,
         notes=tuple(notes),
     )
-
-
-def _added(
-    then: Mapping[str, tuple[int, int]], since: Mapping[str, tuple[int, int]]
-) -> dict[str, tuple[int, int]]:
-    """Return tokens by category: before, the draft's view and what came since; after, the view as it is."""
-    names = dict.fromkeys((*then, *since))
-    zero = (0, 0)
-    made = {
-        name: (then.get(name, zero)[0] + since.get(name, zero)[0], since.get(name, zero)[1]) for name in names
-    }
-    if APART in made:  # stands in both
-        made[APART] = since[APART]
-    return {name: pair for name, pair in made.items() if any(pair)}
 
 
 # ---- a summary as the user wrote or edited it
@@ -241,28 +207,24 @@ def with_summary(draft: Draft, text: str) -> Draft:
         raise InputError("only old tool results are taken out here: there is no summary to edit")
     if not text.strip():
         raise InputError("the summary is empty: leave `summary` out to commit it as it was shown")
-    whole, receipt = msgspec.convert(boundary.ledger, Ledger), boundary.receipt
-    ledger = held_in(text, whole)
-    standing = _less(receipt.constraints, taken_out(whole, ledger))
+    ledger, gone = held_in(text, msgspec.convert(boundary.ledger, Ledger))
     edited = msgspec.structs.replace(
         boundary,
         checkpoint=msgspec.structs.replace(boundary.checkpoint, summary=redact(text)),
         ledger=msgspec.to_builtins(ledger),
-        receipt=msgspec.structs.replace(receipt, summarizer=EDITED, constraints=standing),
+        receipt=msgspec.structs.replace(
+            boundary.receipt, summarizer=EDITED, constraints=_less(boundary.receipt.constraints, gone)
+        ),
     )
     return msgspec.structs.replace(draft, boundary=edited)
 
 
-def held_in(text: str, ledger: Ledger) -> Ledger:
-    """Return a ledger without the standing constraints that the user took out of the text."""
+def held_in(text: str, ledger: Ledger) -> tuple[Ledger, list[str]]:
+    """Return a ledger without the standing constraints that the user took out of a text, and those."""
     there = " ".join(text.split())
     held = tuple(fact for fact in ledger.constraints if " ".join(fact.text.split()) in there)
-    return msgspec.structs.replace(ledger, constraints=held)
-
-
-def taken_out(before: Ledger, after: Ledger) -> list[str]:
-    """Return the texts of the standing constraints that an edit took out."""
-    return [fact.text for fact in before.constraints if fact not in after.constraints]
+    gone = [fact.text for fact in ledger.constraints if fact not in held]
+    return msgspec.structs.replace(ledger, constraints=held), gone
 
 
 def _less(standing: StandingConstraints | None, gone: Sequence[str]) -> StandingConstraints | None:

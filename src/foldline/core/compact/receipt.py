@@ -11,13 +11,13 @@ from foldline.core.checkpoint.checkpoint import as_message
 from foldline.core.checkpoint.receipt import by_category, dropped
 from foldline.core.compact.compaction_input import CompactionInput
 from foldline.core.decide.ask import Nothing
-from foldline.core.decide.price import Balance, Economy
+from foldline.core.decide.price import Balance
 from foldline.core.ledger.facts.kinds import ConstraintFact
 from foldline.core.log.entries import Compacted, Edit, Pruned, Receipt, Said, StandingConstraints
 from foldline.core.log.messages import Text
 from foldline.core.measure.tokens import message_tokens
 from foldline.core.secrets.derived import Sweep
-from foldline.core.view import Item, MessageItem, sized
+from foldline.core.view import Item, item_parts, sized
 
 
 def made_receipt(
@@ -25,44 +25,41 @@ def made_receipt(
     *,
     before: Sequence[Item],
     after: Sequence[Item],
-    folded: Sequence[Said],
     edits: Sequence[Edit],
-    sizes: tuple[int, int],
+    folded: Sequence[Said] = (),
 ) -> Receipt:
-    """Return the receipt of a boundary from the views before and after it; `sizes` are their tokens."""
+    """Return the receipt of a boundary from the views before and after it."""
     ask = job.ask
+    sizes = [sized(items) for items in (before, after)]
+    tokens = [ask.overhead_tokens + sum(size for _, size in items) for items in sizes]
     return Receipt(
         reason=ask.reason,
         created_at=ask.now,
-        tokens_before=sizes[0],
-        tokens_after=sizes[1],
+        tokens_before=tokens[0],
+        tokens_after=tokens[1],
         messages_before=len(before),
         messages_after=len(after),
         dropped=dropped(folded, edits),
-        by_category=by_category(sized(before), sized(after), overhead=ask.overhead_tokens),
+        by_category=by_category(*sizes, overhead=ask.overhead_tokens),
         policy=ask.policy.name,
         notes=ask.notes,
     )
 
 
-def balance_of(
-    job: CompactionInput, economy: Economy, sizes: tuple[int, int], summary: float | None = None
-) -> Balance:
-    """Return what a boundary costs and saves.
+def balance_of(job: CompactionInput, before: int, after: int, summary: float | None = None) -> Balance | None:
+    """Return what a boundary from `before` to `after` tokens costs and saves; None where prices are unknown.
 
-    `sizes` are the view's tokens before and after it, `summary` is what a summary costs in USD.
+    `summary` is what its summary cost in USD.
     """
     same = job.ask.overhead_tokens + sum(entry.tokens for entry in job.state.leading)
-    return economy.balance(*sizes, same=same, summary=summary)
-
-
-def balance_notes(job: CompactionInput, sizes: tuple[int, int], price: float | None) -> list[str]:
-    """Return the note that says whether a compaction pays, where the session's prices are known.
-
-    `sizes` are the view's tokens before and after it, `price` is what its summary cost in USD.
-    """
     economy = job.ask.economy
-    return [] if economy is None else [balance_of(job, economy, sizes, price).words]
+    return economy.balance(before, after, same=same, summary=summary) if economy is not None else None
+
+
+def balance_notes(job: CompactionInput, before: int, after: int, price: float | None) -> list[str]:
+    """Return the note that says whether a compaction pays; none where the session's prices are unknown."""
+    found = balance_of(job, before, after, price)
+    return [] if found is None else [found.words]
 
 
 def no_gain(gain: int, least: int) -> Nothing:
@@ -84,22 +81,10 @@ def standing_in(
     facts: Sequence[ConstraintFact], view: Sequence[Item]
 ) -> tuple[list[ConstraintFact], list[str]]:
     """Return the standing constraints that a view says word for word, and the texts of the others."""
-    told = [_one_line(text) for item in view for text in _texts_of(item)]
-    here = [fact for fact in facts if any(_one_line(fact.text) in text for text in told)]
+    parts = (part for item in view for part in item_parts(item))
+    told = [" ".join(part.text.split()) for part in parts if isinstance(part, Text)]
+    here = [fact for fact in facts if any(" ".join(fact.text.split()) in text for text in told)]
     return here, [fact.text for fact in facts if fact not in here]
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())
-
-
-def _texts_of(item: Item) -> list[str]:
-    """Return the texts that the model reads in an item."""
-    if not isinstance(item, MessageItem):
-        return [part.text for part in item.message.parts if isinstance(part, Text)]
-    edited = {edit.part: edit.replacement for edit in item.edits}
-    parts = [edited.get(i, part) for i, part in enumerate(item.entry.message.parts)]
-    return [part.text for part in parts if isinstance(part, Text)]
 
 
 # ---- the second line against secrets

@@ -10,10 +10,8 @@ from typing import Literal
 import msgspec
 
 from foldline.core.cut.legal import fits_rule, legal_cuts
-from foldline.core.cut.pairing import Pairing
 from foldline.core.decide.policy import CutRule, Keep
 from foldline.core.log.entries import Said
-from foldline.core.log.log import prefix_tokens
 
 HowCut = Literal["by_rule", "walked_back", "split"]
 """How a cut came about: the policy's rule allows it; the rule allows it, but it keeps more than was asked
@@ -52,12 +50,16 @@ def places(
     kept: Sequence[Said],
     rule: CutRule,
     *,
-    pairing: Pairing | None = None,
+    legal: Sequence[int] | None = None,
     weights: Sequence[int] | None = None,
 ) -> Places:
-    """Return where a cut may fall; `weights` are tokens of each message (default: Foldline's own count)."""
-    sums = prefix_tokens(kept) if weights is None else [0, *accumulate(weights)]
-    legal = legal_cuts(kept, pairing)
+    """Return where a cut may fall, of the `legal` places where they are known.
+
+    `weights` are the tokens of each message (default: Foldline's own count).
+    """
+    weighed = [entry.tokens for entry in kept] if weights is None else weights
+    sums = list(accumulate(weighed, initial=0))
+    legal = legal_cuts(kept) if legal is None else legal
     return Places(
         kept=kept,
         legal=legal,

@@ -2,8 +2,8 @@
 
 A boundary lists edits (a result blanked, a middle elided, thinking stripped); the view itself repairs what no
 provider takes: empty texts, calls whose id stands twice and late results are left out; a late result is
-quoted by a note, and so is that a call has none. `tokens_of` is the one size of messages that a compaction
-reckons with.
+quoted by a note, and so is that a call has none. What an edit saves is counted from the part as it was
+received. `tokens_of` is the one size of messages that a compaction reckons with.
 """
 
 from __future__ import annotations
@@ -34,10 +34,8 @@ class ViewRepairs(msgspec.Struct, frozen=True):
 NO_REPAIRS = ViewRepairs()
 
 
-def tokens_of(
-    entries: Iterable[Said], edits: Mapping[str, Sequence[Edit]], repairs: ViewRepairs = NO_REPAIRS
-) -> int:
-    """Return the tokens that entries take in a view, with their edits, and with the notes made for them."""
+def tokens_of(entries: Iterable[Said], edits: EditsOf, repairs: ViewRepairs = NO_REPAIRS) -> int:
+    """Return the tokens that entries take in a view with their edits, and the notes made for them."""
     return sum(_tokens(entry, edits.get(entry.id, ()), repairs) for entry in entries)
 
 
@@ -46,18 +44,12 @@ def _tokens(entry: Said, edits: Sequence[Edit], repairs: ViewRepairs) -> int:
     return max(0, entry.tokens + repairs.more.get(entry.id, 0) - saved)
 
 
-def add(edits: Edits, new: Sequence[Edit]) -> None:
-    """Put edits in, each in the place of an older one of the same part."""
-    for edit in new:
-        older = tuple(e for e in edits.get(edit.entry, ()) if e.part != edit.part)
-        saved = edit.saved + sum(e.saved for e in edits.get(edit.entry, ()) if e.part == edit.part)
-        edits[edit.entry] = (*older, msgspec.structs.replace(edit, saved=saved))
-
-
 def merged(edits: EditsOf, new: Iterable[Edit]) -> Edits:
     """Return edits with new ones put in, each in the place of an older one of the same part."""
     result: Edits = {entry: tuple(found) for entry, found in edits.items()}
-    add(result, list(new))
+    for edit in new:
+        older = (one for one in result.get(edit.entry, ()) if one.part != edit.part)
+        result[edit.entry] = (*older, edit)
     return result
 
 
@@ -71,6 +63,6 @@ def saved_by(edits: EditsOf) -> int:
     return sum(edit.saved for edit in flat(edits))
 
 
-def edited_parts(edits: EditsOf) -> set[tuple[str, int]]:
-    """Return the parts that edits change, as (entry id, part index)."""
+def edited_parts(edits: EditsOf) -> set[PartAt]:
+    """Return the parts that edits change."""
     return {(edit.entry, edit.part) for edit in flat(edits)}

@@ -79,7 +79,7 @@ def prune(
     # a placeholder is longer than its beginning: a result that is no longer than that frees nothing
     least = CALL_OVERHEAD + counter.count(_opening(date))
     chosen: dict[int, Edit] = {}
-    for index in sorted(again | old):
+    for index in (*sorted(again), *sorted(old)):
         result = results[index]
         if result.tokens <= least or not result.answered or is_cleared(result.result.text):
             continue

@@ -24,12 +24,15 @@ LARGE = 10  # a message larger than usable / LARGE may be elided
 
 
 class _Candidate(msgspec.Struct):
+    """A part that may be shortened, as it is after the edits made before, which `saved` some tokens of it."""
+
     entry: str
     index: int
     part: Part
     tokens: int
     floor: int
     result: bool
+    saved: int
 
 
 def most_saved(
@@ -76,7 +79,7 @@ def shrink(
         if shorter is not None:
             saved = one.tokens - part_tokens(shorter, counter)
             if saved > 0:
-                made.append(Edit(one.entry, one.index, "elided", shorter, saved))
+                made.append(Edit(one.entry, one.index, "elided", shorter, one.saved + saved))
     return tuple(made)
 
 
@@ -123,7 +126,8 @@ def _candidates(
             floor = RESULT_FLOOR if result or index < done else max(kept, RESULT_FLOOR)
             tokens = part_tokens(part, counter)
             if tokens > floor:
-                found.append(_Candidate(entry.id, index, part, tokens, floor, result))
+                saved = edited[index].saved if index in edited else 0
+                found.append(_Candidate(entry.id, index, part, tokens, floor, result, saved))
     return found
 
 

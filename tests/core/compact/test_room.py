@@ -1,23 +1,17 @@
-"""The limits and the material of one compaction."""
+"""The room of one compaction, and its floor."""
 
 import msgspec
 from tests.support.logs import ask_for, compact_log, fold_of, put
 from tests.support.talk import assistant, calls, entries, log_of, long, system, user
 
 from foldline.core.checkpoint.checkpoint import Frame, make_checkpoint
-from foldline.core.compact.compaction_input import (
-    CompactionInput,
-    floor_of,
-    least_floor,
-    limits_of,
-    material_of,
-)
+from foldline.core.compact.compaction_input import CompactionInput
 from foldline.core.compact.receipt import balance_notes
+from foldline.core.compact.room import floor_of, least_floor, room_of
 from foldline.core.decide.continuation import Continuation
 from foldline.core.decide.policy import Keep, Policy
 from foldline.core.decide.price import Cache, Economy
-from foldline.core.log.entries import Edit, Live, Pin, Pinned, Pruned, Receipt
-from foldline.core.log.messages import Text
+from foldline.core.log.entries import Live, Pin, Pinned
 from foldline.core.measure.price import Price
 from foldline.core.measure.tokens import OFFLINE
 from foldline.core.measure.window import Amount, Floor
@@ -27,45 +21,44 @@ ACK = msgspec.structs.replace(RULES, ack="Understood. I go on from there.")
 APART = Floor(system=30, tools=12)
 
 
-def limits(log, rules=RULES, **more):
-    return limits_of(
+def room(log, rules=RULES, **more):
+    return room_of(
         CompactionInput(fold_of(log), ask_for(rules, context=6_000, overhead=APART, **more), OFFLINE)
     )
 
 
 def test_the_limits_are_those_of_the_window_or_of_the_target():
     log = log_of(user("a"), assistant("b"), user("c"))
-    live, aimed = limits(log), limits(log, target=700, reason="target")
+    live, aimed = room(log), room(log, target=700, reason="target")
     assert (live.usable, live.overhead, live.target, live.summary_cap) == (5_000, 42, False, 500)
     assert (aimed.usable, aimed.overhead, aimed.target, aimed.summary_cap) == (700, 42, True, 70)
-    assert live.window.context == 6_000
 
 
 def test_the_note_for_open_calls_stands_apart_too():
     log = log_of(user("a"), calls("x"))
-    assert limits(log).overhead == 42 + fold_of(log).open_call_tokens
+    assert room(log).overhead == 42 + fold_of(log).open_call_tokens
 
 
 def test_a_checkpoint_takes_its_marker_its_pins_and_its_acknowledgement():
     log = log_of(user("a"), assistant("b"), user("c"))
     bare = make_checkpoint("", Frame(RULES), OFFLINE).tokens
-    assert limits(log).wrap == bare
-    assert limits(log, ACK).wrap == bare + OFFLINE.count(ACK.ack) + 8
+    assert room(log).wrap == bare
+    assert room(log, ACK).wrap == bare + OFFLINE.count(ACK.ack) + 8
     numbered = msgspec.structs.replace(RULES, versions=True)
     wrapped = make_checkpoint("", Frame(numbered, number=123_456_789), OFFLINE).tokens
-    assert limits(log, numbered, number=123_456_789).wrap == wrapped > bare
+    assert room(log, numbered, number=123_456_789).wrap == wrapped > bare
     first = log.path()[0]
     put(log, Pinned("", None, first.id, on=True, text="a"))
     pinned = make_checkpoint("", Frame(RULES, pins=(Pin(first.id, "a"),)), OFFLINE).tokens
-    assert limits(log).wrap == pinned > bare
+    assert room(log).wrap == pinned > bare
 
 
 def test_a_pin_that_has_to_stay_in_the_view_takes_nothing_of_the_checkpoint():
     log = log_of(system("s"), user("a"), assistant("b"), user("c"))
-    bare = limits(log).wrap
+    bare = room(log).wrap
     for entry in (log.path()[0], log.path()[3]):
         put(log, Pinned("", None, entry.id, on=True, text=entry.message.text))
-    assert limits(log).wrap == bare
+    assert room(log).wrap == bare
 
 
 def test_the_floor_counts_every_part_once():
@@ -78,23 +71,6 @@ def test_the_floor_counts_every_part_once():
     assert floor.unanswered == path[3].tokens
     assert floor.checkpoint == make_checkpoint("", Frame(ACK), OFFLINE).tokens + 150
     assert floor.pins == OFFLINE.count(ACK.ack) + 8
-
-
-def test_the_material_is_the_folds_with_the_edits_made_on_the_way():
-    log = log_of(user("a"), assistant("b"), user("c"))
-    first, second = log.path()[:2]
-    old = Edit(first.id, 0, "elided", Text("x"), 3)
-    put(log, Pruned("", None, Receipt("manual"), (old,)))
-    put(log, Pinned("", None, second.id, on=True, text="b"))
-    fold = fold_of(log)
-    new = Edit(second.id, 0, "elided", Text("y"), 1)
-    made = material_of(CompactionInput(fold, ask_for(RULES), OFFLINE), {second.id: (new,)})
-    assert made.edits == {first.id: (old,), second.id: (new,)}
-    assert (made.kept, made.leading, made.quoted) == (fold.kept, fold.leading, fold.quoted)
-    assert made.pairing is fold.pairing
-    assert made.pinned == frozenset({second.id})
-    assert made.fresh_from == fold.fresh_from == 3
-    assert fold.edits == {first.id: (old,)}
 
 
 def test_the_least_target_is_one_that_holds_its_own_floor():
@@ -121,20 +97,20 @@ def test_the_balance_is_that_of_the_sizes_of_what_stays_and_of_the_price_of_the_
     ask = ask_for(RULES, overhead=APART, economy=economy)
     same = 42 + log.path()[0].tokens
     expected = economy.balance(90_000, 20_000, same=same, summary=0.5).words
-    assert balance_notes(CompactionInput(fold_of(log), ask, OFFLINE), (90_000, 20_000), 0.5) == [expected]
+    assert balance_notes(CompactionInput(fold_of(log), ask, OFFLINE), 90_000, 20_000, 0.5) == [expected]
     assert expected != economy.balance(90_000, 20_000, same=0, summary=0.5).words
     assert expected != economy.balance(90_000, 20_000, same=same, summary=None).words
-    assert balance_notes(CompactionInput(fold_of(log), ask_for(RULES), OFFLINE), (90_000, 20_000), 0.5) == []
+    assert balance_notes(CompactionInput(fold_of(log), ask_for(RULES), OFFLINE), 90_000, 20_000, 0.5) == []
 
 
 def test_what_a_program_says_of_itself_counts_in_the_checkpoint_and_in_the_floor():
     log, live = log_of(user("a"), assistant("b"), user("c")), (Live("todos", "- mend the page"),)
     asked = Continuation("waiting", "question", question="Shall I go on?")
-    bare = limits(log).wrap
+    bare = room(log).wrap
     told = make_checkpoint("", Frame(RULES, live=live), OFFLINE).tokens
     stands = make_checkpoint("", Frame(RULES, standing=asked), OFFLINE).tokens
-    assert limits(log, live=live).wrap == told > bare
-    assert limits(log, continuation=asked).wrap == stands > bare
+    assert room(log, live=live).wrap == told > bare
+    assert room(log, continuation=asked).wrap == stands > bare
     floor = floor_of(CompactionInput(fold_of(log), ask_for(RULES, context=6_000), OFFLINE))
     for more, size in (({"live": live}, told), ({"continuation": asked}, stands)):
         higher = floor_of(CompactionInput(fold_of(log), ask_for(RULES, context=6_000, **more), OFFLINE))
@@ -144,8 +120,8 @@ def test_what_a_program_says_of_itself_counts_in_the_checkpoint_and_in_the_floor
 def test_a_target_takes_the_policys_cap_as_it_is_and_a_window_a_share_of_it():
     wide = msgspec.structs.replace(RULES, summary_tokens=Amount(tokens=4_000))
     log = log_of(user("a"), assistant("b"), user("c"))
-    assert limits(log, wide).summary_cap == 1_250
-    assert limits(log, wide, target=5_000, reason="target").summary_cap == 4_000
+    assert room(log, wide).summary_cap == 1_250
+    assert room(log, wide, target=5_000, reason="target").summary_cap == 4_000
 
 
 def test_a_live_summary_grows_with_all_that_it_stands_for():
@@ -153,16 +129,19 @@ def test_a_live_summary_grows_with_all_that_it_stands_for():
         RULES, reserve=Amount(), summary_tokens=Amount(tokens=9_000), summary_share=0.1
     )
     log = log_of(user("a"), assistant("b"), user("c"))
-    found = limits_of(CompactionInput(fold_of(log), ask_for(growing, context=100_000), OFFLINE))
+    found = room_of(CompactionInput(fold_of(log), ask_for(growing, context=100_000), OFFLINE))
     assert found.most_summary(entries(user(), tokens=500)) == 2_000
     assert found.most_summary(entries(user(), tokens=30_000)) == 3_000
     assert found.most_summary(entries(user(), tokens=300_000)) == 9_000
-    later = msgspec.structs.replace(found, summary_before=2_500)
-    assert later.most_summary(entries(user(), tokens=30_000)) == 5_500
-    assert limits(log).most_summary(entries(user(), tokens=10)) == limits(log).summary_cap
+    assert room(log).most_summary(entries(user(), tokens=10)) == room(log).summary_cap
 
 
 def test_the_summary_before_counts_as_it_stands_in_the_view():
+    growing = msgspec.structs.replace(
+        RULES, keep=Keep(messages=2), summary_share=0.1, summary_tokens=Amount(tokens=9_000)
+    )
     log = log_of(*(turn for i in range(40) for turn in (user(f"go {i}"), assistant("so be it " * 40))))
-    compact_log(log, ask_for(msgspec.structs.replace(RULES, keep=Keep(messages=2)), context=6_000))
-    assert limits(log).summary_before == OFFLINE.count(fold_of(log).boundary.checkpoint.summary) > 0
+    compact_log(log, ask_for(growing, context=6_000))
+    taken = OFFLINE.count(fold_of(log).boundary.checkpoint.summary)
+    room = room_of(CompactionInput(fold_of(log), ask_for(growing, context=100_000), OFFLINE))
+    assert room.most_summary(entries(user(), tokens=30_000)) == 3_000 + taken > 3_000

@@ -15,23 +15,18 @@ from tests.support.talk import (
     user,
 )
 
-from foldline.core.cut.choice import (
-    CHECKPOINT_LEAST,
-    Choice,
-    CutInput,
-    Limits,
-    SecondPass,
-    choose,
-    lead_edits,
-    least_kept,
-)
-from foldline.core.cut.edits import add, tokens_of
+from foldline.core.compact.choice import Choice, SecondPass, choose
+from foldline.core.compact.compaction_input import CompactionInput
+from foldline.core.compact.room import CHECKPOINT_LEAST, Room
+from foldline.core.cut.edits import merged, tokens_of
 from foldline.core.cut.pairing import pair
+from foldline.core.decide.ask import FoldRequest
 from foldline.core.decide.policy import Keep, Policy
-from foldline.core.log.entries import Edit, Said
+from foldline.core.log.entries import Edit, Pin, Said
 from foldline.core.log.messages import Message, Text
 from foldline.core.measure.tokens import OFFLINE, message_tokens
-from foldline.core.measure.window import Amount, Window
+from foldline.core.measure.window import Amount, Floor, Window
+from foldline.core.view import ViewState
 
 PLAIN = Policy(name="plain", cut_rule="any", keep=Keep(amount=Amount(tokens=100)))
 
@@ -40,32 +35,38 @@ def policy(**more) -> Policy:
     return msgspec.structs.replace(PLAIN, **more)
 
 
-def material(*kept: Said, leading=(), quoted=(), fresh_from=0, edits=None, pinned=()) -> CutInput:
-    return CutInput(
-        leading=list(leading),
-        quoted=list(quoted),
-        kept=list(kept),
-        pairing=pair([entry.message for entry in kept]),
-        fresh_from=fresh_from,
-        edits=edits or {},
-        pinned=frozenset(pinned),
+def room(
+    *kept: Said,
+    rules=PLAIN,
+    usable=1_000,
+    target=False,
+    cap=200,
+    overhead=0,
+    wrap=50,
+    leading=(),
+    quoted=(),
+    fresh_from=0,
+    edits=None,
+    pinned=(),
+) -> Room:
+    """The room of a view that holds just this, with a summary of `cap` tokens at most."""
+    state = ViewState(counter=OFFLINE)
+    state.leading, state.quoted, state.kept = list(leading), list(quoted), list(kept)
+    state.pairing = pair([entry.message for entry in kept])
+    state.fresh_from, state.edits = fresh_from, edits or {}
+    state.pins = {entry: Pin(entry, "") for entry in pinned}
+    ask = FoldRequest(
+        policy=msgspec.structs.replace(rules, summary_tokens=Amount(tokens=cap), summary_share=None),
+        window=Window(context=max(usable, 10_000), output=1_000),
+        reason="manual",
+        target=usable if target else None,
+        overhead=Floor(system=overhead),
     )
+    return Room(CompactionInput(state, ask, OFFLINE), state.edits, usable, wrap)
 
 
-def limits(usable=1_000, *, target=False, cap=200, overhead=0, wrap=50) -> Limits:
-    return Limits(
-        window=Window(context=10_000, output=1_000),
-        usable=usable,
-        nominal=usable,
-        overhead=overhead,
-        wrap=wrap,
-        target=target,
-        summary_cap=cap,
-    )
-
-
-def chosen(kept, rules=PLAIN, bounds=None, **more) -> Choice:
-    found = choose(material(*kept, **more), rules, bounds or limits(), OFFLINE)
+def chosen(kept, rules=PLAIN, second=None, **more) -> Choice:
+    found = choose(room(*kept, rules=rules, **more), second)
     assert found is not None
     return found
 
@@ -94,7 +95,7 @@ def test_the_newest_that_reach_the_amount_are_kept_and_the_rest_is_folded():
 
 def test_the_summary_may_take_what_is_left():
     assert chosen(turns(20)).room == 1_000 - 50 - 100
-    assert chosen(turns(20), bounds=limits(overhead=300)).room == 1_000 - 50 - 100 - 300
+    assert chosen(turns(20), overhead=300).room == 1_000 - 50 - 100 - 300
     leading = entries(system(), tokens=70)
     assert chosen(turns(20), leading=leading).room == 1_000 - 50 - 100 - 70
 
@@ -103,24 +104,24 @@ def test_the_tail_leaves_the_summary_its_cap():
     kept = turns(60)
     assert len(chosen(kept, policy(keep=Keep(amount=Amount(tokens=5_000)))).kept) == 75
     assert chosen(kept, policy(keep=Keep(amount=Amount(tokens=5_000)))).room == 200
-    assert chosen(kept, policy(keep=Keep(amount=Amount(tokens=5_000))), limits(cap=500)).room == 500
+    assert chosen(kept, policy(keep=Keep(amount=Amount(tokens=5_000))), cap=500).room == 500
 
 
 def test_a_summary_gets_its_least_though_its_cap_is_smaller():
-    assert chosen(turns(60), policy(keep=Keep(amount=Amount(tokens=5_000))), limits(cap=10)).room == 150
-    small = chosen(turns(60), policy(keep=Keep(amount=Amount(tokens=5_000))), limits(250, cap=10))
+    assert chosen(turns(60), policy(keep=Keep(amount=Amount(tokens=5_000))), cap=10).room == 150
+    small = chosen(turns(60), policy(keep=Keep(amount=Amount(tokens=5_000))), usable=250, cap=10)
     assert small.room == 100
 
 
 def test_for_a_target_the_summary_gets_its_cap_or_half():
     rules = policy(keep=Keep(amount=Amount(tokens=5_000)))
-    assert chosen(turns(100), rules, limits(target=True)).room == 200
-    assert chosen(turns(100), rules, limits(target=True, cap=900)).room in (470, 475, 480)
+    assert chosen(turns(100), rules, target=True).room == 200
+    assert chosen(turns(100), rules, target=True, cap=900).room in (470, 475, 480)
 
 
 def test_nothing_is_chosen_where_nothing_can_be_folded():
-    assert choose(material(), PLAIN, limits(), OFFLINE) is None
-    assert choose(material(*entries(user())), PLAIN, limits(), OFFLINE) is None
+    assert choose(room()) is None
+    assert choose(room(*entries(user()))) is None
 
 
 def test_a_preset_weighs_with_its_own_estimator():
@@ -150,7 +151,7 @@ def test_a_boundary_is_crossed_where_otherwise_nothing_could_be_folded():
 def test_the_cut_moves_on_where_what_it_keeps_cannot_be_shortened_to_fit():
     picture, *rest = counted(image(), assistant("I see"), user("thanks"))
     first = entries(user("look"), tokens=10)
-    found = chosen([*first, picture, *rest], policy(keep=Keep(amount=Amount(tokens=900))), limits(700))
+    found = chosen([*first, picture, *rest], policy(keep=Keep(amount=Amount(tokens=900))), usable=700)
     assert picture.tokens > 700
     assert found.kept == rest
     assert found.room > 0
@@ -158,20 +159,20 @@ def test_the_cut_moves_on_where_what_it_keeps_cannot_be_shortened_to_fit():
 
 def test_the_cut_moves_on_to_where_the_rule_allows_it():
     big = counted(user("look"), image("see"), assistant("I see"), assistant("ok"), user(long("next", 20)))
-    found = chosen(big, policy(cut_rule="user", keep=Keep(amount=Amount(tokens=900))), limits(700))
+    found = chosen(big, policy(cut_rule="user", keep=Keep(amount=Amount(tokens=900))), usable=700)
     assert (found.cut.index, found.cut.how) == (4, "by_rule")
 
 
 def test_what_no_cut_can_leave_behind_stays_and_the_room_says_that_it_does_not_fit():
     kept = counted(user("look"), assistant("ok"), image("see"))
-    found = chosen(kept, policy(keep=Keep(amount=Amount(tokens=900))), limits(700))
+    found = chosen(kept, policy(keep=Keep(amount=Amount(tokens=900))), usable=700)
     assert found.kept == kept[2:]
     assert found.room < 0
 
 
 def test_one_message_larger_than_the_window_is_shortened():
     kept = counted(user("go"), assistant("ok"), calls("a"), tool("a", long("a line of the log\n", 3_000)))
-    found = chosen(kept, bounds=limits(2_000))
+    found = chosen(kept, usable=2_000)
     assert found.kept == kept[2:]
     assert [edit.kind for edit in found.edits[kept[3].id]] == ["elided"]
     assert tokens_of(found.kept, found.edits) <= 1_750
@@ -180,23 +181,23 @@ def test_one_message_larger_than_the_window_is_shortened():
 
 def test_the_keep_is_shortened_to_the_budget_not_to_the_amount():
     kept = counted(user("go"), assistant("ok"), calls("a"), tool("a", long("a line of the log\n", 200)))
-    found = chosen(kept, bounds=limits(5_000))
+    found = chosen(kept, usable=5_000)
     assert found.edits == {}
 
 
 def test_for_a_target_the_tail_is_shortened_to_its_amount_or_half():
     kept = counted(user("go"), assistant("ok"), calls("a"), tool("a", long("a line of the log\n", 300)))
-    live = chosen(kept, bounds=limits(3_000))
-    aimed = chosen(kept, bounds=limits(3_000, target=True))
+    live = chosen(kept, usable=3_000)
+    aimed = chosen(kept, usable=3_000, target=True)
     assert live.edits == {}
     assert tokens_of(aimed.kept, aimed.edits) <= 1_475
     wide = policy(keep=Keep(amount=Amount(tokens=2_400)))
-    assert chosen(kept, wide, limits(3_000, target=True)).edits == {}
+    assert chosen(kept, wide, usable=3_000, target=True).edits == {}
 
 
 def test_a_pinned_message_is_never_shortened():
     kept = counted(user("go"), assistant("ok"), calls("a"), tool("a", long("a line of the log\n", 3_000)))
-    found = chosen(kept, bounds=limits(2_000), pinned=[kept[3].id])
+    found = chosen(kept, usable=2_000, pinned=[kept[3].id])
     assert found.edits == {}
     assert found.room < 0
 
@@ -254,8 +255,8 @@ def test_older_quotes_are_quoted_again_or_folded():
 
 def test_quotes_leave_room_for_a_summary_and_for_a_target_half_of_what_is_free():
     kept = turns(100)
-    live = chosen(kept, policy(quote_user_tokens=5_000, keep=Keep()), limits(450))
-    aimed = chosen(kept, policy(quote_user_tokens=5_000, keep=Keep()), limits(450, target=True))
+    live = chosen(kept, policy(quote_user_tokens=5_000, keep=Keep()), usable=450)
+    aimed = chosen(kept, policy(quote_user_tokens=5_000, keep=Keep()), usable=450, target=True)
     assert (len(live.quoted), live.room) == (25, CHECKPOINT_LEAST)
     assert (len(aimed.quoted), aimed.room) == (20, 200)
 
@@ -270,32 +271,29 @@ def test_the_tokens_of_entries_are_less_what_their_edits_save():
     assert tokens_of(kept, {}) == 150
 
 
-def test_a_later_edit_of_a_part_takes_the_place_of_the_older_and_saves_as_much_more():
-    edits = {"e": (Edit("e", 0, "elided", Text("x"), 10), Edit("e", 1, "elided", Text("y"), 5))}
-    add(edits, [Edit("e", 0, "blanked", Text("z"), 7), Edit("f", 2, "stripped", None, 4)])
-    assert edits == {
-        "e": (Edit("e", 1, "elided", Text("y"), 5), Edit("e", 0, "blanked", Text("z"), 17)),
-        "f": (Edit("f", 2, "stripped", None, 4),),
-    }
+def test_a_later_edit_of_a_part_takes_the_place_of_the_older():
+    older, other = Edit("e", 0, "elided", Text("x"), 10), Edit("e", 1, "elided", Text("y"), 5)
+    newer, new = Edit("e", 0, "blanked", Text("z"), 17), Edit("f", 2, "stripped", None, 4)
+    assert merged({"e": (older, other)}, [newer, new]) == {"e": (other, newer), "f": (new,)}
 
 
 def test_what_must_stay_is_counted_as_short_as_it_may_be():
     kept = counted(user("go"), assistant("ok"), calls("a"), tool("a", long("a line of the log\n", 3_000)))
-    least = least_kept(material(*kept), 2_000, OFFLINE)
+    least = room(*kept, usable=2_000).least_kept
     assert kept[2].tokens + 60 <= least <= kept[2].tokens + 75
-    pinned = least_kept(material(*kept, pinned=[kept[3].id]), 2_000, OFFLINE)
+    pinned = room(*kept, usable=2_000, pinned=[kept[3].id]).least_kept
     assert pinned == kept[2].tokens + kept[3].tokens
 
 
 def test_where_nothing_can_be_folded_everything_must_stay():
     kept = counted(user("go"), user("on"))
-    assert least_kept(material(*kept), 2_000, OFFLINE) == kept[0].tokens + kept[1].tokens
+    assert room(*kept, usable=2_000).least_kept == kept[0].tokens + kept[1].tokens
 
 
 def test_an_edit_that_makes_a_message_smaller_than_its_elision_counts():
     kept = counted(user("go"), assistant("ok"), calls("a"), tool("a", long("a line of the log\n", 3_000)))
     blank = Edit(kept[3].id, 0, "blanked", result("a", "[cleared]"), saved=kept[3].tokens - 12)
-    least = least_kept(material(*kept, edits={kept[3].id: (blank,)}), 2_000, OFFLINE)
+    least = room(*kept, usable=2_000, edits={kept[3].id: (blank,)}).least_kept
     assert least == kept[2].tokens + 12
 
 
@@ -308,25 +306,25 @@ def lead(tokens_wanted: int) -> list[Said]:
 
 def test_leading_messages_are_shortened_for_a_target_where_they_take_more_than_a_quarter():
     leading = lead(900)
-    made = lead_edits(material(leading=leading), limits(1_000, target=True), OFFLINE)
+    made = room(leading=leading, target=True).lead_edits()
     assert [edit.kind for edit in made] == ["elided"]
     assert tokens_of(leading, {leading[0].id: made}) <= 110
 
 
 @pytest.mark.parametrize(("tokens", "target"), [(900, False), (100, True)])
 def test_otherwise_leading_messages_stay_as_they_are(tokens, target):
-    assert lead_edits(material(leading=lead(tokens)), limits(1_000, target=target), OFFLINE) == ()
+    assert room(leading=lead(tokens), target=target).lead_edits() == ()
 
 
 def test_pinned_leading_messages_stay_as_they_are():
     leading = lead(900)
-    found = lead_edits(material(leading=leading, pinned=[leading[0].id]), limits(1_000, target=True), OFFLINE)
+    found = room(leading=leading, pinned=[leading[0].id], target=True).lead_edits()
     assert found == ()
 
 
 def test_shortened_leading_messages_leave_their_room_to_the_rest():
     leading = lead(900)
-    found = chosen(turns(20), bounds=limits(1_000, target=True), leading=leading)
+    found = chosen(turns(20), usable=1_000, target=True, leading=leading)
     assert leading[0].id in found.edits
     assert found.room >= 500
 
@@ -338,21 +336,21 @@ def test_what_waits_and_nobody_typed_leaves_half_of_what_is_kept_to_the_conversa
     talk = [m for i in range(20) for m in (user(f"go {i}"), assistant(long("so it is", 10)))]
     kept = counted(*talk, calls("a"), tool("a", long("a line of the log\n", 900)))
     rules = policy(keep=Keep(amount=Amount(tokens=600)))
-    found = chosen(kept, rules, limits(3_000, target=True))
+    found = chosen(kept, rules, usable=3_000, target=True)
     before = [entry for entry in found.kept if entry.message.text.startswith("so it is")]
     assert len(before) >= 3
     assert [edit.kind for edit in found.edits[kept[-1].id]] == ["elided"]
     typed = counted(*talk, user(long("a line of what I want\n", 250)))
-    assert chosen(typed, rules, limits(9_000, target=True)).edits == {}
+    assert chosen(typed, rules, usable=9_000, target=True).edits == {}
 
 
 def test_what_is_left_of_a_target_takes_a_batch_that_is_shortened_to_fit():
     kept = counted(
         user("go"), calls("a"), tool("a", long("a line of the log\n", 900)), assistant("ok"), user("on")
     )
-    first = chosen(kept, policy(keep=Keep(amount=Amount(tokens=100))), limits(2_000, target=True))
+    first = chosen(kept, policy(keep=Keep(amount=Amount(tokens=100))), usable=2_000, target=True)
     spare = SecondPass(summary=300, leading=0)
-    fuller = choose(material(*kept), PLAIN, limits(2_000, target=True), OFFLINE, spare)
+    fuller = choose(room(*kept, usable=2_000, target=True), spare)
     assert fuller.cut.index <= first.cut.index
     assert fuller.cut.index == 1
     assert 1_400 < tokens_of(fuller.kept, fuller.edits) <= 1_650

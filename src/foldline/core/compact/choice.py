@@ -1,0 +1,252 @@
+"""What a compaction would fold, quote, keep and edit: the pure choice, before any summary is written.
+
+A view has a fixed size, and everything in it competes for the same tokens (`room.py` draws it). `choose`
+divides it in this order:
+
+1. Leading messages stay. Only for a target, and only where they take more than a quarter of it, their middle
+   is left out (`Room.lead_edits`).
+2. What is free beside them and the frame is the budget (`_Budget`). A part of it is held for the summary; the
+   rest is the most that the tail may take.
+3. The policy's cut rule picks the cut among the legal places (`cut.py`). Where what it keeps cannot be
+   shortened enough, the cut moves on to a place from which it can (`_fitting_cut`).
+4. What is kept is shortened until it fits: results first, then whatever is larger than a tenth of usable
+   (`shrink.py`). Pinned entries are never touched.
+5. Older user messages are quoted as far as the policy wants and the room allows.
+6. The rest is room for the summary.
+
+For a target the choice is made twice. The first is careful: nobody knows yet how much the summary will take.
+When it is written and leaves something, the second one knows its size (`SecondPass`) and gives the rest to
+more of the newest messages, or to what the first one shortened (`restored`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from foldline.core.compact.room import CHECKPOINT_LEAST, Room
+from foldline.core.cut.cut import Cut, Places, counted_from, cut_by_count, cut_by_tokens, places
+from foldline.core.cut.edits import Edits, EditsOf, merged
+from foldline.core.cut.pairing import unanswered_from
+from foldline.core.decide.policy import message_estimate
+from foldline.core.log.entries import Said
+
+SPARE = 10  # a target of which less than 1 / SPARE is left is used
+
+
+class SecondPass(msgspec.Struct, frozen=True):
+    """What a choice for a target came to: its summary's tokens, and the most for leading messages now."""
+
+    summary: int
+    leading: int
+
+
+class Choice(msgspec.Struct):
+    """A chosen fold. `edits` are all edits of entries that stay, older ones included.
+
+    `joined` are messages before the cut that stay, behind the leading ones; of a reply among them a part
+    alone stays, and the rest is folded.
+    """
+
+    cut: Cut
+    folded: list[Said]
+    quoted: list[Said]
+    kept: list[Said]
+    edits: Edits
+    room: int  # tokens left for the summary
+    joined: list[Said] = []
+
+
+class _Budget(msgspec.Struct, frozen=True):
+    """What a view has free beside its leading messages and the frame of its checkpoint, in tokens.
+
+    `summary` of it is held for the summary, which never goes below `least`.
+    """
+
+    free: int
+    summary: int
+    least: int
+
+    @property
+    def tail(self) -> int:
+        """The most that what is kept may take while the summary has what is held for it."""
+        return max(self.free - self.summary, 0)
+
+
+def choose(room: Room, second: SecondPass | None = None) -> Choice | None:
+    """Choose cut, quotes and elisions so that the view fits; None where nothing can be folded.
+
+    The `second` pass for a target gives the rest of it to what was shortened and to more of the newest.
+    """
+    state, policy = room.job.state, room.job.ask.policy
+    edits = merged(room.edits, room.lead_edits(second.leading if second else 0))
+    budget = _budget(room, edits, second)
+    if room.target:
+        edits = _with_waiting_shortened(room, budget, edits, second)
+    cut = _fitting_cut(room, budget, edits, second)
+    if cut is None and room.job.may_redraft:
+        cut = Cut(0, inside_turn=False)
+    if cut is None:
+        return None
+    kept = list(state.kept[cut.index :])
+    edits = _with_kept_shortened(room, budget, kept, edits, second)
+    free = budget.free - room.tokens(kept, edits)
+    older = [*state.quoted, *state.kept[: cut.index]]
+    most = min(policy.quote_user_tokens, free // 2 if room.target else max(free - budget.least, 0))
+    quoted = _quotes(room, older, edits, most)
+    joined = [entry for entry in older if entry.id in room.job.carry.messages]
+    whole = [entry for entry in joined if entry.message.role != "assistant"]
+    chosen = {entry.id for entry in (*quoted, *whole)}
+    return Choice(
+        cut,
+        folded=[entry for entry in older if entry.id not in chosen],
+        quoted=quoted,
+        kept=kept,
+        edits=_of(edits, (*state.leading, *joined, *quoted, *kept)),
+        room=free - room.tokens(quoted, edits),
+        joined=joined,
+    )
+
+
+def _budget(room: Room, edits: EditsOf, second: SecondPass | None) -> _Budget:
+    leading = room.tokens(room.job.state.leading, edits)
+    free = room.usable - room.overhead - room.wrap - leading
+    least = min(CHECKPOINT_LEAST, max(free // 2, 0))
+    if second is not None:
+        held = second.summary
+    else:
+        held = min(room.summary_cap, free // 2) if room.target else room.summary_cap
+    return _Budget(free, summary=max(held, least), least=least)
+
+
+def _of(edits: EditsOf, entries: Sequence[Said]) -> Edits:
+    """Return the edits of these entries."""
+    ids = {entry.id for entry in entries}
+    return {entry: tuple(found) for entry, found in edits.items() if entry in ids}
+
+
+# ---- where to cut
+
+
+def _fitting_cut(room: Room, budget: _Budget, edits: EditsOf, second: SecondPass | None) -> Cut | None:
+    """Return the cut that the policy chooses; where what it keeps cannot be made to fit, one further on."""
+    found = _places(room, edits, second)
+    cut = _cut(room, found, budget.tail, second)
+    if cut is None:
+        return None
+    left = budget.tail if second is not None else budget.free - budget.least
+    fitting, kept = cut.index, room.job.state.kept
+    for index in range(len(kept) - 1, cut.index - 1, -1):
+        left -= room.least(kept[index])
+        if left < 0:
+            fitting = index + 1
+            break
+    if fitting > cut.index:
+        cut = _cut(room, found.since(min(fitting, found.legal[-1])), budget.tail, second) or cut
+    return cut
+
+
+def _places(room: Room, edits: EditsOf, second: SecondPass | None) -> Places:
+    """Return where the policy may cut: not before the newest boundary, if it may not cross that."""
+    state, policy = room.job.state, room.job.ask.policy
+    if policy.estimator == "foldline" or second is not None:
+        mended = edits or room.job.repairs.more
+        weights = [room.tokens([entry], edits) for entry in state.kept] if mended else None
+    else:
+        weights = [message_estimate(e.message, policy.estimator, room.job.counter) for e in state.kept]
+    found = places(state.kept, policy.cut_rule, legal=room.job.legal, weights=weights)
+    fresh = found if policy.cross_boundary else found.since(state.fresh_from)
+    return fresh if fresh.legal else found
+
+
+def _cut(room: Room, found: Places, budget: int, second: SecondPass | None) -> Cut | None:
+    """Return the cut that the policy chooses of these places, for a tail of `budget` tokens at most."""
+    policy = room.job.ask.policy
+    first = counted_from(policy.keep, len(found.kept))
+    wanted = _wanted_tokens(room, budget, second)
+    if wanted is None:
+        return cut_by_count(found, first, budget)
+    counted = found.since(first)
+    found = counted if counted.legal else found
+    if second is not None:
+        return cut_by_tokens(found, wanted, least=wanted - room.usable // SPARE)
+    return cut_by_tokens(found, wanted, walk_back=policy.walk_back, most=budget)
+
+
+def _wanted_tokens(room: Room, budget: int, second: SecondPass | None) -> int | None:
+    """Return the tokens that the policy keeps, `budget` at most; None where it keeps a count of messages.
+
+    What was left of a target is used up, whatever the amount.
+    """
+    ask = room.job.ask
+    keep = ask.policy.keep
+    if keep.amount is not None:
+        return budget if second else min(budget, keep.amount.resolve(ask.window, ask.usable))
+    return None if keep.messages is not None or keep.message_fraction is not None else 0
+
+
+# ---- what is shortened
+
+
+def _with_waiting_shortened(room: Room, budget: _Budget, edits: Edits, second: SecondPass | None) -> Edits:
+    """Shorten what waits and no user typed, so that the conversation has half of what is kept."""
+    kept = room.job.state.kept
+    start = unanswered_from([entry.message for entry in kept])
+    given = [entry for entry in kept[start:] if entry.message.results or entry.message.injected]
+    wanted = _wanted_tokens(room, budget.tail, second)
+    if not wanted:
+        return edits
+    before = min(wanted // 2, room.tokens(kept[:start], edits))
+    return _shortened(room, given, wanted - before, edits)
+
+
+def _with_kept_shortened(
+    room: Room, budget: _Budget, kept: Sequence[Said], edits: Edits, second: SecondPass | None
+) -> Edits:
+    """Shorten what is kept until it fits.
+
+    What holds one large message is shortened to twice of what the policy keeps, so that a fold gains
+    something; not what waits for an answer, nor for a policy that walks back. The first choice for a target
+    keeps no more than a quarter of it, or what the policy keeps: what the summary leaves comes back later.
+    """
+    wanted = _wanted_tokens(room, budget.tail, second) or 0
+    most = budget.tail
+    if room.target and second is None:
+        most = min(budget.tail, max(budget.free // 4, wanted))
+    elif wanted and not room.target and not room.job.ask.policy.walk_back:
+        waiting = kept[unanswered_from([entry.message for entry in kept]) :]
+        edits = _shortened(room, kept, 2 * wanted, edits, spare=waiting)
+    return _shortened(room, kept, most, edits)
+
+
+def _shortened(
+    room: Room, kept: Sequence[Said], most: int, edits: Edits, *, spare: Sequence[Said] = ()
+) -> Edits:
+    """Shorten messages to `most` tokens together, as far as allowed; `spare` and pins stay whole."""
+    over = room.tokens(kept, edits) - most
+    return merged(edits, room.shrunk(kept, over, edits, spare=spare)) if over > 0 else edits
+
+
+def restored(choice: Choice, room: Room, spare: int) -> Choice:
+    """Return a choice with what it shortened given back, up to `spare` tokens; it folds the same."""
+    leading = room.job.state.leading
+    before = room.tokens(leading, choice.edits)
+    edits = _of(room.edits, (*leading, *choice.joined, *choice.quoted, *choice.kept))
+    edits = merged(edits, room.lead_edits(before + spare))
+    spare -= room.tokens(leading, edits) - before
+    most = room.tokens(choice.kept, choice.edits) + spare
+    return msgspec.structs.replace(choice, edits=_shortened(room, choice.kept, most, edits))
+
+
+def _quotes(room: Room, older: Sequence[Said], edits: EditsOf, most: int) -> list[Said]:
+    """Return the newest user messages that fit into `most` tokens, oldest first."""
+    quoted: list[Said] = []
+    for entry in reversed(older):
+        if not entry.message.is_prompt or entry.message.results:
+            continue
+        most -= room.tokens([entry], edits)
+        if most < 0:
+            break
+        quoted.append(entry)
+    return quoted[::-1]
