@@ -26,7 +26,7 @@ reply that holds a compaction by the provider's own server begins the view anew,
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from collections import Counter as Counts
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Literal
 
@@ -37,7 +37,7 @@ from foldline.core.carried.select import newest_messages
 from foldline.core.carried.summaries import place_of, said_before, sealed_place, text_of
 from foldline.core.checkpoint.receipt import category
 from foldline.core.cut.call_ids import CallIds
-from foldline.core.cut.edits import Edits, ViewRepairs, merged
+from foldline.core.cut.edits import Edits, ViewRepairs, flat, merged
 from foldline.core.cut.notes import UNANSWERED
 from foldline.core.cut.pairing import Pairing, waits
 from foldline.core.ledger.facts import constraints
@@ -120,7 +120,7 @@ class ViewState:
         self._added = 0  # those of `_tokens` that stand in messages which the view adds
         self._waiting: list[Item] = []  # what stands behind the results of the open calls
         self._unshown: dict[str, int] = {}  # kept messages of which nothing can be sent, with their tokens
-        self._notes: list[AddedItem] = []  # of late results, and of calls that others follow unanswered
+        self._notes = Counts[str]()  # by kept message: tokens of the notes that stay as long as it does
         self._quoted_pins: set[str] = set()  # pinned entries whose words a message of the view quotes
         self._call_ids = CallIds()
 
@@ -176,23 +176,13 @@ class ViewState:
 
     def view_repairs(self) -> ViewRepairs:
         """Return what is left out of the kept messages, and the notes that stay as long as a message does."""
-        out = [edit for found in self.repairs.values() for edit in found if edit.replacement is None]
-        more = {entry: -tokens for entry, tokens in self._unshown.items()}
+        out = [edit for edit in flat(self.repairs) if edit.replacement is None]
+        more = Counts(self._notes)
+        more.subtract(self._unshown)
         for edit in out:
             if edit.entry not in self._unshown:
-                more[edit.entry] = more.get(edit.entry, 0) - edit.saved
-        for note in self._notes:
-            entry = self._stays_with(note)
-            more[entry] = more.get(entry, 0) + note.tokens
+                more[edit.entry] -= edit.saved
         return ViewRepairs(frozenset((edit.entry, edit.part) for edit in out), more)
-
-    def _stays_with(self, note: AddedItem) -> str:
-        """Return the id of the kept message behind which no cut leaves a note: that calls have no result."""
-        if note.kind == "late":
-            return note.source
-        at = next(index for index, entry in enumerate(self.kept) if entry.id == note.source)
-        starts = [batch.start for batch in self.pairing.batches]
-        return self.kept[starts[bisect_left(starts, at) - 1]].id
 
     def entries(self) -> list[Entry]:
         """Return the entries that the view was made from, in order."""
@@ -367,10 +357,12 @@ class ViewState:
         Calls that it leaves unanswered are answered by a note before it, late results become notes behind it.
         """
         message, late, doubled = entry.message, len(self.pairing.late), len(self.pairing.doubled)
+        batch = self.pairing.current
         left = self.pairing.say(index, message)
-        if left:
-            self._notes.append(self._unanswered(left, entry.id))
-            self._emit(self._notes[-1])
+        if left and batch is not None:
+            note = self._unanswered(left, entry.id)
+            self._notes[self.kept[batch.start].id] += note.tokens  # no cut falls between the calls and it
+            self._emit(note)
             if not message.results or message.calls:
                 self._release()
         late_parts = [part for at, part in self.pairing.late[late:] if at == index]
@@ -383,13 +375,11 @@ class ViewState:
             self._keep(entry)
         else:
             self._unshown[entry.id] = entry.tokens
-        late_results = [
-            self._late(part, entry.id)
-            for part in (message.parts[place] for place in late_parts)
-            if isinstance(part, ToolResult)
-        ]
-        self._notes += late_results
-        self._waiting += late_results
+        for part in (message.parts[place] for place in late_parts):
+            if isinstance(part, ToolResult):
+                note = self._late(part, entry.id)
+                self._notes[entry.id] += note.tokens
+                self._waiting.append(note)
 
     def _repair(self, entry: Said, gone: Sequence[int]) -> None:
         """List the repairs of a message: parts that no provider takes go, ids that are used again change."""
@@ -511,11 +501,6 @@ def item_tokens(item: Item) -> int:
 def sized(items: Sequence[Item]) -> list[tuple[str, int]]:
     """Return what each item of a view counts as, and its tokens."""
     return [(i.kind if isinstance(i, AddedItem) else category(i.entry), item_tokens(i)) for i in items]
-
-
-def view(path: Iterable[Entry], *, counter: Counter) -> list[Item]:
-    """Return the view of a path (root to leaf, or the part that `Store.active` returns)."""
-    return ViewState(path, counter=counter).view()
 
 
 def native_items(items: Sequence[Item]) -> list[tuple[Message, tuple[Edit, ...]]]:

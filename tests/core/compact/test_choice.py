@@ -100,13 +100,6 @@ def test_the_summary_may_take_what_is_left():
     assert chosen(turns(20), leading=leading).room == 1_000 - 50 - 100 - 70
 
 
-def test_the_tail_leaves_the_summary_its_cap():
-    kept = turns(60)
-    assert len(chosen(kept, policy(keep=Keep(amount=Amount(tokens=5_000)))).kept) == 75
-    assert chosen(kept, policy(keep=Keep(amount=Amount(tokens=5_000)))).room == 200
-    assert chosen(kept, policy(keep=Keep(amount=Amount(tokens=5_000))), cap=500).room == 500
-
-
 def test_a_summary_gets_its_least_though_its_cap_is_smaller():
     assert chosen(turns(60), policy(keep=Keep(amount=Amount(tokens=5_000))), cap=10).room == 150
     small = chosen(turns(60), policy(keep=Keep(amount=Amount(tokens=5_000))), usable=250, cap=10)
@@ -224,18 +217,6 @@ def test_the_newest_user_messages_that_fit_are_quoted_oldest_first():
     assert found.room == 1_000 - 50 - 30
 
 
-def test_quoting_stops_at_the_first_that_does_not_fit():
-    kept = entries(user("a"), user("b" * 900), user("c"), assistant("d"), tokens=[10, 500, 10, 10])
-    found = chosen(kept, policy(quote_user_tokens=100, keep=Keep()))
-    assert found.quoted == [kept[2]]
-
-
-def test_a_quote_may_take_its_tokens_to_the_last():
-    kept = entries(user("a"), assistant("b"))
-    assert chosen(kept, policy(quote_user_tokens=10, keep=Keep())).quoted == kept[:1]
-    assert chosen(kept, policy(quote_user_tokens=9, keep=Keep())).quoted == []
-
-
 def test_only_what_a_person_wrote_is_quoted():
     kept = entries(
         user("a"), reminder(), results("x"), results("y", text="b"), tool("z"), developer(), assistant("c")
@@ -264,13 +245,6 @@ def test_quotes_leave_room_for_a_summary_and_for_a_target_half_of_what_is_free()
 # ---- sizes and edits
 
 
-def test_the_tokens_of_entries_are_less_what_their_edits_save():
-    kept = entries(user("a"), user("b"), tokens=[100, 50])
-    edits = {kept[0].id: (Edit(kept[0].id, 0, "elided", None, 30), Edit(kept[0].id, 1, "elided", None, 9))}
-    assert tokens_of(kept, edits) == 111
-    assert tokens_of(kept, {}) == 150
-
-
 def test_a_later_edit_of_a_part_takes_the_place_of_the_older():
     older, other = Edit("e", 0, "elided", Text("x"), 10), Edit("e", 1, "elided", Text("y"), 5)
     newer, new = Edit("e", 0, "blanked", Text("z"), 17), Edit("f", 2, "stripped", None, 4)
@@ -283,11 +257,6 @@ def test_what_must_stay_is_counted_as_short_as_it_may_be():
     assert kept[2].tokens + 60 <= least <= kept[2].tokens + 75
     pinned = room(*kept, usable=2_000, pinned=[kept[3].id]).least_kept
     assert pinned == kept[2].tokens + kept[3].tokens
-
-
-def test_where_nothing_can_be_folded_everything_must_stay():
-    kept = counted(user("go"), user("on"))
-    assert room(*kept, usable=2_000).least_kept == kept[0].tokens + kept[1].tokens
 
 
 def test_an_edit_that_makes_a_message_smaller_than_its_elision_counts():
@@ -314,12 +283,6 @@ def test_leading_messages_are_shortened_for_a_target_where_they_take_more_than_a
 @pytest.mark.parametrize(("tokens", "target"), [(900, False), (100, True)])
 def test_otherwise_leading_messages_stay_as_they_are(tokens, target):
     assert room(leading=lead(tokens), target=target).lead_edits() == ()
-
-
-def test_pinned_leading_messages_stay_as_they_are():
-    leading = lead(900)
-    found = room(leading=leading, pinned=[leading[0].id], target=True).lead_edits()
-    assert found == ()
 
 
 def test_shortened_leading_messages_leave_their_room_to_the_rest():

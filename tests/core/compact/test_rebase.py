@@ -64,24 +64,6 @@ def test_the_receipt_counts_what_came_since_on_both_sides():
     assert receipt.dropped["messages"] == old.dropped["messages"]
 
 
-def test_after_a_rewind_the_receipt_counts_the_view_as_it_is():
-    log, ask = talked(30), ask_for(reason="threshold", context=9_000, overhead=APART)
-    draft = draft_on(log, ask)
-    log.move(log.path()[-2].id)  # the newest message that the draft was made on is not on the path any more
-    say(log, user(long("Then go on with something else", 40)))
-    receipt = moved(log, draft, ask).boundary.receipt
-    assert sum(before for before, _ in receipt.by_category.values()) == receipt.tokens_before
-    assert sum(after for _, after in receipt.by_category.values()) == receipt.tokens_after
-
-
-def test_a_reason_that_changed_stands_in_the_receipt():
-    log, ask = talked(), ask_for(reason="threshold", context=1_500)
-    draft = draft_on(log, ask)
-    say(log, assistant("Done."))
-    found = moved(log, draft, msgspec.structs.replace(ask, reason="overflow"))
-    assert found.boundary.receipt.reason == "overflow"
-
-
 def test_pins_and_the_number_are_those_of_now():
     log, ask = talked(), ask_for(reason="threshold", context=1_500)
     draft = draft_on(log, ask)
@@ -199,13 +181,6 @@ def refused(log, draft, ask) -> Nothing:
     found = rebased(CompactionInput(fold_of(log), ask, OFFLINE), draft)
     assert isinstance(found, Nothing), found
     return found
-
-
-def test_a_draft_knows_the_view_that_it_was_made_of():
-    log, boundary = talked(2), Pruned("", None, Receipt("manual"))
-    draft = drafted(fold_of(log), boundary)
-    assert (draft.newest, draft.boundaries) == (log.path()[-1].id, ())
-    assert drafted(fold_of(log_of()), boundary).newest is None
 
 
 def test_the_fold_with_a_boundary_holds_what_its_view_needs_and_no_more():
@@ -470,25 +445,6 @@ def test_what_was_said_since_it_was_planned_is_new_behind_it():
     assert fold_of(log).fresh_from == found.after.fresh_from, "read from the log it is the same"
     say(log, assistant("Yes."))
     assert len(fold_of(log).kept) - fold_of(log).fresh_from == 3
-
-
-def test_behind_a_checkpoint_that_kept_nothing_all_that_is_kept_is_new():
-    log, ask = talked(), ask_for("claude-code", context=1_500)
-    say(log, assistant("All of it is done."))
-    draft = draft_on(log, ask)
-    assert draft.boundary.first_kept is None
-    say(log, user("What is next?"))
-    after = moved(log, draft, ask).after
-    assert (len(after.kept), after.fresh_from) == (1, 0)
-
-
-def test_a_prune_knows_what_it_was_planned_with():
-    log = talked()
-    draft = drafted(fold_of(log), Pruned("", None, Receipt("manual")))
-    seen = say(log, assistant("Read."))
-    put(log, Pruned("", None, Receipt("manual"), (), seen=draft.newest))
-    state = fold_of(log)
-    assert [entry.id for entry in state.kept[state.fresh_from :]] == [seen.id]
 
 
 SECRET = "Pelican7!Harbor#42"

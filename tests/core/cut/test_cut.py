@@ -58,14 +58,6 @@ def test_of_the_cuts_that_the_rule_allows_the_one_nearest_to_the_amount_from_bel
     assert by_tokens(kept, 49, "not_result") == Cut(7, inside_turn=True)
 
 
-def test_exactly_half_of_the_amount_is_enough():
-    kept = two_turns()
-    assert by_tokens(kept, 99, "turn") == Cut(4, inside_turn=False)
-    many = entries(user(), assistant("a"), assistant("b"), user(), tokens=[100, 100, 30, 30])
-    assert by_tokens(many, 60, "turn") == Cut(3, inside_turn=False)
-    assert by_tokens(many, 61, "turn") == Cut(2, inside_turn=True, how="split")
-
-
 def test_a_turn_is_split_where_the_rule_allows_no_cut_that_keeps_half():
     kept = two_turns()
     assert by_tokens(kept, 59, "turn") == Cut(5, inside_turn=True, how="split")
@@ -104,34 +96,12 @@ def test_where_less_was_said_than_is_kept_all_but_the_first_may_stay():
     assert by_tokens(entries(user(), assistant("a")), 500, "turn") == Cut(1, inside_turn=True, how="split")
 
 
-def test_keeping_nothing_follows_every_rule():
-    for rule in RULES:
-        assert by_tokens(two_turns(), 0, rule) == Cut(10, inside_turn=False)
-
-
 def test_what_waits_is_kept_where_nothing_else_is():
     kept = [*two_turns(), *entries(user("next"))]
     assert by_tokens(kept, 0, "turn") == Cut(10, inside_turn=False)
     held = entries(user(), assistant("ok"), user("look"), calls("a", "b"), results("a", "b"))
     assert by_tokens(held, 0, "any") == Cut(3, inside_turn=True)
     assert by_tokens(held, 5, "turn") == Cut(3, inside_turn=True, how="split")
-
-
-def test_no_user_message_but_the_first_splits_the_turn():
-    kept = entries(user(), *(m for n in range(9) for m in (calls(f"c{n}"), tool(f"c{n}"))))
-    assert by_tokens(kept, 70, "turn") == Cut(13, inside_turn=True, how="split")
-
-
-def test_a_policys_own_weights_replace_the_tokens():
-    kept = two_turns()
-    assert cut_by_tokens(places(kept, "any", weights=[1] * 10), 70) == Cut(1, inside_turn=True)
-    assert cut_by_tokens(places(kept, "any", weights=[20] * 10), 70) == Cut(7, inside_turn=True)
-
-
-def test_legal_places_that_are_known_are_used():
-    kept = entries(user(), calls("a"), tool("a"), assistant("ok"))
-    assert cut_by_tokens(places(kept, "any"), 20) == Cut(3, inside_turn=True)
-    assert cut_by_tokens(places(kept, "any", legal=[1, 2, 3, 4]), 20) == Cut(2, inside_turn=True)
 
 
 def test_what_cannot_be_cut_is_not():
@@ -166,12 +136,6 @@ def test_it_does_not_walk_back_to_what_does_not_fit():
     rule = "user_or_plain_assistant"
     assert by_tokens(kept, 35, rule, walk_back=True, most=60).index == 4
     assert by_tokens(kept, 35, rule, walk_back=True, most=59) == Cut(7, inside_turn=True, how="split")
-
-
-def test_where_nothing_before_is_allowed_it_keeps_what_it_can():
-    kept = entries(user(), *(m for n in range(9) for m in (calls(f"c{n}"), tool(f"c{n}"))))
-    assert by_tokens(kept, 70, "user", walk_back=True, most=ALL) == Cut(13, inside_turn=True, how="split")
-    assert by_tokens(two_turns(), 500, walk_back=True, most=ALL) == Cut(1, inside_turn=True)
 
 
 # ---- a number of messages

@@ -101,17 +101,6 @@ def test_named_tools_are_exempt():
     assert run(kept, with_limits(1, 0, prune_exempt=("skill",))) == run([])
 
 
-def test_what_is_blanked_already_is_left_alone_and_protects_nothing():
-    kept = rounds(500, 500, 500)
-    already = frozenset({(kept[6].id, 0)})
-    assert blanked(kept, run(kept, with_limits(1, 500), already=already)) == [0]
-
-
-def test_a_small_result_is_not_made_larger():
-    kept = rounds(3, 500)
-    assert blanked(kept, run(kept)) == [1]
-
-
 def test_a_placeholder_is_not_blanked_again():
     blank = run(rounds(500)).edits[0].replacement.text
     note = with_held(blank, "src/a.py: " + "what it held, " * 40)
@@ -180,12 +169,6 @@ def test_media_are_freed():
     assert [edit.part for edit in run(beside).edits] == [0, 1]
 
 
-def test_results_of_nobodys_call_are_blanked_too():
-    kept = entries([user(), tool("gone", LONG), assistant("hm")])
-    (edit,) = run(kept).edits
-    assert edit.replacement.text == f"[Old tool result cleared {DATE}: 400 lines]"
-
-
 class TestPlaceholder:
     def test_says_which_call_it_was_and_how_much(self):
         made = placeholder(result("c", "x\n" * 412), call("c", "read", path="src/a.py"), DATE)
@@ -213,12 +196,6 @@ class TestPlaceholder:
         made = placeholder(result("c", "one"), long, DATE)
         assert made.startswith(f"[Old tool result cleared {DATE}: read …")
         assert made.endswith("/very/deep/src/a.py, 1 line]")
-
-    def test_is_short_whatever_the_call(self):
-        made = placeholder(
-            result("c", "x " * 9_999, is_error=True), call("c", "bash", command="y" * 9_999), DATE
-        )
-        assert len(made) < 400
 
     def test_keeps_the_telling_line_of_an_error(self):
         text = "Traceback (most recent call last):\n  File x\nValueError: bad port\n"

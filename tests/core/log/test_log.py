@@ -11,7 +11,6 @@ from foldline.core.log.log import (
     next_said_key,
     normal_form,
     path_to,
-    prefix_tokens,
     said,
     verify,
 )
@@ -301,8 +300,3 @@ def test_a_native_payload_that_is_not_json_shows():
     bad = said(user("a", native=Native("anthropic", b"{")), parent=None)
     assert verify([good]) == []
     assert verify([bad]) == [f"{bad.id}: its native payload is not JSON"]
-
-
-def test_running_sums_start_at_nothing():
-    assert prefix_tokens(entries(user(), user(), user(), tokens=[1, 20, 300])) == [0, 1, 21, 321]
-    assert prefix_tokens([]) == [0]

@@ -54,48 +54,27 @@ class BreakerState(msgspec.Struct, frozen=True):
 def breaker_state(path: Sequence[Entry], now: float | None = None) -> BreakerState:
     """Return the breaker's state at the end of a path; takes time in proportion to what follows a success.
 
-    `now` is Unix time; without it no cool-down counts. A committed `Compacted` or `Pruned` is a success.
+    `now` is Unix time; without it no cool-down counts. A committed `Compacted` or `Pruned` is a success. The
+    last message that an open breaker waits for closes it.
     """
-    state = BreakerState()
-    for entry in path[_after_success(path) :]:
-        if isinstance(entry, Said):
-            state = _said(state)
-        elif isinstance(entry, Noted):
-            state = _noted(state, entry)
-    if state.until is not None and (now is None or now >= state.until):
-        return msgspec.structs.replace(state, until=None)
-    return state
-
-
-def _after_success(path: Sequence[Entry]) -> int:
-    for index in range(len(path) - 1, -1, -1):
-        if isinstance(path[index], Compacted | Pruned):
-            return index + 1
-    return 0
-
-
-def _said(state: BreakerState) -> BreakerState:
-    """One more message: the last that an open breaker waited for closes it."""
-    if state.strikes < STRIKES:
-        return state
-    if state.messages_left <= 1:
-        return BreakerState(until=state.until)
-    return msgspec.structs.replace(state, messages_left=state.messages_left - 1)
-
-
-def _noted(state: BreakerState, entry: Noted) -> BreakerState:
-    if entry.kind == "cooldown":
-        until = entry.data.get("until")
-        return msgspec.structs.replace(state, until=float(until)) if isinstance(until, int | float) else state
-    if entry.kind != "strike" or entry.data.get("why") in NO_STRIKE:
-        return state
-    strikes = state.strikes + 1
-    return BreakerState(
-        strikes=strikes,
-        overflow_strikes=state.overflow_strikes + (entry.data.get("reason") == "overflow"),
-        messages_left=NEW_MESSAGES if strikes >= STRIKES else 0,
-        until=state.until,
-    )
+    places = range(len(path) - 1, -1, -1)
+    success = next((place for place in places if isinstance(path[place], Compacted | Pruned)), -1)
+    strikes, overflow_strikes, left, until = 0, 0, 0, None
+    for entry in path[success + 1 :]:
+        if isinstance(entry, Said) and strikes >= STRIKES:
+            left -= 1
+            if left <= 0:
+                strikes, overflow_strikes = 0, 0
+        elif not isinstance(entry, Noted):
+            continue
+        elif entry.kind == "cooldown" and isinstance(entry.data.get("until"), int | float):
+            until = float(entry.data["until"])
+        elif entry.kind == "strike" and entry.data.get("why") not in NO_STRIKE:
+            strikes += 1
+            overflow_strikes += entry.data.get("reason") == "overflow"
+            left = NEW_MESSAGES if strikes >= STRIKES else 0
+    cooling = until is not None and now is not None and now < until
+    return BreakerState(strikes, overflow_strikes, left, until if cooling else None)
 
 
 def failure_notes(reason: Reason, why: Failure, before: BreakerState, now: float) -> tuple[Noted, ...]:

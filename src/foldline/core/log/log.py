@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import accumulate
 from typing import Any, TypeVar
 
 import msgspec
@@ -209,11 +208,6 @@ def verify(entries: Iterable[Entry]) -> list[str]:
             except ValueError:
                 problems.append(f"{entry.id}: its native payload is not JSON")
     return problems
-
-
-def prefix_tokens(kept: Iterable[Said]) -> list[int]:
-    """Return running sums: element i is the tokens of the first i messages."""
-    return [0, *accumulate(entry.tokens for entry in kept)]
 
 
 # ---- the boundaries of a path
