@@ -42,7 +42,7 @@ class Proposal(msgspec.Struct, frozen=True):
     """A fold without its summary: what is folded and what stays, the facts of it, and the checkpoint's frame.
 
     `base` is the view state that the boundary goes onto: the job's own, or that of a new session. `shown` is
-    the part of the ledger that has room in a checkpoint; `excess` are the standing constraints left out.
+    the part of the ledger that has room in a checkpoint; `taken_out` are the rules that the user removed.
     """
 
     job: CompactionInput
@@ -51,7 +51,7 @@ class Proposal(msgspec.Struct, frozen=True):
     frame: Frame
     ledger: Ledger
     shown: Ledger
-    excess: Sequence[str] = ()
+    taken_out: Sequence[str] = ()
 
 
 class Attempt(msgspec.Struct, frozen=True):
@@ -85,9 +85,9 @@ def proposed(job: CompactionInput, choice: Choice, ledger: Ledger | None = None)
     """Return the proposal of a choice; `ledger` is that of what it folds, where it is known."""
     choice = _without_bound(job, choice)
     known = ledger or ledger_of(job, choice.folded, choice.kept)
-    shown, excess = within(known, job.ask.usable // CONSTRAINT_SHARE, job.counter.count)
+    shown, _ = within(known, job.ask.usable // CONSTRAINT_SHARE, job.counter.count)
     frame = frame_before(job, choice.kept, choice.quoted, choice.edits)
-    return Proposal(job, job.state, choice, frame, known, shown, excess)
+    return Proposal(job, job.state, choice, frame, known, shown)
 
 
 def _without_bound(job: CompactionInput, choice: Choice) -> Choice:
@@ -305,12 +305,13 @@ def with_receipt(attempt: Attempt, notes: Sequence[str] = ()) -> Compacted:
     receipt = made_receipt(
         job, before=job.state.view(), after=after, edits=boundary.edits, folded=proposal.choice.folded
     )
-    shown, lost = standing_in([*proposal.shown.constraints, *_new_rules(proposal, attempt.reply)], after)
+    rules = [*proposal.ledger.constraints, *_new_rules(proposal, attempt.reply)]
+    shown, lost = standing_in(rules, after)
     receipt = msgspec.structs.replace(
         receipt,
         dropped={**receipt.dropped, **_lost(proposal, boundary)},
         first_kept=boundary.first_kept,
-        constraints=constraint_figures(shown, [*proposal.excess, *lost]),
+        constraints=constraint_figures(shown, [*proposal.taken_out, *lost]),
         summarizer=attempt.reply.summarizer,
         usage=attempt.cost.usage,
         price=attempt.cost.price,

@@ -80,18 +80,17 @@ def handoff(job: CompactionInput, start: Start, *, text: str | None = None) -> S
         return Nothing("nothing_to_fold")
     job = msgspec.structs.replace(job, carry=_carried(job, start, folded))
     ledger = ledger_of(job, folded, ())
-    if text is None:
-        shown, excess = within(ledger, ask.usable // CONSTRAINT_SHARE, job.counter.count)
-    else:
-        shown, excess = held_in(text, ledger)
-        ledger = shown
+    taken_out: list[str] = []
+    if text is not None:
+        ledger, taken_out = held_in(text, ledger)
+    shown, _ = within(ledger, ask.usable // CONSTRAINT_SHARE, job.counter.count)
     base = ViewState([*start.leading, start.link], counter=job.counter)
     around = frame(job, pins=state.pins.values(), ack=True, carried=job.carry.texts)
     wrap = make_checkpoint("", around, job.counter).tokens + base.tokens
     room = min(ask.usable - ask.overhead_tokens - wrap, summary_cap(ask.policy, ask.window, ask.usable))
     cut = Cut(len(state.kept), inside_turn=False)
     choice = Choice(cut, folded, [], [], {}, max(room, CHECKPOINT_LEAST))
-    proposal = Proposal(job, base, choice, around, ledger, shown, excess)
+    proposal = Proposal(job, base, choice, around, ledger, shown, taken_out)
     if text is not None:
         return _fitting(attempt_with(proposal, SummaryReply(redact(text), EDITED)))
     goal = ask.goal or shown.newest_request or None

@@ -155,16 +155,13 @@ def names_call(item_id: str) -> bool | None:
     return False if item_id.startswith(_OTHER_IDS) else None
 
 
-def is_reference(part: Part) -> bool:
-    """Return whether a part names an item that its provider keeps."""
-    return isinstance(part, Opaque) and part.kind == REFERENCE
-
-
 def stored_calls(message: Message) -> int:
     """Return how many calls a message may stand for that only its provider knows: each takes one result."""
     if message.role != "assistant":
         return 0
-    named = (_item_id(part.data) for part in message.parts if isinstance(part, Opaque) and is_reference(part))
+    named = (
+        _item_id(part.data) for part in message.parts if isinstance(part, Opaque) and part.kind == REFERENCE
+    )
     return sum(names_call(item_id) is not False for item_id in named)
 
 
