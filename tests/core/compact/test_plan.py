@@ -199,17 +199,6 @@ def test_an_automatic_one_must_gain_and_others_need_any_gain(reason, made):
         assert f"of the {gain:,} that it has to gain" in outcome.detail
 
 
-def test_a_gain_of_exactly_what_is_asked_is_enough():
-    log = chat()
-    done = compact_log(chat(), ask_for(BARE, reason="threshold"))
-    gain = done.receipt.tokens_before - done.receipt.tokens_after
-    least = changed(min_gain=Amount(tokens=gain))
-    assert isinstance(compact_log(log, ask_for(least, reason="threshold")), Compacted)
-    more = changed(min_gain=Amount(tokens=gain + 1))
-    further = compact_log(chat(), ask_for(more, reason="threshold"))
-    assert further.receipt.tokens_before - further.receipt.tokens_after >= gain + 1
-
-
 def test_a_compaction_that_would_make_the_view_larger_is_not_made():
     log = log_of(user("a"), assistant("b"), user("c"))
     assert compact_log(log, ask_for(changed(keep=Keep(amount=Amount(tokens=1))))).why == "no_gain"
@@ -259,11 +248,6 @@ def test_the_least_checkpoint_is_a_tenth_of_usable_at_most():
     odd = floor_of(fold_of(log), ask_for(BARE, reason="target", target=509), OFFLINE).checkpoint
     assert (odd, isinstance(odd, int)) == (small, True)
     assert large == make_checkpoint("", Frame(BARE), OFFLINE).tokens + 150
-
-
-def test_a_numbered_checkpoint_is_no_pin():
-    numbered = ask_for(changed(versions=True), number=123_456_789)
-    assert floor_of(fold_of(chat()), numbered, OFFLINE).pins == 0
 
 
 def test_the_floor_that_a_refusal_names_can_be_met():
@@ -339,15 +323,6 @@ def test_a_prune_that_stays_above_the_trigger_or_gains_too_little_does_not_suffi
     assert isinstance(run(worked(), ask_for(below, context=4_500, reason="threshold"))[0], Pruned)
 
 
-def test_for_a_target_a_prune_suffices_where_it_meets_it():
-    log = worked()
-    after = compact_log(worked(), ask_for(RULES, context=4_500, reason="threshold")).receipt.tokens_after
-    ask = ask_for(RULES, context=4_500, reason="target", target=after)
-    assert isinstance(compact_log(log, ask), Pruned)
-    assert fold_of(log).tokens <= after
-    assert isinstance(compact_log(worked(), ask_for(RULES, reason="target", target=700)), Compacted)
-
-
 def test_with_compaction_off_a_prune_is_all_there_is():
     rules = changed(RULES, enable_compaction=False)
     assert isinstance(compact_log(worked(), ask_for(rules, context=4_500)), Pruned)
@@ -356,12 +331,6 @@ def test_with_compaction_off_a_prune_is_all_there_is():
     assert (missed.why, "does not suffice" in missed.detail) == ("disabled", True)
     neither = changed(rules, enable_pruning=False)
     assert "nothing can be pruned" in compact_log(worked(), ask_for(neither)).detail
-
-
-def test_with_compaction_off_an_automatic_prune_must_gain_too():
-    rules = changed(RULES, enable_compaction=False, min_gain=Amount(tokens=5_000))
-    assert compact_log(worked(), ask_for(rules, context=4_500, reason="threshold")).why == "no_gain"
-    assert isinstance(compact_log(worked(), ask_for(rules, context=4_500)), Pruned)
 
 
 def test_a_pinned_result_is_not_blanked():
@@ -405,25 +374,6 @@ def test_signed_thinking_behind_a_changed_prefix_is_stripped_at_the_boundary():
     assert outcome.edits == (Edit(entry.id, 0, "stripped", None, tokens),)
     assert thinking(log) == 0
     assert outcome.receipt.notes == ()
-
-
-def test_the_first_kept_message_is_stripped_too():
-    log = chat()
-    for message in (user("go"), signed("hm"), user("next")):
-        say(log, message)
-    outcome = compact_log(log, ask_for(changed(keep=Keep(messages=2), cut_rule="any")))
-    assert outcome.first_kept == log.path()[-3].id == outcome.edits[0].entry
-    assert thinking(log) == 0
-
-
-def test_an_automatic_one_waits_for_signed_thinking_while_the_view_fits():
-    log = chat()
-    for message in (user("go"), signed("", *calls("a").calls), tool("a")):
-        say(log, message)
-    room = ask_for(BARE).usable - fold_of(log).tokens
-    full, over = (ask_for(BARE, reason="threshold", overhead=Floor(system=n)) for n in (room, room + 1))
-    assert compact_log(log, full).why == "signed_thinking"
-    assert isinstance(compact_log(log, over), Compacted)
 
 
 def test_a_prune_strips_what_follows_the_first_blanked_result_and_nothing_before():
@@ -811,10 +761,6 @@ def test_for_a_target_the_checkpoint_may_use_all_that_the_tail_leaves():
     assert run(log, ask_for(BARE, context=2_400))[1][0].tokens == 600
 
 
-def test_a_cap_made_for_large_windows_leaves_a_small_one_room_for_more_than_its_checkpoint():
-    assert run(chat(60), ask_for(BARE, context=1_800))[1][0].tokens == 450, "a quarter of usable, not 600"
-
-
 # ---- the boundary
 
 
@@ -866,13 +812,6 @@ def test_pins_of_folded_entries_are_quoted_in_the_checkpoint_word_for_word():
     assert "48151623" in text_of(fold_of(log).view())
 
 
-def test_leading_messages_stay_and_the_boundary_lists_them():
-    log = log_of(system("Be brief."), *(entry.message for entry in chat().path()))
-    outcome = compact_log(log, ask_for(BARE))
-    assert outcome.leading == (log.path()[0].id,)
-    assert outline(fold_of(log).view())[:2] == ["system", "checkpoint"]
-
-
 def test_codex_quotes_the_newest_user_messages_and_then_the_summary():
     log = chat(words=120)
     outcome = compact_log(log, ask_for("codex"))
@@ -907,26 +846,6 @@ def acknowledged(log: Log, **more) -> tuple[list[str], str | None]:
     outcome = compact_log(log, ask_for(changed(ack="Understood.", **more)))
     assert recognise([sent(item) for item in fold_of(log).view()]).ack == (outcome.checkpoint.ack is not None)
     return outline(fold_of(log).view())[:3], outcome.checkpoint.ack
-
-
-def test_a_policys_acknowledgement_stands_before_a_user_message_alone():
-    assert acknowledged(chat()) == (["checkpoint", "ack", "user"], "Understood.")
-    plain = {"cut_rule": "any", "keep": Keep(messages=2)}
-    assert acknowledged(chat(), **plain) == (["checkpoint", "assistant", "user"], None)
-
-
-def test_an_acknowledgement_stands_between_the_checkpoint_and_the_quotes_behind_it():
-    quoting = {"cut_rule": "any", "keep": Keep(messages=2), "quote_user_tokens": 30}
-    assert acknowledged(chat(), **quoting) == (["checkpoint", "ack", "user"], "Understood.")
-    kinds, ack = acknowledged(chat(), **quoting, summary_position="after")
-    assert (kinds[:2], ack) == (["user", "user"], None)
-
-
-def test_a_boundary_that_keeps_nothing_is_acknowledged():
-    log = chat()
-    say(log, assistant("done"))
-    assert acknowledged(log, keep=Keep()) == (["checkpoint", "ack"], "Understood.")
-    assert fold_of(log).boundary.first_kept is None
 
 
 def test_an_undone_boundary_can_be_made_again():
@@ -1066,22 +985,6 @@ def test_a_new_focus_asks_for_the_summary_anew_though_nothing_can_be_folded():
 # ---- where nothing can be folded
 
 
-def test_what_is_left_to_shorten_is_shortened_no_further_than_needed():
-    log = log_of(user(long("a very long letter", 3_000)))
-    ask = ask_for(BARE, reason="target", target=2_000)
-    assert run(log, ask)[0].id == ""
-    outcome = compact_log(log, ask)
-    assert 1_900 < outcome.receipt.tokens_after <= 2_000
-    assert (outcome.receipt.messages_before, outcome.receipt.messages_after) == (1, 1)
-
-
-def test_a_target_one_token_below_the_size_is_met():
-    log = log_of(user(long("a very long letter", 300)))
-    target = fold_of(log).tokens - 1
-    assert isinstance(compact_log(log, ask_for(BARE, reason="target", target=target)), Pruned)
-    assert fold_of(log).tokens <= target
-
-
 def test_leading_messages_and_the_only_question_are_shortened_together():
     log = log_of(system(long("rule", 900)), user(long("a very long letter", 300)))
     outcome = compact_log(log, ask_for(BARE, reason="target", target=1_000))
@@ -1161,12 +1064,6 @@ def test_a_policy_that_only_hands_off_takes_the_newest_folded_request_for_the_go
     for rules in (changed(summary_prompt="handoff"), changed(hard=None)):
         _, asked = run(chat(), ask_for(rules), reply())
         assert (asked[0].kind, asked[0].goal) == ("first", None)
-
-
-def test_without_a_request_there_is_no_goal_to_take():
-    log = log_of(*(assistant(long(f"step {i}", 60)) for i in range(12)))
-    _, asked = run(log, ask_for(changed(summary_prompt="handoff", hard=None)), reply())
-    assert asked[0].goal is None
 
 
 def test_what_only_the_previous_summary_knows_is_not_marked_as_invented():

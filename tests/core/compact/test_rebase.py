@@ -64,16 +64,6 @@ def test_the_receipt_counts_what_came_since_on_both_sides():
     assert receipt.dropped["messages"] == old.dropped["messages"]
 
 
-def test_pins_and_the_number_are_those_of_now():
-    log, ask = talked(), ask_for(reason="threshold", context=1_500)
-    draft = draft_on(log, ask)
-    first = log.path()[0]
-    put(log, Pinned("", None, first.id, on=True, text=first.message.text))
-    point = moved(log, draft, msgspec.structs.replace(ask, number=4)).boundary.checkpoint
-    assert first.message.text in point.text
-    assert point.number == 4
-
-
 def test_thinking_signed_meanwhile_is_taken_out_where_its_prefix_changes():
     log, ask = talked(), ask_for(reason="threshold", context=1_500)
     draft = draft_on(log, ask)
@@ -99,28 +89,6 @@ def test_inside_a_signed_tool_loop_it_waits_and_then_is_committed():
     )
 
 
-def test_what_leaves_too_much_is_not_committed_by_itself_but_by_hand():
-    log, ask = talked(), ask_for(reason="overflow", context=1_500)
-    draft = draft_on(log, ask)
-    for n in range(12):
-        say(log, assistant(long(f"part {n}", 40)))
-        say(log, user(long(f"part {n}", 40)))
-    found = rebased(CompactionInput(fold_of(log), ask, OFFLINE), draft)
-    assert isinstance(found, Nothing)
-    assert found.why == "too_large"
-    by_hand = msgspec.structs.replace(ask, reason="manual")
-    assert isinstance(rebased(CompactionInput(fold_of(log), by_hand, OFFLINE), draft), Rebased)
-
-
-def test_what_gains_too_little_is_not_committed():
-    log, ask = talked(), ask_for(reason="manual", context=1_500)
-    draft = draft_on(log, ask)
-    wide = ask_for(reason="threshold", context=60_000)
-    found = rebased(CompactionInput(fold_of(log), wide, OFFLINE), draft)
-    assert isinstance(found, Nothing)
-    assert found.why == "no_gain"
-
-
 def test_a_checkpoint_that_kept_nothing_keeps_what_was_said_since():
     log, ask = talked(), ask_for("claude-code", context=1_500)
     say(log, assistant("All of it is done."))
@@ -129,25 +97,6 @@ def test_a_checkpoint_that_kept_nothing_keeps_what_was_said_since():
     new = say(log, user("What is next?"))
     found = moved(log, draft, ask)
     assert found.boundary.first_kept == found.boundary.receipt.first_kept == new.id
-
-
-def test_a_prune_is_moved_with_its_edits_while_its_entries_are_there():
-    log = log_of(user("Read all of it."))
-    for n in range(12):
-        say(log, calls(f"c{n}"))
-        say(log, tool(f"c{n}", f"line {n}\n" * 120))
-    say(log, assistant("All read."))
-    ask = ask_for(reason="threshold", context=4_000)
-    draft = draft_on(log, ask)
-    assert isinstance(draft.boundary, Pruned)
-    say(log, user("Thank you."))
-    assert moved(log, draft, ask).boundary.edits == draft.boundary.edits
-    for n in range(12):
-        say(log, user(long(f"More {n}", 60)))
-        say(log, assistant(long(f"Yes {n}", 60)))
-    found = rebased(CompactionInput(fold_of(log), ask, OFFLINE), draft)
-    assert isinstance(found, Nothing)
-    assert found.why == "too_large", "a prune alone is enough only below the soft trigger"
 
 
 @pytest.mark.parametrize("act", ["boundary", "lifted", "rewound", "pruned"])

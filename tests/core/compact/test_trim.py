@@ -60,14 +60,6 @@ def test_a_constraint_that_the_elision_leaves_is_not_quoted_again():
     exact(log)
 
 
-def test_without_constraints_nothing_is_quoted():
-    log = log_of(user(letter()))
-    outcome = compact_log(log, ask_for(RULES, reason="target", target=500))
-    assert "Standing" not in sent(fold_of(log).view()[0]).text
-    assert outcome.receipt.constraints is None
-    exact(log)
-
-
 def test_what_a_tool_or_the_system_says_is_no_constraint_to_quote():
     log = log_of(system("Be brief."), tool("nobody", letter(RULE)), user("go"))
     compact_log(log, ask_for(RULES, reason="target", target=400))
@@ -139,12 +131,6 @@ def test_amounts_of_a_prune_are_those_of_what_is_usable():
     assert len(outcome.edits) == 6
     wide = msgspec.structs.replace(half, prune_protect=Amount(fraction=0.3, of="usable"))
     assert len(compact_log(worked(), ask_for(wide, context=20 * one)).edits) == 4
-
-
-def test_a_prune_whose_day_is_not_known_says_earlier():
-    log = worked()
-    compact_log(log, msgspec.structs.replace(ask_for(PRUNING, context=9_000), now=""))
-    assert "[Old tool result cleared earlier: " in sent(fold_of(log).view()[2]).results[0].text
 
 
 def test_what_has_to_be_gained_is_a_share_of_usable_one_token_at_least_and_only_by_itself():
@@ -263,13 +249,6 @@ def test_without_a_budget_placeholders_are_what_they_were():
     assert notes(plain) == []
     assert [(e.entry, e.part) for e in plain.edits] == [(e.entry, e.part) for e in noting.edits]
     assert plain.receipt.tokens_after < noting.receipt.tokens_after
-
-
-def test_a_placeholder_for_which_no_room_is_left_is_what_it_was():
-    _, plain, _ = pruned_by(msgspec.structs.replace(NOTING, prune_notes=Amount()))
-    _, few, _ = pruned_by(msgspec.structs.replace(NOTING, prune_notes=Amount(tokens=NOTES_LEAST)))
-    assert notes(few) == []
-    assert few.edits == plain.edits
 
 
 def test_notes_never_cost_a_prune_its_end():

@@ -82,33 +82,11 @@ def test_a_cut_folds_something():
 # ---- all of them
 
 
-def test_a_cut_is_legal_where_all_agree():
-    talk = [user(), calls("a"), tool("a"), assistant("ok"), user("next"), calls("b"), tool("b")]
-    assert legal(*talk) == [1, 3, 4, 5]
-
-
-def test_trailing_results_larger_than_any_budget_leave_a_cut_before_their_call():
-    assert legal(user(), assistant("ok"), user("look"), calls("a"), results("a")) == [1, 2, 3]
-
-
-def test_a_turn_of_400_calls_can_be_cut_between_any_two_of_them():
-    talk = [user()]
-    for n in range(400):
-        talk += [calls(f"c{n}"), tool(f"c{n}")]
-    assert legal(*talk) == list(range(1, 800, 2))
-
-
 @pytest.mark.parametrize(
     "talk", [[], [user()], [calls("a")], [calls("a"), tool("a")], [calls("a"), developer()], [user(), user()]]
 )
 def test_nothing_can_be_folded_where_everything_is_open_or_first(talk):
     assert legal(*talk) == []
-
-
-def test_a_pairing_that_is_known_is_used():
-    talk = entries(user(), calls("a"), tool("a"), assistant("ok"))
-    assert legal_cuts(talk, pair([entry.message for entry in talk])) == legal_cuts(talk) == [1, 3, 4]
-    assert legal_cuts(talk, pair([])) == [1, 2, 3, 4]
 
 
 @given(any_list)
@@ -144,13 +122,6 @@ def test_a_rule_allows_the_first_kept_message(rule, yes, no):
         assert fits_rule(rule, entries(message), 0), message
     for message in no:
         assert not fits_rule(rule, entries(message), 0), message
-
-
-def test_a_rule_looks_at_the_message_of_the_index():
-    talk = entries(user(), assistant("ok"))
-    assert fits_rule("user", talk, 0)
-    assert not fits_rule("user", talk, 1)
-    assert fits_rule("user", talk, 2)
 
 
 # ---- a reply that its dialect writes as several items is cut nowhere inside

@@ -43,15 +43,6 @@ def test_an_open_batch_names_the_tools_it_waits_for():
     assert pairing.current.open == {"b": "read"}
 
 
-def test_a_whole_batch_is_not_the_current_one():
-    assert pair([calls("a"), tool("a")]).current is None
-
-
-def test_no_batch_shares_its_state_with_another_list():
-    pair([calls("a"), tool("x")])
-    assert pair([]).batches == pair([]).late == []
-
-
 def test_a_user_message_closes_a_batch_and_leaves_its_calls_unanswered():
     assert left(calls("a", "b"), tool("a"), user("stop")) == [(), (), ("b",)]
     assert batches(calls("a", "b"), tool("a"), user("stop")) == [(0, 1, ["b"], True)]
@@ -69,10 +60,6 @@ def test_an_assistant_message_that_closes_a_batch_opens_its_own():
     messages = [calls("a"), calls("b"), tool("b")]
     assert left(*messages) == [(), ("a",), ()]
     assert batches(*messages) == [(0, 0, ["a"], True), (1, 2, [], False)]
-
-
-def test_nothing_is_left_twice():
-    assert left(calls("a"), user("stop"), user("really"), assistant("ok")) == [(), ("a",), (), ()]
 
 
 @pytest.mark.parametrize("between", [developer(), system(), reminder()])
@@ -105,23 +92,6 @@ def test_results_in_parts_keep_the_batch_open():
     assert batches(calls("a", "b"), results("a"), results("b")) == [(0, 2, [], False)]
 
 
-def test_a_late_result_is_told_by_its_place():
-    assert pair([calls("a"), user("stop"), tool("a")]).late == [(2, 0)]
-    assert pair([user(), tool("nobody")]).late == [(1, 0)]
-    mixed = Message("user", (result("nobody"), result("a")))
-    assert pair([calls("a"), mixed]).late == [(1, 0)]
-
-
-def test_a_result_given_twice_is_late_the_second_time():
-    messages = [calls("a", "b"), tool("a"), tool("a"), tool("b")]
-    assert pair(messages).late == [(2, 0)]
-    assert batches(*messages) == [(0, 3, [], False)]
-
-
-def test_an_orphan_inside_an_open_batch_does_not_close_it():
-    assert batches(calls("a"), tool("nobody"), tool("a")) == [(0, 2, [], False)]
-
-
 def test_an_id_that_stands_twice_in_one_batch_is_told_and_answered_once():
     pairing = pair([calls("same", "same"), tool("same"), tool("same")])
     assert pairing.doubled == [(0, 1)]
@@ -129,25 +99,9 @@ def test_an_id_that_stands_twice_in_one_batch_is_told_and_answered_once():
     assert pairing.batches[0].open == {}
 
 
-def test_an_id_used_again_later_is_another_call():
-    messages = [calls("a"), tool("a"), calls("a"), tool("a")]
-    assert pair(messages).doubled == pair(messages).late == []
-    assert batches(*messages) == [(0, 1, [], False), (2, 3, [], False)]
-
-
 def test_calls_of_anybody_but_the_assistant_open_nothing():
     strange = Message("user", calls("a").parts)
     assert pair([strange]).batches == []
-
-
-def test_a_turn_of_400_calls_is_400_batches_that_end_where_they_start():
-    messages = [user()]
-    for n in range(400):
-        messages += [calls(f"c{n}"), tool(f"c{n}")]
-    found = batches(*messages)
-    assert len(found) == 400
-    assert found[0] == (1, 2, [], False)
-    assert found[-1] == (799, 800, [], False)
 
 
 # ---- what no reply has seen yet
@@ -254,12 +208,6 @@ def test_a_call_after_another_reply_opens_a_batch_of_its_own():
 def test_a_system_message_between_items_waits_inside_the_reply():
     paired = pair([item(call("a")), system(), item(call("b")), tool("a"), tool("b")])
     assert [(batch.start, batch.open) for batch in paired.batches] == [(0, {})]
-
-
-def test_a_message_that_answers_its_own_call_is_unanswered_from_there():
-    own = assistant("", call("a"), result("a"))
-    assert unanswered_from([own]) == 0
-    assert unanswered_from([user(), own]) == 1
 
 
 def test_a_reply_in_several_items_is_unanswered_from_its_first():

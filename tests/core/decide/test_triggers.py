@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from foldline.core.decide.breaker import STRIKES, BreakerState
 from foldline.core.decide.policy import Policy
-from foldline.core.decide.presets import PRESETS, preset
+from foldline.core.decide.presets import PRESETS
 from foldline.core.decide.triggers import (
     Compact,
     Refuse,
@@ -170,13 +170,6 @@ def test_the_model_picks_its_limit():
     assert isinstance(at(1_001, policy), Stay)
 
 
-def test_decisions_can_be_shown_as_json():
-    assert msgspec.json.encode(at(90_001)) == (
-        b'{"type":"compact","reason":"threshold","moment":"turn_start","size":90001,"usable":90000,'
-        b'"threshold":90000}'
-    )
-
-
 @given(
     st.sampled_from(list(PRESETS.values())),
     st.integers(0, 300_000),
@@ -208,9 +201,3 @@ def test_a_smaller_output_is_offered_where_the_request_then_fits():
     assert fitting_output(130_000, window, 64_000) is None, "it fits as it is"
     assert fitting_output(199_500, window, 64_000) is None, "too little is left for an answer"
     assert fitting_output(190_000, Window(200_000, input=180_000), 64_000) is None, "the input is too large"
-
-
-def test_foldline_drafts_at_70_and_compacts_at_90_percent_of_usable():
-    window = Window(200_000)
-    limits = thresholds(preset("foldline"), window)
-    assert (limits.usable, limits.soft, limits.hard) == (183_616, 128_531, 165_254)

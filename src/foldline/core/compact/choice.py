@@ -61,17 +61,44 @@ class Choice(msgspec.Struct):
 class _Budget(msgspec.Struct, frozen=True):
     """What a view has free beside its leading messages and the frame of its checkpoint, in tokens.
 
-    `summary` of it is held for the summary, which never goes below `least`.
+    `held` of it are for the summary, which never goes below `least`.
     """
 
+    room: Room
+    second: SecondPass | None
     free: int
-    summary: int
-    least: int
+
+    @property
+    def least(self) -> int:
+        """What a summary gets in any case."""
+        return min(CHECKPOINT_LEAST, max(self.free // 2, 0))
+
+    @property
+    def held(self) -> int:
+        """What is held for the summary."""
+        cap = self.room.summary_cap
+        if self.second is not None:
+            cap = self.second.summary
+        elif self.room.target:
+            cap = min(cap, self.free // 2)
+        return max(cap, self.least)
 
     @property
     def tail(self) -> int:
         """The most that what is kept may take while the summary has what is held for it."""
-        return max(self.free - self.summary, 0)
+        return max(self.free - self.held, 0)
+
+    @property
+    def wanted(self) -> int | None:
+        """The tokens that the policy keeps, of the tail; None where it keeps a count of messages.
+
+        What was left of a target is used up, whatever the amount.
+        """
+        ask = self.room.job.ask
+        keep = ask.policy.keep
+        if keep.amount is not None:
+            return self.tail if self.second else min(self.tail, keep.amount.resolve(ask.window, ask.usable))
+        return None if keep.messages is not None or keep.message_fraction is not None else 0
 
 
 def choose(room: Room, second: SecondPass | None = None) -> Choice | None:
@@ -81,16 +108,17 @@ def choose(room: Room, second: SecondPass | None = None) -> Choice | None:
     """
     state, policy = room.job.state, room.job.ask.policy
     edits = merged(room.edits, room.lead_edits(second.leading if second else 0))
-    budget = _budget(room, edits, second)
+    leading = room.tokens(state.leading, edits)
+    budget = _Budget(room, second, room.usable - room.overhead - room.wrap - leading)
     if room.target:
-        edits = _with_waiting_shortened(room, budget, edits, second)
-    cut = _fitting_cut(room, budget, edits, second)
+        edits = _with_waiting_shortened(budget, edits)
+    cut = _fitting_cut(budget, edits)
     if cut is None and room.job.may_redraft:
         cut = Cut(0, inside_turn=False)
     if cut is None:
         return None
     kept = list(state.kept[cut.index :])
-    edits = _with_kept_shortened(room, budget, kept, edits, second)
+    edits = _with_kept_shortened(budget, kept, edits)
     free = budget.free - room.tokens(kept, edits)
     older = [*state.quoted, *state.kept[: cut.index]]
     most = min(policy.quote_user_tokens, free // 2 if room.target else max(free - budget.least, 0))
@@ -109,17 +137,6 @@ def choose(room: Room, second: SecondPass | None = None) -> Choice | None:
     )
 
 
-def _budget(room: Room, edits: EditsOf, second: SecondPass | None) -> _Budget:
-    leading = room.tokens(room.job.state.leading, edits)
-    free = room.usable - room.overhead - room.wrap - leading
-    least = min(CHECKPOINT_LEAST, max(free // 2, 0))
-    if second is not None:
-        held = second.summary
-    else:
-        held = min(room.summary_cap, free // 2) if room.target else room.summary_cap
-    return _Budget(free, summary=max(held, least), least=least)
-
-
 def _of(edits: EditsOf, entries: Sequence[Said]) -> Edits:
     """Return the edits of these entries."""
     ids = {entry.id for entry in entries}
@@ -129,28 +146,26 @@ def _of(edits: EditsOf, entries: Sequence[Said]) -> Edits:
 # ---- where to cut
 
 
-def _fitting_cut(room: Room, budget: _Budget, edits: EditsOf, second: SecondPass | None) -> Cut | None:
+def _fitting_cut(budget: _Budget, edits: EditsOf) -> Cut | None:
     """Return the cut that the policy chooses; where what it keeps cannot be made to fit, one further on."""
-    found = _places(room, edits, second)
-    cut = _cut(room, found, budget.tail, second)
+    found, room = _places(budget, edits), budget.room
+    cut = _cut(budget, found)
     if cut is None:
         return None
-    left = budget.tail if second is not None else budget.free - budget.least
-    fitting, kept = cut.index, room.job.state.kept
+    left = budget.tail if budget.second is not None else budget.free - budget.least
+    kept = room.job.state.kept
     for index in range(len(kept) - 1, cut.index - 1, -1):
         left -= room.least(kept[index])
         if left < 0:
-            fitting = index + 1
-            break
-    if fitting > cut.index:
-        cut = _cut(room, found.since(min(fitting, found.legal[-1])), budget.tail, second) or cut
+            return _cut(budget, found.since(min(index + 1, found.legal[-1]))) or cut
     return cut
 
 
-def _places(room: Room, edits: EditsOf, second: SecondPass | None) -> Places:
+def _places(budget: _Budget, edits: EditsOf) -> Places:
     """Return where the policy may cut: not before the newest boundary, if it may not cross that."""
+    room = budget.room
     state, policy = room.job.state, room.job.ask.policy
-    if policy.estimator == "foldline" or second is not None:
+    if policy.estimator == "foldline" or budget.second is not None:
         mended = edits or room.job.repairs.more
         weights = [room.tokens([entry], edits) for entry in state.kept] if mended else None
     else:
@@ -160,60 +175,44 @@ def _places(room: Room, edits: EditsOf, second: SecondPass | None) -> Places:
     return fresh if fresh.legal else found
 
 
-def _cut(room: Room, found: Places, budget: int, second: SecondPass | None) -> Cut | None:
-    """Return the cut that the policy chooses of these places, for a tail of `budget` tokens at most."""
-    policy = room.job.ask.policy
+def _cut(budget: _Budget, found: Places) -> Cut | None:
+    """Return the cut that the policy chooses of these places."""
+    policy, wanted = budget.room.job.ask.policy, budget.wanted
     first = counted_from(policy.keep, len(found.kept))
-    wanted = _wanted_tokens(room, budget, second)
     if wanted is None:
-        return cut_by_count(found, first, budget)
+        return cut_by_count(found, first, budget.tail)
     counted = found.since(first)
     found = counted if counted.legal else found
-    if second is not None:
-        return cut_by_tokens(found, wanted, least=wanted - room.usable // SPARE)
-    return cut_by_tokens(found, wanted, walk_back=policy.walk_back, most=budget)
-
-
-def _wanted_tokens(room: Room, budget: int, second: SecondPass | None) -> int | None:
-    """Return the tokens that the policy keeps, `budget` at most; None where it keeps a count of messages.
-
-    What was left of a target is used up, whatever the amount.
-    """
-    ask = room.job.ask
-    keep = ask.policy.keep
-    if keep.amount is not None:
-        return budget if second else min(budget, keep.amount.resolve(ask.window, ask.usable))
-    return None if keep.messages is not None or keep.message_fraction is not None else 0
+    if budget.second is not None:
+        return cut_by_tokens(found, wanted, least=wanted - budget.room.usable // SPARE)
+    return cut_by_tokens(found, wanted, walk_back=policy.walk_back, most=budget.tail)
 
 
 # ---- what is shortened
 
 
-def _with_waiting_shortened(room: Room, budget: _Budget, edits: Edits, second: SecondPass | None) -> Edits:
+def _with_waiting_shortened(budget: _Budget, edits: Edits) -> Edits:
     """Shorten what waits and no user typed, so that the conversation has half of what is kept."""
+    room, wanted = budget.room, budget.wanted
     kept = room.job.state.kept
     start = unanswered_from([entry.message for entry in kept])
     given = [entry for entry in kept[start:] if entry.message.results or entry.message.injected]
-    wanted = _wanted_tokens(room, budget.tail, second)
     if not wanted:
         return edits
     before = min(wanted // 2, room.tokens(kept[:start], edits))
     return _shortened(room, given, wanted - before, edits)
 
 
-def _with_kept_shortened(
-    room: Room, budget: _Budget, kept: Sequence[Said], edits: Edits, second: SecondPass | None
-) -> Edits:
+def _with_kept_shortened(budget: _Budget, kept: Sequence[Said], edits: Edits) -> Edits:
     """Shorten what is kept until it fits.
 
     What holds one large message is shortened to twice of what the policy keeps, so that a fold gains
     something; not what waits for an answer, nor for a policy that walks back. The first choice for a target
     keeps no more than a quarter of it, or what the policy keeps: what the summary leaves comes back later.
     """
-    wanted = _wanted_tokens(room, budget.tail, second) or 0
-    most = budget.tail
-    if room.target and second is None:
-        most = min(budget.tail, max(budget.free // 4, wanted))
+    room, most, wanted = budget.room, budget.tail, budget.wanted or 0
+    if room.target and budget.second is None:
+        most = min(most, max(budget.free // 4, wanted))
     elif wanted and not room.target and not room.job.ask.policy.walk_back:
         waiting = kept[unanswered_from([entry.message for entry in kept]) :]
         edits = _shortened(room, kept, 2 * wanted, edits, spare=waiting)
