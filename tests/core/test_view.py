@@ -90,7 +90,7 @@ def test_an_empty_path_has_an_empty_view():
         0,
         (),
     )
-    assert fold.context_size().tokens == 0
+    assert fold.context_size() == 0
 
 
 def test_what_was_said_is_sent_as_received():
@@ -607,28 +607,25 @@ def test_a_pin_of_a_quoted_entry_adds_nothing():
 
 def test_without_usage_everything_is_estimated_and_what_is_given_apart_counts():
     fold = fold_of(log_of(user("a"), assistant("b")))
-    assert fold.context_size(overhead=50).tokens == fold.tokens + 50
-    assert fold.context_size(overhead=50, ratio=2.0).tokens == 2 * (fold.tokens + 50)
-    size = fold.context_size(overhead=50)
-    assert (size.measured, size.estimated) == (0, size.tokens)
+    assert fold.context_size(overhead=50) == fold.tokens + 50
+    assert fold.context_size(overhead=50, ratio=2.0) == 2 * (fold.tokens + 50)
 
 
 def test_the_newest_usage_and_an_estimate_of_what_follows():
     log = log_of(user("a"), assistant("b", usage=Usage(input=900, output=100)), user("c"))
-    size = fold_of(log).context_size(overhead=50)
-    assert (size.measured, size.estimated) == (1_000, log.path()[2].tokens)
+    assert fold_of(log).context_size(overhead=50) == 1_000 + log.path()[2].tokens
     assert fold_of(log).anchor == 1
     assert fold_of(log).usage_from == 0
-    assert fold_of(log).context_size(ratio=2.0).estimated == 2 * log.path()[2].tokens
+    assert fold_of(log).context_size(ratio=2.0) == 1_000 + 2 * log.path()[2].tokens
 
 
 def test_a_model_that_repeats_stale_usage_after_a_boundary_is_believed_only_from_then_on():
     log = log_of(user("a"), assistant("b", usage=Usage(input=900_000, output=1)), user("c"))
     fold_at(log, log.path()[1])
     assert fold_of(log).anchor is None
-    assert fold_of(log).context_size().tokens == fold_of(log).tokens
+    assert fold_of(log).context_size() == fold_of(log).tokens
     say(log, assistant("d", usage=Usage(input=80, output=5)))
-    assert fold_of(log).context_size().tokens == 85
+    assert fold_of(log).context_size() == 85
     assert fold_of(log).usage_from == 2
 
 
@@ -636,20 +633,20 @@ def test_usage_from_before_an_undo_counts_another_view():
     log = log_of(user(long("a", 500)), assistant("b"), user("c"))
     boundary = fold_at(log, log.path()[2])
     say(log, assistant("d", usage=Usage(input=30, output=5)))
-    assert fold_of(log).context_size().tokens == 35
+    assert fold_of(log).context_size() == 35
     lift(log, boundary)
     fold = fold_of(log)
     assert fold.anchor is None
-    assert fold.context_size().tokens == fold.tokens > 500
+    assert fold.context_size() == fold.tokens > 500
     assert fold.usage_from == 4
     say(log, assistant("e", usage=Usage(input=600, output=5)))
-    assert fold_of(log).context_size().tokens == 605
+    assert fold_of(log).context_size() == 605
 
 
 def test_the_note_for_open_calls_is_not_in_the_context_size_since_it_gives_way():
     fold = fold_of(log_of(user("a"), calls("x")))
     assert fold.open_call_tokens > 0
-    assert fold.context_size(overhead=5).tokens == fold.tokens - fold.open_call_tokens + 5
+    assert fold.context_size(overhead=5) == fold.tokens - fold.open_call_tokens + 5
 
 
 class Letters:

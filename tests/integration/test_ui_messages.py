@@ -126,4 +126,4 @@ async def test_the_usage_of_a_reply_counts(url):
     async with foldline.open(url, "s", window=Window(context=8_000, output=500)) as session:
         await session.append(ui("user", "hi"))
         await session.append({"responseMessage": ui("assistant", STEP, "Hello.", id="a"), "usage": usage})
-        assert session._shared.cursor.state.context_size().tokens == 5_050
+        assert session._shared.cursor.state.context_size() == 5_050

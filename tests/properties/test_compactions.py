@@ -89,12 +89,12 @@ def test_a_floor_above_usable_is_refused_without_a_call(made, system):
 def test_usage_recorded_before_a_boundary_never_counts_after_it(made, usage):
     _, log = made
     say(log, Message("assistant", (Text("done " * 200),), usage=Usage(input=usage, output=5), stop="end"))
-    assert fold_of(log).context_size().tokens >= usage
+    assert fold_of(log).context_size() >= usage
     outcome = compact_log(log, ask_for(context=3_000))
     if isinstance(outcome, Compacted | Pruned):
         fold = fold_of(log)
         assert fold.anchor is None
-        assert fold.context_size().tokens == fold.tokens
+        assert fold.context_size() == fold.tokens
 
 
 @given(made=any_list)
@@ -108,8 +108,8 @@ def test_an_estimate_never_falls_when_a_message_is_appended(made):
             continue
         if place_of(message) is not None:  # a server's compaction stands for what was said before it
             before = 0
-        assert fold.context_size().tokens >= before
-        before = fold.context_size().tokens
+        assert fold.context_size() >= before
+        before = fold.context_size()
 
 
 @given(made=any_list, policy=policies)
@@ -119,7 +119,7 @@ def test_usage_of_aborted_and_empty_replies_counts_for_nothing(made, policy):
     for stop, usage in (("aborted", Usage(input=10**7)), ("error", Usage(input=10**7)), ("end", Usage())):
         say(log, Message("assistant", (Text("hm"),), usage=usage, stop=stop))
     fold = fold_of(log)
-    size = fold.context_size().tokens
+    size = fold.context_size()
     assert size < 10**6
     window = Window(context=10**6, output=500)
     decision = decide(size, window, preset(policy), "turn_start", messages=fold.messages)

@@ -54,7 +54,7 @@ from foldline.core.log.entries import (
 )
 from foldline.core.log.log import read_boundaries
 from foldline.core.log.messages import Message, Part, Role, Text, ToolCall, ToolResult
-from foldline.core.measure.accounting import Size, context_size, real_usage, scaled
+from foldline.core.measure.accounting import context_size, real_usage, scaled
 from foldline.core.measure.tokens import Counter, message_tokens, part_tokens
 from foldline.core.secrets.entries import CleanEntries
 from foldline.core.secrets.redact import redact
@@ -156,14 +156,13 @@ class ViewState:
             + sum(item.tokens for item in self._waiting if isinstance(item, AddedItem))
         )
 
-    def context_size(self, overhead: int = 0, ratio: float = 1.0) -> Size:
+    def context_size(self, overhead: int = 0, ratio: float = 1.0) -> int:
         """Return the context size in tokens: the newest usage since the boundary and estimates of the rest.
 
         `overhead` is a system prompt and tools given apart. Takes the same time however long the view is.
         """
         if self.anchor is None:
-            estimated = scaled(overhead + self.tokens - self.open_call_tokens, ratio)
-            return Size(estimated, measured=0, estimated=estimated)
+            return scaled(overhead + self.tokens - self.open_call_tokens, ratio)
         return context_size(self.kept[self.anchor :], ratio=ratio)
 
     def view(self) -> list[Item]:

@@ -130,7 +130,7 @@ class SessionModel:
     @property
     def context_tokens(self) -> int:
         """The size of the next request: the newest reply's usage, and estimates of what came since."""
-        return self._cursor.state.context_size(self.overhead, self.calibrator.ratio).tokens
+        return self._cursor.state.context_size(self.overhead, self.calibrator.ratio)
 
     def trigger_size(self, state: ViewState) -> int:
         """Return the size that the policy's triggers look at, in tokens."""

@@ -38,17 +38,17 @@ class Sizer:
         """Return the size in tokens; `overhead` is the system prompt and tools, `ratio` the calibration."""
         policy = self._policy
         if policy.estimator == "foldline" and policy.trigger_on == "context":
-            return state.context_size(overhead, ratio).tokens
+            return state.context_size(overhead, ratio)
         if state.anchor is None or policy.trigger_on == "estimate":
             size = state.made + self._said(state)
             return size + (overhead if policy.trigger_on != "estimate" else 0)
         since = state.kept[state.anchor :]
         seen = last_input(since) if policy.trigger_on == "input" else None
-        return context_size(since, weigh=self._weigh).tokens if seen is None else seen
+        return context_size(since, weigh=self._weigh) if seen is None else seen
 
     def overlooked(self, state: ViewState, window: Window, overhead: int, ratio: float) -> tuple[str, ...]:
         """Return a note where the context exceeds the window, and the policy's triggers do not see it."""
-        size, context = self.size(state, overhead, ratio), state.context_size(overhead, ratio).tokens
+        size, context = self.size(state, overhead, ratio), state.context_size(overhead, ratio)
         if not overlooked(self._policy, window, size, context):
             return ()
         seen = f"the policy's estimator ({self._policy.estimator}) sees {size:,} tokens"
@@ -87,7 +87,7 @@ def trigger_facts(
     """
     return TriggerFacts(
         size=sizer.size(state, ask.overhead_tokens, ratio),
-        context=state.context_size(ask.overhead_tokens, ratio).tokens,
+        context=state.context_size(ask.overhead_tokens, ratio),
         tokens=state.tokens,
         messages=state.messages,
         new_messages=len(state.kept) - state.fresh_from,

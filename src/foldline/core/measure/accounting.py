@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-import msgspec
-
 from foldline.core.log.entries import Said
 from foldline.core.log.messages import Message, Usage
 from foldline.core.measure.window import Window
@@ -15,15 +13,6 @@ FAR_ABOVE = 2  # times the window that a usage is at most, unless
 FAR_OFF = 4  # times our estimate are more
 HIDDEN = 8  # the part of the window that a usage may hide: an eighth
 NOT_COMPLETE = frozenset({"aborted", "error"})
-
-
-class Size(msgspec.Struct, frozen=True):
-    """A context size in tokens: `measured` by a provider up to the entry `anchor`, `estimated` after it."""
-
-    tokens: int
-    measured: int
-    estimated: int
-    anchor: str | None = None
 
 
 def real_usage(message: Message) -> Usage | None:
@@ -66,18 +55,16 @@ def is_too_small(usage: Usage, sent: int, window: Window) -> bool:
 
 def context_size(
     since: Sequence[Said], *, ratio: float = 1.0, weigh: Callable[[Said], int] | None = None
-) -> Size:
+) -> int:
     """Return the size of the context after the last message of a view, in tokens.
 
     `since` are the entries from the newest complete reply with usage on: what it counted, and estimates of
     what follows. `ratio` is the calibration, real tokens to an estimated one; `weigh` estimates an entry
     (default: the estimate made at append).
     """
-    reply, after = since[0], since[1:]
-    usage = real_usage(reply.message)
-    measured = usage.total if usage else 0
-    estimated = scaled(sum(weigh(entry) if weigh else entry.tokens for entry in after), ratio)
-    return Size(measured + estimated, measured, estimated, reply.id)
+    usage = real_usage(since[0].message)
+    after = sum(weigh(entry) if weigh else entry.tokens for entry in since[1:])
+    return (usage.total if usage else 0) + scaled(after, ratio)
 
 
 def last_input(kept: Sequence[Said]) -> int | None:
