@@ -101,12 +101,13 @@ class HookSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class McpServer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """An MCP server: a `command` with `args` and `env`, or a `url`."""
+    """An MCP server: a `command` with `args` and `env`, or a `url`; `timeout` in seconds, to come up."""
 
     command: str = ""
     args: tuple[str, ...] = ()
     env: dict[str, str] = {}
     url: str = ""
+    timeout: Annotated[float, msgspec.Meta(gt=0)] = 30.0
 
 
 class ServeSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

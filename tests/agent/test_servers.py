@@ -11,6 +11,8 @@ from foldline.testing import call
 
 pytestmark = pytest.mark.slow
 
+PATIENT = "timeout = 600\n"  # a server may take long to come up on a busy machine
+
 SERVER = '''
 from mcp.server.mcpserver import MCPServer
 
@@ -37,7 +39,10 @@ def settings(folder, text):
 
 async def test_the_model_calls_a_tool_of_a_server(tmp_path):
     (tmp_path / "server.py").write_text(SERVER)
-    settings(tmp_path, f'[mcp.weather]\ncommand = "{sys.executable}"\nargs = ["{tmp_path / "server.py"}"]\n')
+    settings(
+        tmp_path,
+        f'[mcp.weather]\ncommand = "{sys.executable}"\nargs = ["{tmp_path / "server.py"}"]\n{PATIENT}',
+    )
     answers = [
         call("weather_forecast", city="Turku", days=2),
         call("weather_forecast", city="Atlantis"),
@@ -60,7 +65,22 @@ async def test_a_server_that_does_not_come_up_is_warned_of_and_the_rest_works(tm
 
 async def test_a_tool_of_a_server_needs_permission(tmp_path):
     (tmp_path / "server.py").write_text(SERVER)
-    settings(tmp_path, f'[mcp.weather]\ncommand = "{sys.executable}"\nargs = ["{tmp_path / "server.py"}"]\n')
+    settings(
+        tmp_path,
+        f'[mcp.weather]\ncommand = "{sys.executable}"\nargs = ["{tmp_path / "server.py"}"]\n{PATIENT}',
+    )
     async with host_on(tmp_path, [call("weather_forecast", city="Turku"), "No."], allow=()) as host:
         await host.prompt("The weather?")
         assert "Permission denied" in host.heard.named("result")[0].text
+
+
+async def test_a_server_that_comes_up_too_late_is_stopped_and_the_rest_works(tmp_path, caplog):
+    (tmp_path / "server.py").write_text("import sys; sys.stdin.read()")
+    settings(
+        tmp_path,
+        f'[mcp.slow]\ncommand = "{sys.executable}"\nargs = ["{tmp_path / "server.py"}"]\ntimeout = 0.1\n',
+    )
+    async with host_on(tmp_path, ["Hello."]) as host:
+        assert "did not come up in 0.1 s (timeout in [mcp.slow])" in host.heard.named("warning")[0].text
+        assert (await host.prompt("Hello?")).text == "Hello."
+    assert "the MCP server slow ended" not in caplog.text

@@ -19,7 +19,7 @@ from foldline.session.tools import Tool
 
 log = logging.getLogger("foldline")
 
-START: Final = 20.0  # seconds that a server may take to come up
+STOP: Final = 20.0  # seconds that the servers may take to end
 PATIENCE: Final = 120.0  # seconds for one call
 
 
@@ -34,15 +34,20 @@ class McpServers:
     async def open(self) -> tuple[list[AgentTool], list[str]]:
         """Start every server; return their tools, and why those that did not come up did not."""
         ready = {name: asyncio.get_running_loop().create_future() for name in self._servers}
-        for name, server in self._servers.items():
-            self._tasks.append(asyncio.ensure_future(self._serve(name, server, ready[name])))
+        tasks = {
+            name: asyncio.ensure_future(self._serve(name, server, ready[name]))
+            for name, server in self._servers.items()
+        }
+        self._tasks += tasks.values()
         tools: list[AgentTool] = []
         failed: list[str] = []
         for name, made in ready.items():
             try:
-                tools += await asyncio.wait_for(made, START)
+                tools += await asyncio.wait_for(made, self._servers[name].timeout)
             except TimeoutError:
-                failed.append(f"the MCP server {name} did not come up in {START:.0f} s")
+                tasks[name].cancel()
+                limit = f"{self._servers[name].timeout:g} s (timeout in [mcp.{name}])"
+                failed.append(f"the MCP server {name} did not come up in {limit}")
             except Exception as error:  # whatever a server of somebody else does
                 failed.append(f"the MCP server {name} failed: {error or type(error).__name__}")
         return tools, failed
@@ -51,7 +56,7 @@ class McpServers:
         """Stop every server."""
         self._closing.set()
         if self._tasks:
-            _, late = await asyncio.wait(self._tasks, timeout=START)
+            _, late = await asyncio.wait(self._tasks, timeout=STOP)
             for task in late:
                 task.cancel()
 
