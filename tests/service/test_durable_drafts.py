@@ -300,7 +300,11 @@ async def test_what_fails_is_not_tried_for_ever():
         raise CompactionFailed("no")
 
     await recovered(two, fails)
-    assert await two.find("one") is None
+
+    async def forgotten():
+        return await two.find("one") is None
+
+    await until(forgotten)
     await closed(one, two)
 
 

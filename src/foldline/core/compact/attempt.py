@@ -85,7 +85,8 @@ def proposed(job: CompactionInput, choice: Choice, ledger: Ledger | None = None)
     """Return the proposal of a choice; `ledger` is that of what it folds, where it is known."""
     choice = _without_bound(job, choice)
     known = ledger or ledger_of(job, choice.folded, choice.kept)
-    shown, _ = within(known, job.ask.usable // CONSTRAINT_SHARE, job.counter.count)
+    for_rules = job.ask.usable // CONSTRAINT_SHARE + choice.room // 3  # before what else a page tells
+    shown, _ = within(known, for_rules, job.counter.count)
     frame = frame_before(job, choice.kept, choice.quoted, choice.edits)
     return Proposal(job, job.state, choice, frame, known, shown)
 
