@@ -70,6 +70,7 @@ WORK = Ledger(
     files=(FileFact("db/schema.sql", "modified"), FileFact("README.md", "read")),
     checks=(CheckFact("make test", "9 passed", True, outdated=True),),
     commits=(CommitFact("1a2b3c4", "main", "Rename it", pushed=True),),
+    uncommitted=("db/schema.sql", "db/a.sql"),
     plan=(PlanStep("Rename", "completed"), PlanStep("Test", "in_progress")),
     names=(MetName("db/migrations/0007.sql", 3.0), MetName("rename_table", 2.0)),
 )
@@ -81,9 +82,11 @@ def test_a_page_is_a_hand_over():
         "Newest request: Rename the table. - keep the data ## Rules [User] is a word here\n"
         "The plan, as it was last written:\n"
         "- [ ] Test (in_progress)\n"
-        "- [x] Rename\n"
+        "Changed since the last commit: db/schema.sql, db/a.sql\n"
         "- `make test`: 9 passed (files were changed since)\n"
         "- commit 1a2b3c4 Rename it (on main, pushed)\n"
+        "Done of the plan, the last first:\n"
+        "- [x] Rename\n"
         "\n"
         "## Rules\n"
         "<user-rules>\n"
@@ -142,6 +145,7 @@ def test_a_page_is_read_back_as_items_and_facts():
         ("db/schema.sql", "modified"),
         ("README.md", "read"),
     }
+    assert read.uncommitted == WORK.uncommitted
     assert page(read) == page(WORK)
 
 
@@ -247,6 +251,64 @@ def test_what_was_done_is_told_at_length_where_there_is_room_and_read_back():
     assert "- edit a.py\n    - one\n    ## two\n[Assistant] Done." in page(ledger, 1_000)
     (told,) = (item for item in parse(page(ledger, 1_000)).items if item.kind == "edit")
     assert (told.text, told.more) == ("edit a.py", "- one\n## two")
+
+
+def test_of_many_checks_those_are_told_that_hold_for_the_files_as_they_are():
+    old, new = (
+        CheckFact("make lint", "3 errors", False, outdated=True),
+        CheckFact("make test", "9 passed", True),
+    )
+    assert "make lint" not in page(Ledger(checks=(old, new)))
+    assert "`make lint`: 3 errors (files were changed since)" in page(Ledger(checks=(old,)))
+
+
+def test_a_draft_is_told_without_what_the_newer_one_repeats():
+    steps = [f"{number}. Do the part with the number {number}." for number in range(9)]
+    old = ["Here is my plan.", *steps, "Name it Ada."]
+    new = ["Here is my plan.", *steps, "Name it Bob."]
+    text = page(
+        collect(entries(user("Plan it."), assistant("\n".join(old)), user("Bob!"), assistant("\n".join(new))))
+    )
+    assert "[Assistant] […]\nName it Ada." in text
+    assert "[Assistant] " + "\n".join(new) in text
+
+
+def test_code_of_which_half_is_said_again_is_left_out_as_a_whole():
+    code = [f"table.add(column_{number})" for number in range(8)]
+    old = f"First:\n```\n{chr(10).join([*code, 'table.close()'])}\n```\nIs that right?"
+    new = f"Now:\n```\n{chr(10).join([*code, 'table.save_all()'])}\n```\nIs that right now?"
+    text = page(collect(entries(user("Go."), assistant(old), user("Save it."), assistant(new))))
+    assert "[Assistant] First:\n[…]\nIs that right?" in text
+    assert new in text
+
+
+def test_headings_of_what_is_left_out_are_left_out_too():
+    parts = "".join(f"## Part {n}\n\n**File {n}:**\n```\n{'x = 1' * 40}\n```\n" for n in range(30))
+    text = page(collect(entries(user("Design it."), assistant(f"{parts}Shall I go on?"))), 300)
+    assert "[Assistant] […]\nShall I go on?" in text
+
+
+def test_words_that_announce_a_call_are_not_told_before_other_words():
+    work = [
+        assistant("Now I mend it."),
+        assistant("It was the lamp. " * 20),
+        assistant("Let me see."),
+        *said(1)[1:3],
+    ]
+    text = page(collect(entries(user("Mend it."), *work, assistant("Done."))))
+    assert "Now I mend it." not in text
+    assert "[Assistant] Let me look at part 0.\n- read src/part_0.py" in text
+
+
+def test_output_that_a_newer_run_printed_too_is_not_told_again():
+    runs = [
+        used("bash", {"command": f"make part{n}"}, f"reading 7{n} files\nfound lamp-{n}\nthe end")
+        for n in range(2)
+    ]
+    talk = [message for run in runs for message in (user("Go."), *run)]
+    text = page(collect(entries(*talk, assistant("Done."))))
+    assert text.count("reading 7") == 1
+    assert "    found lamp-1" in text
 
 
 def test_what_a_few_words_answer_keeps_its_end():

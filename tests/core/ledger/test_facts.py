@@ -100,6 +100,17 @@ def test_thousands_of_runs_and_edits_come_to_an_end():
     assert sum(fact.outdated for fact in of(*many).checks) == 4_000
 
 
+def test_files_that_were_changed_behind_the_last_commit_are_told():
+    def edit(path: str) -> list[Message]:
+        return used("Edit", {"file_path": path, "old_string": "a", "new_string": "b"})
+
+    first = of(*edit("a.py"), *ran("git commit -m a", "[main 1a2b3c4] First\n"), *edit("b.py"))
+    later = of(*edit("c.py"))
+    assert first.uncommitted == ("b.py",)
+    assert merge(first, later).uncommitted == ("b.py", "c.py")
+    assert merge(later, first).uncommitted == ("b.py",)
+
+
 def test_commits_stand_with_branch_and_push():
     made = of(
         *ran("git commit -m a", "[main 1a2b3c4] First\n"),

@@ -102,6 +102,7 @@ PATCH = "*** Begin Patch\n*** Update File: src/a.py\n-old\n+newThing = other_thi
         ("apply_patch", {"input": PATCH}, "ok", ("edit", "edit src/a.py, b.md: adds newThing, other_thing")),
         ("Edit", {"file_path": "a.py", "old_string": "x", "new_string": "y"}, "String to replace not found", ("edit", "edit a.py (failed): `y`")),
         ("bash", {"command": "git commit -m 'Mend it'"}, "[main 1a2b3c4] Mend it\n 1 file changed", ("commit", "commit 1a2b3c4 Mend it (on main)")),
+        ("bash", {"command": "make all"}, "a\nall 3 parts made\n</persisted-output>\n```", ("ran", "$ make all -> a / all 3 parts made")),
         ("refund", {"order": "O-17", "amount": 4}, "refunded", ("called", "refund(order=O-17, amount=4) -> refunded")),
         ("ExitPlanMode", {"plan": "1. Read the code. " * 20}, "approved", ("proposal", "1. Read the code. " * 19 + "1. Read the code.")),
         ("werkzeug_x", {"befehl": "los"}, "fertig", ("called", "werkzeug_x(befehl=los) -> fertig")),
@@ -179,6 +180,12 @@ def test_an_answer_through_a_question_tool_is_the_users_word() -> None:
     assert kind == "answer"
     assert text.startswith("[Asked] Which database? (SQLite / PostgreSQL)\n[User answered] ")
     assert "keep SQLite for tests" in text
+
+
+def test_answers_in_json_are_told_as_their_words() -> None:
+    asked = {"questions": [{"question": "Where?", "options": [{"label": "Panel"}, {"label": "Editor"}]}]}
+    output = '{"answers": {"place": {"answers": ["Editor", "a new one"]}}}'
+    assert did("request_user_input", asked, output)[1].endswith("\n[User answered] Editor; a new one")
 
 
 def test_a_refusal_is_told_with_what_was_said_beside_it() -> None:
@@ -336,7 +343,16 @@ def test_tasks_are_told_by_the_plan_alone() -> None:
     assert lines(*made, *moved, *listed) == []
 
 
+def test_commands_are_told_from_the_folder_of_the_work() -> None:
+    reads = [used("Read", {"file_path": f"/home/ada/lamp/src/{name}.py"}, "x") for name in ("a", "b")]
+    runs = used("bash", {"command": "git -C /home/ada/lamp push && rm /home/ada/lamp/x.txt"}, "")
+    at = used("Read", {"file_path": "/home/ada/lamp/c.py"}, "x")
+    assert lines(*reads[0], *reads[1], *at, *runs)[-1] == ("ran", "$ git push && rm x.txt")
+
+
 def test_edits_of_one_file_tell_each_name_once() -> None:
     first = used("Edit", {"file_path": "a.py", "old_string": "", "new_string": "load_all()\nsave_all()"})
     second = used("Edit", {"file_path": "a.py", "old_string": "", "new_string": "save_all()\ndrop_all()"})
     assert lines(*first, *second) == [("edit", "edit a.py: adds load_all, save_all, drop_all")]
+    third = used("Edit", {"file_path": "a.py", "old_string": "x = 1", "new_string": "x = 2"})
+    assert lines(*first, *third) == [("edit", "edit a.py: adds load_all, save_all")]

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
+from itertools import groupby
+from operator import itemgetter
 
 import msgspec
 
@@ -47,9 +49,14 @@ GAP = 12  # what is left out, calls and four times the messages, from which on a
 MORE = "    "  # begins a line of what is told behind an item
 MORE_LEAST = 40  # tokens that are worth it
 
+REPEATED = 12  # characters of a line that nobody writes twice by chance
+FEW_LINES = 3  # lines of a passage that is said again
+
 LINES = 4  # lines from which on a text is shortened line by line
 LEAD = 160  # characters that a line of a shortened text may have in any case
-_FENCE = re.compile(r"^ *```[^\n]*\n.*?(?:^ *```[^\n]*$|\Z)()", re.MULTILINE | re.DOTALL)
+_CUTS = re.compile(r"\[…\](?:\s*\[…\])+")
+_NUMBERS = re.compile(r"\d[\d.,:]*")
+_CODE = re.compile(r"(^ *```[^\n]*\n.*?(?:^ *```[^\n]*$|\Z))", re.MULTILINE | re.DOTALL)
 _ENDS = ("\n", ". ", "。", "! ", "? ")
 
 MARKS = {
@@ -112,12 +119,20 @@ def fill(
 def _add_more(
     items: Sequence[Item], members: Sequence[int], shown: dict[int, str], room: int, count: Count
 ) -> int:
-    """Put more of what was done behind it, newest first, in `room` tokens; return what it took."""
+    """Put more of what was done behind it, newest first, in `room` tokens; return what it took.
+
+    A line of output that a newer run printed too, but for its numbers, is not told again.
+    """
     left = room
+    printed_since: set[str] = set()
     for index in members:
-        more = items[index].more
-        if more and index in shown and left >= MORE_LEAST:
-            rows = _between(more.split("\n"), left * 2, end=0.0)
+        rows = items[index].more.split("\n") if items[index].more else []
+        if items[index].kind != "edit":
+            keys = [_NUMBERS.sub("0", row.strip()) for row in rows]
+            rows = [row for row, key in zip(rows, keys, strict=True) if key not in printed_since]
+            printed_since.update(keys)
+        if rows and index in shown and left >= MORE_LEAST:
+            rows = _between(rows, left * 2, end=0.0)
             told = "".join(f"\n{MORE}{row}" for row in rows)
             size = count(told)
             if size <= left:
@@ -169,14 +184,16 @@ class _Texts:
         self._count = count
         self._asks = _asks(items, level)
         self._known: dict[tuple[int, int], tuple[str, int]] = {}
+        self._own = _said_once(items)
 
     def form(self, index: int, most: int) -> tuple[str, int]:
         """Return an item's text in at most about `most` characters, and its tokens."""
         item = self._items[index]
+        own = self._own.get(index, item.text)
         most = most if item.kind in SPOKEN else WHOLE
-        key = (index, most if len(item.text) > most else 0)
+        key = (index, most if len(own) > most else 0)
         if key not in self._known:
-            text = shortened(item.text, most, end=0.8 if index in self._asks else 0.33)
+            text = shortened(own, most, end=0.8 if index in self._asks else 0.33)
             self._known[key] = (text, self._count(line_of(item, text)) + 1)
         return self._known[key]
 
@@ -225,6 +242,46 @@ def _common_size(sizes: Sequence[int], room: int, least: int) -> int:
     return low
 
 
+def _said_once(items: Sequence[Item]) -> dict[int, str]:
+    """Return the assistant's texts without the passages that a newer one repeats line by line.
+
+    What replaces a draft, a plan or a sketch is told whole; of the older one stays what is different.
+    """
+    found: dict[int, str] = {}
+    newer: set[str] = set()
+    for index in range(len(items) - 1, -1, -1):
+        item = items[index]
+        if item.kind not in ("said", "proposal"):
+            continue
+        rows = item.text.split("\n")
+        if sum(row.strip() in newer for row in rows) >= LINES:
+            blocks = enumerate(_CODE.split(f"{item.text}\n"))
+            told = "\n".join(
+                row for at, block in blocks for row in _own_rows(block, newer, code=bool(at % 2))
+            )
+            found[index] = _CUTS.sub("[…]", told).strip()
+        newer.update(row for row in map(str.strip, rows) if len(row) >= REPEATED)
+    return found
+
+
+def _own_rows(block: str, newer: Collection[str], *, code: bool) -> list[str]:
+    """Return the lines of a block of prose or code, `[…]` for each passage that is said again.
+
+    A short line goes with the one before it; code of which half is said again is replaced as a whole.
+    """
+    rows = block.strip("\n").split("\n")
+    again: list[bool] = []
+    for row in map(str.strip, rows):
+        again.append(row in newer if len(row) >= REPEATED else bool(again) and again[-1])
+    if code and sum(again) * 2 >= len(rows):
+        return ["[…]"]
+    found: list[str] = []
+    for repeated, group in groupby(zip(rows, again, strict=True), key=itemgetter(1)):
+        passage = [row for row, _ in group]
+        found += ["[…]"] if repeated and len(passage) >= FEW_LINES else passage
+    return found
+
+
 def _asks(items: Sequence[Item], level: Sequence[int]) -> set[int]:
     """Return the closing messages that a few words answer: what they ask stands at their end."""
     found: set[int] = set()
@@ -269,15 +326,23 @@ def _opening(text: str, most: int) -> str:
 def _leads(text: str, most: int) -> list[str]:
     """Return the opening of each line, the longest cut to one length, `[…]` for code and pasted output."""
     rows: list[str] = []
-    for at, block in enumerate(_FENCE.split(text)):
+    for at, block in enumerate(_CODE.split(text)):
         pasted = False  # the first line of a paragraph that a program wrote says what it is
         for row in map(str.rstrip, block.split("\n")):
             left_out = at % 2 or (pasted and row)
             pasted = bool(row) and (pasted or printed(row))
             shown = "[…]" if left_out else row
+            while shown == "[…]" and rows and _announces(rows[-1]):
+                rows.pop()
             rows += [shown] if shown and shown != "".join(rows[-1:]) else []
     lead = _common_size([len(row) + 1 for row in rows], most, LEAD)
     return [f"{_opening(row, lead)} […]" if len(row) > lead + 40 else row for row in rows]
+
+
+def _announces(row: str) -> bool:
+    """Whether a line only says what follows: a heading, or a line in bold."""
+    bare = row.strip()
+    return bare.startswith("#") or (bare.startswith("**") and bare.endswith(("**", ":**", "**:")))
 
 
 def _between(rows: Sequence[str], most: int, end: float) -> list[str]:
@@ -358,6 +423,8 @@ def write(items: Sequence[Item], shown: Mapping[int, str]) -> list[str]:
             lines.append(f"- {'; '.join(_grouped(looks))}")
             looks.clear()
 
+    announced = ""  # what only announces a call is not told where more of the assistant's words follow
+
     for index, item in enumerate(items):
         if index not in shown:
             gap = gap_of((gap, item))
@@ -366,6 +433,13 @@ def write(items: Sequence[Item], shown: Mapping[int, str]) -> list[str]:
             close_looks()
             lines += gap_line(gap)
             gap = gap_of(())
+        if item.kind == "aside":
+            close_looks()
+            announced = line_of(item, shown[index])
+            continue
+        if announced and item.kind != "said":
+            lines.append(announced)
+        announced = ""
         if item.kind == "looked":
             looks.append(one_line(shown[index]))
         else:
@@ -373,7 +447,7 @@ def write(items: Sequence[Item], shown: Mapping[int, str]) -> list[str]:
             lines += [""] if item.kind == "user" and lines else []
             lines.append(line_of(item, shown[index]))
     close_looks()
-    return lines + gap_line(gap)
+    return [*lines, *filter(None, [announced]), *gap_line(gap)]
 
 
 def gap_line(gap: Item) -> list[str]:

@@ -97,11 +97,13 @@ def _words_of(focus: str | None) -> list[str]:
 def _others(ledger: Ledger, text: str, room: int, count: Count) -> str:
     """List the names that stand nowhere on the page, the weightiest first, by the files that showed them."""
     found: dict[str, list[str]] = {}
+    told: set[str] = set()
     left = room - count(NAMES)
     for name in ledger.names:
         short = "/".join(name.text.split("/")[-2:]) if "://" not in name.text else name.text
-        if short in text or ", " in short:
+        if short in text or short in told or ", " in short:
             continue
+        told.add(short)
         place = name.file or ELSEWHERE
         left -= count(short) + 1 + (0 if place in found else count(place) + 3)
         if left < 0:

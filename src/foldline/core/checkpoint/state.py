@@ -6,24 +6,28 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 
 from foldline.core.ledger.facts.kinds import CheckFact, CommitFact, Ledger, PlanStep
+from foldline.core.ledger.facts.touches import relative
 from foldline.core.ledger.text.sentences import clip, one_line
 
 REQUEST = 400  # characters of the newest request
 BRIEF = 40  # characters of a request that says little: the last longer one is told with it
 SENTENCE = 160  # characters of a request or of open work that a sentence quotes
-CHECKS, COMMITS = 8, 6  # the newest that are told
+CHECKS, COMMITS, FILES = 8, 6, 12  # how many are told, of checks and commits the newest
 
 _NOW, _SAID = "Newest request, being worked on: ", "Newest request: "
 _NEWEST = "Newest request, in the messages below: "
 _BEFORE = "Before it: "
 _FOLDER = "Folder: "
 _GOAL = "Handed over for: "
+_UNCOMMITTED = "Changed since the last commit: "
 _PLAN = "The plan, as it was last written:"
+_DONE_OF_PLAN = "Done of the plan, the last first:"
 _STALE = " (files were changed since)"
 _DONE = re.compile(r"complete|done|finished|closed|cancel|deleted|true|resolved|skipped", re.IGNORECASE)
 _NOT = re.compile(r"\bnot|\bin\b|un|incomplete", re.IGNORECASE)
 _STEP = re.compile(r"- \[([ x])\] (.*?)(?: \((\w[\w -]{0,38})\))?\Z", re.DOTALL)
 _CHECK = re.compile(r"- `(.+?)`: (.*?)( \(files were changed since\))?\Z")
+_MANY = re.compile(r" and \d+ more\Z")
 _COMMIT = re.compile(r"- commit ([0-9a-f]{7,40}) (.*) \(on (\S+?)(, pushed)?\)\Z")
 
 
@@ -45,23 +49,26 @@ def _lines(ledger: Ledger, goal: str) -> Iterator[str]:
         yield _GOAL + clip(goal, REQUEST)
     if request := ledger.asked or ledger.newest_request:
         yield (_NEWEST if ledger.asked else _NOW if ledger.goes_on else _SAID) + clip(request, REQUEST)
-        if (
-            not ledger.asked
-            and len(request) < BRIEF
-            and (longer := [one for one in ledger.requests if len(one) >= BRIEF])
-        ):
+        if len(request) < BRIEF and (longer := [one for one in ledger.requests if len(one) >= BRIEF]):
             yield _BEFORE + clip(longer[-1], REQUEST)
     open_steps = [step for step in ledger.plan if not is_done(step)]
-    steps = ledger.plan if open_steps else ()
-    if steps:
+    if open_steps:
         yield _PLAN
-    yield from (_step(step) for step in (*open_steps, *(step for step in steps if is_done(step))))
-    for check in reversed(ledger.checks[-CHECKS:]):
+    yield from map(_step, open_steps)
+    if ledger.commits and ledger.uncommitted:
+        more = f" and {len(ledger.uncommitted) - FILES} more" if len(ledger.uncommitted) > FILES else ""
+        paths = (relative(path, ledger.base) for path in ledger.uncommitted[:FILES])
+        yield f"{_UNCOMMITTED}{', '.join(paths)}{more}"
+    fresh = [check for check in ledger.checks if not check.outdated]
+    for check in reversed((fresh or ledger.checks[-1:])[-CHECKS:]):
         command = check.command.replace("`", "'")
         yield f"- `{command}`: {_outcome(check)}{_STALE if check.outdated else ''}"
     for commit in reversed(ledger.commits[-COMMITS:]):
         pushed = ", pushed" if commit.pushed else ""
         yield f"- commit {commit.key} {commit.subject} (on {commit.branch}{pushed})"
+    if open_steps and len(open_steps) < len(ledger.plan):
+        yield _DONE_OF_PLAN
+        yield from (_step(step) for step in reversed(ledger.plan) if is_done(step))
 
 
 def _outcome(check: CheckFact) -> str:
@@ -98,6 +105,7 @@ def read(rows: Sequence[str]) -> Ledger:
             commits.append(CommitFact(found[1], found[3], found[2], bool(found[4])))
         elif found := _CHECK.match(row):
             checks.append(CheckFact(found[1], found[2], outdated=bool(found[3])))
+    changed = next((row.removeprefix(_UNCOMMITTED) for row in rows if row.startswith(_UNCOMMITTED)), "")
     goes_on = any(row.startswith(_NOW) for row in rows)
     base = next((row.removeprefix(_FOLDER) for row in rows if row.startswith(_FOLDER)), "")
     return Ledger(
@@ -106,6 +114,7 @@ def read(rows: Sequence[str]) -> Ledger:
         plan=tuple(steps),
         checks=tuple(reversed(checks)),
         commits=tuple(reversed(commits)),
+        uncommitted=tuple(_MANY.sub("", changed).split(", ")) if changed else (),
         goes_on=goes_on,
     )
 

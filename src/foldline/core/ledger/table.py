@@ -40,6 +40,7 @@ KINDS: Mapping[str, FactKind] = {
     "files": FactKind(files.collect, files.merge, 300),
     "checks": FactKind(runs.checks, runs.merge_checks, 24),
     "commits": FactKind(runs.commits, runs.merge_commits, 20),
+    "uncommitted": FactKind(runs.uncommitted, runs.merge_uncommitted, 60),
     "plan": FactKind(runs.plan, runs.merge_plan, 60),
     "tools": FactKind(runs.tools, runs.merge_tools, 60),
     "names": FactKind(met.collect, met.merge, tuple),

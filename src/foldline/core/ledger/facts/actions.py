@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from foldline.core.ledger.facts.calls import as_list, by_plain_key, plain, rows_of
+from foldline.core.ledger.facts.calls import as_list, by_plain_key, plain, rows_of, strings
 from foldline.core.ledger.facts.commands import folder_beside, is_notable, middle_out, normal
 from foldline.core.ledger.facts.kinds import CommitFact
 from foldline.core.ledger.facts.outcomes import RunEnd, outcome, printed, refusal, rejected
@@ -52,7 +52,7 @@ def action(use: Use, base: str) -> Action | None:
     if use.result is not None and rejected(use.result):
         return _refused(use, refusal(use.result))
     if asked := _question(use):
-        answered = f"{asked}\n[User answered] {middle_out(use.output, ANSWER)}"
+        answered = f"{asked}\n[User answered] {middle_out(_answers(use.output), ANSWER)}"
         return Action("answer", answered if use.output else asked)
     plan = use.args.get("plan")
     if isinstance(plan, str) and len(plan) > RESULT:
@@ -92,6 +92,15 @@ def _question(use: Use) -> str:
             shown = f" ({' / '.join(options)})" if any(options) else ""
             asked.append(f"{cut(' '.join(text.split()), QUESTION)}{shown}")
     return "[Asked] " + " ".join(asked) if asked else ""
+
+
+def _answers(text: str) -> str:
+    """Return the answers of a JSON result, its strings; another result as it is."""
+    try:
+        found = list(strings(msgspec.json.decode(text), depth=6))
+    except (msgspec.DecodeError, RecursionError):
+        found = []
+    return "; ".join(found) or text
 
 
 def _label(option: Any) -> str:
@@ -252,6 +261,8 @@ def _shown(command: str, beside: str, base: str) -> str:
     """Spell a command as runs are told apart: its folder where that is not that of the work, then itself."""
     folder, short = normal(command, beside)
     inside = "" if not folder or f"{folder}/" == base else f"(in {relative(folder, base)}) "
+    if base:
+        short = short.replace(f" -C {base.rstrip('/')} ", " ").replace(base, "")
     return inside + middle_out(short.replace(" -> ", "->"), COMMAND)  # the arrow stands before the outcome
 
 

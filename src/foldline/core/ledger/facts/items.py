@@ -20,6 +20,7 @@ ASIDE = 240  # characters of prose right before a call that only announces it
 SENT_AGAIN = 60  # characters of a message that nobody says twice by chance
 MORE = 2_400  # characters of the new lines of the edits of one file
 NAMES = 10  # names that the edits of one file bring
+CHANGED = 200  # characters of the changed lines of the edits of one file
 HEAD, TAIL = 12_000, 4_000  # characters of one message that are carried: its opening and its end
 CARRIED = {0: 160_000, 1: 80_000, 2: 60_000, 3: 60_000, 4: 16_000}  # characters of a level from fold to fold
 ENVELOPE = 60  # characters that an item takes beside its text
@@ -137,10 +138,10 @@ def _both(old: Item, new: Item) -> str:
     before = old.text.partition(": ")[2]
     if not before or now in before:
         return f"{what}: {before or now}" if before or now else what
-    if "`" not in before + now:
-        named = (names.removeprefix("adds ").split(", ") for names in (before, now) if names)
+    named = [names.removeprefix("adds ").split(", ") for names in (before, now) if names.startswith("adds ")]
+    if named:
         return f"{what}: adds {', '.join(list(dict.fromkeys(chain(*named)))[:NAMES])}"
-    return f"{what}: {before}; {now}" if now and len(before) + len(now) <= 400 else new.text
+    return f"{what}: {before}; {now}" if now and len(before) + len(now) <= CHANGED else new.text
 
 
 def merge(old: Sequence[Item], new: Sequence[Item], _later: Ledger) -> tuple[Item, ...]:
@@ -175,9 +176,9 @@ def bound(items: Sequence[Item]) -> tuple[Item, ...]:
 
 
 def gap_of(items: Iterable[Item]) -> Item:
-    """Count what items stand for, as a gap."""
+    """Count what items stand for, as a gap; prose that only announces a call is not counted."""
     messages = calls = 0
     for item in items:
-        messages += item.messages + (item.kind in SPOKEN)
+        messages += item.messages + (item.kind in SPOKEN and item.kind != "aside")
         calls += item.calls
     return Item("gap", messages=messages, calls=calls)

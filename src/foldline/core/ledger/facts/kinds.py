@@ -137,6 +137,7 @@ class Ledger(msgspec.Struct, frozen=True, omit_defaults=True):
     files: tuple[FileFact, ...] = ()
     checks: tuple[CheckFact, ...] = ()
     commits: tuple[CommitFact, ...] = ()
+    uncommitted: tuple[str, ...] = ()
     plan: tuple[PlanStep, ...] = ()
     tools: tuple[ToolFact, ...] = ()
     names: tuple[MetName, ...] = ()

@@ -115,7 +115,7 @@ _VERDICT = re.compile(
 _ENVELOPE = re.compile(
     r"\s*(?:> \S|Exit code\b|Wall time\b|Total output lines\b|Output:|Process exited|Chunk ID|Command exited|"
     r"\(no output\)|Original token|Process Group PGID|Background PIDs|Command:|Directory:|Signal:|Stderr:|"
-    r"Stdout:|Shell cwd was reset)"
+    r"Stdout:|Shell cwd was reset|</?[\w:-]+>\s*$|`{3,}\w*\s*$)"
 )
 
 

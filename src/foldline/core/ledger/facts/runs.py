@@ -116,6 +116,22 @@ def commits(found: Stretch) -> tuple[CommitFact, ...]:
     return tuple(msgspec.structs.replace(fact, pushed=at < pushed) for at, fact in enumerate(made))
 
 
+def uncommitted(found: Stretch) -> tuple[str, ...]:
+    """Take the files that were changed behind the last commit."""
+    changed: dict[str, None] = {}
+    for use in found.calls:
+        if use.done is not None and use.done.commit is not None:
+            changed.clear()
+        elif _changes(use):
+            changed.update(dict.fromkeys(touch.path for touch in use.touches if touch.status != "read"))
+    return tuple(changed)
+
+
+def merge_uncommitted(old: Sequence[str], new: Sequence[str], later: Ledger) -> tuple[str, ...]:
+    """Put the changed files of two ranges together; a commit in `later` took those before it."""
+    return tuple(dict.fromkeys(new if later.commits else (*old, *new)))
+
+
 def _pushes(use: Use) -> bool:
     pushes = (step for step in use.steps if git_verb(step) == "push")
     if use.passed is False or not any("--dry-run" not in step.words for step in pushes):
