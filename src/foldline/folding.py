@@ -192,7 +192,7 @@ def _done(loaded: Loaded, boundary: Compacted | Pruned | None, view: ViewState, 
         cut=cut,
         summary=boundary.checkpoint.summary if isinstance(boundary, Compacted) else None,
         ledger=msgspec.convert(boundary.ledger, Ledger) if isinstance(boundary, Compacted) else None,
-        system=join_system(loaded.system, rendered.system),
+        system=join_system(loaded.system, rendered.system, loaded.dialect),
         warnings=(*loaded.warnings, *repairs(loaded, view), *rendered.warnings),
         boundary=boundary,
     )

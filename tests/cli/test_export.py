@@ -105,7 +105,9 @@ def test_one_document_for_every_kind_of_form(foldline, file):
     assert read["text"].startswith("# work")
 
 
-@pytest.mark.parametrize("form", ["openai-chat", "openai-responses", "anthropic", "ui-message"])
+@pytest.mark.parametrize(
+    "form", ["openai-chat", "openai-responses", "anthropic", "bedrock-converse", "ui-message"]
+)
 def test_a_list_in_a_json_file_is_one_document_that_is_read_again(foldline, file, tmp_path, form):
     out, lines = tmp_path / "x.json", tmp_path / "x.jsonl"
     told = foldline("export", file, "--format", form, "--view", "--target", 2500, "-o", out)

@@ -39,6 +39,14 @@ KEYS = st.sampled_from(
         "stdout",
         "stderr",
         "outcome",
+        "toolUse",
+        "toolUseId",
+        "toolResult",
+        "status",
+        "reasoningContent",
+        "document",
+        "source",
+        "cachePoint",
     ]
 )
 TYPES = [

@@ -10,6 +10,7 @@ from tests.dialects.items import message, output, reasoning, spoke
 from tests.dialects.samples import PNG, image, result, text, thinking, user
 from tests.dialects.ui_samples import STEP, file, say
 from tests.dialects.ui_samples import reasoning as ui_reasoning
+from tests.support.converse_talk import as_converse
 
 # words, white space, any script, and half an emoji as real logs hold it
 WORDS = st.text(min_size=0, max_size=12)
@@ -141,6 +142,21 @@ def _anthropic_result(draw, call_id):
         return result(call_id, draw(SOLID), is_error=True)
     content = draw(st.one_of(st.just(""), SOLID, st.lists(SOLID.map(text) | st.just(image()), max_size=2)))
     return result(call_id, content)
+
+
+def converse_chats():
+    """A valid list of Converse messages: those of Anthropic's, each turn one message."""
+    return anthropic_chats().map(_in_turn)
+
+
+def _in_turn(messages):
+    turns = []
+    for said in map(as_converse, messages):
+        if turns and turns[-1]["role"] == said["role"]:
+            turns[-1]["content"] += said["content"]
+        else:
+            turns.append(said)
+    return turns
 
 
 @st.composite

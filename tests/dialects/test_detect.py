@@ -67,9 +67,9 @@ def test_what_is_no_message_is_refused_with_its_place(junk):
 
 
 def test_names():
-    assert set(names()) == {"anthropic", "openai-chat", "openai-responses", "ui-message"}
+    assert set(names()) == {"anthropic", "bedrock-converse", "openai-chat", "openai-responses", "ui-message"}
     assert [get(name).name for name in names()] == list(names())
-    with pytest.raises(DialectError, match="anthropic, openai-chat"):
+    with pytest.raises(DialectError, match="anthropic, bedrock-converse, openai-chat"):
         get("gemini")
 
 

@@ -76,7 +76,7 @@ def test_a_well_formed_list_is_kept_byte_for_byte():
 
 
 def test_results_without_ids_answer_their_calls_in_order():
-    for dialect in ("openai-chat", "anthropic", "openai-responses"):
+    for dialect in ("openai-chat", "anthropic", "openai-responses", "bedrock-converse"):
         decoded = decode_all(CASES[dialect, "two empty ids"], dialect)
         calls = [call.id for message in decoded for call in message.calls]
         answers = [result.call_id for message in decoded for result in message.results]
@@ -189,6 +189,12 @@ WILD = {
         {"role": "user", "content": "go"},
         {"role": "assistant", "content": [{"type": "tool_use", "id": a, "name": b, "input": c}]},
         {"role": "user", "content": [{"type": "tool_result", "tool_use_id": a, "content": c}]},
+        {"role": "user", "content": "on"},
+    ],
+    "bedrock-converse": lambda a, b, c: [
+        {"role": "user", "content": [{"text": "go"}]},
+        {"role": "assistant", "content": [{"toolUse": {"toolUseId": a, "name": b, "input": c}}]},
+        {"role": "user", "content": [{"toolResult": {"toolUseId": a, "content": c, "status": b}}]},
         {"role": "user", "content": "on"},
     ],
     "openai-responses": lambda a, b, c: [

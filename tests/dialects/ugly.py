@@ -293,6 +293,63 @@ antm("user tool_use", {"role": "user", "content": [use()]})
 antm("assistant result", {"role": "assistant", "content": [res(), {"type": "text", "text": "x"}]})
 
 
+# bedrock converse
+def conv(id="t1", name="f", args=GONE, content=({"text": "ok"},), status=GONE):
+    use = held(toolUseId=id, name=name, input=args)
+    told = held(toolUseId=id, content=list(content) if isinstance(content, tuple) else content, status=status)
+    return [
+        U([{"text": "do it"}]),
+        {"role": "assistant", "content": [{"text": "x"}, {"toolUse": use}]},
+        U([{"toolResult": told}]),
+        {"role": "assistant", "content": [{"text": "done"}]},
+        U([{"text": "next"}]),
+    ]
+
+
+every("bedrock-converse", conv, "args", "id", "name", "content", "status")
+CASES["bedrock-converse", "two empty ids"] = [
+    U([{"text": "do it"}]),
+    {"role": "assistant", "content": [{"toolUse": {"toolUseId": "", "name": name}} for name in "fg"]},
+    U([{"toolResult": {"toolUseId": "", "content": [{"text": text}]}} for text in "ab"]),
+    {"role": "assistant", "content": [{"text": "done"}]},
+    U([{"text": "next"}]),
+]
+for wrong, blocks in {
+    "null": None,
+    "string": "hi",
+    "empty": [],
+    "blank": [{"text": " "}],
+    "text null": [{"text": None}],
+    "strings": ["a", None],
+    "typed": [{"type": "text", "text": "x"}],
+    "image none": [{"image": {}}],
+    "image tiff": [{"image": {"format": "tiff", "source": {"bytes": "aGk="}}}],
+    "image empty": [{"image": {"format": "png", "source": {"bytes": ""}}}],
+    "document unnamed": [{"document": {"format": "pdf", "source": {"bytes": "aGk="}}}],
+    "document badly named": [{"document": {"format": "pdf", "name": "a/b.pdf", "source": {"bytes": "aGk="}}}],
+    "use": [{"toolUse": {"toolUseId": "u", "name": "f", "input": {}}}],
+    "cache point": [{"cachePoint": {"type": "default"}}],
+}.items():
+    for role in ("user", "assistant"):
+        if (role, wrong) != ("assistant", "use"):
+            CASES["bedrock-converse", f"{role} {wrong}"] = [
+                U([{"text": "do it"}]),
+                {"role": role, "content": blocks},
+                {"role": "assistant", "content": [{"text": "done"}]},
+                U([{"text": "next"}]),
+            ]
+for wrong, held_ in {
+    "none": {},
+    "text null": {"reasoningText": {"text": None}},
+    "only": {"reasoningText": {"text": "a"}},
+}.items():
+    CASES["bedrock-converse", f"reasoning {wrong}"] = [
+        U([{"text": "do it"}]),
+        {"role": "assistant", "content": [{"reasoningContent": held_}]},
+        U([{"text": "next"}]),
+    ]
+
+
 # responses
 def fc(**o):
     return held(**{"type": "function_call", "call_id": "c1", "name": "f", "arguments": "{}", **o})

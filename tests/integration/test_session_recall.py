@@ -17,7 +17,7 @@ from foldline.providers import Call
 from foldline.summarizers.offline import OfflineSummarizer
 from foldline.testing import Answer, Scripted, call
 
-DIALECTS = ["openai-chat", "anthropic", "openai-responses", "ui-message"]
+DIALECTS = ["openai-chat", "anthropic", "openai-responses", "ui-message", "bedrock-converse"]
 SPOKEN = DIALECTS[:3]
 LARGE = foldline.Window(context=9_000, output=1_000)
 

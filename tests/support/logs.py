@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from hypothesis import strategies as st
+from tests.support.converse_talk import as_converse
 from tests.support.ui_talk import UIWriter
 
 from foldline.core.compact.compaction_input import CompactionInput
@@ -296,6 +297,9 @@ class _Writer:
 
 
 def write(dialect: str, script: Sequence[tuple[str, Any]]) -> list[dict[str, Any]]:
+    if dialect == "bedrock-converse":  # it has no compactions of a server
+        own = [step for step in script if step[0] != "server compaction"]
+        return [as_converse(message) for message in write("anthropic", own)]
     writer = UIWriter() if dialect == "ui-message" else _Writer(dialect)
     for kind, value in script:
         writer.step(kind, value)
@@ -307,7 +311,7 @@ def lists(dialect: str) -> st.SearchStrategy[list[dict[str, Any]]]:
     return steps.map(lambda script: write(dialect, script)).filter(bool)
 
 
-DIALECTS = ("openai-chat", "anthropic", "openai-responses", "ui-message")
+DIALECTS = ("openai-chat", "anthropic", "openai-responses", "ui-message", "bedrock-converse")
 any_list = st.sampled_from(DIALECTS).flatmap(lambda d: st.tuples(st.just(d), lists(d)))
 
 

@@ -2,10 +2,19 @@
 
 from foldline.dialects.base import decode_all, decode_placed, detect, elements
 from foldline.dialects.dialect import Dialect, get, names
-from foldline.dialects.values import ANTHROPIC, OPENAI_CHAT, OPENAI_RESPONSES, UI_MESSAGE, Problem, Rendered
+from foldline.dialects.values import (
+    ANTHROPIC,
+    BEDROCK_CONVERSE,
+    OPENAI_CHAT,
+    OPENAI_RESPONSES,
+    UI_MESSAGE,
+    Problem,
+    Rendered,
+)
 
 __all__ = [
     "ANTHROPIC",
+    "BEDROCK_CONVERSE",
     "OPENAI_CHAT",
     "OPENAI_RESPONSES",
     "UI_MESSAGE",

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from functools import partial
 from typing import Any, cast
 
 from foldline.core.log.codec import in_utf8
 from foldline.core.log.messages import Message
 from foldline.dialects.anthropic.dialect import AnthropicDialect
+from foldline.dialects.bedrock_converse.dialect import BedrockConverseDialect
 from foldline.dialects.dialect import define, get, known, names, native_dialect
 from foldline.dialects.mend import Mender, mend_reply, with_notes
 from foldline.dialects.openai_chat.dialect import OpenAIChatDialect
@@ -17,7 +19,13 @@ from foldline.dialects.ui_message.dialect import UIMessageDialect
 from foldline.dialects.values import OPENAI_CHAT
 from foldline.errors import DialectError
 
-define(UIMessageDialect(), OpenAIResponsesDialect(), AnthropicDialect(), OpenAIChatDialect())
+define(
+    UIMessageDialect(),
+    OpenAIResponsesDialect(),
+    AnthropicDialect(),
+    BedrockConverseDialect(),
+    OpenAIChatDialect(),
+)
 
 
 def message_dialect(payload: Any) -> str | None:
@@ -109,15 +117,12 @@ def elements(message: Message) -> int:
     return dialect.elements(message.native) if dialect is not None and message.native is not None else 1
 
 
-def join_system(given: Any, recorded: Any) -> Any:
+def join_system(given: Any, recorded: Any, dialect: str) -> Any:
     """Join the system prompt that was given with the one found among the messages, as it may be sent."""
     given, recorded = in_utf8(given), in_utf8(recorded)
     if not given or not recorded:
         return given or recorded
     if isinstance(given, str) and isinstance(recorded, str):
         return f"{given}\n\n{recorded}"
-    return [*_blocks(given), *_blocks(recorded)]
-
-
-def _blocks(system: Any) -> list[Any]:
-    return [{"type": "text", "text": system}] if isinstance(system, str) else list(system)
+    block = partial(get(dialect).text_part, "system")
+    return [one for each in (given, recorded) for one in ([block(each)] if isinstance(each, str) else each)]

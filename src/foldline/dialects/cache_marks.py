@@ -1,4 +1,6 @@
-"""Marks for Anthropic's cache: a request takes four, so the newest of a view stay.
+"""Marks for a provider's cache: a request takes four, so the newest of a view stay.
+
+Anthropic's is a field of what it ends with, that of Bedrock's Converse API a block by itself.
 
 Agents mark the end of each request and store their messages with the marks; they belong to the request.
 """
@@ -10,7 +12,7 @@ from typing import Any, cast
 
 from foldline.core.log.codec import encode
 
-MARK = "cache_control"
+MARKS_OF = ("cache_control", "cachePoint")
 LEVELS = 6  # a list, a message, its blocks, a block, the blocks of a result, one of them
 MARKS = 4  # in one request, system prompt and tools included (API reference)
 
@@ -19,7 +21,11 @@ Block = dict[str, Any]
 
 def marks(*values: Any) -> int:
     """Count the cache marks of messages, of a system prompt or of tools."""
-    return sum(1 for value in values for holder in _holders(value) if holder.get(MARK))
+    return sum(1 for value in values for holder in _holders(value) if _is_marked(holder))
+
+
+def _is_marked(block: Block) -> bool:
+    return any(block.get(mark) for mark in MARKS_OF)
 
 
 def within_marks(messages: Sequence[Any], *beside: Any) -> list[Any]:
@@ -27,7 +33,8 @@ def within_marks(messages: Sequence[Any], *beside: Any) -> list[Any]:
 
     What is given stays as it is; a message that loses none is the same object.
     """
-    if encode(messages).count(b'"cache_control":') + marks(*beside) <= MARKS:
+    raw = encode(messages)
+    if sum(raw.count(f'"{mark}":'.encode()) for mark in MARKS_OF) + marks(*beside) <= MARKS:
         return list(messages)
     left = MARKS - marks(*beside)
     found: list[Any] = []
@@ -57,13 +64,14 @@ def _stripped(value: Any, most: int) -> tuple[Any, int]:
         items: list[Any] = []
         for item in cast("list[Any]", value):
             new, most = _stripped(item, most)
-            items.append(new)
+            if new or not item:  # a block that was a mark and nothing else goes with it
+                items.append(new)
         return items, most
     if not isinstance(value, dict) or most <= 0:
         return cast("Any", value), most
     block = dict(cast("Block", value))
-    if block.get(MARK):
-        del block[MARK]
+    if _is_marked(block):
+        block = {key: held for key, held in block.items() if key not in MARKS_OF}
         most -= 1
     if "content" in block:
         block["content"], most = _stripped(block["content"], most)

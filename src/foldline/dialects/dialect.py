@@ -34,7 +34,7 @@ _CARRIED = frozenset(
         "id", "type", "model", "usage", "stop_reason", "stop_sequence",
     }
 )  # fmt: skip
-_ON_BLOCKS = ("cache_control", "citations")
+_ON_BLOCKS = ("cache_control", "citations", "cachePoint")
 
 
 class Dialect(ABC):
@@ -46,6 +46,7 @@ class Dialect(ABC):
     lists: ClassVar[str] = "messages"  # the field of a request that holds the list
     bare: ClassVar[bool] = False  # an element needs no role
     templated: ClassVar[bool] = True  # a server may put its messages into a model's own template
+    marks_cache: ClassVar[bool] = False  # a provider caches what was marked, not every prompt
     references: ClassVar[bool] = False  # a call may stand there as a reference to what the provider keeps
 
     # ---- messages in
@@ -195,13 +196,8 @@ class Dialect(ABC):
     # ---- a list that only grows (`native_view.py`)
 
     def more(self, messages: list[Any]) -> list[Any]:
-        """Return messages that follow others of a request, as the request takes them."""
+        """Return the last message of a request and those that follow it, as the request takes them."""
         return messages
-
-    def joins(self, message: Message) -> bool:
-        """Return whether a message of this dialect may be joined with the one before it."""
-        del message
-        return False
 
     def is_open(self, message: Message) -> bool:
         """Return whether what is sent of a message depends on what follows."""

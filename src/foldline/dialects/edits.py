@@ -90,12 +90,24 @@ def split_steps(message: Message) -> list[Message]:
 def in_words(items: Rendering) -> Rendering:
     """Return what is to be rendered with the results of calls that a provider keeps as text of a program's.
 
-    The call is a reference (OpenAI Responses), which has no form in any other dialect.
+    The call is a reference (OpenAI Responses), which has no form in any other dialect. The text stands behind
+    the other results of the reply, which must follow their calls at once.
     """
     if not any(stored_calls(message) for message, _ in items):
         return items
     called = {call.id for message, _ in items for call in message.calls}
-    return [told_in_words(message, edits, called) for message, edits in items]
+    found: list[tuple[Message, Sequence[Edit]]] = []
+    waiting: list[tuple[Message, Sequence[Edit]]] = []
+    for message, edits in items:
+        told = told_in_words(message, edits, called)
+        if told[0] is not message:
+            waiting.append(told)
+            continue
+        if message.role != "tool":
+            found += waiting
+            waiting = []
+        found.append(told)
+    return [*found, *waiting]
 
 
 def told_in_words(

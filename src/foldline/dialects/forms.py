@@ -56,18 +56,20 @@ def look_at_parts(
     parts: list[Any],
     look: Callable[[Fields], Fields | None],
     text_part: Callable[[str], Fields],
+    *,
+    known: Callable[[Fields], bool] = lambda part: isinstance(part.get("type"), str),
 ) -> list[Any]:
-    """Look at the parts of a content: what has no type becomes text, lists inside it are spread.
+    """Look at the parts of a content: what is not `known` as one becomes text, lists inside it are spread.
 
-    `look` returns a part that has a type as it may be sent, or None; `text_part` makes one of text.
+    `look` returns a part as it may be sent, or None; `text_part` makes one of text.
     """
     found: list[Any] = []
     for value in _spread(parts):
         part = fields_of(value)
-        if isinstance(part.get("type"), str):
+        if known(part):
             new = look(part)
         else:
-            say(rule, "a content part must be an object with a type")
+            say(rule, "a content part must be an object that says what it is")
             told = part.get("text")
             text = told if isinstance(told, str) else as_text(value)
             new = text_part(text) if text else None

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from foldline.core.view import Item, MessageItem, native_items
-from foldline.dialects.dialect import Dialect, get, native_dialect
+from foldline.dialects.dialect import get, native_dialect
 
 
 class NativeView:
@@ -34,21 +34,22 @@ class NativeView:
         spoken = get(dialect)
         new = items[self._known :]
         same = items is self._items and dialect == self._dialect
-        alone = all(_is_native(item, dialect) for item in new) and not _joins(items, self._known, spoken)
-        if same and self._extends and alone and not any(map(_is_open, new)):
-            self._take(spoken.more(spoken.render(native_items(new)).messages))
+        alone = all(_is_native(item, dialect) for item in new) and not any(map(_is_open, new))
+        if same and self._extends and self._messages and alone:
+            last = self._messages.pop()  # what follows may join it
+            rendered = spoken.more([last, *spoken.render(native_items(new)).messages])
         else:
             rendered = spoken.render(native_items(items), whole=True).messages
             self._messages, self._nested = [], []
-            self._take(rendered)
             self._items, self._dialect = items, dialect
             self._extends = _may_extend(items, dialect)
+        self._take(rendered)
         self._known = len(items)
         return list(self._messages) if shared else self._copies()
 
     def _take(self, messages: Sequence[dict[str, Any]]) -> None:
         for at, message in enumerate(messages, len(self._messages)):
-            if not all(isinstance(value, str) for value in message.values()):
+            if not all(isinstance(value, str) for value in message.values()) and at not in self._nested[-1:]:
                 self._nested.append(at)
         self._messages += messages
 
@@ -66,14 +67,6 @@ def _is_native(item: Item, dialect: str) -> bool:
     message = item.entry.message
     native = message.native
     return native is not None and native.dialect == dialect and message.role not in {"system", "developer"}
-
-
-def _joins(items: Sequence[Item], known: int, dialect: Dialect) -> bool:
-    """Return whether the first new item may be joined with the last known one."""
-    if not 0 < known < len(items):
-        return False
-    item = items[known]
-    return isinstance(item, MessageItem) and dialect.joins(item.entry.message)
 
 
 def _is_open(item: Item) -> bool:
@@ -96,4 +89,4 @@ def _may_extend(items: Sequence[Item], dialect: str) -> bool:
 
 def deep_copy(value: Any) -> Any:
     """Copy a JSON value so that nothing mutable is shared."""
-    return msgspec.to_builtins(value)  # makes new lists and dicts all the way down, in C
+    return msgspec.to_builtins(value, builtin_types=(bytes,))  # new lists and dicts all the way down, in C

@@ -69,6 +69,10 @@ class TurnsWriter(Writer):
     def _text(self, text: str) -> Block:
         """Return a text as a block."""
 
+    def _prompt(self, text: str) -> Any:
+        """Return a text as a system prompt."""
+        return text
+
     @abstractmethod
     def _block(self, part: Part, role: str) -> Block | None:
         """Return the block of a part of the `user` or of the `assistant`; None for what is left out."""
@@ -109,7 +113,7 @@ class TurnsWriter(Writer):
             if not isinstance(part, Text):
                 self._leave(part)
         if self.at_head and message.native is not None:
-            self._system.extend(part.text for part in texts)
+            self._system.extend(self._prompt(part.text) for part in texts)
             return
         # a made message (a checkpoint) must stand in the list, where a later fold finds it
         note = "" if message.injected or message.native is None else SYSTEM_NOTE

@@ -13,6 +13,7 @@ OPENAI_CHAT = "openai-chat"
 OPENAI_RESPONSES = "openai-responses"
 ANTHROPIC = "anthropic"
 UI_MESSAGE = "ui-message"
+BEDROCK_CONVERSE = "bedrock-converse"
 
 FILE_ID = "file-id:"  # prefix of a Media's url: a file uploaded to its provider, known only there
 

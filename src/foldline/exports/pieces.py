@@ -17,7 +17,8 @@ from foldline.core.log.messages import (
     ToolResult,
     Usage,
 )
-from foldline.dialects.anthropic.write import ID_LIMIT, block_of, edit_native
+from foldline.dialects.anthropic.form import ID_LIMIT
+from foldline.dialects.anthropic.write import BLOCKS
 from foldline.dialects.dialect import lost_fields
 from foldline.dialects.edits import replacements, with_edits
 from foldline.dialects.ids import Ids
@@ -187,7 +188,7 @@ class BlockWriter(PieceWriter):
             return None
         body = parse(native.raw)
         if step.edits:
-            body = edit_native(body, replacements(step.edits))
+            body = BLOCKS.edit(body, replacements(step.edits))
         content = body.get("content") if body else None
         return content if isinstance(content, str) else cast("list[Block]", content or [])
 
@@ -199,7 +200,7 @@ class BlockWriter(PieceWriter):
             self._note(part)
             for inner in part.content if isinstance(part, ToolResult) else ():
                 self._note(inner)
-            if (block := block_of(part)) is not None:
+            if (block := BLOCKS.block_of(part)) is not None:
                 blocks.append(block)
         if len(blocks) == 1 and set(blocks[0]) == {"type", "text"}:
             return str(blocks[0]["text"])
@@ -212,7 +213,7 @@ class BlockWriter(PieceWriter):
         elif isinstance(part, Thinking) and part.signature is None:
             self.losses.add("unsigned thinking left out")
         elif (isinstance(part, Media) and to_anthropic(part) is None) or (
-            isinstance(part, Opaque) and block_of(part) is None
+            isinstance(part, Opaque) and BLOCKS.block_of(part) is None
         ):
             self.lose(part)
 

@@ -28,7 +28,7 @@ from foldline.core.measure.overflow import Overflow
 from foldline.core.measure.tokens import OFFLINE, Counter, message_tokens
 from foldline.core.measure.window import Floor, Window
 from foldline.core.view import MessageItem, ViewState, item_tokens
-from foldline.dialects import ANTHROPIC
+from foldline.dialects import get, names
 from foldline.dialects.in_turn import applies_template
 from foldline.folding import now, overhead_of
 from foldline.session.cursor import Cursor
@@ -388,14 +388,15 @@ def _newest(entries: Sequence[Entry], kind: str, model: str) -> tuple[int, Noted
 def cache_of(state: ViewState, dialect: str, now: float) -> Cache:
     """Return what the newest reply since the boundary says of the cache; `now` is Unix time.
 
-    OpenAI caches every prompt by itself, Anthropic what was marked: only what it read or wrote counts.
+    Some providers cache every prompt, others what was marked: there only what it read or wrote counts.
     """
     for entry in reversed(state.kept[state.usage_from :]):
         usage = real_usage(entry.message)
         if usage is None:
             continue
         native = entry.message.native
-        marked = (native.dialect if native is not None else dialect) == ANTHROPIC
+        spoken = native.dialect if native is not None else dialect
+        marked = spoken in names() and get(spoken).marks_cache
         tokens = usage.cache_read + (usage.cache_write if marked else usage.input)
         return Cache(tokens, idle=None if entry.at is None else max(0.0, now - entry.at))
     return Cache()

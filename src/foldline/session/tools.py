@@ -16,7 +16,7 @@ import msgspec
 from foldline.core.cut.elide import Count
 from foldline.core.cut.notes import MARK, TOOLS, WINDOW_MARK
 from foldline.core.measure.tokens import tools_tokens
-from foldline.dialects.values import ANTHROPIC, OPENAI_CHAT, OPENAI_RESPONSES, UI_MESSAGE
+from foldline.dialects.values import ANTHROPIC, BEDROCK_CONVERSE, OPENAI_CHAT, OPENAI_RESPONSES, UI_MESSAGE
 from foldline.errors import InputError
 from foldline.session.recall import LINE, EntryInfo, Passage, Recall
 from foldline.session.shared import Shared
@@ -38,7 +38,7 @@ KINDS_OF_VALUES: Final[dict[str, tuple[type, str]]] = {
     "object": (dict, "an object"),
 }
 """What the types of JSON Schema are here, and the words for them."""
-FORMS: Final = (ANTHROPIC, OPENAI_CHAT, OPENAI_RESPONSES, UI_MESSAGE)
+FORMS: Final = (ANTHROPIC, BEDROCK_CONVERSE, OPENAI_CHAT, OPENAI_RESPONSES, UI_MESSAGE)
 
 
 class Tool(msgspec.Struct, frozen=True):
@@ -222,6 +222,8 @@ def _defined(tool: Tool, dialect: str) -> dict[str, Any]:
     named = {"name": tool.name, "description": tool.description}
     if dialect == ANTHROPIC:
         return {**named, "input_schema": tool.schema}
+    if dialect == BEDROCK_CONVERSE:
+        return {"toolSpec": {**named, "inputSchema": {"json": tool.schema}}}
     if dialect == OPENAI_CHAT:
         return {"type": "function", "function": {**named, "parameters": tool.schema}}
     if dialect == OPENAI_RESPONSES:

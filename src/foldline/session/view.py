@@ -97,7 +97,9 @@ class SessionView:
         """The system prompt to send beside the messages, where the dialect keeps it apart."""
         state = self._cursor.state
         leading = [MessageItem(entry, state.edits.get(entry.id, ())) for entry in state.leading]
-        return join_system(self._model.setup.system, get(self.dialect).render(native_items(leading)).system)
+        return join_system(
+            self._model.setup.system, get(self.dialect).render(native_items(leading)).system, self.dialect
+        )
 
     @property
     def cache(self) -> Cache:

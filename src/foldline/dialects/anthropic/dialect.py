@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from foldline.core.log.dialects import Traits
-from foldline.core.log.entries import Edit
 from foldline.core.log.messages import Message, Part, Role, Text
 from foldline.dialects.anthropic.form import look
 from foldline.dialects.anthropic.read import parts_of, role_of
 from foldline.dialects.anthropic.rules import check, check_system
-from foldline.dialects.anthropic.write import AnthropicWriter, edit_native, request
-from foldline.dialects.cache_marks import MARKS, marks
-from foldline.dialects.dialect import Dialect, Slot, replied
-from foldline.dialects.edits import replacements
-from foldline.dialects.payload import Fields, block_types, fields_of, items_of, peek, read, read_usage
-from foldline.dialects.values import ANTHROPIC, Losses, Problem, Say
+from foldline.dialects.anthropic.write import BLOCKS
+from foldline.dialects.block_dialect import BlockDialect
+from foldline.dialects.dialect import replied
+from foldline.dialects.payload import Fields, block_types, items_of, peek, read, read_usage
+from foldline.dialects.values import ANTHROPIC, Problem, Say
 from foldline.errors import DialectError
 
 _STOPS = {
@@ -36,16 +33,11 @@ _OWN_BLOCKS = frozenset(
 )  # fmt: skip
 
 
-class AnthropicDialect(Dialect):
-    """The dialect `anthropic`.
-
-    Messages of others are merged into turns with results first. System messages at the head become `system`,
-    later ones and made ones become user text. A whole request that begins with the assistant gets a first
-    user message, as the API requires.
-    """
+class AnthropicDialect(BlockDialect):
+    """The dialect `anthropic`."""
 
     name = ANTHROPIC
-    traits = Traits(own_results=False)  # results belong to the user's turn
+    form = BLOCKS
 
     def decode_reply(self, reply: Any) -> Message:
         """Read a whole reply: its role and content in the form to send back, usage, model, why it stopped.
@@ -82,20 +74,6 @@ class AnthropicDialect(Dialect):
         del salt
         return look(say, body)
 
-    def call_slots(self, body: Fields) -> tuple[list[Slot], list[Slot]]:
-        """Return where a message holds the ids of its calls, and those that its results answer."""
-        blocks = [fields_of(block) for block in items_of(body.get("content"))]
-        calls: list[Slot] = [(block, "id") for block in blocks if block.get("type") == "tool_use"]
-        return calls, [(block, "tool_use_id") for block in blocks if block.get("type") == "tool_result"]
-
-    def more(self, messages: list[Any]) -> list[Any]:
-        """Return messages that follow others as a request takes them."""
-        return request(messages, Losses())
-
-    def joins(self, message: Message) -> bool:
-        """Return whether a message may be joined with the one before it: results of the same turn."""
-        return message.role == "user" and bool(message.results)
-
     def _parts(self, body: Any, index: int | None) -> tuple[Role, Sequence[Part]]:
         return role_of(body, index), parts_of(body.get("content"), index)
 
@@ -108,32 +86,11 @@ class AnthropicDialect(Dialect):
             raise DialectError("system may hold only text blocks")
         return texts
 
-    def _moves(self, message: Message) -> bool:
-        return message.role in ("system", "developer")
-
-    def _edited_system(self, message: Message, system: Any, edits: Sequence[Edit], index: int) -> Any:
-        del message
-        body = edit_native({"content": system}, replacements(edits), index)
-        return body["content"] if body else ""
-
-    def _writer(self, received: Sequence[tuple[Message, Any]]) -> AnthropicWriter:
-        return AnthropicWriter(call.id for message, _ in received for call in message.calls)
-
-    def _edited(self, body: Any, edits: Mapping[int, Part | None], index: int) -> Fields | None:
-        return edit_native(body, edits, index)
-
     def _check_system(self, say: Say, system: Any) -> None:
         check_system(say, system)
 
     def _check(self, problems: list[Problem], bodies: Sequence[tuple[int, Fields]], last: int) -> None:
         check(problems, bodies, last)
-
-    def _check_whole(self, say: Say, bodies: Sequence[Fields], system: Any) -> None:
-        if (given := marks(bodies, system)) > MARKS:
-            say(
-                "cache-marks",
-                f"A maximum of {MARKS} blocks with cache_control may be provided. Found {given}.",
-            )
 
 
 def _is_empty_text(block: Any) -> bool:

@@ -150,7 +150,7 @@ class OpenAIResponsesDialect(Dialect):
     def is_reply(self, payload: Any) -> bool:
         """Return whether this is a Response."""
         return peek(payload, "object") == "response" or (
-            peek(payload, "output") is not None and peek(payload, "usage") is not None
+            isinstance(peek(payload, "output"), list) and peek(payload, "usage") is not None
         )
 
     def _parts(self, body: Any, index: int | None) -> tuple[Role, Sequence[Part]]:

@@ -9,11 +9,11 @@ import msgspec
 
 from foldline.core.log.codec import encode
 from foldline.core.log.messages import Message
-from foldline.dialects import OPENAI_CHAT, decode_placed, detect
+from foldline.dialects import BEDROCK_CONVERSE, OPENAI_CHAT, decode_placed, detect
 from foldline.dialects.base import message_dialect
 from foldline.dialects.payload import is_list, read
 from foldline.errors import DialectError
-from foldline.transcripts.forms import bedrock, flat, gemini, langchain, model_message, pydantic_ai
+from foldline.transcripts.forms import flat, gemini, langchain, model_message, pydantic_ai
 from foldline.transcripts.forms.written import Written, keys_of
 from foldline.transcripts.lines import items, mapping, text_or
 from foldline.transcripts.payloads import mark_failed
@@ -28,10 +28,7 @@ class Form(msgspec.Struct, frozen=True):
 
 
 FORMS: Final = (  # asked in this order
-    *(
-        Form(one.NAME, one.fits, one.write)
-        for one in (langchain, pydantic_ai, gemini, model_message, bedrock)
-    ),
+    *(Form(one.NAME, one.fits, one.write) for one in (langchain, pydantic_ai, gemini, model_message)),
     Form("Ollama", flat.fits_ollama, flat.write_ollama),
     Form("a list of roles and texts", flat.fits_bare, flat.write_bare),
 )
@@ -94,7 +91,7 @@ def _is_usual(message: Any) -> bool:
 
 def check_known(message: Any, index: int | None = None) -> None:
     """Raise DialectError for a message that a dialect would read without its words, or as other words."""
-    if not isinstance(message, dict):
+    if not isinstance(message, dict) or message_dialect(message) == BEDROCK_CONVERSE:
         return
     body = mapping(message)
     others = {key: body[key] for key in body if key not in _BESIDE}

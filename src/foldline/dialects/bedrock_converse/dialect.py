@@ -1,0 +1,136 @@
+"""Messages of Amazon Bedrock's Converse API, as boto3 takes them and Strands Agents keeps them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+from foldline.core.log.messages import Message, Opaque, Part, Role, Text, Thinking
+from foldline.core.measure.media import media_of
+from foldline.dialects.bedrock_converse.blobs import with_kept
+from foldline.dialects.bedrock_converse.form import look, text_block
+from foldline.dialects.bedrock_converse.read import OWN, REDACTED, ROLES, parts_of, role_of
+from foldline.dialects.bedrock_converse.rules import check, check_system
+from foldline.dialects.bedrock_converse.write import BLOCKS, ConverseWriter
+from foldline.dialects.block_dialect import BlockDialect
+from foldline.dialects.dialect import Put, replied
+from foldline.dialects.payload import Fields, fields_of, items_of, peek, read, read_usage
+from foldline.dialects.values import BEDROCK_CONVERSE, Problem, Say
+from foldline.errors import DialectError
+
+_STOPS = {
+    "end_turn": "end",
+    "stop_sequence": "end",
+    "tool_use": "tools",
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+    "guardrail_intervened": "error",
+    "content_filtered": "error",
+    "malformed_model_output": "error",
+    "malformed_tool_use": "error",
+}
+
+
+class BedrockConverseDialect(BlockDialect):
+    """The dialect `bedrock-converse`.
+
+    Bytes come back as bytes, base64 as base64; what is made here has bytes, which boto3 takes. Cache points
+    are no parts: they stay where they were. Messages of one role in a row are one message in a request.
+    """
+
+    name = BEDROCK_CONVERSE
+    form = BLOCKS
+    templated = False
+
+    def decode(self, payload: Any, *, index: int | None = None) -> Message:
+        """Read one native message; it is kept as received beside its parts, its bytes in base64."""
+        return super().decode(with_kept(payload), index=index)
+
+    def decode_reply(self, reply: Any) -> Message:
+        """Read a whole response of Converse: its message, usage, why it stopped.
+
+        A bare message is read as by `decode`. Raises DialectError for a response without a message.
+        """
+        body, _ = read(reply)
+        if "output" not in body:
+            return self.decode(reply)
+        native = peek(peek(reply, "output"), "message") or fields_of(body["output"]).get("message")
+        if not isinstance(native, dict):
+            raise DialectError("the reply has no output.message")
+        usage = read_usage(
+            body.get("usage"),
+            given="inputTokens",
+            output="outputTokens",
+            cached="cacheReadInputTokens",
+            written="cacheWriteInputTokens",
+            apart=True,
+        )
+        return replied(self.decode(native), usage, None, _STOPS.get(str(body.get("stopReason"))))
+
+    def recognises(self, payload: Any) -> bool:
+        """Return whether a message can only be in this dialect: no block has a type, one a known key."""
+        role, blocks = peek(payload, "role"), items_of(peek(payload, "content"))
+        fields = [fields_of(block) for block in blocks] if isinstance(role, str) and role in ROLES else []
+        known = any(not {"text", *OWN}.isdisjoint(block) for block in fields)
+        return known and all(block and "type" not in block for block in fields)
+
+    def is_reply(self, payload: Any) -> bool:
+        """Return whether this is a response of Converse."""
+        return peek(peek(payload, "output"), "message") is not None
+
+    def adopt(self, payload: Any, salt: str) -> Any:
+        """Return a message whose plain text is a block, and whose bytes can be kept; else the same object."""
+        del salt
+        if not isinstance(payload, dict):
+            return payload
+        body = cast("Fields", payload)
+        content = body.get("content")
+        if isinstance(content, str) and str(body.get("role")) in ROLES:
+            return {**body, "content": [text_block(content)]}
+        return with_kept(body)
+
+    def look(self, say: Say, body: Fields, salt: str = "") -> Fields:
+        """Check a message by itself, and return it as it may be sent (`form.py`)."""
+        del salt
+        return look(say, body)
+
+    def in_reply(self, body: Fields) -> tuple[list[Any], Put]:
+        """Return the message of a response, and what puts another in its place."""
+        output = fields_of(body.get("output"))
+        if "message" not in output:
+            return super().in_reply(body)
+        return [output["message"]], lambda new: {**body, "output": {**output, "message": new[0]}}
+
+    def is_open(self, message: Message) -> bool:
+        """Return whether a message has documents, whose names must be their own, or ends in thinking."""
+        last = message.parts[-1] if message.parts else None
+        thinks = isinstance(last, Thinking) or (isinstance(last, Opaque) and last.kind == REDACTED)
+        return thinks or any(media.kind == "document" for media in media_of(message))
+
+    def said(self, role: str, text: str) -> Fields:
+        """Return a message of one text."""
+        return {"role": role, "content": [text_block(text)]}
+
+    def text_part(self, role: str, text: str) -> Fields:
+        """Return a text as a block."""
+        del role
+        return text_block(text)
+
+    def _parts(self, body: Any, index: int | None) -> tuple[Role, Sequence[Part]]:
+        return role_of(body, index), parts_of(body.get("content"), index)
+
+    def _system_parts(self, system: Any) -> tuple[Text, ...]:
+        parts = parts_of(system) if isinstance(system, str | list) else [None]
+        texts = tuple(part for part in parts if isinstance(part, Text))
+        if len(texts) < len(parts):
+            raise DialectError("system must be a string or a list of text blocks and cache points")
+        return texts
+
+    def _writer(self, received: Sequence[tuple[Message, Any]]) -> ConverseWriter:
+        return ConverseWriter(self.form, (call.id for message, _ in received for call in message.calls))
+
+    def _check_system(self, say: Say, system: Any) -> None:
+        check_system(say, system)
+
+    def _check(self, problems: list[Problem], bodies: Sequence[tuple[int, Fields]], last: int) -> None:
+        check(problems, bodies, last)
