@@ -7,61 +7,38 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any, Unpack, cast
 
 from strands import Agent
 from strands.middleware import InvokeModelStage
 from strands.middleware.stages import InvokeModelContext
-from strands.types.content import ContentBlock
 from strands.types.content import Message as StrandsMessage
 
 from foldline.adapters.history import AdapterOptions, FrameworkHistories, RequestSetup, read_list
 from foldline.core.log.messages import Message
+from foldline.dialects import BEDROCK_CONVERSE, get
+from foldline.dialects.cache_marks import within_marks
 from foldline.stores import Store
 
 
 class StrandsForm:
     """Messages of Bedrock's Converse API, which every model of Strands' is given."""
 
-    dialect = "openai-chat"
+    dialect = BEDROCK_CONVERSE
 
     def decode(self, messages: Sequence[StrandsMessage]) -> list[list[Message]]:
-        """Read messages; the results of a turn's calls are one each."""
-        return read_list(messages)
+        """Read messages, each of which is one of ours."""
+        return read_list(messages, self.dialect)
 
     def encode(self, payloads: Sequence[dict[str, Any]]) -> list[StrandsMessage]:
-        """Write Chat Completions messages as Converse's."""
-        return [
-            {"role": "assistant" if payload["role"] == "assistant" else "user", "content": _blocks(payload)}
-            for payload in payloads
-        ]
+        """Return Converse's messages, which are Strands' own."""
+        return [cast("StrandsMessage", payload) for payload in payloads]
 
 
-def _blocks(payload: dict[str, Any]) -> list[ContentBlock]:
-    content = payload.get("content") or ""
-    texts = [content] if isinstance(content, str) else [part.get("text", "") for part in content]
-    said: list[ContentBlock] = [{"text": text} for text in texts if text]
-    if payload["role"] == "tool":
-        result = {"toolUseId": payload["tool_call_id"], "status": "success", "content": said}
-        return [cast("ContentBlock", {"toolResult": result})]
-    for call in payload.get("tool_calls") or ():
-        asked = call["function"]
-        use = {"toolUseId": call["id"], "name": asked["name"], "input": json.loads(asked["arguments"])}
-        said.append(cast("ContentBlock", {"toolUse": use}))
-    return said
-
-
-def joined(messages: Sequence[StrandsMessage]) -> list[StrandsMessage]:
-    """Join messages of one role in a row: Converse wants user and assistant in turn."""
-    out: list[StrandsMessage] = []
-    for message in messages:
-        if out and out[-1]["role"] == message["role"]:
-            out[-1] = {**out[-1], "content": [*out[-1]["content"], *message["content"]]}
-        else:
-            out.append(message)
-    return out
+def requested(messages: Sequence[StrandsMessage], system: Any = None) -> list[StrandsMessage]:
+    """Return a view as one request: user and assistant in turn, the newest cache points."""
+    return within_marks(get(BEDROCK_CONVERSE).more(list(messages)), system)
 
 
 def use_foldline(
@@ -81,7 +58,7 @@ def use_foldline(
 
     async def view(context: InvokeModelContext) -> InvokeModelContext:
         shown = await histories.aview(session, context.messages, lambda: _setup(context))
-        return context.replace(messages=joined(shown))
+        return context.replace(messages=requested(shown, context.system_prompt))
 
     agent.add_middleware(InvokeModelStage.Input, view)
     return histories
@@ -90,6 +67,5 @@ def use_foldline(
 def _setup(context: InvokeModelContext) -> RequestSetup:
     """Return what is sent beside the messages, and the name of the model that they are sent to."""
     name = cast("dict[str, Any]", context.model.get_config() or {}).get("model_id")
-    system = context.system_prompt
-    text = system if isinstance(system, str) else "\n".join(block.get("text", "") for block in system or ())
-    return RequestSetup(text or None, [dict(spec) for spec in context.tool_specs] or None, name)
+    tools = [dict(spec) for spec in context.tool_specs]
+    return RequestSetup(context.system_prompt or None, tools or None, name)

@@ -134,7 +134,11 @@ class ConverseBlocks(BlockForm):
 
     def request(self, messages: Sequence[Block], losses: Losses) -> list[Block]:
         """Return messages as a request takes them, each document with a text and a name of its own."""
-        found = super().request([{**one, "content": self.blocks(one)} for one in messages], losses)
+        listed = [
+            {**one, "content": self.blocks(one)} if isinstance(one.get("content"), str) else one
+            for one in messages
+        ]
+        found = super().request(listed, losses)
         found = super().request([self._ended(message, losses) for message in found], losses)
         taken: set[str] = set()
         return [self._documented(message, taken, losses) for message in found]
