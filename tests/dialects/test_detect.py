@@ -44,6 +44,12 @@ SYSTEM = {"role": "system", "content": "x"}
         ([reply(image())], "anthropic"),
         ([SYSTEM, user("a"), turn(use())], "anthropic"),
         ([user("a"), {"role": "assistant", "content": [{"type": ["tool_use"]}]}], "openai-chat"),
+        ([reply({"text": "a"}), said("b")], "bedrock-converse"),
+        (
+            [reply({"text": "a"}), turn({"toolUse": {"toolUseId": "t", "name": "f", "input": {}}})],
+            "bedrock-converse",
+        ),
+        ([reply({"text": "a"}), calling(call()), answer()], "openai-chat"),
     ],
 )
 def test_detect(messages, name):

@@ -275,12 +275,15 @@ async def test_a_session_refuses_it_too():
 
 
 @pytest.mark.parametrize(
-    "body",
+    ("body", "system"),
     [
-        {"systemInstruction": {"parts": [{"text": "Be brief."}]}, "contents": GEMINI},
-        {"system": [{"text": "Be brief."}], "messages": [{"role": "user", "content": [{"text": "hi"}]}]},
+        ({"systemInstruction": {"parts": [{"text": "Be brief."}]}, "contents": GEMINI}, "Be brief."),
+        (
+            {"system": [{"text": "Be brief."}], "messages": [{"role": "user", "content": [{"text": "hi"}]}]},
+            [{"text": "Be brief."}],
+        ),
     ],
 )
-def test_requests_to_gemini_and_bedrock_bring_their_system_prompt(body):
+def test_requests_to_gemini_and_bedrock_bring_their_system_prompt(body, system):
     for raw in (json.dumps(body), json.dumps(body, indent=1)):
-        assert about(records(raw.encode()), "system") == [{"system": "Be brief."}]
+        assert about(records(raw.encode()), "system") == [{"system": system}]

@@ -52,20 +52,24 @@ def detect(messages: Sequence[Any]) -> str:
     """Detect a list's dialect from its content; plain text, which fits several, is `openai-chat`.
 
     The first message that fits only one dialect decides: Anthropic's content blocks, or tool messages,
-    tool_calls, image_url parts and the like, or items of the Responses API. Raises DialectError (with the
-    index of the message) if this is not a list of messages.
+    tool_calls, image_url parts and the like, or items of the Responses API; texts without a type only where
+    nothing else does. Raises DialectError (with the index of the message) if this is not a list of messages.
     """
     if not is_list(messages):
         raise DialectError(
             "expected a list of messages, each an object with a role; wrap a single one in [ ]"
         )
-    found = bare = None
+    found = bare = texts = None
     for index, payload in enumerate(messages):
         body = cast("dict[str, Any]", payload) if isinstance(payload, dict) else read(payload, index)[0]
         if bare is None and not isinstance(body.get("role"), str):
             bare = index
-        if found is None:
-            found = message_dialect(body)
+        if found is None and (name := message_dialect(body)):
+            if get(name).is_bare_text(body):
+                texts = texts or name
+            else:
+                found = name
+    found = found or texts
     if bare is not None and not (found and get(found).bare):
         raise DialectError("no role; a message is an object with role and content", index=bare)
     return found or OPENAI_CHAT

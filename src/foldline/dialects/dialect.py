@@ -84,6 +84,11 @@ class Dialect(ABC):
     def recognises(self, payload: Any) -> bool:
         """Return whether a native message can only be in this dialect."""
 
+    def is_bare_text(self, payload: Any) -> bool:
+        """Return whether a recognised message has nothing but texts, as a malformed one of others may."""
+        del payload
+        return False
+
     @abstractmethod
     def is_reply(self, payload: Any) -> bool:
         """Return whether this is a whole reply, as an SDK or an API returns it."""

@@ -54,7 +54,7 @@ def read_json(stream: BinaryIO, name: str) -> Iterator[Record]:
     with _refused(name):
         found = decode_list(items(messages), text_or(holder.get("dialect")) or None)
     yield FactRecord("format", {"format": "json", "dialect": found.dialect})
-    yield from _around(Row(holder, 1))
+    yield from _around(Row(holder, 1), found.dialect)
     yield from _records(found, range(1, len(items(messages)) + 1))
 
 
@@ -95,7 +95,7 @@ def read_jsonl(stream: BinaryIO, name: str) -> Iterator[Record]:
         if row is None:
             yield cast("WarningRecord", item)
         elif "role" not in row and _is_header(row):
-            yield from _around(row)
+            yield from _around(row, dialect)
         else:
             yield from _decoded(codec, [row])
     yield from _decoded(codec, reply)
@@ -140,17 +140,18 @@ def _is_header(value: Row) -> bool:
     )
 
 
-def _around(holder: Row) -> Iterator[FactRecord]:
+def _around(holder: Row, dialect: str = "") -> Iterator[FactRecord]:
     """Yield what an object or header line says besides the messages."""
     instruction = holder.inner("systemInstruction") or holder.inner("system_instruction")
-    system = _as_system(holder.get("system") or instruction.get("parts"))
+    system = holder.get("system") or instruction.get("parts")
+    system = system if dialect == dialects.BEDROCK_CONVERSE else _as_system(system)
     for kind in ("title", "model", "window", "note", "system", "tools"):
         if value := system if kind == "system" else holder.get(kind):
             yield FactRecord(kind, {kind: value}, holder.line)
 
 
 def _as_system(system: Any) -> Any:
-    """Return a system prompt; blocks without a type, as Bedrock and Gemini have them, become text."""
+    """Return a system prompt; blocks without a type, as Gemini has them, become text."""
     blocks = [Row(mapping(block)) for block in items(system)]
     if not blocks or any("type" in block for block in blocks):
         return system

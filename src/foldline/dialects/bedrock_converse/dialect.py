@@ -74,6 +74,10 @@ class BedrockConverseDialect(BlockDialect):
         known = any(not {"text", *OWN}.isdisjoint(block) for block in fields)
         return known and all(block and "type" not in block for block in fields)
 
+    def is_bare_text(self, payload: Any) -> bool:
+        """Return whether a message holds nothing but texts."""
+        return all(fields_of(block).keys() == {"text"} for block in items_of(peek(payload, "content")))
+
     def is_reply(self, payload: Any) -> bool:
         """Return whether this is a response of Converse."""
         return peek(peek(payload, "output"), "message") is not None
