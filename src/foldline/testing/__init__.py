@@ -44,6 +44,7 @@ def __getattr__(name: str) -> Any:
         except ModuleNotFoundError as error:
             if error.name != "h11":
                 raise
-            raise ImportError("the HTTP server needs h11: pip install 'foldline[testing]'") from error
+            told = "the HTTP server needs h11: pip install 'foldline[testing]'"
+            raise ModuleNotFoundError(told, name=error.name) from error
         return getattr(server, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
