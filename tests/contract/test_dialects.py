@@ -21,7 +21,7 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
     max_leaves=8,
 )
-ROLES = st.sampled_from(["user", "assistant", "tool", "system", "developer", "function"])
+ROLES = st.sampled_from(["user", "model", "assistant", "tool", "system", "developer", "function"])
 KEYS = st.sampled_from(
     [
         "type",
@@ -47,6 +47,14 @@ KEYS = st.sampled_from(
         "document",
         "source",
         "cachePoint",
+        "functionCall",
+        "function_response",
+        "inlineData",
+        "fileData",
+        "response",
+        "args",
+        "thought",
+        "thoughtSignature",
     ]
 )
 TYPES = [

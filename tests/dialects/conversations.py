@@ -208,6 +208,48 @@ def _batch(draw, ids):
 
 
 @st.composite
+def gemini_chats(draw, any_ids=True):
+    """A valid list of contents, in either spelling; with `any_ids` some calls have none."""
+    contents = [draw(_content())]
+    for turn in range(draw(st.integers(0, 4))):
+        kind = draw(st.sampled_from(["user", "say", "call"]))
+        if kind == "user":
+            contents.append(draw(_content()))
+        elif kind == "say":
+            signed = draw(st.sampled_from([{}, {"thoughtSignature": "c2ln"}]))
+            thought = draw(st.sampled_from([[], [{"text": "hm", "thought": True}]]))
+            contents.append({"role": "model", "parts": [*thought, {"text": draw(SOLID), **signed}]})
+        else:
+            contents += [{"role": "user", "parts": [{"text": "go"}]}, *draw(_functions(turn, any_ids))]
+    return contents
+
+
+@st.composite
+def _content(draw):
+    part = st.one_of(
+        SOLID.map(lambda text: {"text": text}),
+        st.just({"inlineData": {"mimeType": "image/png", "data": PNG}}),
+        st.just({"inline_data": {"mime_type": "audio/wav", "data": PNG}, "text": None}),
+        st.just({"fileData": {"mimeType": "application/pdf", "fileUri": "https://x.org/a.pdf"}}),
+    )
+    return {"role": "user", "parts": draw(st.lists(part, min_size=1, max_size=3))}
+
+
+@st.composite
+def _functions(draw, turn, any_ids):
+    calls, responses = [], []
+    for number in range(draw(st.integers(1, 3))):
+        own = draw(st.sampled_from([{"id": f"call_{turn}_{number}"}, *([{}] if any_ids else [])]))
+        name = draw(NAMES)
+        calls.append({"functionCall": {**own, "name": name, "args": draw(ARGUMENTS)}})
+        key = draw(st.sampled_from(["output", "result", "error", "value"]))
+        told = {**own, "name": name, "response": {key: draw(SOLID)}}
+        responses.append({"functionResponse": told})
+    calls[0]["thoughtSignature"] = "c2ln"
+    return [{"role": "model", "parts": calls}, {"role": "user", "parts": responses}]
+
+
+@st.composite
 def ui_chats(draw, *, any_parts=True):
     """A valid list of UI messages; with `any_parts` also those that only this dialect has."""
     messages, count = [], 0

@@ -73,10 +73,17 @@ def test_what_is_no_message_is_refused_with_its_place(junk):
 
 
 def test_names():
-    assert set(names()) == {"anthropic", "bedrock-converse", "openai-chat", "openai-responses", "ui-message"}
+    assert set(names()) == {
+        "anthropic",
+        "bedrock-converse",
+        "gemini",
+        "openai-chat",
+        "openai-responses",
+        "ui-message",
+    }
     assert [get(name).name for name in names()] == list(names())
-    with pytest.raises(DialectError, match="anthropic, bedrock-converse, openai-chat"):
-        get("gemini")
+    with pytest.raises(DialectError, match="anthropic, bedrock-converse, gemini, openai-chat"):
+        get("gemni")
 
 
 def test_decode_all_says_which_message():

@@ -9,24 +9,36 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.dialects.conversations import anthropic_chats, converse_chats, item_lists, openai_chats, ui_chats
+from tests.dialects.conversations import (
+    anthropic_chats,
+    converse_chats,
+    gemini_chats,
+    item_lists,
+    openai_chats,
+    ui_chats,
+)
 
 from foldline.core.log.codec import encode
 from foldline.core.log.messages import Text
 from foldline.dialects import decode_all, detect, get
 from foldline.dialects.turns import OPENING
 
-CHAT, CLAUDE, ITEMS, VERCEL = "openai-chat", "anthropic", "openai-responses", "ui-message"
-CONVERSE = "bedrock-converse"
+CHAT, CLAUDE, ITEMS = "openai-chat", "anthropic", "openai-responses"
+VERCEL, CONVERSE, GEMINI = "ui-message", "bedrock-converse", "gemini"
 LISTS = {
     CHAT: openai_chats(),
     CLAUDE: anthropic_chats(),
     ITEMS: item_lists(),
     VERCEL: ui_chats(),
     CONVERSE: converse_chats(),
+    GEMINI: gemini_chats(),
 }
 # with ids that every dialect takes, and without parts that only one has
-PLAIN = LISTS | {CHAT: openai_chats(any_ids=False), VERCEL: ui_chats(any_parts=False)}
+PLAIN = LISTS | {
+    CHAT: openai_chats(any_ids=False),
+    VERCEL: ui_chats(any_parts=False),
+    GEMINI: gemini_chats(any_ids=False),
+}
 PAIRS = list(permutations(LISTS, 2))
 RETURNS = [pair for pair in PAIRS if pair[0] in (ITEMS, VERCEL) or not {ITEMS, VERCEL} & {*pair}]
 
@@ -154,13 +166,15 @@ def test_a_longer_list_converts_to_more_ui_messages(name, data):
             assert (old["id"], old["role"]) == (new["id"], new["role"])
 
 
-@pytest.mark.parametrize("name", [CHAT, CLAUDE, VERCEL, CONVERSE])
+@pytest.mark.parametrize("name", [CHAT, CLAUDE, VERCEL, CONVERSE, GEMINI])
 @given(data=st.data())
 @settings(max_examples=40, deadline=None)
 def test_sessions_that_changed_their_dialect_are_valid_in_each(name, data):
     """A log whose messages came from one provider, then from another, then perhaps from the first again."""
     messages = []
-    for dialect in data.draw(st.lists(st.sampled_from([CHAT, CLAUDE, VERCEL]), min_size=2, max_size=3)):
+    for dialect in data.draw(
+        st.lists(st.sampled_from([CHAT, CLAUDE, VERCEL, GEMINI]), min_size=2, max_size=3)
+    ):
         part = decode_all(data.draw(LISTS[dialect]), dialect)
         if dialect == CLAUDE == name and any(_ids(messages) & _ids([m]) for m in part):
             continue  # two native lists that share ids were never one valid request

@@ -210,7 +210,7 @@ def test_what_is_no_ui_message_is_refused_with_its_place(body, match):
         (V4[1:2], "ui-message"),
         ([ui("user", "hi")], "ui-message"),
         ([{"role": "user", "content": "hi"}, ui("assistant", "x")], "ui-message"),
-        ([{"role": "user", "parts": [{"text": "of Gemini's"}]}], "openai-chat"),
+        ([{"role": "user", "parts": [{"text": "of Gemini's"}]}], "gemini"),
         ([{"role": "model", "parts": [say("x")]}], "openai-chat"),
     ],
 )

@@ -468,3 +468,51 @@ CASES["ui-message", "id missing"] = [
     {"id": None, "role": "assistant", "parts": [{"type": "text", "text": "d"}]},
     {"id": "", "role": "user", "parts": [{"type": "text", "text": "n"}]},
 ]
+
+
+# gemini
+def contents(name, *said):
+    CASES["gemini", name] = [
+        {"role": "user", "parts": [{"text": "do it"}]},
+        *said,
+        {"role": "model", "parts": [{"text": "done"}]},
+        {"role": "user", "parts": [{"text": "next"}]},
+    ]
+
+
+def function(*, args=GONE, id="c1", name="f", response=GONE, signature=GONE, parts=GONE):
+    call = held(functionCall=held(id=id, name=name, args=args), thoughtSignature=signature)
+    told = {"functionResponse": held(id=id, name=name, response=response, parts=parts)}
+    return [{"role": "model", "parts": [call]}, {"role": "user", "parts": [told]}]
+
+
+for key in ("args", "id", "name", "response", "signature", "parts"):
+    for wrong, value in ODD.items():
+        contents(f"{key} {wrong}", *function(**{"response": {"output": "ok"}, key: value}))
+for wrong, part in {
+    "text null": {"text": None},
+    "text number": {"text": 5},
+    "text empty": {"text": ""},
+    "signature alone": {"thoughtSignature": "c2ln"},
+    "no kind": {},
+    "unknown kind": {"hologram": {"a": 1}},
+    "call null": {"functionCall": None},
+    "call text": {"functionCall": "x"},
+    "result of the model": {"functionResponse": {"name": "f", "response": {}}},
+    "file empty": {"fileData": {}},
+    "data null": {"inlineData": {"mimeType": "image/png", "data": None}},
+    "part null": None,
+    "part text": "x",
+}.items():
+    contents(wrong, {"role": "model", "parts": [part, {"text": "ok"}]})
+for wrong, value in ODD.items():
+    contents(f"content {wrong}", held(role="model", parts=value))
+contents(
+    "two kinds",
+    {"role": "model", "parts": [{"text": "x", "functionCall": {"name": "f"}, "thoughtSignature": "c2ln"}]},
+    {"role": "user", "parts": [{"functionResponse": {"name": "f", "response": {}}}]},
+)
+contents(
+    "role odd", {"role": "tool", "parts": [{"text": "x"}]}, {"role": "assistant", "parts": [{"text": "y"}]}
+)
+contents("call of the user", {"role": "user", "parts": [{"functionCall": {"name": "f"}}]})

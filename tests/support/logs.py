@@ -8,6 +8,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 from tests.support.converse_talk import as_converse
+from tests.support.gemini_talk import GeminiWriter
 from tests.support.ui_talk import UIWriter
 
 from foldline.core.compact.compaction_input import CompactionInput
@@ -300,7 +301,8 @@ def write(dialect: str, script: Sequence[tuple[str, Any]]) -> list[dict[str, Any
     if dialect == "bedrock-converse":  # it has no compactions of a server
         own = [step for step in script if step[0] != "server compaction"]
         return [as_converse(message) for message in write("anthropic", own)]
-    writer = UIWriter() if dialect == "ui-message" else _Writer(dialect)
+    writers = {"ui-message": UIWriter, "gemini": GeminiWriter}
+    writer = writers[dialect]() if dialect in writers else _Writer(dialect)
     for kind, value in script:
         writer.step(kind, value)
     return writer.out
@@ -311,7 +313,7 @@ def lists(dialect: str) -> st.SearchStrategy[list[dict[str, Any]]]:
     return steps.map(lambda script: write(dialect, script)).filter(bool)
 
 
-DIALECTS = ("openai-chat", "anthropic", "openai-responses", "ui-message", "bedrock-converse")
+DIALECTS = ("openai-chat", "anthropic", "openai-responses", "ui-message", "bedrock-converse", "gemini")
 any_list = st.sampled_from(DIALECTS).flatmap(lambda d: st.tuples(st.just(d), lists(d)))
 
 

@@ -15,25 +15,7 @@ from foldline.dialects import get
 from foldline.errors import DialectError
 
 CALL = {"boat": "Ida"}
-GEMINI = [
-    {"role": "user", "parts": [{"text": "Where is Ida?"}]},
-    {
-        "role": "model",
-        "parts": [
-            {"text": "Ask the log.", "thought": True},
-            {"text": "I look."},
-            {"functionCall": {"name": "find", "args": CALL}, "thoughtSignature": "c2ln"},
-        ],
-    },
-    {"role": "user", "parts": [{"functionResponse": {"name": "find", "response": {"error": "Quay 7"}}}]},
-    {"role": "model", "parts": [{"text": "At quay 7."}]},
-]
-SNAKE = json.loads(
-    json.dumps(GEMINI)
-    .replace("functionCall", "function_call")
-    .replace("functionResponse", "function_response")
-    .replace("thoughtSignature", "thought_signature")
-)
+GEMINI = [{"role": "user", "parts": [{"text": "Where is Ida?"}]}]
 MODEL_MESSAGES = [
     {"role": "user", "content": "Where is Ida?"},
     {
@@ -114,8 +96,6 @@ OLLAMA = [
     {"role": "assistant", "content": "At quay 7."},
 ]
 FORMS = {
-    "Gemini's contents": GEMINI,
-    "Gemini's contents, snake case": SNAKE,
     "the AI SDK's ModelMessage": MODEL_MESSAGES,
     "the AI SDK's ModelMessage, version 4": CORE_MESSAGES,
     "LangChain": LANGCHAIN,
@@ -206,25 +186,6 @@ def test_pairs_and_objects_are_read():
         assert foldline.compact([given], target=2_000).messages == [{"role": "user", "content": "hi"}]
 
 
-def test_results_without_ids_find_the_call_of_their_tool():
-    calls = [{"functionCall": {"name": name, "args": {}}} for name in ("tide", "wind")]
-    answers = [
-        {"functionResponse": {"name": name, "response": {"result": name.upper()}}}
-        for name in ("wind", "tide")
-    ]
-    given = [
-        {"role": "user", "parts": [{"text": "Both?"}]},
-        {"role": "model", "parts": calls},
-        {"role": "user", "parts": answers},
-    ]
-    said = foldline.compact(given, target=2_000).messages
-    asked = {call["id"]: call["function"]["name"] for call in said[1]["tool_calls"]}
-    assert {asked[one["tool_call_id"]]: one["content"] for one in said[2:]} == {
-        "tide": "TIDE",
-        "wind": "WIND",
-    }
-
-
 def test_what_chat_completions_cannot_carry_is_counted():
     given = [
         {
@@ -253,7 +214,6 @@ def test_a_message_of_role_and_text_keeps_its_text():
         ({"role": "user", "body": "hi"}, "'body'"),
         ({"role": "user", "blocks": [{"block_type": "text", "text": "hi"}]}, "'blocks'"),
         ({"role": "user", "content": [{"words": "hi"}]}, "'words'"),
-        ({"role": "user", "parts": [{"text": "hi"}, {"hologram": {}}]}, "Gemini's contents"),
         ({"kind": "request", "parts": [{"part_kind": "hologram"}]}, "pydantic-ai"),
         ({"type": "human", "content": [{"hologram": 1}]}, "LangChain"),
     ],

@@ -27,7 +27,7 @@ reply that holds a compaction by the provider's own server begins the view anew,
 from __future__ import annotations
 
 from collections import Counter as Counts
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
 import msgspec
@@ -127,10 +127,10 @@ class ViewState:
     # ---- reading
 
     @property
-    def open_calls(self) -> Collection[str]:
-        """The ids of calls that still wait for their results, as of now: it changes with the view."""
+    def open_calls(self) -> Mapping[str, str]:
+        """The calls that still wait for results, as of now: their ids, each with the name of its tool."""
         batch = self.pairing.current
-        return batch.open.keys() if batch else ()
+        return batch.open if batch else {}
 
     @property
     def tokens(self) -> int:

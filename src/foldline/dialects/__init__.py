@@ -5,6 +5,7 @@ from foldline.dialects.dialect import Dialect, get, names
 from foldline.dialects.values import (
     ANTHROPIC,
     BEDROCK_CONVERSE,
+    GEMINI,
     OPENAI_CHAT,
     OPENAI_RESPONSES,
     UI_MESSAGE,
@@ -15,6 +16,7 @@ from foldline.dialects.values import (
 __all__ = [
     "ANTHROPIC",
     "BEDROCK_CONVERSE",
+    "GEMINI",
     "OPENAI_CHAT",
     "OPENAI_RESPONSES",
     "UI_MESSAGE",

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from foldline.core.log.codec import in_utf8
 from foldline.core.log.messages import Message
 from foldline.dialects.anthropic.dialect import AnthropicDialect
 from foldline.dialects.bedrock_converse.dialect import BedrockConverseDialect
-from foldline.dialects.dialect import define, get, known, names, native_dialect
+from foldline.dialects.dialect import Dialect, define, get, known, names, native_dialect
+from foldline.dialects.gemini.dialect import GeminiDialect
 from foldline.dialects.mend import Mender, mend_reply, with_notes
 from foldline.dialects.openai_chat.dialect import OpenAIChatDialect
-from foldline.dialects.payload import is_list, read
+from foldline.dialects.payload import fields_of, is_list, items_of, read
 from foldline.dialects.responses.dialect import OpenAIResponsesDialect
 from foldline.dialects.ui_message.dialect import UIMessageDialect
 from foldline.dialects.values import OPENAI_CHAT
@@ -25,6 +25,7 @@ define(
     AnthropicDialect(),
     BedrockConverseDialect(),
     OpenAIChatDialect(),
+    GeminiDialect(),
 )
 
 
@@ -76,7 +77,11 @@ def detect(messages: Sequence[Any]) -> str:
 
 
 def decode_all(
-    messages: Sequence[Any], name: str | None = None, *, salt: str = "", open_calls: Collection[str] = ()
+    messages: Sequence[Any],
+    name: str | None = None,
+    *,
+    salt: str = "",
+    open_calls: Mapping[str, str] | None = None,
 ) -> list[Message]:
     """Read a whole list in a dialect (None: detect it); see `decode_placed`."""
     placed = decode_placed(messages, name or detect(messages), salt=salt, open_calls=open_calls)
@@ -84,7 +89,7 @@ def decode_all(
 
 
 def decode_placed(
-    messages: Sequence[Any], name: str, *, salt: str = "", open_calls: Collection[str] = ()
+    messages: Sequence[Any], name: str, *, salt: str = "", open_calls: Mapping[str, str] | None = None
 ) -> list[tuple[int, Message]]:
     """Read a whole list in a dialect; return each message with the index of its first element.
 
@@ -121,12 +126,18 @@ def elements(message: Message) -> int:
     return dialect.elements(message.native) if dialect is not None and message.native is not None else 1
 
 
-def join_system(given: Any, recorded: Any, dialect: str) -> Any:
-    """Join the system prompt that was given with the one found among the messages, as it may be sent."""
+def join_system(given: Any, recorded: Any, name: str) -> Any:
+    """Join the system prompt that was given with the one found among the messages, as a dialect takes it."""
     given, recorded = in_utf8(given), in_utf8(recorded)
     if not given or not recorded:
         return given or recorded
     if isinstance(given, str) and isinstance(recorded, str):
         return f"{given}\n\n{recorded}"
-    block = partial(get(dialect).text_part, "system")
-    return [one for each in (given, recorded) for one in ([block(each)] if isinstance(each, str) else each)]
+    spoken = get(name)
+    return [block for system in (given, recorded) for block in _blocks(system, spoken)]
+
+
+def _blocks(system: Any, dialect: Dialect) -> list[Any]:
+    if isinstance(system, str):
+        return [dialect.text_part("system", system)]
+    return items_of(fields_of(system)[dialect.content] if isinstance(system, dict) else system)

@@ -24,6 +24,7 @@ from foldline.dialects.writer import Writer
 from foldline.errors import DialectError, did_you_mean
 
 Slot = tuple[Fields, str]  # an object that holds a call's id, and the key of it
+UNSENT = ""  # the key of an id that no message holds: the dialect needs none, and names the call itself
 Put = Callable[[list[Any]], Any]  # puts other messages into a reply
 
 # carried by the role, the parts or the pairing, or a provider's notes about its reply; all else is lost
@@ -44,6 +45,7 @@ class Dialect(ABC):
     traits: ClassVar[Traits]
     element: ClassVar[str] = "message"  # what stands in its list
     lists: ClassVar[str] = "messages"  # the field of a request that holds the list
+    content: ClassVar[str] = "content"  # the field of a message that holds what it says
     bare: ClassVar[bool] = False  # an element needs no role
     templated: ClassVar[bool] = True  # a server may put its messages into a model's own template
     marks_cache: ClassVar[bool] = False  # a provider caches what was marked, not every prompt
@@ -152,7 +154,7 @@ class Dialect(ABC):
                 if new is not None:
                     writer.native(new, message)
             elif body is not None and writer.at_head and not edits:  # it moves to the system prompt
-                writer.native_system(body.get("content") or "")
+                writer.native_system(body.get(self.content) or "")
             elif (kept := with_edits(message, edits, index)) is not None:
                 lost_fields(message.native, writer.losses, index)
                 writer.add(msgspec.structs.replace(kept, native=message.native), message)

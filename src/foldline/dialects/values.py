@@ -14,6 +14,7 @@ OPENAI_RESPONSES = "openai-responses"
 ANTHROPIC = "anthropic"
 UI_MESSAGE = "ui-message"
 BEDROCK_CONVERSE = "bedrock-converse"
+GEMINI = "gemini"
 
 FILE_ID = "file-id:"  # prefix of a Media's url: a file uploaded to its provider, known only there
 

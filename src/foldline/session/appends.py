@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -114,16 +114,20 @@ class AppendReader:
     """Reads what a host appends.
 
     `dialect` is the one that the session was opened with, `usual` names that of its view, `seed` makes ids
-    for what has none, and `open_calls` are the calls that still wait for their results.
+    for what has none, and `open_calls` are the calls that still wait for their results, with their tools.
     """
 
     def __init__(
-        self, dialect: str | None, usual: Callable[[], str], seed: str, open_calls: Iterable[str] = ()
+        self,
+        dialect: str | None,
+        usual: Callable[[], str],
+        seed: str,
+        open_calls: Mapping[str, str] | None = None,
     ) -> None:
         self._dialect = dialect
         self._usual = usual
         self._seed = seed
-        self._open = dict.fromkeys(open_calls)  # behind the messages decoded so far
+        self._open = dict(open_calls or {})  # behind the messages decoded so far
         self._decoded: list[Message] = []
 
     def read(self, messages: Sequence[Any]) -> list[Message]:
@@ -164,7 +168,7 @@ class AppendReader:
     def _take(self, messages: Sequence[Message]) -> None:
         self._decoded += messages
         for message in messages:
-            self._open.update(dict.fromkeys(call.id for call in message.calls))
+            self._open.update({call.id: call.name for call in message.calls})
             for result in message.results:
                 self._open.pop(result.call_id, None)
 

@@ -16,7 +16,14 @@ import msgspec
 from foldline.core.cut.elide import Count
 from foldline.core.cut.notes import MARK, TOOLS, WINDOW_MARK
 from foldline.core.measure.tokens import tools_tokens
-from foldline.dialects.values import ANTHROPIC, BEDROCK_CONVERSE, OPENAI_CHAT, OPENAI_RESPONSES, UI_MESSAGE
+from foldline.dialects.values import (
+    ANTHROPIC,
+    BEDROCK_CONVERSE,
+    GEMINI,
+    OPENAI_CHAT,
+    OPENAI_RESPONSES,
+    UI_MESSAGE,
+)
 from foldline.errors import InputError
 from foldline.session.recall import LINE, EntryInfo, Passage, Recall
 from foldline.session.shared import Shared
@@ -38,7 +45,7 @@ KINDS_OF_VALUES: Final[dict[str, tuple[type, str]]] = {
     "object": (dict, "an object"),
 }
 """What the types of JSON Schema are here, and the words for them."""
-FORMS: Final = (ANTHROPIC, BEDROCK_CONVERSE, OPENAI_CHAT, OPENAI_RESPONSES, UI_MESSAGE)
+FORMS: Final = (ANTHROPIC, BEDROCK_CONVERSE, GEMINI, OPENAI_CHAT, OPENAI_RESPONSES, UI_MESSAGE)
 
 
 class Tool(msgspec.Struct, frozen=True):
@@ -211,6 +218,8 @@ class Tools:
 def definitions(dialect: str, tools: Sequence[Tool] = RECALL_TOOLS) -> list[dict[str, Any]]:
     """Return tool definitions as a dialect's API takes them; `ui-message`: a function tool of the AI SDK.
 
+    `gemini`: declarations of functions.
+
     Raises InputError for a dialect that is not known.
     """
     if dialect not in FORMS:
@@ -224,6 +233,8 @@ def _defined(tool: Tool, dialect: str) -> dict[str, Any]:
         return {**named, "input_schema": tool.schema}
     if dialect == BEDROCK_CONVERSE:
         return {"toolSpec": {**named, "inputSchema": {"json": tool.schema}}}
+    if dialect == GEMINI:  # one of a tool's functionDeclarations
+        return {**named, "parametersJsonSchema": tool.schema}
     if dialect == OPENAI_CHAT:
         return {"type": "function", "function": {**named, "parameters": tool.schema}}
     if dialect == OPENAI_RESPONSES:

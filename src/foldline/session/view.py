@@ -97,9 +97,8 @@ class SessionView:
         """The system prompt to send beside the messages, where the dialect keeps it apart."""
         state = self._cursor.state
         leading = [MessageItem(entry, state.edits.get(entry.id, ())) for entry in state.leading]
-        return join_system(
-            self._model.setup.system, get(self.dialect).render(native_items(leading)).system, self.dialect
-        )
+        recorded = get(self.dialect).render(native_items(leading)).system
+        return join_system(self._model.setup.system, recorded, self.dialect)
 
     @property
     def cache(self) -> Cache:

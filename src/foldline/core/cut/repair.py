@@ -15,6 +15,7 @@ from itertools import groupby
 import msgspec
 
 from foldline.core.cut.call_ids import with_own_ids
+from foldline.core.cut.pairing import continues
 from foldline.core.log.messages import Message, ToolCall, ToolResult
 from foldline.core.log.opaque import stored_calls
 
@@ -37,9 +38,10 @@ def repair(messages: Sequence[Message]) -> Repaired:
     messages = with_own_ids(messages)
     owners, orphans = _owners(messages)
     answers: dict[int, list[PartAt]] = defaultdict(list)
+    ends = _reply_ends(messages)
     for place, owner in owners.items():
         if owner is not None and owner != place[0]:
-            answers[owner].append(place)
+            answers[ends[owner]].append(place)
     order: list[PartAt] = []
     for index, message in enumerate(messages):
         own = [(index, at) for at in range(len(message.parts))] or [(index, 0)]
@@ -50,6 +52,15 @@ def repair(messages: Sequence[Message]) -> Repaired:
         found.append((index, _with_parts(messages[index], [at for _, at in run])))
     same = len(found) == len(messages) and all(new is messages[at] for at, (_, new) in enumerate(found))
     return Repaired(found, orphans, changed=bool(orphans) or not same)
+
+
+def _reply_ends(messages: Sequence[Message]) -> list[int]:
+    """Return for each message the last one of its reply: results stand behind the whole reply."""
+    ends = list(range(len(messages)))
+    for index in range(len(messages) - 2, -1, -1):
+        if continues(messages[index + 1], messages[index]):
+            ends[index] = ends[index + 1]
+    return ends
 
 
 def _with_parts(message: Message, places: Sequence[int]) -> Message:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, cast
 
 import msgspec
@@ -13,7 +13,7 @@ from foldline.dialects import BEDROCK_CONVERSE, OPENAI_CHAT, decode_placed, dete
 from foldline.dialects.base import message_dialect
 from foldline.dialects.payload import is_list, read
 from foldline.errors import DialectError
-from foldline.transcripts.forms import flat, gemini, langchain, model_message, pydantic_ai
+from foldline.transcripts.forms import flat, langchain, model_message, pydantic_ai
 from foldline.transcripts.forms.written import Written, keys_of
 from foldline.transcripts.lines import items, mapping, text_or
 from foldline.transcripts.payloads import mark_failed
@@ -28,7 +28,7 @@ class Form(msgspec.Struct, frozen=True):
 
 
 FORMS: Final = (  # asked in this order
-    *(Form(one.NAME, one.fits, one.write) for one in (langchain, pydantic_ai, gemini, model_message)),
+    *(Form(one.NAME, one.fits, one.write) for one in (langchain, pydantic_ai, model_message)),
     Form("Ollama", flat.fits_ollama, flat.write_ollama),
     Form("a list of roles and texts", flat.fits_bare, flat.write_bare),
 )
@@ -46,7 +46,11 @@ class Decoded(msgspec.Struct):
 
 
 def decode_list(
-    messages: Sequence[Any], dialect: str | None = None, *, salt: str = "", open_calls: Collection[str] = ()
+    messages: Sequence[Any],
+    dialect: str | None = None,
+    *,
+    salt: str = "",
+    open_calls: Mapping[str, str] | None = None,
 ) -> Decoded:
     """Read a list of messages in a dialect (None: found out); one of another form becomes Chat Completions.
 
@@ -122,13 +126,12 @@ def _plain(message: Any) -> dict[str, Any] | None:
     dump = getattr(message, "model_dump", None)
     if isinstance(kind, str) and callable(dump) and langchain.fits({"type": kind, "content": ""}):
         return {**mapping(dump(mode="json")), "type": kind}
-    of_gemini = parts is not None and callable(dump)
     of_pydantic_ai = parts is not None and getattr(message, "kind", None) in ("request", "response")
     of_ollama = callable(dump) and hasattr(message, "tool_name")
-    return read(message)[0] if of_gemini or of_pydantic_ai or of_ollama else None
+    return read(message)[0] if of_pydantic_ai or of_ollama else None
 
 
-def _translated(messages: Sequence[Any], salt: str, open_calls: Collection[str]) -> Decoded:
+def _translated(messages: Sequence[Any], salt: str, open_calls: Mapping[str, str] | None) -> Decoded:
     """Write each message of another form as Chat Completions, and read what was written."""
     out = Written(salt)
     received: dict[int, bytes] = {}

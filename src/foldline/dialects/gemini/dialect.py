@@ -1,0 +1,186 @@
+"""Contents of Google's Gemini API, as its SDKs and its Agent Development Kit have them too."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from foldline.core.log.dialects import Traits
+from foldline.core.log.entries import Edit
+from foldline.core.log.messages import Message, Part, Role, Text, Usage
+from foldline.dialects.dialect import Dialect, Put, Slot, replied
+from foldline.dialects.gemini.form import CALL, KINDS, ROLES, held, kinds_of, look, parts_in, spelt
+from foldline.dialects.gemini.read import parts_of, role_of, slots_of
+from foldline.dialects.gemini.rules import check, check_system
+from foldline.dialects.gemini.write import GeminiWriter, edit_native, has, request
+from foldline.dialects.payload import Fields, count, fields_of, items_of, peek, read
+from foldline.dialects.values import GEMINI, Losses, Problem, Say
+from foldline.errors import DialectError
+
+_STOPS = {"STOP": "end", "MAX_TOKENS": "length"}
+_OTHERS = ("content", "kind")  # fields of messages that have parts, too, and are none of Gemini's
+_COUNTED = ("prompt", "cachedContent", "toolUsePrompt", "candidates", "thoughts")
+_PLAIN = {"user": "user", "assistant": "model"}
+
+
+class GeminiDialect(Dialect):
+    """The dialect `gemini`.
+
+    A call is known by its id, or by its function's name and its place. What the model says in a row is one
+    reply: a chat that streams keeps each chunk as a content. Messages of others are merged into turns.
+    """
+
+    name = GEMINI
+    traits = Traits(unique_ids=False, own_results=False, splits_replies=True)
+    element = "content"
+    lists = "contents"
+    content = "parts"
+    bare = True
+    templated = False
+
+    # ---- in
+
+    def decode_reply(self, reply: Any) -> Message:
+        """Read a whole response: the content of its first candidate, usage, model, why it stopped.
+
+        A bare content is read as by `decode`. Raises DialectError for a response without a candidate.
+        """
+        body, _ = read(reply)
+        if "candidates" not in body:
+            return self.decode(reply)
+        candidate = fields_of(next(iter(items_of(body["candidates"])), None))
+        if not candidate:
+            raise DialectError("the response has no candidate (was its prompt blocked?)")
+        content: Fields = {"parts": [], **fields_of(candidate.get("content")), "role": "model"}
+        stop = held(candidate, "finishReason")
+        stop = _STOPS.get(str(stop), "error") if stop is not None else None
+        if stop == "end" and has(content, CALL):
+            stop = "tools"
+        usage = _usage(held(body, "usageMetadata"))
+        return replied(self.decode(content), usage, held(body, "modelVersion"), stop)
+
+    def decode_system(self, system: Any) -> Message:
+        """Read a system prompt (text, parts, or a content, which is its parts) as a system message."""
+        body = read(system)[0] if not isinstance(system, str | list) else {}
+        return super().decode_system(body.get("parts") if body else system)
+
+    def recognises(self, payload: Any) -> bool:
+        """Return whether a message can only be in this dialect: its parts have no type, but a kind."""
+        role, parts = peek(payload, "role"), peek(payload, "parts")
+        named = isinstance(role, str | None) and (role in ROLES or role in ("function", "tool"))
+        if not named or not isinstance(parts, list) or any(peek(payload, key) is not None for key in _OTHERS):
+            return False
+        found: list[Any] = items_of(parts)
+        if found and all(isinstance(part, str) for part in found):
+            return True
+        typed = any(peek(part, "type") is not None for part in found)
+        return not typed and any(_is_of_kind(part) for part in found)
+
+    def is_reply(self, payload: Any) -> bool:
+        """Return whether this is a GenerateContentResponse."""
+        return isinstance(peek(payload, "candidates"), list)
+
+    def adopt(self, payload: Any, salt: str) -> Any:
+        """Return a message of plain text as a content."""
+        del salt
+        text, role = peek(payload, "content"), peek(payload, "role")
+        if not isinstance(text, str) or role not in _PLAIN:
+            return payload
+        return {"role": _PLAIN[role], "parts": [{"text": text}]}
+
+    def _parts(self, body: Any, index: int | None) -> tuple[Role, Sequence[Part]]:
+        return role_of(body, index), parts_of(body, index)
+
+    def _system_parts(self, system: Any) -> tuple[Text, ...]:
+        parts = parts_of({"parts": system if isinstance(system, list) else [{"text": system}]})
+        texts = tuple(part for part in parts if isinstance(part, Text))
+        if len(texts) < len(parts):
+            raise DialectError("the system prompt may hold only texts")
+        return texts
+
+    # ---- checked and mended
+
+    def look(self, say: Say, body: Fields, salt: str = "") -> Fields:
+        """Check a content by itself, and return it as it may be sent (`form.py`)."""
+        del salt
+        return look(say, body)
+
+    def call_slots(self, body: Fields) -> tuple[list[Slot], list[Slot]]:
+        """Return where a content holds the ids of its calls, and those of its responses."""
+        return slots_of(body)
+
+    def in_reply(self, body: Fields) -> tuple[list[Any], Put]:
+        """Return the content of a response, and what puts another in its place."""
+        candidate = fields_of(next(iter(items_of(body.get("candidates"))), None))
+        content = fields_of(candidate.get("content"))
+        if not content.get("parts"):
+            return [], lambda _: body
+        return [{**content, "role": "model"}], lambda new: {
+            **body,
+            "candidates": [{**candidate, "content": new[0]}],
+        }
+
+    def is_models(self, body: Fields) -> bool:
+        """Return whether a content is the model's."""
+        return body.get("role") == "model"
+
+    # ---- out
+
+    def more(self, messages: list[Any]) -> list[Any]:
+        """Return the last content of a request and those that follow it, as the request takes them."""
+        return request(messages, Losses())
+
+    def text_part(self, role: str, text: str) -> Fields:
+        """Return a text as a part of a content."""
+        del role
+        return {"text": text}
+
+    def _moves(self, message: Message) -> bool:
+        return message.role in ("system", "developer")
+
+    def _edited_system(self, message: Message, system: Any, edits: Sequence[Edit], index: int) -> Any:
+        if isinstance(system, str):
+            return super()._edited_system(message, system, edits, index)
+        body = edit_native({"parts": system}, {edit.part: edit.replacement for edit in edits}, index)
+        return body["parts"] if body else ""
+
+    def _writer(self, received: Sequence[tuple[Message, Any]]) -> GeminiWriter:
+        return GeminiWriter(call.id for message, _ in received for call in message.calls)
+
+    def _edited(self, body: Any, edits: Mapping[int, Part | None], index: int) -> Fields | None:
+        return edit_native(body, edits, index)
+
+    def lose(self, body: Any, losses: Losses) -> None:
+        """Count the fields of a content, and of its parts, that no part carries: signatures and the like."""
+        for key, value in fields_of(body).items():
+            if key not in ("role", "parts") and value is not None:
+                losses.field(key)
+        for part in parts_in(fields_of(body)):
+            data = {spelt(part, kind) for kind in KINDS}
+            for key, value in part.items():
+                if value not in (None, False) and key not in data and key != "thought":
+                    losses.field(key)
+
+    # ---- rules
+
+    def _check_system(self, say: Say, system: Any) -> None:
+        check_system(say, system)
+
+    def _check(self, problems: list[Problem], bodies: Sequence[tuple[int, Fields]], last: int) -> None:
+        check(problems, bodies, last)
+
+
+def _is_of_kind(part: Any) -> bool:
+    """Return whether a part holds data of a kind that is known; an object of the SDK has a field for each."""
+    if isinstance(part, dict):
+        return bool(kinds_of(fields_of(part)))
+    return hasattr(part, "function_call") and hasattr(part, "inline_data")
+
+
+def _usage(metadata: Any) -> Usage | None:
+    """Read a usage; thoughts, and what Google's own tools brought, are counted beside the rest."""
+    told = fields_of(metadata)
+    prompt, cached, brought, said, thought = (count(held(told, f"{name}TokenCount")) for name in _COUNTED)
+    if not told:
+        return None
+    return Usage(input=max(0, prompt - cached) + brought, cache_read=cached, output=said + thought)
