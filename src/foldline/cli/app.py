@@ -12,6 +12,7 @@ from importlib import import_module
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 import foldline
 from foldline.errors import FoldlineError, did_you_mean
@@ -43,6 +44,7 @@ COMMANDS = {
     "purge": "Delete a stored session permanently.",
     "policies": "Show the policies as a table.",
     "demo": "Fold an example session and show every step.",
+    "completion": "Print the completion script of a shell.",
 }
 
 # the files of commands that are named otherwise
@@ -92,6 +94,12 @@ class _Commands(click.Group):
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
             ctx.fail(f"No such command {args[0]!r}{did_you_mean(args[0], COMMANDS)}")
         return super().resolve_command(ctx, args)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem[str]]:
+        """Complete a command's name without loading any."""
+        found = [CompletionItem(name, help=about) for name, about in COMMANDS.items()]
+        options = click.Command.shell_complete(self, ctx, incomplete)
+        return [*(item for item in found if item.value.startswith(incomplete)), *options]
 
     def invoke(self, ctx: click.Context) -> Any:
         try:

@@ -20,6 +20,7 @@ from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hint
 import click
 import msgspec
 
+from foldline.cli.completions import completed
 from foldline.cli.output import print_json
 from foldline.dialects import names
 from foldline.errors import did_you_mean
@@ -65,6 +66,9 @@ class _Parameter(NamedTuple):
         chosen: dict[str, Any] = {
             "type": OneOf(args) if get_origin(kind) is Literal else _TYPES.get(one, one)
         }
+        flags = self.flags or (() if self.flags is None else (f"--{name.replace('_', '-')}",))
+        if get_origin(kind) is not Literal:
+            chosen["shell_complete"] = completed(flags, self.settings.get("metavar", ""))
         if self.flags is None:
             chosen |= {"nargs": -1 if several else 1, "required": True, **self.settings}
             return click.Argument([name], **chosen)
@@ -78,7 +82,6 @@ class _Parameter(NamedTuple):
             chosen["required"] = NoneType not in get_args(kind)
         if one is int:
             chosen["metavar"] = "N"
-        flags = self.flags or (f"--{name.replace('_', '-')}",)
         chosen |= self.settings
         return click.Option([name, *flags], **chosen)
 
