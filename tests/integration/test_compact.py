@@ -1,6 +1,7 @@
 """`foldline.compact` on lists that somebody wrote carelessly: what it says, and what it makes of a budget."""
 
 import pytest
+from openai.types.chat import ChatCompletionMessage
 
 import foldline
 from foldline.errors import InputError
@@ -76,6 +77,12 @@ def test_a_list_that_comes_back_as_it_was_is_not_said_to_be_mended():
     ]
     done = foldline.compact(messages, target=1_000)
     assert (done.messages, done.warnings) == (messages, ())
+
+
+def test_objects_of_an_sdk_come_back_as_they_were():
+    given = [*chat(1, 1)[:1], ChatCompletionMessage(role="assistant", content="Yes.")]
+    done = foldline.compact(given, target=1_000)
+    assert [new is old for new, old in zip(done.messages, given, strict=True)] == [True, True]
 
 
 def test_a_policy_that_is_none_is_refused():

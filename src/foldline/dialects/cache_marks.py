@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, cast
 
 from foldline.core.log.codec import encode
+from foldline.dialects.payload import to_plain
 
 MARKS_OF = ("cache_control", "cachePoint")
 LEVELS = 6  # a list, a message, its blocks, a block, the blocks of a result, one of them
@@ -33,7 +34,10 @@ def within_marks(messages: Sequence[Any], *beside: Any) -> list[Any]:
 
     What is given stays as it is; a message that loses none is the same object.
     """
-    raw = encode(messages)
+    try:
+        raw = encode(messages)
+    except TypeError:  # objects of an SDK, given back as they came
+        raw = encode(to_plain(messages))
     if sum(raw.count(f'"{mark}":'.encode()) for mark in MARKS_OF) + marks(*beside) <= MARKS:
         return list(messages)
     left = MARKS - marks(*beside)
