@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
 
 Shown = tuple[str, str]
+
+os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # LiteLLM would fetch it while it is imported
 
 
 class Boom(Exception):
@@ -503,6 +506,76 @@ class ADK(Driver):
         return out
 
 
+class LiteLLM(Driver):
+    """LiteLLM has no agent: a loop of its caller's, with the messages as replies come."""
+
+    package = "litellm"
+    copies = True
+
+    def make(self) -> None:
+        import litellm
+
+        from foldline.adapters.litellm import FoldlineLogger
+
+        driver = self
+
+        class Scripted(litellm.CustomLLM):
+            async def acompletion(self, *_: Any, **given: Any) -> Any:
+                made = driver.step(given["messages"])
+                text, *call = (made,) if isinstance(made, str) else made
+                calls = [called(*call)] if call else None
+                given["model_response"].choices[0].message = litellm.Message(content=text, tool_calls=calls)
+                return given["model_response"]
+
+        def called(call_id: str, arguments: dict[str, str]) -> dict[str, Any]:
+            function = {"name": "look", "arguments": json.dumps(arguments)}
+            return {"id": call_id, "type": "function", "function": function}
+
+        self.messages: list[Any] = getattr(self, "messages", [])
+        self.logger = FoldlineLogger(self.store, **self.options)
+        litellm.callbacks = [self.logger]
+        litellm.custom_provider_map = [{"provider": "scripted", "custom_handler": Scripted()}]
+
+    async def say(self, text: str) -> None:
+        import litellm
+
+        self.messages.append({"role": "user", "content": text})
+        while True:
+            reply = await litellm.acompletion(
+                model="scripted/m", messages=self.messages, litellm_session_id="talk"
+            )
+            said = reply.choices[0].message
+            self.messages.append(said.model_dump(exclude_none=True))
+            if not said.tool_calls:
+                return
+            for call in said.tool_calls:
+                content = self.look(**json.loads(call.function.arguments))
+                self.messages.append({"role": "tool", "tool_call_id": call.id, "content": content})
+
+    @property
+    def histories(self) -> Any:
+        return self.logger.histories
+
+    session = "talk"
+
+    async def history(self) -> Sequence[Any]:
+        return self.messages
+
+    def shown(self, view: Sequence[Any]) -> list[Shown]:
+        out: list[Shown] = []
+        for one in view:
+            if one["role"] == "tool":
+                out.append(("result", one["tool_call_id"]))
+            elif one["role"] == "assistant":
+                out += [
+                    ("text", one["content"]),
+                    *(("call", call["id"]) for call in one.get("tool_calls", ())),
+                ]
+            elif one["role"] == "user":
+                out.append(("user", one["content"]))
+        return out
+
+
 DRIVERS: tuple[Callable[..., Driver], ...] = (
     LangChain,
     PydanticAI,
@@ -510,6 +583,7 @@ DRIVERS: tuple[Callable[..., Driver], ...] = (
     ADK,
     AgentFramework,
     Strands,
+    LiteLLM,
 )
 
 

@@ -1,0 +1,83 @@
+"""LiteLLM, the library and the proxy: one callback.
+
+    litellm.callbacks = [FoldlineLogger("sqlite:///sessions.db")]
+    await litellm.acompletion(model=..., messages=messages, litellm_session_id="my-session")
+
+A caller's messages stay whole; each deployment is sent the view. In the proxy's configuration the callback is
+named as `callbacks: my_module.logger`, and clients name their session as LiteLLM has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Unpack, cast
+
+from litellm.integrations.custom_logger import CustomLogger
+from litellm.types.utils import CallTypes  # pyright: ignore[reportMissingTypeStubs]
+
+from foldline.adapters.history import AdapterOptions, FrameworkHistories, RequestSetup, read_list
+from foldline.core.log.messages import Message
+from foldline.dialects import OPENAI_CHAT
+from foldline.stores import Store
+
+ChatMessage = dict[str, Any]
+
+_CHAT = (CallTypes.completion, CallTypes.acompletion)
+_BESIDE = ("metadata", "litellm_metadata")  # where a proxy keeps what a client said beside its request
+
+
+class LiteLLMForm:
+    """Chat Completions messages, which LiteLLM takes for every model."""
+
+    dialect = OPENAI_CHAT
+
+    def decode(self, messages: Sequence[ChatMessage]) -> list[list[Message]]:
+        """Read messages, each of which is one of ours."""
+        return read_list(messages, self.dialect)
+
+    def encode(self, payloads: Sequence[dict[str, Any]]) -> list[ChatMessage]:
+        """Write messages, which have the form already; only the user's may be named."""
+        return [
+            {key: value for key, value in payload.items() if key != "name" or payload["role"] != "tool"}
+            for payload in payloads
+        ]
+
+
+class FoldlineLogger(CustomLogger):
+    """Sends deployments the view of a session instead of the whole history, before every async call.
+
+    `store` is where sessions are kept (a URL or a Store; default: that of the settings), `session` that of
+    calls that name none: without one they are left as they are. The options are those of `foldline.open`.
+    Without `window` and `model` the window is that of the model that is called.
+    """
+
+    def __init__(
+        self, store: str | Store | None = None, *, session: str = "", **options: Unpack[AdapterOptions]
+    ) -> None:
+        super().__init__()  # pyright: ignore[reportUnknownMemberType]
+        self.session = session
+        self.histories = FrameworkHistories(store, LiteLLMForm(), **options)
+
+    async def async_pre_call_deployment_hook(
+        self, kwargs: dict[str, object], call_type: CallTypes | None
+    ) -> dict[str, Any] | None:
+        """Give a call the view in place of the history."""
+        session = session_of(kwargs) or self.session
+        messages = kwargs.get("messages")
+        if call_type not in _CHAT or not session or not isinstance(messages, list):
+            return None
+        whole = cast("list[ChatMessage]", messages)
+        return {**kwargs, "messages": await self.histories.aview(session, whole, lambda: _setup(kwargs))}
+
+
+def session_of(kwargs: dict[str, object]) -> str:
+    """Return the session that a call names, in any of the places that LiteLLM has for it; "" for none."""
+    holders = [kwargs.get(key) for key in _BESIDE]
+    named = [cast("dict[str, Any]", one).get("session_id") for one in holders if isinstance(one, dict)]
+    return next((one for one in (kwargs.get("litellm_session_id"), *named) if isinstance(one, str)), "")
+
+
+def _setup(kwargs: dict[str, object]) -> RequestSetup:
+    """Return the tools of a call, and the name of the model that it is for."""
+    name = str(kwargs.get("model") or "").replace("/", ":", 1)
+    return RequestSetup(None, kwargs.get("tools") or None, name or None)
