@@ -16,6 +16,7 @@ from foldline.transcripts.places import home_of
 from foldline.wrapping.documents import Place
 
 PROBE: Final = "http://probe"  # an address, where only the places of settings are asked for
+START: Final = 60  # seconds that the MCP server may take to start on a busy machine; usual are 5 or 10
 Setting = tuple[Place, Any]  # a path in a file, and the value there
 
 
@@ -74,7 +75,7 @@ def _codex(url: str) -> list[SettingsFile]:
 
 
 def _codex_server(command: list[str]) -> list[SettingsFile]:
-    about = {"command": command[0], "args": command[1:]}
+    about = {"command": command[0], "args": command[1:], "startup_timeout_sec": START}
     return [
         SettingsFile(
             _codex_file(), [(("mcp_servers", "foldline", key), value) for key, value in about.items()]
@@ -99,7 +100,7 @@ def _opencode(url: str) -> list[SettingsFile]:
 
 
 def _opencode_server(command: list[str]) -> list[SettingsFile]:
-    about = {"type": "local", "command": command, "enabled": True}
+    about = {"type": "local", "command": command, "enabled": True, "timeout": 1_000 * START}
     return [SettingsFile(_opencode_file(), [(("mcp", "foldline"), about)])]
 
 
