@@ -210,6 +210,23 @@ def test_where_one_file_is_refused_none_is_changed(foldline, home, url):
     assert tree(home) == before
 
 
+def test_what_was_wrapped_is_found_though_another_file_stands_beside_it_by_now(foldline, home, url):
+    write(home, "opencode")
+    foldline("wrap", "opencode", "--gateway", url)
+    other = home / ".config/opencode/opencode.jsonc"
+    other.write_text("// mine\n{}")
+    assert "to the byte" in foldline("unwrap", "opencode").out
+    assert (home / ".config/opencode/opencode.json").read_text() == OPENCODE
+    assert other.read_text() == "// mine\n{}"
+
+
+def test_an_address_of_the_user_s_own_is_no_gateway_to_the_doctor(foldline, home, url):
+    write(home, "opencode")
+    told = foldline("doctor", "--gateway", url, "--json")
+    assert told.code == 0
+    assert told.json["agents"]["opencode"]["gateway"] is None
+
+
 def test_a_link_stays_a_link_and_its_file_keeps_its_mode(foldline, home, url, tmp_path):
     kept = tmp_path / "dotfiles.toml"
     kept.write_text(CODEX)

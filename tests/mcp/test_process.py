@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import re
 import signal
 import subprocess
 import sys
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
 
 import pytest
 from tests.mcp.homes import put
@@ -62,6 +65,10 @@ def greeted(process):
     return json.loads(process.stdout.readline())
 
 
+def posted(url, host):
+    return urlopen(Request(url, b"{}", {"Host": host, "Content-Type": "application/json"}))
+
+
 async def test_the_real_client_searches_the_session_of_the_folder_over_stdio(home, here, tmp_path):
     put(home, here, "claude-code")
     with (tmp_path / "errors").open("w") as errors:
@@ -104,6 +111,8 @@ async def test_several_clients_ask_over_http_and_sigterm_ends_it(home, here, sta
         for client in (first, second):
             found = await client.call_tool("recall_search", {"query": "lock file"})
             assert "Never touch the lock file." in found.content[0].text
+        with pytest.raises(HTTPError, match="421"):  # a page that a browser was led to by a name of its own
+            await asyncio.to_thread(posted, url, "evil.example")
         process.send_signal(signal.SIGTERM)
         assert process.wait(LIMIT) in (0, -signal.SIGTERM)
     assert b"Traceback" not in process.stderr.read()

@@ -149,5 +149,8 @@ def files_of(agent: str, url: str | None, command: list[str] | None) -> list[Set
 
 
 def paths_of(agent: str) -> list[Path]:
-    """Return every settings file of an agent that may be wrapped."""
-    return [one.path for one in files_of(agent, PROBE, [PROBE])]
+    """Return every settings file of an agent that may be wrapped, whatever stands beside it by now."""
+    found = [one.path for one in files_of(agent, PROBE, [PROBE])]
+    return list(
+        dict.fromkeys([*found, *(path.with_suffix(".json") for path in found if path.suffix == ".jsonc")])
+    )

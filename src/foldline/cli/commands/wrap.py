@@ -131,7 +131,7 @@ def doctor(gateway: str | None = GATEWAY) -> Shown:
     Exit code 1 where an agent is led to a gateway that does not answer.
     """
     url = _url(gateway)
-    agents = {name: _agent(name) for name in AGENTS}
+    agents = {name: _agent(name, url) for name in AGENTS}
     used = {one["gateway"] for one in agents.values() if one["gateway"]}
     answers = {one: _answers(one) for one in sorted(used | {url})}
     extras = {"mcp": find_spec("mcp") is not None, "serve": find_spec("starlette") is not None}
@@ -158,8 +158,8 @@ def doctor(gateway: str | None = GATEWAY) -> Shown:
     return Shown(lambda: document, show, code=1 if dead else 0)
 
 
-def _agent(name: str) -> dict[str, Any]:
-    """Return what is known of an agent on this machine."""
+def _agent(name: str, url: str) -> dict[str, Any]:
+    """Return what is known of an agent on this machine; an address of the user's own is no gateway."""
     known = AGENTS[name]
     session = problem = None
     try:
@@ -168,6 +168,7 @@ def _agent(name: str) -> dict[str, Any]:
     except InputError:
         pass
     gateway, mcp = None, False
+    wrapped = any(is_wrapped(path) for path in paths_of(name))
     for file in files_of(name, PROBE, [PROBE]):
         try:
             held = values(file.path.name, file.path.read_text("utf-8")) if file.path.exists() else {}
@@ -183,8 +184,8 @@ def _agent(name: str) -> dict[str, Any]:
                 gateway = gateway or found.rstrip("/").removesuffix("/v1")
     return {
         "installed": shutil.which(known.program) is not None,
-        "wrapped": any(is_wrapped(path) for path in paths_of(name)),
-        "gateway": gateway,
+        "wrapped": wrapped,
+        "gateway": gateway if wrapped or gateway == url else None,
         "mcp": mcp,
         "session": session,
         "problem": problem,
