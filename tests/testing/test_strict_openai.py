@@ -9,6 +9,7 @@ from tests.testing.clients import MODEL, gpt
 from foldline.core.measure.overflow import Overflow, overflow
 from foldline.core.measure.window import Window
 from foldline.testing import Answer, Scripted, serve
+from foldline.testing import call as tool_call
 
 HI = user("Hello")
 EMPTY = "empty array. Expected an array with minimum length 1, but got an empty array instead."
@@ -260,3 +261,15 @@ async def test_alternation_where_a_template_asks_for_it():
     async with serve(Scripted(["a"], alternation=True)) as url, gpt(url) as client:
         with pytest.raises(openai.BadRequestError, match="roles must alternate"):
             await client.chat.completions.create(model=MODEL, messages=[HI, HI])
+
+
+async def test_a_call_of_a_tool_in_a_namespace_names_both():
+    inner = {"type": "function", "name": "recall", "parameters": {"type": "object", "properties": {}}}
+    space = {"type": "namespace", "name": "notes", "description": "Notes.", "tools": [inner]}
+    model = Scripted([tool_call("notes__recall"), tool_call("other__recall")])
+    async with serve(model) as url, gpt(url) as client:
+        asked = {"model": MODEL, "input": "Hello", "tools": [space]}
+        first = (await client.responses.create(**asked)).output[0].model_dump()
+        second = (await client.responses.create(**asked)).output[0].model_dump()
+    assert (first["name"], first["namespace"]) == ("recall", "notes")
+    assert (second["name"], second["namespace"]) == ("other__recall", None)

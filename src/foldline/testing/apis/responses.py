@@ -239,11 +239,21 @@ def _items(made: FinishedReply) -> list[dict[str, Any]]:
             "status": "completed",
             "arguments": written(call),
             "call_id": call.id,
-            "name": call.name,
+            **_named(call.name, made.asked.body.get("tools")),
         }
         for number, call in enumerate(made.calls)
     )
     return items
+
+
+def _named(name: str, tools: Any) -> dict[str, str]:
+    """Return how a call names its tool: one of a namespace, `SPACE__TOOL` in a script, by both names."""
+    for space in map(fields_of, items_of(tools)):
+        if space.get("type") == "namespace":
+            for inner in map(fields_of, items_of(space.get("tools"))):
+                if name == f"{space.get('name')}__{inner.get('name')}":
+                    return {"name": str(inner["name"]), "namespace": str(space["name"])}
+    return {"name": name}
 
 
 def _item(events: _Events, index: int, item: dict[str, Any]) -> None:
