@@ -5,6 +5,7 @@ A driver shows what the model was sent as plain pairs: ("user", text), ("text", 
 
 from __future__ import annotations
 
+import asyncio
 import importlib
 import json
 import os
@@ -26,6 +27,7 @@ class Driver:
 
     package = ""
     keeps_answers = False  # a reply is stored when it comes, not with the request that follows
+    pairs = False  # an answer is a call too, with its result
     mends = False  # a request that did not fit is folded and sent again
     copies = False  # each request has copies of the messages
 
@@ -576,6 +578,73 @@ class LiteLLM(Driver):
         return out
 
 
+class Smolagents(Driver):
+    package = "smolagents"
+    copies = True
+    pairs = True
+
+    def make(self) -> None:
+        from smolagents import Tool, ToolCallingAgent
+        from smolagents.models import ChatMessage, ChatMessageToolCall, ChatMessageToolCallFunction, Model
+        from smolagents.monitoring import LogLevel
+
+        from foldline.adapters.smolagents import use_foldline
+
+        driver = self
+
+        class Scripted(Model):
+            def generate(self, messages: Any, **_: Any) -> Any:
+                made = driver.step(messages[1:])
+                last = (made, f"answer_{driver.calls}", {"answer": made}) if isinstance(made, str) else made
+                name = "final_answer" if isinstance(made, str) else "look"
+                call = ChatMessageToolCall(ChatMessageToolCallFunction(last[2], name), last[1], "function")
+                return ChatMessage("assistant", last[0], [call])  # pyright: ignore[reportArgumentType]
+
+        class Look(Tool):
+            name = "look"
+            description = "Look at a file."
+            inputs = {"path": {"type": "string", "description": "Its path."}}
+            output_type = "string"
+
+            def forward(self, path: str) -> str:
+                return driver.look(path)
+
+        memory = self.agent.memory if hasattr(self, "agent") else None
+        self.agent: Any = ToolCallingAgent(
+            [Look()], Scripted(), max_steps=1_000_000, verbosity_level=LogLevel.OFF, max_tool_threads=1
+        )
+        if memory is not None:
+            self.agent.memory = memory
+        self._histories = use_foldline(self.agent, self.store, session="talk", **self.options)
+
+    async def say(self, text: str) -> None:
+        await asyncio.to_thread(self.agent.run, text, reset=False)
+
+    @property
+    def histories(self) -> Any:
+        return self._histories
+
+    session = "talk"
+
+    async def history(self) -> Sequence[Any]:
+        return [message for step in self.agent.memory.steps for message in step.to_messages()]
+
+    def shown(self, view: Sequence[Any]) -> list[Shown]:
+        from foldline.adapters.smolagents import calls_in, text_of
+
+        out: list[Shown] = []
+        waiting: list[str] = []
+        for one in view:
+            if one.role == "tool-call":
+                waiting += [call["id"] for call in calls_in(text_of(one))]
+                out += [("call", call) for call in waiting]
+            elif one.role == "tool-response" and (waiting or "Error:" not in text_of(one)):
+                out.append(("result", waiting.pop(0) if waiting else "none"))
+            else:
+                out.append(("text" if one.role == "assistant" else "user", text_of(one)))
+        return out
+
+
 DRIVERS: tuple[Callable[..., Driver], ...] = (
     LangChain,
     PydanticAI,
@@ -584,6 +653,7 @@ DRIVERS: tuple[Callable[..., Driver], ...] = (
     AgentFramework,
     Strands,
     LiteLLM,
+    Smolagents,
 )
 
 

@@ -64,7 +64,7 @@ async def test_a_long_loop_stays_in_its_window_and_every_view_is_valid(driver: D
     assert len(views[-1]) < 180  # of 364
     assert any(RULE.split(". ")[1] in text for kind, text in views[-1] if kind == "user")
     assert len(whole) >= 2 * 122  # the framework's own history is whole
-    assert figures.total_messages == 243 + driver.keeps_answers  # so is Foldline's
+    assert figures.total_messages == 243 + driver.keeps_answers + driver.pairs  # so is Foldline's
 
 
 async def test_what_is_kept_comes_back_as_the_very_objects(driver: Driver) -> None:
@@ -79,7 +79,7 @@ async def test_another_process_goes_on_and_stores_nothing_twice(driver: Driver) 
     driver.histories.close()
     driver.make()
     await driver.run("And the others.", 1)
-    assert (await stats(driver)).total_messages == 85 + driver.keeps_answers
+    assert (await stats(driver)).total_messages == 85 + driver.keeps_answers + driver.pairs
     assert faults(driver.shown(driver.seen[-1])) == []
 
 
