@@ -32,6 +32,7 @@ COMMANDS = {
     "inspect": "Show where a session's tokens are, and what is wrong with it.",
     "constraints": "Show the rules that the user stated, and what ended them.",
     "replay": "Replay sessions under several policies, turn by turn.",
+    "check": "Fail where a replay loses a rule or exceeds the window.",
     "batch": "Fold or replay an archive of sessions, resumable.",
     "import": "Put a session file into the store.",
     "export": "Write a session in the format of another tool.",

@@ -13,6 +13,7 @@ from foldline.core.lab.retention import Scores, mean
 from foldline.core.lab.tally import ReplayedTurn
 from foldline.core.log.messages import Usage
 from foldline.core.measure.price import Price, cost
+from foldline.lab.checks import ViewChecks, ViewProblem
 from foldline.lab.scored_cuts import ScoredCut
 
 _OF_ONE: Final = ("token_ratio", "apart_tokens")  # totals that mean nothing in a sum
@@ -22,7 +23,8 @@ MEASURES = tuple(name.replace("_", "-") for name in Scores.__struct_fields__)
 class PolicyReport(msgspec.Struct, frozen=True):
     """A session under one policy: its turns, its totals, its retention (None if it was not measured).
 
-    `rounds` is what survived repeated folding, if that was asked for.
+    `rounds` is what survived repeated folding, if that was asked for; `problems` those of its views, in the
+    order of the requests.
     """
 
     policy: str
@@ -30,6 +32,7 @@ class PolicyReport(msgspec.Struct, frozen=True):
     totals: dict[str, Any]
     retention: dict[str, Any] | None = None
     rounds: list[dict[str, Any]] | None = None
+    problems: tuple[ViewProblem, ...] = ()
 
 
 class SessionReport(msgspec.Struct, frozen=True):
@@ -70,7 +73,7 @@ def policy_report(
     replay: Replay,
     price: Price | None,
     *,
-    invalid: int = 0,
+    checks: ViewChecks,
     cuts: Sequence[ScoredCut] = (),
     rounds: list[dict[str, Any]] | None = None,
 ) -> PolicyReport:
@@ -91,14 +94,14 @@ def policy_report(
         "overflows": sums.overflows,
         "fruitless": sums.fruitless,
         "refused": sums.refused,
-        "invalid_views": invalid,
+        "invalid_views": checks.invalid,
         "peak": sums.peak,
         "compaction_seconds": round(sums.seconds, 3),
         "token_ratio": round(replay.scale.ratio, 4),
         "apart_tokens": replay.scale.overhead_tokens,
     }
     turns = tuple(_turn(turn, price) for turn in replay.turns if turn.calls or turn.overflows)
-    return PolicyReport(replay.policy.name, turns, totals, _retention(cuts), rounds)
+    return PolicyReport(replay.policy.name, turns, totals, _retention(cuts), rounds, tuple(checks.problems))
 
 
 def usages(sent: int, read: int, output: int) -> tuple[Usage, Usage]:

@@ -21,11 +21,10 @@ from foldline.core.measure.accounting import is_credible
 from foldline.core.measure.price import Price
 from foldline.core.measure.tokens import OFFLINE, Counter
 from foldline.core.measure.window import Floor, Window
-from foldline.core.view import native_items
-from foldline.dialects import get
 from foldline.errors import FloorExceeded, InputError
 from foldline.executor import execute, run_sync
 from foldline.folding import overhead_of
+from foldline.lab.checks import StandingRules, ViewChecks
 from foldline.lab.report import PolicyReport, SessionReport, policy_report
 from foldline.lab.rounds import decay
 from foldline.lab.runner import Failed, LocalPool
@@ -42,8 +41,8 @@ class Wanted(msgspec.Struct, frozen=True):
     """How to replay: the policies, the window (None: the file's or its model's), and what else to measure.
 
     `cuts` are shares of a session at which retention is measured, none to leave it out; `rounds` how often
-    the session is folded again as it grows, 0 for never; `fills` keeps what filled the window; `models` are a
-    user's own limits and prices.
+    the session is folded again as it grows, 0 for never; `fills` keeps what filled the window; `checks` looks
+    for rules that are lost and requests that are too large; `models` are a user's own limits and prices.
     """
 
     policies: tuple[Policy, ...]
@@ -52,6 +51,7 @@ class Wanted(msgspec.Struct, frozen=True):
     cuts: tuple[float, ...] = ()
     rounds: int = 0
     fills: bool = False
+    checks: bool = False
     models: dict[str, dict[str, Any]] = {}
 
 
@@ -178,11 +178,13 @@ class Running:
         self._learner = Learner(facts.overhead)
         self._recorded = 0  # tokens of all messages, in our count
         self._summarizer = OfflineSummarizer(counter)
+        self._rules = StandingRules() if wanted.checks else None
         self._runs = [
             _Run(
                 Replay(
                     policy, facts.window, counter, model=facts.model, price=facts.price, fills=wanted.fills
-                )
+                ),
+                ViewChecks(facts.dialect, self._rules),
             )
             for policy in wanted.policies
         ]
@@ -205,7 +207,11 @@ class Running:
             if cut is not None:
                 run.cuts.append(cut.scored(run.replay))
             self._compact(run, entry)
+            if run.replay.asks(entry.message):
+                run.checks.request(run.replay)
             run.replay.say(entry)
+        if self._rules is not None:
+            self._rules.hear(entry)
         self.said += 1
 
     def _believed(self, entry: Said) -> Said:
@@ -225,7 +231,7 @@ class Running:
 
     def _compact(self, run: _Run, entry: Said) -> None:
         while (ask := run.replay.due(entry.message, entry.at)) is not None:
-            run.check(self._facts.dialect)
+            run.checks.form(run.replay)
             started = time.perf_counter()
             outcome: Outcome | None = None
             try:
@@ -234,17 +240,17 @@ class Running:
             except FloorExceeded:
                 pass  # counted as refused
             run.replay.settle(outcome, time.perf_counter() - started)
-            run.check(self._facts.dialect)
+            run.checks.form(run.replay)
 
     def finish(self, rounds: Mapping[str, list[dict[str, Any]]]) -> tuple[PolicyReport, ...]:
         """Return what came of each replay, with the rounds of its policy."""
         for run in self._runs:
-            run.check(self._facts.dialect)
+            run.checks.form(run.replay)
         return tuple(
             policy_report(
                 run.replay,
                 self._facts.price,
-                invalid=run.invalid,
+                checks=run.checks,
                 cuts=run.cuts,
                 rounds=rounds.get(run.replay.policy.name),
             )
@@ -252,22 +258,9 @@ class Running:
         )
 
 
-class _Run:
+class _Run(msgspec.Struct, frozen=True):
     """One replay, and what is measured of it from outside."""
 
-    def __init__(self, replay: Replay) -> None:
-        self.replay = replay
-        self.cuts: list[ScoredCut] = []
-        self.invalid = 0
-
-    def check(self, dialect: str) -> None:
-        """Count a view that the strict validator of its dialect refuses.
-
-        Between two boundaries a view only grows: whole before and after each, and at the end, is whole
-        always.
-        """
-        view: Sequence[Any] = self.replay.state.view()
-        if view:
-            codec = get(dialect)
-            rendered = codec.render(native_items(view), whole=True)
-            self.invalid += bool(codec.validate(rendered.messages, rendered.system))
+    replay: Replay
+    checks: ViewChecks
+    cuts: list[ScoredCut] = []

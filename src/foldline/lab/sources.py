@@ -37,11 +37,11 @@ class SessionSource(msgspec.Struct, frozen=True):
 
 
 def session_files(names: Sequence[str]) -> list[str]:
-    """Return the session files that paths name; a folder stands for all files in it with a known suffix.
+    """Return the session files that paths and patterns name; a folder stands for those in it.
 
-    Raises InputError for a folder without any.
+    Raises InputError for a folder or a pattern without any.
     """
-    return [file for name in names for file in _files(name)]
+    return [file for name in names for path in _matching(name) for file in _files(path)]
 
 
 def sources(names: Sequence[str]) -> Iterator[SessionSource]:
@@ -52,14 +52,9 @@ def sources(names: Sequence[str]) -> Iterator[SessionSource]:
     for name in names:
         if _STORE.fullmatch(name):
             yield from _stored(name)
-        elif glob.has_magic(name) and not Path(name).exists():
-            matching = sorted(glob.glob(name, recursive=True))  # noqa: PTH207 - a pattern may be absolute
-            if not matching:
-                raise InputError(f"{name}: no file matches this pattern")
-            for one in matching:
-                yield from _named(one)
         else:
-            yield from _named(name)
+            for one in _matching(name):
+                yield from _named(one)
 
 
 def is_stored(name: str) -> bool:
@@ -71,6 +66,16 @@ def place_of(name: str) -> tuple[str, str]:
     """Return the URL and the id of a stored session from its source's name."""
     url, _, session = name.partition("#")
     return url, session
+
+
+def _matching(name: str) -> list[str]:
+    """Return the paths that a pattern stands for; what is no pattern, or there, is a path."""
+    if not glob.has_magic(name) or Path(name).exists():
+        return [name]
+    found = sorted(glob.glob(name, recursive=True))  # noqa: PTH207 - a pattern may be absolute
+    if not found:
+        raise InputError(f"{name}: no file matches this pattern")
+    return found
 
 
 def _named(name: str) -> Iterator[SessionSource]:

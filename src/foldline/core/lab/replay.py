@@ -89,7 +89,7 @@ class Replay:
         self._answered = False  # the next request was too large, and that was seen to
         self._refused_at: int | None = None
         self._replying = False  # the newest message is a reply
-        self._next_request = 1  # the number of the next request, or of the newest where none is made now
+        self._at_request = 1  # the number of the next request, or of the newest where none is made now
         self._lost: int | None = None  # tokens of a context that nothing will ever make fit
 
     @property
@@ -104,6 +104,15 @@ class Replay:
 
     # ---- before a message
 
+    @property
+    def next_request(self) -> int:
+        """The number of the next request (from 1)."""
+        return self.sums.calls + 1
+
+    def asks(self, following: Message) -> bool:
+        """Whether the next message answers a request: it is the first of a run of replies."""
+        return following.role == "assistant" and not self._replying
+
     def due(self, following: Message, at: float | None = None) -> FoldRequest | None:
         """Return the boundary that is to be made before the next message, if one is; ask again until None is.
 
@@ -112,8 +121,8 @@ class Replay:
         Before a reply that is what the context needs which the reply answers; before any other message, what
         the policy looks at right behind the one before.
         """
-        self._making, requested = None, following.role == "assistant" and not self._replying
-        self._next_request = self.sums.calls + requested
+        self._making, requested = None, self.asks(following)
+        self._at_request = self.sums.calls + requested
         self._fold_idle(at)
         if requested and self._lost is None and not self._answered:
             self._making = self._at_trigger() or self._at_overflow()
@@ -181,7 +190,7 @@ class Replay:
         return self._make(ask, "overflow")
 
     def _make(self, ask: FoldRequest, cause: Literal["trigger", "overflow", "draft"]) -> _Making:
-        return _Making(ask, cause, self._next_request)
+        return _Making(ask, cause, self._at_request)
 
     def _facts_now(self) -> TriggerFacts:
         overhead = self.scale.overhead

@@ -1,0 +1,68 @@
+"""`foldline check SESSION...`: fail where a recorded session would have gone wrong under a policy."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from foldline.cli.common import find_policy
+from foldline.cli.options import POLICIES, Shown, argument, command, option
+from foldline.cli.output import escape, out, progress
+from foldline.config import settings
+from foldline.lab.recordings import problems_of
+from foldline.lab.report import SessionReport
+from foldline.lab.run import Wanted, replay_many
+from foldline.lab.runner import Failed
+from foldline.lab.sources import session_files
+
+
+@command(
+    "foldline check recordings --window 60000",
+    "foldline check 'recordings/**/*.jsonl' --policy foldline,pi",
+    "foldline check session.jsonl --json | jq -r '.problems[].text'",
+)
+def check(
+    files: tuple[str, ...] = argument("FILE..."),
+    policies: tuple[str, ...] = option(
+        "Presets, or policies of your own  [default: the settings', else foldline]",
+        "--policy",
+        metavar="NAME,...",
+    ),
+    policy_file: Path | None = POLICIES,
+    window: int | None = option(
+        "The context window, in tokens  [default: the file's own, else its model's, else 200000]"
+    ),
+    model: str | None = option("Whose window to use  [default: the file's]", metavar="NAME"),
+    jobs: int | None = option("Processes, for several files  [default: one per core]"),
+) -> Shown:
+    """Replay recorded session FILEs, and fail where one would have gone wrong.
+
+    It exits with 1 if a standing rule of the user's is not in a view, a view is invalid for its dialect, a
+    request exceeds the window, or a file cannot be replayed. FILE may be a folder or a pattern.
+    """
+    known = settings()
+    names = dict.fromkeys(name.strip() for name in ",".join(policies or (known.policy,)).split(","))
+    wanted = Wanted(
+        policies=tuple(find_policy(name, policy_file) for name in names),
+        window=window or known.window,
+        model=known.named_model(model),
+        checks=True,
+        models=known.models,
+    )
+    paths = session_files(files)
+    with progress(f"checking {len(paths):,} sessions", len(paths) if len(paths) > 1 else None) as tick:
+        found = replay_many(paths, wanted, jobs, tick)
+    failed = [one for one in found if isinstance(one, Failed)]
+    problems = [problem for one in found if isinstance(one, SessionReport) for problem in problems_of(one)]
+
+    def show() -> None:
+        console = out()
+        for line in (*(one.error for one in failed), *map(str, problems)):
+            console.print(f"[red]failed:[/] {escape(line)}", soft_wrap=True)
+        bad = {one.session for one in (*failed, *problems)}
+        console.print(f"{len(found):,} sessions, {len(bad):,} failed, under {', '.join(names)}")
+
+    def document() -> dict[str, Any]:
+        return {"sessions": len(found), "policies": list(names), "problems": problems, "failed": failed}
+
+    return Shown(document, show, 1 if failed or problems else 0)

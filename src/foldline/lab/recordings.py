@@ -1,0 +1,88 @@
+"""Recorded sessions as tests of one's own agent: what would have gone wrong in each under a policy.
+
+    assert check_session("recordings/login.jsonl", window=60_000) == []
+
+`foldline check` and the plugin for pytest report the same problems.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from os import PathLike, fspath
+from typing import Any, Final
+
+import msgspec
+
+from foldline.config import settings
+from foldline.core.decide.policy import Policy
+from foldline.dialects import get
+from foldline.lab.checks import ProblemKind
+from foldline.lab.report import SessionReport
+from foldline.lab.run import Wanted, replay_file
+
+_WORDS: Final[dict[ProblemKind, str]] = {
+    "invalid_view": "the view is invalid",
+    "lost_rule": "a rule of the user's is not in the view",
+    "window_exceeded": "the window is exceeded",
+}
+
+
+class SessionProblem(msgspec.Struct, frozen=True):
+    """What would have gone wrong in a session: under which policy, from which request on (from 1).
+
+    `kind` is invalid_view, lost_rule or window_exceeded; `text` says what is invalid, the rule, or the size.
+    """
+
+    session: str
+    policy: str
+    request: int
+    kind: ProblemKind
+    text: str
+
+    @property
+    def told(self) -> str:
+        """The problem in words, without the session and the policy."""
+        return f"request {self.request}: {_WORDS[self.kind]}: {self.text}"
+
+    def __str__(self) -> str:
+        """Return all of it as one line."""
+        return f"{self.session}: policy {self.policy}, {self.told}"
+
+
+def check_session(
+    path: str | PathLike[str],
+    *,
+    window: int | None = None,
+    policy: str | Policy | None = None,
+    model: str | None = None,
+) -> list[SessionProblem]:
+    """Replay a session file under a policy and return what would have gone wrong; nothing is sent anywhere.
+
+    Defaults are those of the settings, then the policy `foldline` and the window in tokens that the file or
+    its model has. A request that a policy folds after an overflow, so that it fits, is no problem. Raises
+    FormatError or InputError for a file that cannot be read, PolicyError for an unknown policy.
+    """
+    known = settings()
+    wanted = Wanted(
+        policies=(known.find_policy(policy),),
+        window=window or known.window,
+        model=known.named_model(model),
+        checks=True,
+        models=known.models,
+    )
+    return list(problems_of(replay_file(fspath(path), wanted)))
+
+
+def problems_of(report: SessionReport) -> Iterator[SessionProblem]:
+    """Yield what a replay with checks found, policy by policy."""
+    for one in report.policies:
+        for problem in one.problems:
+            yield SessionProblem(report.session, one.policy, problem.request, problem.kind, problem.text)
+
+
+def assert_view_valid(messages: Sequence[Any], dialect: str, *, system: Any = None) -> None:
+    """Raise AssertionError with every documented rule of a dialect that a list of messages breaks."""
+    found = get(dialect).validate(messages, system)
+    lines = [f"message {one.index}: {one.text} ({one.rule})" for one in found]
+    if lines:
+        raise AssertionError("\n".join([f"invalid for {dialect}:", *lines]))

@@ -1,0 +1,98 @@
+"""A plugin for pytest: one test for each recorded session and policy.
+
+    pytest --foldline-sessions recordings --foldline-window 60000 --foldline-policy foldline,pi
+
+A test fails where a rule of the user's is not in a view, a view is invalid or the window is exceeded. Without
+`--foldline-sessions` the plugin does nothing, and loads nothing of Foldline but this file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+MARK = "foldline"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the options."""
+    group = parser.getgroup("foldline", "recorded sessions of an agent")
+    group.addoption(
+        "--foldline-sessions",
+        action="append",
+        default=[],
+        metavar="PATH",
+        help="Test the recorded sessions of a file, a folder or a pattern; may be given several times.",
+    )
+    group.addoption(
+        "--foldline-window", type=int, metavar="N", help="The context window in tokens (default: the file's)."
+    )
+    group.addoption(
+        "--foldline-policy", default="foldline", metavar="NAME,...", help="The policies (default: foldline)."
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Name the mark, so that `-m foldline` selects these tests."""
+    config.addinivalue_line("markers", f"{MARK}: a recorded session under a policy, by --foldline-sessions")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(
+    session: pytest.Session, config: pytest.Config, items: list[pytest.Item]
+) -> None:
+    """Add a test for each session and policy, before tests are selected by -k and -m."""
+    named = config.getoption("--foldline-sessions")
+    if not named:
+        return
+    from foldline.errors import FoldlineError  # noqa: PLC0415  only where it is used
+    from foldline.lab.sources import session_files  # noqa: PLC0415
+
+    try:
+        files = dict.fromkeys(session_files(named))
+    except FoldlineError as error:
+        raise pytest.UsageError(f"--foldline-sessions {error}") from error
+    for file in files:
+        path = Path(file).absolute()
+        recorded = RecordedSession.from_parent(session, path=path)  # pyright: ignore[reportUnknownMemberType]
+        items.extend(session.genitems(recorded))
+
+
+class RecordedSession(pytest.File):
+    """A session file."""
+
+    def collect(self) -> Iterator[SessionTest]:
+        """Yield a test for each policy."""
+        policies = str(self.config.getoption("--foldline-policy"))
+        for name in policies.split(","):
+            test: SessionTest = SessionTest.from_parent(self, name=name.strip())  # pyright: ignore[reportUnknownMemberType]
+            test.add_marker(MARK)
+            yield test
+
+
+class SessionTest(pytest.Item):
+    """A session under the policy that it is named for."""
+
+    def runtest(self) -> None:
+        """Replay the session; raises AssertionError with what would have gone wrong."""
+        from foldline.testing import check_session  # noqa: PLC0415  only where it is used
+
+        window = self.config.getoption("--foldline-window")
+        problems = check_session(self.path, window=window, policy=self.name)
+        if problems:
+            raise AssertionError("\n".join(problem.told for problem in problems))
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+        """Return what was found, or why the file could not be replayed, without a traceback."""
+        from foldline.errors import FoldlineError  # noqa: PLC0415
+
+        if isinstance(excinfo.value, AssertionError | FoldlineError):
+            return str(excinfo.value)
+        return super().repr_failure(excinfo, style)
+
+    def reportinfo(self) -> tuple[Path, None, str]:
+        """Return the file, and the name of the test as the heading of a failure."""
+        return self.path, None, f"{self.parent.name if self.parent else ''} under {self.name}"
