@@ -83,3 +83,11 @@ def test_a_command_that_needs_an_extra_names_it(programs, tmp_path, args, extra)
     assert told.returncode == 2
     assert f"pip install 'foldline[{extra}]'" in told.stderr
     assert "Traceback" not in told.stderr
+
+
+def test_pytest_finds_the_plugin_by_itself(wheel, tmp_path):
+    programs = environment(tmp_path / "venv", wheel, "pytest")
+    words = [str(programs / "python"), "-m", "pytest", "-q", "-W", "error", f"--foldline-sessions={SESSION}"]
+    env = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}
+    done = subprocess.run(words, env=env, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert "1 passed" in done.stdout, done.stdout + done.stderr
