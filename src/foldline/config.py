@@ -129,6 +129,7 @@ class ServeSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     model: str | None = None
     openai_upstream: str = "https://api.openai.com/v1"
     anthropic_upstream: str = "https://api.anthropic.com/v1"
+    google_upstream: str = "https://generativelanguage.googleapis.com/v1beta"
     summaries: str = "upstream"
     tokens: dict[str, str] = {}
     max_body: Annotated[int, msgspec.Meta(ge=1)] = 64 * 1024 * 1024

@@ -84,7 +84,12 @@ def in_front_of(answers, *, window=60_000, store="memory://", fold_at=None, **ch
     with (
         serve_in_thread(model) as url,
         served_by_all(
-            openai_upstream=url, anthropic_upstream=url, window=window, store=store, **changes
+            openai_upstream=url,
+            anthropic_upstream=url,
+            google_upstream=url,
+            window=window,
+            store=store,
+            **changes,
         ) as at,
     ):
         yield at, model

@@ -65,6 +65,7 @@ class Service:
                 Route("/ready", self._ready),
                 Route("/metrics", self._metrics),
                 Mount("/v1", _as_named(self._gateway_routes())),
+                Mount("/v1beta", _as_named(self._gemini_routes())),
                 Route("/api", self._counted("api", "/api", self.api.index)),
                 Mount("/api", _as_named(self._api_routes())),
                 Route("/", _to_the_page),
@@ -130,6 +131,17 @@ class Service:
             ),
             Route("/responses", _no_socket),  # by GET: a WebSocket is asked for
             Route("/{path:path}", counted("/{path}", gateway.relay), methods=PASSED_ON),
+        ]
+
+    def _gemini_routes(self) -> list[Route]:
+        relay = partial(self.gateway.relay, vendor="google")
+        return [
+            Route(
+                "/models/{named}",
+                self._counted("gateway", "/v1beta/models/{named}", self.gateway.generate),
+                methods=["POST"],
+            ),
+            Route("/{path:path}", self._counted("gateway", "/v1beta/{path}", relay), methods=PASSED_ON),
         ]
 
     def _api_routes(self) -> list[Route]:

@@ -162,7 +162,8 @@ def _given(headers: Mapping[str, str]) -> list[str]:
     apart = headers.get(HEADER) or _cookie(headers)
     if apart is not None:
         return [apart]
-    return [one for one in (bearer(headers.get("authorization", "")), headers.get("x-api-key")) if one]
+    keys = (headers.get(name) for name in ("x-api-key", "x-goog-api-key"))
+    return [one for one in (bearer(headers.get("authorization", "")), *keys) if one]
 
 
 def _cookie(headers: Mapping[str, str]) -> str | None:

@@ -7,25 +7,33 @@ from typing import Any, Final
 import msgspec
 
 from foldline.dialects.payload import fields_of, items_of
-from foldline.dialects.values import ANTHROPIC, OPENAI_CHAT, OPENAI_RESPONSES
+from foldline.dialects.values import ANTHROPIC, GEMINI, OPENAI_CHAT, OPENAI_RESPONSES
 
 # The key under which a request holds its messages, its system prompt and the cap of its reply.
-LIST_KEY: Final = {OPENAI_CHAT: "messages", OPENAI_RESPONSES: "input", ANTHROPIC: "messages"}
+LIST_KEY: Final = {
+    OPENAI_CHAT: "messages",
+    OPENAI_RESPONSES: "input",
+    ANTHROPIC: "messages",
+    GEMINI: "contents",
+}
 SYSTEM_KEY: Final[dict[str, str | None]] = {
     OPENAI_CHAT: None,
     OPENAI_RESPONSES: "instructions",
     ANTHROPIC: "system",
+    GEMINI: "systemInstruction",
 }
 CAP_KEYS: Final = {
     OPENAI_CHAT: ("max_completion_tokens", "max_tokens"),
     OPENAI_RESPONSES: ("max_output_tokens",),
     ANTHROPIC: ("max_tokens",),
+    GEMINI: ("maxOutputTokens",),  # of its generationConfig
 }
 
 
 class Asked(msgspec.Struct):
     """A request: its dialect, JSON body and headers (lower case). `index` counts requests from 0.
 
+    In `gemini` the path says the model and whether the reply is a stream: `named`, `streamed`.
     `tokens` is the input in the model's own count, `refused` the text of the refusal if it was refused.
     Both are set once the model has looked at the request.
     """
@@ -36,6 +44,8 @@ class Asked(msgspec.Struct):
     index: int = -1
     tokens: int = 0
     refused: str | None = None
+    named: str = ""
+    streamed: bool = False
 
     @property
     def messages(self) -> list[Any]:
@@ -59,19 +69,20 @@ class Asked(msgspec.Struct):
     @property
     def model(self) -> str:
         """The requested model; "" for none."""
-        model = self.body.get("model")
+        model = self.named or self.body.get("model")
         return model if isinstance(model, str) else ""
 
     @property
     def stream(self) -> bool:
         """Whether the reply should be a stream of events."""
-        return self.body.get("stream") is True
+        return self.streamed or self.body.get("stream") is True
 
     @property
     def max_tokens(self) -> int | None:
         """The cap of the reply in tokens, by whichever name the dialect has for it."""
+        holder = fields_of(self.body.get("generationConfig")) if self.dialect == GEMINI else self.body
         for key in CAP_KEYS[self.dialect]:
-            value = self.body.get(key)
+            value = holder.get(key)
             if isinstance(value, int) and not isinstance(value, bool):
                 return value
         return None

@@ -1,20 +1,21 @@
 """Scripted models behind HTTP on the loopback, for the providers' own SDKs.
 
 Routes, each with or without `/v1` before it: `/chat/completions`, `/responses`, `/messages`,
-`/messages/count_tokens`, `/models`.
+`/messages/count_tokens`, `/models`; `/v1beta/models/NAME:generateContent` and `:streamGenerateContent`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 import socket
 import threading
 from collections.abc import AsyncGenerator, Generator
 from typing import Any, Final, cast
 
 from foldline.core.log.codec import decode, encode
-from foldline.dialects.values import ANTHROPIC, OPENAI_CHAT, OPENAI_RESPONSES
+from foldline.dialects.values import ANTHROPIC, GEMINI, OPENAI_CHAT, OPENAI_RESPONSES
 from foldline.testing.answers import Refusal
 from foldline.testing.apis import api_of
 from foldline.testing.apis.openai import CREATED
@@ -28,6 +29,9 @@ _ROUTES: Final = {
     "/messages": ANTHROPIC,
     "/messages/count_tokens": ANTHROPIC,
 }
+_GENERATE: Final = re.compile(
+    r"/v1beta/models/(?P<model>[^/:]+):(?P<method>generateContent|streamGenerateContent)"
+)
 _BACKLOG: Final = 128
 _START_SECONDS: Final = 30.0  # for the thread's server to come up
 
@@ -78,11 +82,12 @@ class Server:
         await Connection(reader, writer, self._handle).run()
 
     async def _handle(self, received: Received) -> Wire:
+        gemini = _GENERATE.fullmatch(received.path)
         path = received.path.removeprefix("/v1")
         anthropic = "anthropic-version" in received.headers
         if path == "/models" and received.method == "GET":
             return _json(_models(self._served.models, anthropic))
-        dialect = _ROUTES.get(path)
+        dialect = GEMINI if gemini else _ROUTES.get(path)
         if dialect is None:
             return api_of(ANTHROPIC if anthropic else OPENAI_CHAT).refuse(Refusal(404))
         if received.method != "POST":
@@ -96,6 +101,8 @@ class Server:
         if not isinstance(body, dict):
             return self._served.refuse_body(dialect, "expected an object")
         asked = Asked(dialect, cast("dict[str, Any]", body), received.headers)
+        if gemini:
+            asked.named, asked.streamed = gemini["model"], gemini["method"].startswith("stream")
         if path.endswith("count_tokens"):
             return _json({"input_tokens": self._served.count(asked)})
         return await self._served.answer(asked)
@@ -103,7 +110,8 @@ class Server:
     def _stranger(self, received: Received, dialect: str) -> Refusal | None:
         """Refuse a request without a key, or with the wrong one."""
         bearer = received.headers.get("authorization", "").removeprefix("Bearer ")
-        key = received.headers.get("x-api-key") or bearer if dialect == ANTHROPIC else bearer
+        header = {ANTHROPIC: "x-api-key", GEMINI: "x-goog-api-key"}.get(dialect, "")
+        key = received.headers.get(header) or bearer
         if not key:
             return Refusal(401, api_of(dialect).no_key)
         if self._api_key is not None and key != self._api_key:

@@ -40,6 +40,9 @@ class ServeOptions(msgspec.Struct, frozen=True):
     anthropic_upstream: str | None = option(
         "Where Anthropic's is  [default: api.anthropic.com]", metavar="URL"
     )
+    google_upstream: str | None = option(
+        "Where Gemini's is  [default: generativelanguage.googleapis.com]", metavar="URL"
+    )
     summaries: str | None = option(
         "Who writes summaries: upstream (the model that is asked), offline (code alone), PROVIDER:MODEL "
         " [default: upstream]",

@@ -11,39 +11,44 @@ from foldline.dialects.values import Problem, Say, reporter
 
 
 def check(problems: list[Problem], bodies: Sequence[tuple[int, Fields]], last: int) -> None:
-    """Add every rule that contents, each with its index, break as a list."""
+    """Add every rule that contents, each with its index, break as a list.
+
+    What the model says in a row is one turn: a chat that streams keeps each chunk as a content.
+    """
     del last
-    before: tuple[int, Fields] | None = None
-    for index, body in bodies:
-        say = reporter(problems, index)
+    place, calls, spoken = -1, list[Fields](), False
+    for number, (index, body) in enumerate(bodies):
         models = body.get("role") == "model"
-        if before is None and models:
-            say("first-user", "the first content must be the user's")
-        if models and _held(body, CALL) and before is not None and before[1].get("role") == "model":
-            say("call-turn", "a content with calls must stand behind one of the user's")
-        _answers(problems, before, index, body)
-        before = index, body
-    _answers(problems, before, -1, {})
+        if models and number == 0:
+            reporter(problems, index)("first-user", "the first content must be the user's")
+        if models:
+            place, calls = index, [*(calls if spoken else []), *_held(body, CALL)]
+        else:
+            _answers(problems, place, calls, index, _held(body, RESULT))
+            calls = []
+        spoken = models
+    _answers(problems, place, calls, -1, [])
 
 
 def _held(body: Fields, kind: str) -> list[Fields]:
     return [given for part in parts_in(body) if (given := fields_of(held(part, kind)))]
 
 
-def _answers(problems: list[Problem], before: tuple[int, Fields] | None, index: int, body: Fields) -> None:
-    """Check that a content answers all calls of the one before it, and nothing else."""
-    asked = before[1] if before is not None and before[1].get("role") == "model" else {}
-    waiting = _asked(reporter(problems, before[0] if before is not None else -1), _held(asked, CALL))
+def _answers(
+    problems: list[Problem], place: int, calls: list[Fields], index: int, responses: list[Fields]
+) -> None:
+    """Check that the responses at `index` answer all calls of the turn before, and nothing else."""
+    waiting = _asked(reporter(problems, place), calls)
     say = reporter(problems, index)
     asked_ids = [call.get("id") for call in waiting]
-    for given in _unmatched(waiting, _held(body, RESULT) if body.get("role") != "model" else []):
+    for given in _unmatched(waiting, responses):
         if given.get("id") and given["id"] in asked_ids:
             say("result-duplicate", f"call {given['id']!r} already has a response")
         else:
             say("result-orphan", f"no call of {given.get('name')!r} right before waits for this response")
     for call in waiting:
         text = f"the next content has no response to the call of {call.get('name')!r}"
-        reporter(problems, before[0] if before is not None else -1)("result-missing", text)
+        reporter(problems, place)("result-missing", text)
 
 
 def _asked(say: Say, calls: list[Fields]) -> list[Fields]:
@@ -52,7 +57,7 @@ def _asked(say: Say, calls: list[Fields]) -> list[Fields]:
     for call in calls:
         own = str(call.get("id") or "")
         if own and own in seen:
-            say("call-duplicate", f"two calls of one content have the id {own!r}")
+            say("call-duplicate", f"two calls of one turn have the id {own!r}")
         seen.add(own)
     return list(calls)
 

@@ -191,6 +191,26 @@ def request(messages: Sequence[Fields], losses: Losses) -> list[Fields]:
     return found
 
 
+def one_turn(contents: Sequence[Fields]) -> Fields:
+    """Return what the model says in a row as one content; texts that a stream has cut are joined again."""
+    parts: list[Fields] = []
+    for part in (part for content in contents for part in parts_in(content)):
+        before = parts[-1] if parts else {}
+        if _is_text(before) and _is_text(part) and not held(before, SIGNATURE) and _thinks(before, part):
+            parts[-1] = {**before, **part, "text": before["text"] + part["text"]}
+        else:
+            parts.append(part)
+    return {**contents[0], "parts": parts}
+
+
+def _is_text(part: Fields) -> bool:
+    return isinstance(part.get("text"), str)
+
+
+def _thinks(before: Fields, part: Fields) -> bool:
+    return (before.get("thought") is True) == (part.get("thought") is True)
+
+
 def _is_one(before: Fields, body: Fields) -> bool:
     """Return whether two contents in a row must be one."""
     models = before.get("role") == "model", body.get("role") == "model"

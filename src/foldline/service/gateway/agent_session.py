@@ -127,7 +127,8 @@ class AgentSession:
         behind = self._places.get(asked.at or "", 0)
         for told, unit in zip(self._told[behind:] if behind else self._told, asked.units, strict=False):
             if told.raw != unit.raw:
-                if told.key != resent_key(asked.decode([unit])[0]):
+                after = asked.units[found - 1] if found else None
+                if told.key != resent_key(asked.decode([unit], after)[0]):
                     break
                 told.raw = unit.raw
             found += 1
@@ -152,8 +153,8 @@ class AgentSession:
             if back is None:
                 return False
             await self._go_back(back)
-        new = asked.units[common:]
-        await self._say(new, await aside(_size(new), lambda: asked.decode(new)))
+        new, after = asked.units[common:], asked.units[common - 1] if common else None
+        await self._say(new, await aside(_size(new), lambda: asked.decode(new, after)))
         return True
 
     async def _go_back(self, entry: str) -> None:

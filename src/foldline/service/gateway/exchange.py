@@ -138,7 +138,7 @@ class Exchange:
             yield piece
         if not stored:
             await self._store(reader)
-        if self._folded:
+        if self._folded and self._asked.endpoint.comments:
             yield b": foldline " + encode_utf8(dict(self._figures())) + b"\n\n"
 
     async def _store(self, reader: ReplyReader) -> None:

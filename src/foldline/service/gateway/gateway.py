@@ -30,12 +30,20 @@ from foldline.service.bodies import decoded, read_body, while_there
 from foldline.service.gateway.agent_session import AgentSession, AskedModel
 from foldline.service.gateway.compaction_answer import MadeItem, compacted, response, streamed
 from foldline.service.gateway.compaction_item import readable, sealed
-from foldline.service.gateway.endpoint import Endpoint, Vendor, refusal
+from foldline.service.gateway.endpoint import Endpoint, Vendor, generating, refusal
 from foldline.service.gateway.exchange import Exchange, Relayed, Send
 from foldline.service.gateway.payer import PaidByRequest, pays
 from foldline.service.gateway.request import AgentRequest, read_request
 from foldline.service.gateway.session_finder import SessionFinder, valid_name
-from foldline.service.gateway.upstream import Headers, Upstreams, asked_on, passed_back, sent_on, vendor_of
+from foldline.service.gateway.upstream import (
+    ROOTS,
+    Headers,
+    Upstreams,
+    asked_on,
+    passed_back,
+    sent_on,
+    vendor_of,
+)
 from foldline.service.guesses import TOO_MANY, Denied
 from foldline.service.metrics import Metrics
 from foldline.service.models import BY_RULE, UPSTREAM, closing, written_by
@@ -78,7 +86,13 @@ class Gateway:
         self._settings = settings
         self._tenants = tenants
         self._metrics = metrics
-        self._upstreams = Upstreams({"openai": serve.openai_upstream, "anthropic": serve.anthropic_upstream})
+        self._upstreams = Upstreams(
+            {
+                "openai": serve.openai_upstream,
+                "anthropic": serve.anthropic_upstream,
+                "google": serve.google_upstream,
+            }
+        )
 
     async def close(self) -> None:
         """Close the connections to the providers."""
@@ -111,19 +125,24 @@ class Gateway:
                 return refusal(vendor, 400, "the client has left")
             return await _response(relayed, ends.pop_all())
 
-    async def relay(self, request: Request) -> Response:
+    async def generate(self, request: Request) -> Response:
+        """Answer a request to a Gemini model: for a reply, or for anything else, which is passed on."""
+        endpoint = generating(request.path_params["named"])
+        return await (self.ask(request, endpoint) if endpoint else self.relay(request, "google"))
+
+    async def relay(self, request: Request, vendor: Vendor | None = None) -> Response:
         """Pass on a request that asks for no reply of a model: models, files, batches, embeddings, counts.
 
-        Bodies stream through both ways; headers say whose it is.
+        Bodies stream through both ways; headers say whose it is, where `vendor` does not.
         """
-        vendor = vendor_of(request.headers)
+        vendor = vendor or vendor_of(request.headers)
         tenant = await self._admitted(request, vendor)
         if isinstance(tenant, Response):
             return tenant
-        path = request.scope["raw_path"].decode("ascii").removeprefix("/v1")
+        path = request.scope["raw_path"].decode("ascii").removeprefix(ROOTS[vendor])
         plain = unquote(path)
         if any(part.split(";")[0] == ".." for part in plain.replace("\\", "/").split("/")):
-            return refusal(vendor, 404, "there is nothing above /v1")
+            return refusal(vendor, 404, f"there is nothing above {ROOTS[vendor]}")
         if self._tenants.holds_token(plain):
             return refusal(vendor, 400, "the address holds a token of this service: leave it out")
         query, headers = self._sent_on(request, vendor)
@@ -282,6 +301,8 @@ class Gateway:
 
     def _summarizer(self, asked: AgentRequest, info: ModelInfo) -> Summarizer:
         """Return the model that is asked as a summariser, which is paid with the key of each request."""
+        if asked.endpoint.vendor == "google":  # no provider of ours speaks its API
+            return written_by(self._serve, lambda: None, info)
         url = self._upstreams.url(asked.endpoint.vendor)
         model = PaidByRequest(asked.model, asked.endpoint, url, info)
         missing = not asked.model or providers.missing(f"{model.name}@{url}")

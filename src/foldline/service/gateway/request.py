@@ -11,7 +11,9 @@ from foldline.core.log.codec import encode_utf8, whole_escapes
 from foldline.core.log.log import resent_key
 from foldline.core.log.messages import Message
 from foldline.dialects.base import decode_placed
-from foldline.dialects.values import OPENAI_RESPONSES
+from foldline.dialects.gemini.write import one_turn
+from foldline.dialects.payload import fields_of
+from foldline.dialects.values import GEMINI, OPENAI_RESPONSES
 from foldline.errors import DialectError
 from foldline.providers.anthropic import LEAST_BUDGET
 from foldline.service.gateway.compaction_item import Resumed, is_trigger, unfolded
@@ -54,13 +56,13 @@ class AgentRequest:
     @property
     def model(self) -> str:
         """The name of the model that is asked."""
-        name = self.value("model")
+        name = self.endpoint.model or self.value("model")
         return name if isinstance(name, str) else ""
 
     @property
     def streamed(self) -> bool:
         """Whether the reply is to come as a stream."""
-        return self.value("stream") is True
+        return self.endpoint.streamed or self.value("stream") is True
 
     @property
     def max_tokens(self) -> int | None:
@@ -76,12 +78,20 @@ class AgentRequest:
         return [apart, *leading] if leading and apart else (leading or apart)
 
     def value(self, name: str) -> Any:
-        """Return the value of a field; None where it is not there."""
+        """Return the value of a field, or of one in it (`a.b`); None where it is not there."""
+        name, _, inner = name.partition(".")
         raw = self._fields.get(name)
-        return None if raw is None else msgspec.json.decode(raw)
+        value = None if raw is None else msgspec.json.decode(raw)
+        return fields_of(value).get(inner) if inner else value
 
-    def decode(self, units: Sequence[Unit]) -> list[Message]:
-        """Read messages; raises DialectError for what is none."""
+    def decode(self, units: Sequence[Unit], after: Unit | None = None) -> list[Message]:
+        """Read messages; raises DialectError for what is none.
+
+        What stands behind `after` may answer calls in it that have no ids.
+        """
+        if self.endpoint.dialect == GEMINI:
+            whole = [msgspec.json.decode(unit.raw) for unit in (*([after] if after else []), *units)]
+            return [message for _, message in decode_placed(whole, GEMINI)][len(whole) - len(units) :]
         read: list[Message] = []
         for unit in units:
             payload = msgspec.json.decode(unit.raw)
@@ -123,7 +133,8 @@ class AgentRequest:
             ]
         if max_tokens is not None:
             name = next((name for name in self.endpoint.limits if name in fields), self.endpoint.limits[-1])
-            fields[name] = max_tokens
+            holder, _, inner = name.partition(".")
+            fields[holder] = {**fields_of(self.value(holder)), inner: max_tokens} if inner else max_tokens
             fields |= _thinking_within(max_tokens, self.value("thinking"), self.max_tokens)
         known = {name: msgspec.Raw(encode_utf8(value)) for name, value in fields.items()}
         elements = self.elements if messages is None else _split(known[self.endpoint.messages])
@@ -193,6 +204,8 @@ def _leading(elements: Sequence[bytes]) -> int:
 
 def _units(endpoint: Endpoint, elements: Sequence[bytes], lead: int) -> list[Unit]:
     rest = elements[lead:]
+    if endpoint.dialect == GEMINI:
+        return _turns(rest, lead)
     if endpoint.dialect != OPENAI_RESPONSES or not rest:
         return [Unit(raw, place) for place, raw in enumerate(rest, lead)]
     from_here = [
@@ -203,3 +216,18 @@ def _units(endpoint: Endpoint, elements: Sequence[bytes], lead: int) -> list[Uni
         Unit(rest[start] if end == start + 1 else b"[" + b",".join(rest[start:end]) + b"]", lead + start)
         for start, end in zip(from_here, ends, strict=True)
     ]
+
+
+def _turns(elements: Sequence[bytes], start: int) -> list[Unit]:
+    """Return contents as units: what the model says in a row is one; chats keep the chunks of a stream."""
+    found: list[Unit] = []
+    run: list[Any] = []
+    for place, raw in enumerate(elements, start):
+        content = msgspec.json.decode(raw) if b'"model"' in raw else None
+        models = fields_of(content).get("role") == "model"
+        run = [*run, content] if models else []
+        if len(run) > 1:
+            found[-1] = Unit(encode_utf8(one_turn(run)), found[-1].place)
+        else:
+            found.append(Unit(raw, place))
+    return found

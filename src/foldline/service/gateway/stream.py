@@ -112,7 +112,8 @@ class ReplyReader:
                 pass
         except (KeyError, TypeError, AttributeError, ValueError):
             self._lost = True
-        self.ended = self.ended or kind in self._wire.closing
+        last = self._wire.is_last is not None and self._wire.is_last(told)
+        self.ended = self.ended or last or kind in self._wire.closing
 
 
 def _data(line: bytes) -> bytes:

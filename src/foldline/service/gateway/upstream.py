@@ -32,10 +32,16 @@ OURS: Final = "foldline-"  # headers for the gateway itself
 OF_THIS_HOP: Final = ("host", "content-length", "accept-encoding", "x-forwarded-for", "x-forwarded-proto")
 KEYS: Final = ("authorization", "x-api-key", "api-key", "x-goog-api-key")
 Secret = Callable[[str], bool]  # whether a text holds what must not leave the service
-_VARIABLES: Final[dict[Vendor, str]] = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
+_VARIABLES: Final[dict[Vendor, str]] = {
+    "openai": "OPENAI_API_KEY",
+    "anthropic": "ANTHROPIC_API_KEY",
+    "google": "GEMINI_API_KEY",
+}
+ROOTS: Final[dict[Vendor, str]] = {"openai": "/v1", "anthropic": "/v1", "google": "/v1beta"}
 _OWN: Final[dict[Vendor, str]] = {
     "openai": "https://api.openai.com",
     "anthropic": "https://api.anthropic.com",
+    "google": "https://generativelanguage.googleapis.com",
 }
 _INERT: Final = [("content-security-policy", "sandbox"), ("x-content-type-options", "nosniff")]
 CONNECT_SECONDS: Final = 10.0
@@ -46,7 +52,7 @@ class Upstreams:
     """The connections to the providers."""
 
     def __init__(self, urls: Mapping[Vendor, str]) -> None:
-        self._urls = {vendor: url.rstrip("/").removesuffix("/v1") for vendor, url in urls.items()}
+        self._urls = {vendor: url.rstrip("/").removesuffix(ROOTS[vendor]) for vendor, url in urls.items()}
         timeout = httpx2.Timeout(SILENCE_SECONDS, connect=CONNECT_SECONDS)
         limits = httpx2.Limits(max_connections=None, max_keepalive_connections=256)
         self._client = httpx2.AsyncClient(
@@ -59,8 +65,8 @@ class Upstreams:
         return self._urls[vendor] == _OWN[vendor]
 
     def url(self, vendor: Vendor) -> str:
-        """Return the base URL of a provider, with `/v1`."""
-        return f"{self._urls[vendor]}/v1"
+        """Return the base URL of a provider, with the version of its API."""
+        return f"{self._urls[vendor]}{ROOTS[vendor]}"
 
     async def send(
         self,
@@ -72,7 +78,7 @@ class Upstreams:
     ) -> httpx2.Response:
         """Send a request and return the response, its body unread; raises httpx2.HTTPError.
 
-        `address` is what stands behind `/v1`: the path and the query.
+        `address` is what stands behind the version: the path and the query.
         """
         url = f"{self.url(vendor)}{address}"
         raw = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers]
@@ -112,7 +118,8 @@ def sent_on(headers: Sequence[tuple[str, str]], vendor: Vendor, *, secret: Secre
     ]
     key = os.environ.get(_VARIABLES[vendor])
     if key and not any(name in KEYS for name, _ in kept):
-        kept.append(("x-api-key", key) if vendor == "anthropic" else ("authorization", f"Bearer {key}"))
+        named = {"anthropic": ("x-api-key", key), "google": ("x-goog-api-key", key)}
+        kept.append(named.get(vendor, ("authorization", f"Bearer {key}")))
     return [*kept, ("accept-encoding", IDENTITY)]
 
 

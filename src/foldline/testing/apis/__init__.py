@@ -7,9 +7,12 @@ from typing import Final
 from foldline.testing.apis.anthropic import AnthropicApi
 from foldline.testing.apis.base import ModelApi
 from foldline.testing.apis.chat import ChatApi
+from foldline.testing.apis.gemini import GeminiApi
 from foldline.testing.apis.responses import ResponsesApi
 
-_APIS: Final[dict[str, ModelApi]] = {api.dialect: api for api in (AnthropicApi(), ChatApi(), ResponsesApi())}
+_APIS: Final[dict[str, ModelApi]] = {
+    api.dialect: api for api in (AnthropicApi(), ChatApi(), GeminiApi(), ResponsesApi())
+}
 
 
 def api_of(dialect: str) -> ModelApi:

@@ -1,0 +1,205 @@
+"""The Gemini API: what it refuses, in its words, and the form of its replies.
+
+The texts are those of error reports in public issue trackers (2025 and 2026); where none was found the rule
+of the dialect is named. A model of the third generation or later wants a signature with the first call of
+each step of the current turn, as Google documents it.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from typing import Any, Final
+
+from foldline.core.log.messages import Usage
+from foldline.dialects import get
+from foldline.dialects.gemini.form import CALL, RESULT, SIGNATURE, held, parts_in
+from foldline.dialects.gemini.write import UNSIGNED
+from foldline.dialects.payload import Fields, fields_of
+from foldline.dialects.values import GEMINI, Problem
+from foldline.testing.answers import FinishedReply, Refusal, fragments
+from foldline.testing.apis.base import ModelApi
+from foldline.testing.request import Asked
+from foldline.testing.signatures import Signer
+from foldline.testing.wire import sse
+
+_STATUSES: Final[dict[int, tuple[str, str | None, str]]] = {
+    400: ("INVALID_ARGUMENT", None, "Request contains an invalid argument."),
+    401: ("UNAUTHENTICATED", None, "API key not valid. Please pass a valid API key."),
+    404: ("NOT_FOUND", None, "Requested entity was not found."),
+    429: ("RESOURCE_EXHAUSTED", None, "Resource has been exhausted (e.g. check quota)."),
+    500: ("INTERNAL", None, "An internal error has occurred."),
+    503: ("UNAVAILABLE", None, "The model is overloaded. Please try again later."),
+}
+_STOPS: Final = {
+    "end": "STOP",
+    "tools": "STOP",
+    "length": "MAX_TOKENS",
+    "refused": "SAFETY",
+    "paused": "STOP",
+}
+_COUNT: Final = (
+    "Please ensure that the number of function response parts is equal to the number of function call parts "
+    "of the function call turn."
+)
+_WORDS: Final = {
+    "list": "* GenerateContentRequest.contents: contents is not specified",
+    "role": "Please use a valid role: user, model.",
+    "parts-empty": "* GenerateContentRequest.contents[{n}].parts: contents.parts must not be empty.",
+    "part-kind": (
+        "* GenerateContentRequest.contents[{n}].parts[0].data: required oneof field 'data' must have one "
+        "initialized field"
+    ),
+    "result-missing": _COUNT,
+    "result-orphan": _COUNT,
+    "result-duplicate": _COUNT,
+}
+
+
+class GeminiApi(ModelApi):
+    """generateContent and streamGenerateContent."""
+
+    dialect = GEMINI
+    statuses = _STATUSES
+    no_key = "Method doesn't allow unregistered callers (callers without established identity)."
+    no_model = "unexpected model name format"
+    bad_json = "Invalid JSON payload received. {text}"
+
+    def bad(self, text: str) -> Refusal:
+        """Return the refusal of a bad request."""
+        return _bad(text)
+
+    def unknown_model(self, model: str) -> Refusal:
+        """Return the refusal of a model that the server does not have."""
+        return Refusal(404, f"models/{model} is not found for API version v1beta")
+
+    def check(self, asked: Asked, signer: Signer, *, prefill: bool) -> None:
+        """Check the contents, and the signatures of the current turn."""
+        del signer, prefill
+        for problem in get(GEMINI).validate(asked.messages, asked.system):
+            raise _bad(_said(problem))
+        if asked.model.startswith("gemini-") and not asked.model.startswith(("gemini-1", "gemini-2")):
+            _signatures(asked.messages)
+
+    def too_large(self, asked: Asked, cap: int, most: int) -> Refusal:
+        """Return the refusal of a cap of the reply above the model's limit."""
+        del asked
+        return _bad(
+            f"Unable to submit request because it has a maxOutputTokens value of {cap} but the supported "
+            f"range is from 1 (inclusive) to {most + 1} (exclusive). Update the value and try again."
+        )
+
+    def overflow(self, used: int, most: int, cap: int, context: int) -> Refusal | None:
+        """Return the refusal of an input that does not fit; None where it does: a cap is no matter."""
+        del cap, context
+        if used <= most:
+            return None
+        text = f"The input token count ({used}) exceeds the maximum number of tokens allowed ({most})."
+        return _bad(text)
+
+    def error(self, refusal: Refusal) -> dict[str, Any]:
+        """Return the inner object of an error's body."""
+        error = super().error(refusal)
+        return {"code": self.status(refusal), "message": error["message"], "status": error["type"]}
+
+    def error_event(self, inner: dict[str, Any], number: int) -> bytes:
+        """Return the event by which a stream that has begun reports an error."""
+        del number
+        return sse({"error": inner})
+
+    def body(self, made: FinishedReply) -> dict[str, Any]:
+        """Return the GenerateContentResponse of a reply."""
+        return _response(made, _parts(made), last=True)
+
+    def stream(self, made: FinishedReply) -> list[bytes]:
+        """Return the chunks of a reply: its texts in pieces, and each call in one."""
+        pieces: list[Fields] = []
+        for part in _parts(made):
+            text = part.get("text")
+            pieces += [part] if text is None else [{**part, "text": piece} for piece in fragments(text)]
+        chunks = [_response(made, [piece], last=False) for piece in pieces[:-1]]
+        return [sse(chunk) for chunk in (*chunks, _response(made, pieces[-1:], last=True))]
+
+
+def _bad(text: str) -> Refusal:
+    return Refusal(400, text, kind="INVALID_ARGUMENT")
+
+
+def _said(problem: Problem) -> str:
+    return _WORDS.get(problem.rule, "* GenerateContentRequest.contents[{n}]: {text}").format(
+        n=problem.index, text=problem.text
+    )
+
+
+def _signatures(contents: Sequence[Any]) -> None:
+    """Check the current turn: what stands behind the newest words of the user's."""
+    call: Fields | None = None  # the first of the step, read from its end
+    for index in range(len(contents) - 1, -1, -1):
+        parts = parts_in(contents[index])
+        if fields_of(contents[index]).get("role") == "model":
+            call = next((part for part in parts if held(part, CALL) is not None), call)
+            continue
+        _signed(call, index + 1)
+        call = None
+        if not any(held(part, RESULT) is not None for part in parts):
+            return
+
+
+def _signed(call: Fields | None, index: int) -> None:
+    signature = held(call, SIGNATURE) if call is not None else None
+    if call is not None and not signature:
+        name = fields_of(held(call, CALL)).get("name")
+        raise _bad(
+            "Function call is missing a thought_signature in functionCall parts. This is required for tools "
+            "to work correctly, and missing thought_signature may lead to degraded model performance. "
+            f"Additional data, function call `{name}`, position {index}."
+        )
+    if signature and signature != UNSIGNED and not _is_ours(signature):
+        raise _bad("Corrupted thought signature.")
+
+
+# ---- a reply
+
+_MADE: Final = b"foldline "
+
+
+def _signature(key: str) -> str:
+    return base64.b64encode(_MADE + key.encode()).decode()
+
+
+def _is_ours(signature: str) -> bool:
+    return base64.b64decode(signature).startswith(_MADE)
+
+
+def _parts(made: FinishedReply) -> list[Fields]:
+    parts: list[Fields] = [{"text": made.thinking, "thought": True}] if made.thinking else []
+    parts += [{"text": made.text}] if made.text else []
+    calls: list[Fields] = [
+        {CALL: {"id": call.id, "name": call.name, "args": call.arguments}} for call in made.calls
+    ]
+    if calls:
+        calls[0][SIGNATURE] = _signature(made.key)
+    return [*parts, *calls]
+
+
+def _response(made: FinishedReply, parts: list[Fields], *, last: bool) -> dict[str, Any]:
+    candidate: Fields = {"content": {"parts": parts, "role": "model"}, "index": 0}
+    if last:
+        candidate["finishReason"] = _STOPS[made.stop]
+    return {
+        "candidates": [candidate],
+        "usageMetadata": _usage(made.usage),
+        "modelVersion": made.model,
+        "responseId": made.key,
+    }
+
+
+def _usage(usage: Usage) -> dict[str, Any]:
+    prompt = usage.input + usage.cache_read + usage.cache_write
+    cached = {"cachedContentTokenCount": usage.cache_read} if usage.cache_read else {}
+    return {
+        "promptTokenCount": prompt,
+        "candidatesTokenCount": usage.output,
+        "totalTokenCount": prompt + usage.output,
+        **cached,
+    }
