@@ -70,7 +70,7 @@ WORK = Ledger(
     files=(FileFact("db/schema.sql", "modified"), FileFact("README.md", "read")),
     checks=(CheckFact("make test", "9 passed", True, outdated=True),),
     commits=(CommitFact("1a2b3c4", "main", "Rename it", pushed=True),),
-    uncommitted=("db/schema.sql", "db/a.sql"),
+    uncommitted=(FileFact("db/schema.sql", "modified"), FileFact("db/a.sql", "modified")),
     plan=(PlanStep("Rename", "completed"), PlanStep("Test", "in_progress")),
     names=(MetName("db/migrations/0007.sql", 3.0), MetName("rename_table", 2.0)),
 )

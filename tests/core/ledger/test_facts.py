@@ -106,9 +106,9 @@ def test_files_that_were_changed_behind_the_last_commit_are_told():
 
     first = of(*edit("a.py"), *ran("git commit -m a", "[main 1a2b3c4] First\n"), *edit("b.py"))
     later = of(*edit("c.py"))
-    assert first.uncommitted == ("b.py",)
-    assert merge(first, later).uncommitted == ("b.py", "c.py")
-    assert merge(later, first).uncommitted == ("b.py",)
+    assert [fact.path for fact in first.uncommitted] == ["b.py"]
+    assert [fact.path for fact in merge(first, later).uncommitted] == ["b.py", "c.py"]
+    assert [fact.path for fact in merge(later, first).uncommitted] == ["b.py"]
 
 
 def test_commits_stand_with_branch_and_push():

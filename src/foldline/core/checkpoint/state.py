@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 
-from foldline.core.ledger.facts.kinds import CheckFact, CommitFact, Ledger, PlanStep
+from foldline.core.ledger.facts.kinds import CheckFact, CommitFact, FileFact, Ledger, PlanStep
 from foldline.core.ledger.facts.touches import relative
 from foldline.core.ledger.text.sentences import clip, one_line
 
@@ -57,7 +57,7 @@ def _lines(ledger: Ledger, goal: str) -> Iterator[str]:
     yield from map(_step, open_steps)
     if ledger.commits and ledger.uncommitted:
         more = f" and {len(ledger.uncommitted) - FILES} more" if len(ledger.uncommitted) > FILES else ""
-        paths = (relative(path, ledger.base) for path in ledger.uncommitted[:FILES])
+        paths = (relative(fact.path, ledger.base) for fact in ledger.uncommitted[:FILES])
         yield f"{_UNCOMMITTED}{', '.join(paths)}{more}"
     fresh = [check for check in ledger.checks if not check.outdated]
     for check in reversed((fresh or ledger.checks[-1:])[-CHECKS:]):
@@ -114,7 +114,7 @@ def read(rows: Sequence[str]) -> Ledger:
         plan=tuple(steps),
         checks=tuple(reversed(checks)),
         commits=tuple(reversed(commits)),
-        uncommitted=tuple(_MANY.sub("", changed).split(", ")) if changed else (),
+        uncommitted=tuple(FileFact(path, "modified") for path in _MANY.sub("", changed).split(", ") if path),
         goes_on=goes_on,
     )
 

@@ -19,10 +19,10 @@ from foldline.core.checkpoint.obtain import ASKS, EDITED, FREE, OFFLINE, Cost, S
 from foldline.core.checkpoint.proposals import with_proven
 from foldline.core.checkpoint.request import RequestKind, SummaryReply, SummaryRequest
 from foldline.core.checkpoint.summary import request
-from foldline.core.compact.choice import SPARE, Choice, SecondPass, choose, restored
+from foldline.core.compact.choice import Choice, SecondPass, choose, restored
 from foldline.core.compact.compaction_input import CompactionInput, frame_before
 from foldline.core.compact.receipt import constraint_figures, made_receipt, scrub_secrets, standing_in
-from foldline.core.compact.room import CHECKPOINT_LEAST, Room, floor_of
+from foldline.core.compact.room import CHECKPOINT_LEAST, SPARE, Room, floor_of
 from foldline.core.cut.edits import edited_parts, flat, merged, saved_by
 from foldline.core.cut.thinking import server_edits, stripped
 from foldline.core.ledger.facts.files import tracked

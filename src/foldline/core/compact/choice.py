@@ -25,14 +25,12 @@ from collections.abc import Sequence
 
 import msgspec
 
-from foldline.core.compact.room import CHECKPOINT_LEAST, Room
+from foldline.core.compact.room import CHECKPOINT_LEAST, SPARE, Room
 from foldline.core.cut.cut import Cut, Places, counted_from, cut_by_count, cut_by_tokens, places
 from foldline.core.cut.edits import Edits, EditsOf, merged
 from foldline.core.cut.pairing import unanswered_from
 from foldline.core.decide.policy import message_estimate
 from foldline.core.log.entries import Said
-
-SPARE = 10  # a target of which less than 1 / SPARE is left is used
 
 
 class SecondPass(msgspec.Struct, frozen=True):

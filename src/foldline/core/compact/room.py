@@ -28,6 +28,7 @@ CHECKPOINT_LEAST = 150  # tokens below which a summary says nothing worth readin
 SUMMARY_LEAST = 2_000  # tokens that a summary may always take, however little it stands for
 SUMMARY_FLOOR = 12  # tokens of the shortest summary: inside its frame a text counts a few more than alone
 SUMMARY_SHARE = 0.25  # of usable, at most: a preset's cap for large windows would fill a small one
+SPARE = 10  # a target of which less than 1 / SPARE is left is used
 _FLOOR_PARTS = {"system": "system", "checkpoint": "checkpoint", "ack": "checkpoint", "pin": "pins"}
 
 

@@ -8,8 +8,9 @@ import msgspec
 
 from foldline.core.compact.compaction_input import CompactionInput
 from foldline.core.compact.receipt import constraint_figures, made_receipt, no_gain, scrub_secrets
-from foldline.core.compact.room import floor_of, room_of
+from foldline.core.compact.room import SPARE, floor_of, room_of
 from foldline.core.cut.edits import PartAt, edited_parts, flat, merged, saved_by
+from foldline.core.cut.elide import elide
 from foldline.core.cut.notes import with_held
 from foldline.core.cut.prune import prune
 from foldline.core.cut.thinking import stripped
@@ -36,22 +37,35 @@ def pruned(job: CompactionInput) -> list[Edit]:
     date = ask.now[:10] or "earlier"
     found = prune(state.kept, ask.policy, ask.window, ask.usable, counter, already=already, date=date)
     chosen = [edit for edit in found.edits if edit.entry not in state.pins]
-    if ask.target is not None:
-        chosen = list(_until(chosen, job.size - ask.target))
-    if not chosen:
+    if not chosen or (ask.target is not None and job.size <= ask.target):
         return []
     blanked = {edit.entry for edit in chosen}
     first = next(index for index, entry in enumerate(state.kept) if entry.id in blanked)
-    return [*chosen, *stripped(state.kept, first, counter, already)]
+    without = stripped(state.kept, first, counter, already)
+    if ask.target is not None:
+        chosen = list(_until(job, chosen, job.size - ask.target - sum(edit.saved for edit in without)))
+    return [*chosen, *without]
 
 
-def _until(edits: Sequence[Edit], need: int) -> Iterator[Edit]:
-    """Yield edits until they save what is needed."""
+def _until(job: CompactionInput, edits: Sequence[Edit], need: int) -> Iterator[Edit]:
+    """Yield edits until they save what is needed; of a part larger than that the middle alone goes."""
     for edit in edits:
         if need <= 0:
             return
-        need -= edit.saved
-        yield edit
+        spares = edit.saved - need >= job.ask.usable // SPARE
+        chosen = (_elided(job, edit, need) if spares else None) or edit
+        need -= chosen.saved
+        yield chosen
+
+
+def _elided(job: CompactionInput, edit: Edit, need: int) -> Edit | None:
+    """Return an edit that leaves out the middle of a part; None where that does not save what is needed."""
+    entry = next(entry for entry in job.state.kept if entry.id == edit.entry)
+    original = entry.message.parts[edit.part]
+    size = part_tokens(original, job.counter)
+    shorter = elide(original, size - need, job.counter, edit.entry if job.ask.recall else "")
+    saved = size - part_tokens(shorter, job.counter) if shorter is not None else 0
+    return Edit(edit.entry, edit.part, "elided", shorter, saved) if saved >= need else None
 
 
 def to_spare(job: CompactionInput, edits: Sequence[Edit]) -> int:

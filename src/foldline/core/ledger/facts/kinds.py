@@ -137,7 +137,7 @@ class Ledger(msgspec.Struct, frozen=True, omit_defaults=True):
     files: tuple[FileFact, ...] = ()
     checks: tuple[CheckFact, ...] = ()
     commits: tuple[CommitFact, ...] = ()
-    uncommitted: tuple[str, ...] = ()
+    uncommitted: tuple[FileFact, ...] = ()
     plan: tuple[PlanStep, ...] = ()
     tools: tuple[ToolFact, ...] = ()
     names: tuple[MetName, ...] = ()

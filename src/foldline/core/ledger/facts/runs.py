@@ -11,7 +11,7 @@ import msgspec
 from foldline.core.ledger.facts.actions import Stretch, steps_of, stretch, task_of
 from foldline.core.ledger.facts.calls import strings
 from foldline.core.ledger.facts.commands import changes_files, git_verb, is_notable
-from foldline.core.ledger.facts.kinds import CheckFact, CommitFact, Ledger, PlanStep, ToolFact
+from foldline.core.ledger.facts.kinds import CheckFact, CommitFact, FileFact, Ledger, PlanStep, ToolFact
 from foldline.core.ledger.facts.uses import Use
 from foldline.core.ledger.text import names
 from foldline.core.ledger.text.sentences import clip
@@ -116,20 +116,23 @@ def commits(found: Stretch) -> tuple[CommitFact, ...]:
     return tuple(msgspec.structs.replace(fact, pushed=at < pushed) for at, fact in enumerate(made))
 
 
-def uncommitted(found: Stretch) -> tuple[str, ...]:
+def uncommitted(found: Stretch) -> tuple[FileFact, ...]:
     """Take the files that were changed behind the last commit."""
-    changed: dict[str, None] = {}
+    changed: dict[str, FileFact] = {}
     for use in found.calls:
         if use.done is not None and use.done.commit is not None:
             changed.clear()
         elif _changes(use):
-            changed.update(dict.fromkeys(touch.path for touch in use.touches if touch.status != "read"))
-    return tuple(changed)
+            touched = (touch for touch in use.touches if touch.status != "read")
+            changed |= {touch.path: FileFact(touch.path, touch.status, use.cites) for touch in touched}
+    return tuple(changed.values())
 
 
-def merge_uncommitted(old: Sequence[str], new: Sequence[str], later: Ledger) -> tuple[str, ...]:
+def merge_uncommitted(
+    old: Sequence[FileFact], new: Sequence[FileFact], later: Ledger
+) -> tuple[FileFact, ...]:
     """Put the changed files of two ranges together; a commit in `later` took those before it."""
-    return tuple(dict.fromkeys(new if later.commits else (*old, *new)))
+    return tuple({fact.path: fact for fact in (*(() if later.commits else old), *new)}.values())
 
 
 def _pushes(use: Use) -> bool:
