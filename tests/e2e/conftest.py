@@ -1,4 +1,4 @@
-"""Other tools themselves, installed once for the tests that run them."""
+"""What is made once for the tests that run it: the wheel, and other tools themselves."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.real_tools import SDKS, TOOLS
+from tests.support.wheel import built
 
 
 def run(*command: object) -> None:
@@ -19,6 +20,12 @@ def run(*command: object) -> None:
     )
     if done.returncode:
         pytest.skip(f"{command[0]} could not install the tools: {done.stderr.strip()[-200:]}")
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel of this checkout."""
+    return built(tmp_path_factory.mktemp("dist"))
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 from tests.support.recordings import GOOD, TOO_FEW, with_rules
-from tests.support.wheel import ROOT, built
+from tests.support.wheel import ROOT
 
 ACTION = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
 EXAMPLE = re.search(
@@ -19,11 +19,6 @@ EXAMPLE = re.search(
     (ROOT / "docs" / "testing-agents.md").read_text(encoding="utf-8"),
     re.MULTILINE | re.DOTALL,
 )
-
-
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory):
-    return built(tmp_path_factory.mktemp("dist"))
 
 
 @pytest.fixture

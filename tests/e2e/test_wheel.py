@@ -8,15 +8,10 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from tests.support.wheel import ROOT, built, environment
+from tests.support.wheel import ROOT, environment
 
 pytestmark = pytest.mark.slow
 SESSION = ROOT / "examples" / "session.jsonl"
-
-
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory):
-    return built(tmp_path_factory.mktemp("dist"))
 
 
 @pytest.fixture(scope="module")
