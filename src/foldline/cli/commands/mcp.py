@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from foldline.cli.options import STORE, argument, command, option
+from foldline.cli.output import tell
 from foldline.cli.store import known, with_store
 from foldline.config import settings
 from foldline.errors import InputError
@@ -52,6 +53,8 @@ def mcp(
     place = _place(http) if http is not None else None
     server = RecallServer(_sessions(source, agent, store_url), read_only=read_only)
     if place is None:
+        if sys.stdin.isatty():
+            tell("an agent starts this and talks to it on its standard input; Ctrl-C ends it")
         serve_stdio(server)
     else:
         serve_http(server, *place, _tell)
