@@ -1,0 +1,170 @@
+"""`slim` and `wrap` with the agents themselves: `make soak`, where npm reaches its registry."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import msgspec
+import pytest
+from tests.e2e.running import COMMAND, environment
+from tests.exports.moving import export, load
+from tests.support.gateway_agents import DONE, SHELLS, Work, report
+from tests.support.gateway_process import GatewayProcess
+from tests.support.real_tools import ANSWER, PROMPT, TOOLS, Place, provider
+
+from foldline.core.cut.notes import MARK
+from foldline.core.measure.window import Window
+from foldline.exports import ExportResult
+from foldline.testing import Answer, Scripted, call, serve_in_thread
+
+pytestmark = pytest.mark.soak
+
+EXAMPLE = Path(__file__).parents[2] / "examples/session.jsonl"
+TARGET = 9_000
+NO_ROOM = "input length and `max_tokens` exceed context limit"
+PROGRAMS = {"claude-code": "claude", "codex": "codex", "opencode": "opencode", "pi": "pi"}
+
+
+def document(place, *args):
+    """Run a command of Foldline in the agent's project; return its JSON."""
+    done = subprocess.run(
+        [*COMMAND, *(str(arg) for arg in args), "--json"],
+        cwd=place.project,
+        env=environment(place.home),
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr.decode()
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("tool", sorted(TOOLS))
+def test_an_agent_resumes_what_slim_made_of_its_session(tool, tools, tmp_path):
+    model = provider()
+    with serve_in_thread(model) as url:
+        place = Place(tools / "node_modules" / ".bin" / TOOLS[tool].program, tmp_path, url)
+        raw, told = export(load(EXAMPLE.read_bytes()), TOOLS[tool].form, cwd=str(place.project))
+        original = place.put(told, raw)
+        source = [original] if tool == "opencode" else [PROGRAMS[tool]]
+        slim = document(place, "slim", *source, "--target", TARGET)
+        written = place.project / slim["file"]
+        made = ExportResult(slim["session"], 0, place=str(written), command=slim["command"])
+        done = TOOLS[tool].resume(place, made, written.read_bytes())
+    assert ANSWER in done.out, done.err[-2_000:]
+    assert [one.refused for one in model.requests if one.refused] == []
+    asked = max(model.requests, key=lambda one: len(one.messages))
+    assert PROMPT in json.dumps(asked.messages[-3:])
+    assert "foldline-checkpoint" in json.dumps(asked.messages)
+    assert len(json.dumps(asked.messages)) < len(raw) // 3
+    assert original.read_bytes() == raw
+
+
+# ---- wrapped
+
+
+def names_of(tool):
+    """The names of a tool, or of those in a namespace of Codex."""
+    known = str((tool.get("function") or tool).get("name"))
+    return [known, *(f"{known}__{one['name']}" for one in tool.get("tools") or ())]
+
+
+class Remembering(Work):
+    """It writes reports, and recalls the first of them when it is asked for it."""
+
+    def __init__(self):
+        super().__init__()
+        self.recalling = False
+
+    def __call__(self, asked):
+        names = [name for tool in asked.tools or () for name in names_of(tool)]
+        tool = next((name for name in names if name.endswith("recall_search")), None)
+        last = json.dumps(asked.messages[-1])
+        if not self.recalling or not any(name in SHELLS for name in names):
+            return super().__call__(asked)
+        if MARK in last:
+            return Answer(text=f"{DONE} It is in {'the past' if report(1) in last else 'nothing'}.")
+        if tool is not None:
+            made = call(tool, query=f"{report(1)} 7")
+        elif "WaitForMcpServers" in names:
+            made = call("WaitForMcpServers")
+        else:  # agents begin before their servers have started
+            made = self._call(next(name for name in names if name in SHELLS), "sleep 5")
+        return thoughtful(made, asked)
+
+
+def thoughtful(answer, asked):
+    return msgspec.structs.replace(answer, thinking="I have thought about it." if asked.thinking else None)
+
+
+def claude(place, text, *, again):
+    words = [*(["--continue"] if again else []), "-p", text, "--model", "claude-sonnet-4-5"]
+    tools = "Bash,mcp__foldline__recall_search"
+    return place.run(
+        *words, "--allowedTools", tools, ANTHROPIC_API_KEY="any",
+        CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC="1", DISABLE_AUTOUPDATER="1", ENABLE_TOOL_SEARCH="false",
+    )  # fmt: skip
+
+
+def codex(place, text, *, again):
+    words = ["exec", *(["resume", "--last"] if again else []), "--skip-git-repo-check"]
+    free = "--dangerously-bypass-approvals-and-sandbox"
+    return place.run(*words, free, "--model", "gpt-5.4", text, OPENAI_API_KEY="any", CODEX_API_KEY="any")
+
+
+def pi(place, text, *, again):
+    words = ["--provider", "anthropic", "--model", "claude-sonnet-4-5", *(["--continue"] if again else [])]
+    return place.run(*words, "-p", text, ANTHROPIC_API_KEY="any", PI_OFFLINE="1")
+
+
+SAYS = {"claude-code": claude, "codex": codex, "pi": pi}
+
+
+@pytest.mark.parametrize("tool", sorted(SAYS))
+def test_a_wrapped_agent_works_past_its_window_recalls_and_is_unwrapped(tool, tools, tmp_path):
+    work, window = Remembering(), 30_000 if tool == "codex" else 60_000
+    model = Scripted(work, window=Window(context=window, output=128_000), signatures="block")
+    home = tmp_path / "home"
+    with serve_in_thread(model) as url:
+        gateway = GatewayProcess(home, url, window=window, summaries="offline")
+        place = Place(tools / "node_modules" / ".bin" / TOOLS[tool].program, home, gateway.url)
+        kept = settings_of(home, tool)
+        gateway.start()
+        try:
+            document(place, "wrap", PROGRAMS[tool], "--gateway", gateway.url)
+            work.left = 32
+            first = SAYS[tool](place, "Write the reports. Never push to main.", again=False)
+            assert first.code == 0, first.err[-2_000:]
+            assert DONE in first.out + first.err
+            if tool != "pi":  # it has no MCP
+                work.recalling = True
+                second = SAYS[tool](place, "What did the first report say?", again=True)
+                assert "It is in the past." in second.out + second.err
+            state = document(place, "doctor", "--gateway", gateway.url)["agents"][PROGRAMS[tool]]
+            assert (state["gateway"], state["mcp"]) == (gateway.url, tool != "pi")
+        finally:
+            gateway.stop()
+    stored = ["--store", gateway.store]
+    longest = max(document(place, "sessions", *stored), key=lambda one: one["messages"])
+    assert document(place, "show", longest["id"], "--receipts", *stored) != []  # it was folded or pruned
+    refused = [one.refused for one in model.requests if one.refused]
+    assert [one for one in refused if NO_ROOM not in one] == []  # the gateway lowers what a reply may take
+    document(place, "unwrap", PROGRAMS[tool])
+    left = [one for one in home.rglob("*") if "foldline" in one.name and one.suffix != ".db"]
+    assert [one for one in left if ".cache" not in one.parts and one.name != ".foldline"] == []
+    for path, text in kept.items():
+        assert path.read_bytes() == text
+
+
+def settings_of(home, tool):
+    """Write settings of the user's own, which are to come back to the byte; those that no agent rewrites."""
+    own = {
+        "claude-code": {".claude/settings.json": '{"cleanupPeriodDays": 90}\n'},
+        "codex": {".codex/config.toml": "# mine\nhide_agent_reasoning = true  # quiet\n"},
+        "pi": {".pi/agent/models.json": '{"providers": {}}'},
+    }[tool]  # fmt: skip
+    for name, text in own.items():
+        (home / name).parent.mkdir(parents=True, exist_ok=True)
+        (home / name).write_text(text)
+    return {home / name: text.encode() for name, text in own.items()}
