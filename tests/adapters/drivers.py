@@ -645,6 +645,58 @@ class Smolagents(Driver):
         return out
 
 
+class LlamaIndex(Driver):
+    package = "llama_index.core"
+    copies = True
+
+    def make(self) -> None:
+        from llama_index.core.agent.workflow import FunctionAgent
+        from llama_index.core.base.llms.types import ChatMessage, TextBlock, ToolCallBlock
+        from llama_index.core.llms.mock import MockFunctionCallingLLM
+
+        from foldline.adapters.llama_index import WholeMemory, use_foldline
+
+        def answer(messages: Any, **_: Any) -> Any:
+            made = self.step([one for one in messages if one.role != "system"])
+            if isinstance(made, str):
+                return ChatMessage(made, role="assistant")
+            text, call, arguments = made
+            asked = ToolCallBlock(tool_call_id=call, tool_name="look", tool_kwargs=arguments)
+            return ChatMessage(role="assistant", blocks=[TextBlock(text=text), asked])
+
+        self.memory: Any = getattr(self, "memory", None) or WholeMemory()
+        self.agent: Any = FunctionAgent(
+            tools=[self.look],
+            llm=MockFunctionCallingLLM(response_generator=answer, is_chat_model=True),
+            system_prompt="Be brief.",
+            streaming=False,
+            timeout=None,
+        )
+        self._histories = use_foldline(self.agent, self.store, session="talk", **self.options)
+
+    async def say(self, text: str) -> None:
+        await self.agent.run(text, memory=self.memory, max_iterations=1_000_000)
+
+    @property
+    def histories(self) -> Any:
+        return self._histories
+
+    session = "talk"
+
+    async def history(self) -> Sequence[Any]:
+        return self.memory.get_all()
+
+    def shown(self, view: Sequence[Any]) -> list[Shown]:
+        out: list[Shown] = []
+        for one in view:
+            if one.role == "tool":
+                out.append(("result", one.additional_kwargs["tool_call_id"]))
+                continue
+            out.append(("text" if one.role == "assistant" else "user", one.content or ""))
+            out += [("call", block.tool_call_id) for block in one.blocks if block.block_type == "tool_call"]
+        return out
+
+
 DRIVERS: tuple[Callable[..., Driver], ...] = (
     LangChain,
     PydanticAI,
@@ -654,6 +706,7 @@ DRIVERS: tuple[Callable[..., Driver], ...] = (
     Strands,
     LiteLLM,
     Smolagents,
+    LlamaIndex,
 )
 
 

@@ -15,7 +15,10 @@ from tests.adapters.drivers import DRIVERS, Boom, Driver, Shown, installed
 
 from foldline.errors import StoreError
 
-pytestmark = pytest.mark.slow
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore::pydantic.warnings.PydanticDeprecationWarning"),  # LlamaIndex's
+]
 
 WINDOW = 16_000
 RULE = "Look at all files. Never push to main."
