@@ -50,7 +50,7 @@ def check(
         models=known.models,
     )
     paths = session_files(files)
-    with progress(f"checking {len(paths):,} sessions", len(paths) if len(paths) > 1 else None) as tick:
+    with progress("checking sessions", len(paths) if len(paths) > 1 else None) as tick:
         found = replay_many(paths, wanted, jobs, tick)
     failed = [one for one in found if isinstance(one, Failed)]
     problems = [problem for one in found if isinstance(one, SessionReport) for problem in problems_of(one)]
@@ -60,7 +60,8 @@ def check(
         for line in (*(one.error for one in failed), *map(str, problems)):
             console.print(f"[red]failed:[/] {escape(line)}", soft_wrap=True)
         bad = {one.session for one in (*failed, *problems)}
-        console.print(f"{len(found):,} sessions, {len(bad):,} failed, under {', '.join(names)}")
+        sessions = "1 session" if len(found) == 1 else f"{len(found):,} sessions"
+        console.print(f"{sessions}, {len(bad):,} failed, under {', '.join(names)}")
 
     def document() -> dict[str, Any]:
         return {"sessions": len(found), "policies": list(names), "problems": problems, "failed": failed}
