@@ -31,6 +31,8 @@ CASES = {
     "doctor": ["doctor", "--gateway", f"http://127.0.0.1:9/{STEERING}"],
     "slim": ["slim", "FILE"],
     "slim, no such agent": ["slim", NAME],
+    "check": ["check", "FILE", "--window", "3000"],
+    "completion": ["completion", "bash"],
     "inspect": ["inspect", "FILE"],
     "inspect, no such file": ["inspect", NAME],
     "constraints": ["constraints", "FILE"],
