@@ -13,6 +13,8 @@ from foldline.core.log.entries import Said
 from foldline.core.log.messages import ToolCall
 from foldline.testing import Answer, Refusal, Scripted
 
+pytestmark = pytest.mark.slow
+
 MODEL = "gemini-3-pro"  # wants signatures
 FILLER = "It works as it was asked for, and every word of it is needed. " * 30
 TOKEN = "0123456789abcdef0123"

@@ -19,6 +19,7 @@ def without_settings(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", POLICIES)
 def test_the_example_goes_well_under_every_policy_that_folds(policy):
     assert check_session(GOOD, window=20_000, policy=policy) == []
