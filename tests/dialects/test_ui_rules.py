@@ -66,6 +66,7 @@ def test_a_bad_list_breaks_its_rule_alone(rule, messages):
 
 GOOD = [
     UI,
+    [ui("assistant", tool(state="input-streaming"), done())],
     [ui("assistant", "Hello.")],
     [ui("assistant", "x"), ui("assistant", "y")],
     [ui("user", {"type": "data-x", "data": None})],

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import msgspec
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from tests.dialects.ui_samples import STEP, done, tool, ui
 from tests.support.logs import (
     CONSTRAINTS,
     DIALECTS,
@@ -50,6 +53,21 @@ def test_a_view_at_any_entry_is_valid(made, data):
     assume(stored_calls_answered(path[:at]))
     for dialect in DIALECTS:
         assert problems(ViewState(path[:at], counter=OFFLINE).view(), dialect) == []
+
+
+CALLS = [tool(), done(output="the answer"), tool(state="input-streaming")]
+
+
+@pytest.mark.parametrize("after", [[], [ui("user", "and now?")], [ui("assistant", done())]])
+@pytest.mark.parametrize("between", [[], [STEP], ["text"]])
+@pytest.mark.parametrize("calls", list(product(CALLS, repeat=2)) + list(product(CALLS[:2], repeat=3)))
+def test_calls_of_one_id_in_a_ui_message_give_a_valid_view(calls, between, after):
+    parts = [part for call in calls for part in (call, *between)]
+    messages = [ui("user", "go"), ui("assistant", *parts[: len(parts) - len(between)])]
+    items = fold_of(chain(decode("ui-message", [*messages, *after], singly=True))).view()
+    for dialect in DIALECTS:
+        assert problems(items, dialect) == []
+        assert ("the answer" in str(rendered(items, dialect))) == (CALLS[1] in calls)
 
 
 @given(logs())

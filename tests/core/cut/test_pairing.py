@@ -161,6 +161,8 @@ def test_a_message_with_its_own_results_closes_the_batch_before():
 def test_an_id_used_again_in_one_message_is_doubled_and_its_second_result_late():
     pairing = pair([whole_turn(call("a"), result("a"), call("a"), result("a"))])
     assert (pairing.doubled, pairing.late) == ([(0, 2)], [(0, 3)])
+    answered_last = pair([whole_turn(call("a"), call("a"), result("a"))])
+    assert (answered_last.doubled, answered_last.late, answered_last.current) == ([(0, 0)], [], None)
 
 
 def test_own_results_at_the_end_are_unanswered():

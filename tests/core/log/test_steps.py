@@ -15,16 +15,16 @@ def turn(*parts):
 
 
 def test_own_results_are_those_behind_their_call():
-    assert own_results(turn(call("a"), result("a"), call("b"), result("b"))) == {1, 3}
-    assert own_results(turn(result("a"), call("a"))) == frozenset()
-    assert own_results(turn(call("a"), call("a"), result("a"), result("a"))) == {2}
-    assert own_results(turn(call("a"), result("a"), call("a"), result("a"))) == {1}
-    assert own_results(Message("user", (call("a"), result("a")))) == frozenset()
+    assert own_results(turn(call("a"), result("a"), call("b"), result("b"))) == {1: 0, 3: 2}
+    assert own_results(turn(result("a"), call("a"))) == {}
+    assert own_results(turn(call("a"), call("a"), result("a"), result("a"))) == {2: 1}
+    assert own_results(turn(call("a"), result("a"), call("a"), result("a"))) == {1: 0}
+    assert own_results(Message("user", (call("a"), result("a")))) == {}
 
 
 def test_an_anthropic_message_has_no_results_of_its_own():
     native = Native("anthropic", b"{}")
-    assert own_results(Message("assistant", (call("a"), result("a")), native=native)) == frozenset()
+    assert own_results(Message("assistant", (call("a"), result("a")), native=native)) == {}
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ that its provider keeps takes one result whose call is not known.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -96,19 +96,23 @@ class Pairing(msgspec.Struct):
         else:
             self.late.append((index, part_index))
 
-    def _open(self, index: int, message: Message, own: frozenset[int]) -> None:
+    def _open(self, index: int, message: Message, own: Mapping[int, int]) -> None:
         if message.role != "assistant" or not (message.calls or stored_calls(message)):
             return
         batch = Batch(start=self.begun, end=index, open={})
         self._ask(batch, index, message, own)
         self.batches.append(batch)
 
-    def _ask(self, batch: Batch, index: int, message: Message, own: frozenset[int]) -> None:
+    def _ask(self, batch: Batch, index: int, message: Message, own: Mapping[int, int]) -> None:
         asked = set(batch.open)
+        kept = set(own.values())
+        answered = {
+            call.id for at, call in enumerate(message.parts) if at in kept and isinstance(call, ToolCall)
+        }
         batch.stored += stored_calls(message)
         for part_index, part in enumerate(message.parts):
             if isinstance(part, ToolCall):
-                if part.id in asked:
+                if part.id in asked or (part.id in answered and part_index not in kept):
                     self.doubled.append((index, part_index))
                 else:
                     asked.add(part.id)

@@ -18,25 +18,24 @@ def is_step(part: Part) -> bool:
     return isinstance(part, Opaque) and part.kind == STEP
 
 
-def own_results(message: Message) -> frozenset[int]:
-    """Return the indices of the results that answer a call standing before them in the same message.
+def own_results(message: Message) -> dict[int, int]:
+    """Map the index of each result that answers a call before it in the same message to that call's index.
 
     Only an assistant's message has any, and only in a dialect where results may stand there. Of calls that
-    share an id the first counts.
+    share an id one is answered: the newest before the first result.
     """
     if message.role != "assistant" or not message.results or not traits_of(message).own_results:
-        return frozenset()
-    waiting: set[str] = set()
-    asked: set[str] = set()
-    found: set[int] = set()
+        return {}
+    waiting: dict[str, int] = {}
+    answered: set[str] = set()
+    found: dict[int, int] = {}
     for index, part in enumerate(message.parts):
-        if isinstance(part, ToolCall) and part.id not in asked:
-            asked.add(part.id)
-            waiting.add(part.id)
+        if isinstance(part, ToolCall) and part.id not in answered:
+            waiting[part.id] = index
         elif isinstance(part, ToolResult) and part.call_id in waiting:
-            waiting.remove(part.call_id)
-            found.add(index)
-    return frozenset(found)
+            found[index] = waiting.pop(part.call_id)
+            answered.add(part.call_id)
+    return found
 
 
 def steps(message: Message) -> list[tuple[int, int]]:

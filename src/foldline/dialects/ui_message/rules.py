@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from foldline.dialects.payload import Fields, fields_of, items_of
-from foldline.dialects.ui_message.tools import OPEN, is_tool_type
+from foldline.dialects.ui_message.tools import OPEN, STREAMING, is_tool_type
 from foldline.dialects.values import Problem, Say, reporter
 
 
@@ -23,7 +23,7 @@ def check(problems: list[Problem], bodies: Sequence[tuple[int, Fields]], last: i
             kind, call_id = str(part.get("type")), part.get("toolCallId")
             if kind == "step-start":
                 _missing(say, waiting)
-            elif is_tool_type(kind) and isinstance(call_id, str):
+            elif is_tool_type(kind) and isinstance(call_id, str) and part.get("state") != STREAMING:
                 if call_id in seen:
                     say("call-duplicate", f"two calls of one message have the id {call_id!r}")
                 seen.add(call_id)

@@ -214,11 +214,12 @@ class UIWriter(Writer):
     def finish(self, *, whole: bool = False) -> Rendered:
         """Return the list, the system prompt and what was left out.
 
-        A call at the end that only our own note answers stays open: this dialect has a state for that, and
-        the application may still answer it.
+        A call in the last step that only our own note answers stays open: this dialect has a state for that,
+        and the application may still answer it.
         """
         for (at, key, place), before in self._noted:
-            if at == len(self._out) - 1:
+            later: list[Native] = self._out[at][key][place + 1 :]
+            if at == len(self._out) - 1 and all(part.get("type") != STEP for part in later):
                 self._out[at][key][place] = before
         return super().finish(whole=whole)
 
@@ -234,7 +235,7 @@ class UIWriter(Writer):
             parts.append(tool_part(call))
         elif isinstance(part, ToolResult):
             if own:
-                _, _, place = asked[part.call_id].pop(0)
+                _, _, place = asked[part.call_id].pop()
                 parts[place] = answer(parts[place], part)
                 self._note_content(part)
         else:
