@@ -24,8 +24,9 @@ from foldline.core.measure.tokens import OFFLINE, Counter, text_tokens, tools_to
 from foldline.core.measure.window import Floor
 from foldline.core.view import AddedItem, ViewState, native_items
 from foldline.dialects import get
-from foldline.dialects.base import join_system
+from foldline.dialects.base import join_system, read_system
 from foldline.dialects.cache_marks import within_marks
+from foldline.dialects.edits import Rendering
 from foldline.dialects.in_turn import applies_template, in_turn
 from foldline.errors import InputError
 from foldline.executor import execute, run_sync
@@ -95,7 +96,11 @@ async def fold_once(loaded: Loaded, options: FoldOptions, summarizer: Summarizer
     """
     started = time.perf_counter()
     counter = options.counter
-    loaded = msgspec.structs.replace(loaded, dialect=options.dialect or loaded.dialect)
+    loaded = msgspec.structs.replace(
+        loaded,
+        dialect=options.dialect or loaded.dialect,
+        system_dialect=loaded.system_dialect or loaded.dialect,
+    )
     ask = _ask(loaded, options)
     view = ViewState(loaded.entries, counter=counter)
     warnings = [
@@ -171,7 +176,8 @@ def _as_it_is(loaded: Loaded, view: ViewState, ask: FoldRequest) -> Done | None:
 
 
 def _done(loaded: Loaded, boundary: Compacted | Pruned | None, view: ViewState, ask: FoldRequest) -> Done:
-    rendered = get(loaded.dialect).render(native_items(view.view()), whole=True)
+    before = _system_to_render(loaded)
+    rendered = get(loaded.dialect).render([*before, *native_items(view.view())], whole=True)
     tokens = ask.overhead_tokens + view.tokens
     receipt = boundary.receipt if boundary is not None else _idle_receipt(view, ask)
     left_out = dict(receipt.dropped)
@@ -192,10 +198,18 @@ def _done(loaded: Loaded, boundary: Compacted | Pruned | None, view: ViewState, 
         cut=cut,
         summary=boundary.checkpoint.summary if isinstance(boundary, Compacted) else None,
         ledger=msgspec.convert(boundary.ledger, Ledger) if isinstance(boundary, Compacted) else None,
-        system=join_system(loaded.system, rendered.system, loaded.dialect),
+        system=rendered.system if before else join_system(loaded.system, rendered.system, loaded.dialect),
         warnings=(*loaded.warnings, *repairs(loaded, view), *rendered.warnings),
         boundary=boundary,
     )
+
+
+def _system_to_render(loaded: Loaded) -> Rendering:
+    """Return the system prompt given apart as what is rendered first, where it changes its dialect."""
+    if not loaded.system or loaded.system_dialect == loaded.dialect:
+        return []
+    message = read_system(loaded.system, loaded.system_dialect)
+    return [] if message is None else [(message, ())]
 
 
 def _splits_a_turn(view: ViewState) -> bool:

@@ -4,13 +4,15 @@ import io
 import json
 import re
 import sys
+from itertools import permutations
 from pathlib import Path
 
 import pytest
 from tests.cli.calling import EXAMPLES, talk, work, write_lines
 
+from foldline import convert
 from foldline.core.decide.presets import PRESETS
-from foldline.dialects import get
+from foldline.dialects import get, names
 
 RECEIPT = {
     "reason", "created_at", "first_kept", "tokens_before", "tokens_after", "messages_before", "messages_after",
@@ -78,6 +80,37 @@ def test_a_system_prompt_for_another_dialect_stands_beside_the_messages(foldline
         again = foldline("compact", tmp_path / out, "--target", 1000, "--json")
         assert again.json["messages"] == done.json["messages"]
         assert again.json["system"] == done.json["system"]
+
+
+@pytest.mark.parametrize(("source", "to"), list(permutations(names(), 2)))
+def test_a_system_prompt_beside_the_messages_takes_the_form_of_the_dialect(foldline, tmp_path, source, to):
+    told = [{"role": "system", "content": "Be brief."}, *talk("one", "two")]
+    given = convert(told, to=source)
+    beside = (
+        {"systemInstruction": {"parts": given.system}} if source == "gemini" else {"system": given.system}
+    )
+    if given.system is None:  # a message of its own in this dialect, but a file may hold it apart
+        given = convert(told[1:], to=source)
+        beside = {"system": "Be brief."}
+    file = tmp_path / "a.json"
+    file.write_text(json.dumps({"dialect": source, **beside, "messages": given.messages}))
+    wanted = convert(told, to=to)
+    for target in (1_000, 40_000):
+        done = foldline("compact", file, "--target", target, "--dialect", to, "--json").json
+        assert done.get("system") == wanted.system
+        assert len(done["messages"]) == len(wanted.messages)
+        assert get(to).validate(done["messages"], done.get("system")) == []
+        assert "Be brief." in json.dumps([done["messages"][0], done.get("system")])
+
+
+def test_a_system_prompt_in_the_form_of_a_third_dialect_is_read(foldline, tmp_path):
+    blocks = [{"type": "text", "text": "Be brief."}, {"type": "text", "text": "Use tabs."}]
+    body = {"dialect": "openai-responses", "system": blocks, "messages": talk("one", "two")}
+    (tmp_path / "a.json").write_text(json.dumps(body))
+    done = foldline(
+        "compact", tmp_path / "a.json", "--target", 1_000, "--dialect", "bedrock-converse", "--json"
+    )
+    assert done.json["system"] == [{"text": "Be brief."}, {"text": "Use tabs."}]
 
 
 def test_output_is_json_lines_or_one_document(foldline, session, tmp_path):

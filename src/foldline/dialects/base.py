@@ -126,6 +126,19 @@ def elements(message: Message) -> int:
     return dialect.elements(message.native) if dialect is not None and message.native is not None else 1
 
 
+def read_system(system: Any, name: str) -> Message | None:
+    """Read a system prompt that stands beside messages of a dialect; None for what no dialect reads.
+
+    Files hold it in the form of another dialect too.
+    """
+    for dialect in (get(name), *known()):
+        try:
+            return dialect.decode_system(system)
+        except DialectError:
+            continue
+    return None
+
+
 def join_system(given: Any, recorded: Any, name: str) -> Any:
     """Join the system prompt that was given with the one found among the messages, as a dialect takes it."""
     given, recorded = in_utf8(given), in_utf8(recorded)

@@ -26,7 +26,8 @@ class Loaded(msgspec.Struct):
     `index` maps an entry id to its place in the input (0-based among the messages); `orphans` are results
     left out because nothing called for them: (index, call id). `repaired` says that the order changed.
     Of our own form, `log` has every branch in the order of appending, and `session` is the id it had.
-    `about` is what a transcript says of itself, by kind.
+    `about` is what a transcript says of itself, by kind. `system` and `tools` stand beside the messages, in
+    `system_dialect` ("": that of the messages).
     """
 
     entries: list[Entry]
@@ -35,6 +36,7 @@ class Loaded(msgspec.Struct):
     orphans: list[tuple[int, str]] = []
     repaired: bool = False
     system: Any = None
+    system_dialect: str = ""
     tools: Any = None
     model: str | None = None
     title: str | None = None
