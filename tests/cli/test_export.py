@@ -8,8 +8,11 @@ import shlex
 import stat
 
 import pytest
-from tests.cli.calling import EXAMPLES, work, write_lines
+from tests.cli.calling import EXAMPLES, talk, work, write_lines
 from tests.support.openers import open_in_claude_code, open_in_pi
+
+from foldline import convert
+from foldline.dialects import get, names
 
 RESEARCH = EXAMPLES / "research.jsonl"  # a pi session with a compaction of pi's
 
@@ -122,6 +125,20 @@ def test_a_list_in_a_json_file_is_one_document_that_is_read_again(foldline, file
         foldline("inspect", out, "--json").json["messages"]
         == foldline("inspect", lines, "--json").json["messages"]
     )
+
+
+@pytest.mark.parametrize("view", [[], ["--view"]])
+@pytest.mark.parametrize("form", names())
+def test_a_list_has_the_system_prompt_that_stands_beside_a_file_s_messages(foldline, tmp_path, form, view):
+    blocks = [{"type": "text", "text": "Be brief."}]
+    body = {"dialect": "anthropic", "system": blocks, "messages": talk("one", "two")}
+    (tmp_path / "a.json").write_text(json.dumps(body))
+    told = foldline("export", tmp_path / "a.json", "--format", form, *view, "--json").json
+    wanted = convert([{"role": "system", "content": "Be brief."}, *talk("one", "two")], to=form)
+    apart = {"anthropic": blocks, "ui-message": "Be brief."}.get(form, wanted.system)
+    assert told["system"] == apart
+    assert get(form).validate(told["messages"], told["system"]) == []
+    assert json.dumps(told).count("Be brief.") == 1
 
 
 def test_lines_in_a_json_file_are_named(foldline, file, tmp_path):

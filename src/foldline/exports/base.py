@@ -82,7 +82,8 @@ class Origin(msgspec.Struct, frozen=True):
     """What is known about the session as a whole. Times are Unix seconds.
 
     `kept` are the keys that boundaries name as their first kept message, `quoted` those of older messages
-    that they quote; `cap` is how many characters of a result a readable format shows (None: all).
+    that they quote; `cap` is how many characters of a result a readable format shows (None: all). `system` is
+    a system prompt that stands beside the messages.
     """
 
     session: str
@@ -95,6 +96,7 @@ class Origin(msgspec.Struct, frozen=True):
     kept: frozenset[str] = frozenset()
     quoted: frozenset[str] = frozenset()
     cap: int | None = RESULT_CAP
+    system: Message | None = None
 
     def uuid(self, form: str, leaf: str | None) -> str:
         """Return the session's id in another tool, which is the same for the same export."""

@@ -37,7 +37,9 @@ class ListWriter(ExportWriter):
     def __init__(self, origin: Origin, session: str, dialect: str) -> None:
         super().__init__(origin, session)
         self.dialect = dialect
-        self._items: list[tuple[Message, tuple[Edit, ...]]] = []
+        self._items: list[tuple[Message, tuple[Edit, ...]]] = (
+            [(origin.system, ())] if origin.system is not None else []
+        )
         self._pairing = Pairing()
 
     def say(self, step: SaidStep) -> Iterator[bytes]:

@@ -12,6 +12,7 @@ import msgspec
 
 from foldline import dialects
 from foldline.core.log.entries import Compacted, Entry, Lifted
+from foldline.core.log.messages import Message
 from foldline.core.log.opaque import stored_calls
 from foldline.dialects.edits import told_in_words
 from foldline.dialects.values import Losses
@@ -53,7 +54,8 @@ class ExportRequest(msgspec.Struct, frozen=True):
     """What is asked for: a format, the view or the whole history, and what the entries do not say.
 
     `cwd` is the folder in which the other tool continues (None: the current one); `cap` is how many
-    characters of a result a readable format shows (None: all).
+    characters of a result a readable format shows (None: all). `system` is a system prompt that stands beside
+    the entries: lists alone have it, each tool has its own.
     """
 
     form: str
@@ -62,6 +64,7 @@ class ExportRequest(msgspec.Struct, frozen=True):
     model: str | None = None
     cwd: str | None = None
     cap: int | None = RESULT_CAP
+    system: Message | None = None
 
 
 class ExportResult(msgspec.Struct, frozen=True):
@@ -143,6 +146,7 @@ class _Export:
             kept=frozenset(() if request.view else survey.kept),
             quoted=frozenset(() if request.view else survey.quoted),
             cap=request.cap,
+            system=request.system,
         )
         self._survey = survey
         self._out = out

@@ -18,6 +18,7 @@ from foldline.config import settings
 from foldline.core.decide.policy import Policy
 from foldline.core.log.codec import pretty
 from foldline.core.log.entries import Entry
+from foldline.dialects.base import read_system
 from foldline.errors import InputError, SessionNotFound
 from foldline.executor import run_sync
 from foldline.exports import (
@@ -140,7 +141,13 @@ def _from_file(source: str, wish: ExportRequest, folding: _Folding | None) -> Wr
         return lambda put: _own(loaded, name, put)
     cwd = loaded.about.get("session", {}).get("cwd")
     own_cwd = cwd if isinstance(cwd, str) and cwd else None
-    whole = msgspec.structs.replace(wish, title=loaded.title, model=loaded.model, cwd=wish.cwd or own_cwd)
+    whole = msgspec.structs.replace(
+        wish,
+        title=loaded.title,
+        model=loaded.model,
+        cwd=wish.cwd or own_cwd,
+        system=read_system(loaded.system, loaded.dialect) if loaded.system else None,
+    )
     entries = run_sync(folding.entries(loaded)) if folding else loaded.entries
     return lambda put: export_entries(entries, name, whole, put)
 
