@@ -103,6 +103,16 @@ def test_a_policy_with_a_mistake_is_named_when_it_is_wanted(home, here):
         read(home, here).user_policies()
 
 
+def test_what_is_asked_of_every_summary_is_a_setting_over_any_policy(home, here):
+    put(
+        home,
+        '[compaction]\ninstructions = "Quote SQL."\n[policies.mine]\nsummary_instructions = "Quote C."\n',
+    )
+    known = read(home, here)
+    assert known.find_policy("pi").summary_instructions == "Quote SQL."
+    assert known.user_policies()["mine"].summary_instructions == "Quote C."
+
+
 def test_the_settings_of_the_documentation_are_understood(home, here):
     page = (Path(__file__).parents[1] / "docs" / "cli.md").read_text(encoding="utf-8")
     put(home, page.split("```toml\n")[1].split("```")[0])

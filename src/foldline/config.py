@@ -55,6 +55,7 @@ IN_POLICIES: Final = {
     "prune_protect": "prune_protect",
     "reserved_output": "hard",
     "model": "summary_model",
+    "instructions": "summary_instructions",
 }
 """The keys of `[compaction]`, and the fields of a policy that they set."""
 
@@ -70,6 +71,7 @@ class CompactionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     prune_protect: Any = None
     reserved_output: Annotated[int, msgspec.Meta(ge=1)] | None = None
     model: str | None = None
+    instructions: str | None = None
 
     def over(self, policy: Policy) -> Policy:
         """Return a policy with what is set here."""

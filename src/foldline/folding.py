@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
 from foldline.catalogue import ModelInfo
+from foldline.core.carried.instructions import on_compacting
 from foldline.core.compact.compaction_input import CompactionInput
 from foldline.core.compact.plan import plan
 from foldline.core.decide.ask import FoldRequest, Nothing
@@ -159,6 +160,7 @@ def _ask(loaded: Loaded, options: FoldOptions) -> FoldRequest:
         now=now() if options.now is None else options.now,
         number=options.number,
         recall=options.recall,
+        project=on_compacting(text_of(loaded.system)),
     )
 
 
@@ -273,6 +275,18 @@ def overhead_of(system: Any, tools: Any, counter: Counter) -> Floor:
     return Floor(
         system=text_tokens(text, counter) if text else 0, tools=tools_tokens(tools, counter) if tools else 0
     )
+
+
+def text_of(system: Any) -> str:
+    """Return the text of a system prompt in any form: a text, blocks, messages."""
+    if isinstance(system, str):
+        return system
+    if isinstance(system, list | tuple):
+        return "\n\n".join(map(text_of, cast("Sequence[Any]", system)))
+    if isinstance(system, Mapping):
+        fields = cast("Mapping[str, Any]", system)
+        return text_of(next((fields[name] for name in ("text", "content", "parts") if name in fields), ""))
+    return ""
 
 
 def as_dict(done: Done) -> Mapping[str, Any]:

@@ -9,6 +9,7 @@ import pytest
 
 import foldline
 from foldline.core.checkpoint.summary import worded
+from foldline.core.decide.presets import preset
 from foldline.core.ledger.facts.kinds import Ledger
 from foldline.core.log.entries import Compacted
 from foldline.dialects import get
@@ -123,6 +124,53 @@ async def test_what_the_caller_asks_of_a_summary_is_no_rule_of_the_users():
         ledger = msgspec.convert(entry.ledger, Ledger)
         assert [fact.text for fact in ledger.constraints] == ["Never push to main."]
         assert "database" not in entry.checkpoint.text
+
+
+STANDING = msgspec.structs.replace(preset("foldline"), summary_instructions="Mind the shapes.")
+CLAUDE = """<system-reminder>
+# claudeMd
+Contents of /mill/CLAUDE.md (project instructions, checked into the codebase):
+
+# Compact instructions
+Mind the colours.
+</system-reminder>"""
+
+
+async def test_what_is_asked_of_every_summary_reaches_automatic_ones_branches_and_handoffs():
+    """Claude Code: `# Compact instructions` in CLAUDE.md, and a setting, hold for every compaction."""
+    summarizer = Signs("model:any")
+    system = "You are a miller.\n## Compact instructions\nMind the grain."
+    async with foldline.open(
+        "memory://", "s", window=WINDOW, policy=STANDING, summarizer=summarizer, system=system
+    ) as session:
+        first, *_ = await session.append({"role": "user", "content": CLAUDE})
+        await chat(session, 12)
+        await session.context()
+        await chat(session, 4, start=20)
+        await session.compact("Mind the seams.")
+        await session.handoff("the export")
+        await chat(session, 4, start=30)
+        await session.branch(first, summarize=True)
+    assert {request.kind for request in summarizer.requests} >= {"first", "update", "handoff", "branch"}
+    for request in summarizer.requests:
+        prompt = worded(request).prompt
+        assert "<standing-focus>\nMind the shapes.\n</standing-focus>" in prompt
+        if request.kind != "branch":
+            assert "<project-focus>\nMind the grain.\n\nMind the colours.\n</project-focus>" in prompt
+        assert ("Mind the seams." in prompt) is (request.instructions == "Mind the seams.")
+
+
+async def test_what_is_asked_of_every_summary_holds_for_a_list_and_is_no_rule_of_the_users():
+    summarizer = Signs("model:any")
+    system = [{"type": "text", "text": "# Compact instructions\nAlways keep the port numbers."}]
+    done = await foldline.acompact(
+        talk(12), 3_000, STANDING, system=system, dialect="anthropic", summarizer=summarizer
+    )
+    prompt = worded(summarizer.requests[0]).prompt
+    assert "<standing-focus>\nMind the shapes." in prompt
+    assert "<project-focus>\nAlways keep the port numbers." in prompt
+    assert not done.ledger.constraints
+    assert "Mind the shapes." not in done.summary
 
 
 async def test_usage_of_before_the_fold_starts_no_second_one():

@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from foldline.catalogue import Catalogue, ModelInfo, learn, learned
+from foldline.core.carried.instructions import on_compacting
 from foldline.core.compact.fold_request import Sizer, fold_request, trigger_facts
 from foldline.core.decide.ask import FoldRequest
 from foldline.core.decide.policy import Policy
@@ -30,7 +31,7 @@ from foldline.core.measure.window import Floor, Window
 from foldline.core.view import MessageItem, ViewState, item_tokens
 from foldline.dialects import get, names
 from foldline.dialects.in_turn import applies_template
-from foldline.folding import now, overhead_of
+from foldline.folding import now, overhead_of, text_of
 from foldline.session.cursor import Cursor
 from foldline.session.events import (
     Events,
@@ -168,6 +169,7 @@ class SessionModel:
             share=share,
             economy=economy_of(setup, state, time.time()),
             sizer=self._sizer,
+            project=on_compacting(text_of(setup.system)),
         )
 
     # ---- learning

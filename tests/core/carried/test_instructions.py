@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from foldline.core.carried.instructions import instructions_in, kind_of, ridden_in
+from foldline.core.carried.instructions import instructions_in, kind_of, on_compacting, ridden_in
 from foldline.core.carried.summaries import summary_in
 from foldline.core.log.entries import Said
 from foldline.core.log.messages import Message, Opaque, Role, Text, ToolResult
@@ -140,3 +140,35 @@ def test_a_hostile_message_takes_time_in_step_with_its_size(piece):
 
     # 16 times the text, where quadratic takes 256 times; a busy machine may disturb some of the measurements
     assert any(seconds(200_000) < 90 * max(seconds(12_500), 0.002) for _ in range(5))
+
+
+# ---- what they say of summaries
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("# Compact instructions\n\nKeep SQL.\n\n# Style\nTabs.", "Keep SQL."),
+        ("# Mill\n## COMPACT INSTRUCTIONS ##\nKeep SQL.\n### Most of all\nJoins.\n## Style\nTabs.", "Keep SQL.\n### Most of all\nJoins."),
+        ("### Compact Instructions:\na\n# Style\nb\n# compact instructions\nc", "a\nc"),
+        ("# Compact instructions\n```\n# no heading\n```\nx\n# End", "```\n# no heading\n```\nx"),
+        ("<INSTRUCTIONS>\n# Compact instructions\nKeep SQL.\n</INSTRUCTIONS>\nHello", "Keep SQL."),
+        ("```\n# Compact instructions\n```\nx", ""),
+        ("See # Compact instructions\nx", ""),
+        ("# Compact instructions for tea\nx", ""),
+        ("", ""),
+    ],
+)  # fmt: skip
+def test_the_section_on_compacting_is_read(text: str, said: str) -> None:
+    assert on_compacting(text) == said
+
+
+def test_the_section_ends_where_the_next_file_begins() -> None:
+    told = REMINDER.replace("- Paint in the morning.", "# Compact instructions\n- Name the colours.")
+    assert on_compacting(told) == "- Name the colours."
+
+
+def test_many_headings_take_no_time() -> None:
+    began = time.process_time()
+    on_compacting("# Compact instructions #: " * 20_000 + "\n# x" * 100_000)
+    assert time.process_time() - began < 2

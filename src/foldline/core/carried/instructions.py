@@ -41,6 +41,8 @@ _OPENING = re.compile(
 _CLOSING = re.compile(rf"</(system[-_]reminder|{_TAG})>")
 _GUIDE = re.compile(r"\s*# (?P<name>[\w.-]+\.md)[ \t]*\n\s*This file provides guidance to ")
 _OPENING_TAG = re.compile(r"<[^<>\n]{1,200}>")
+_HEADING = re.compile(r"(?P<level>#{1,6})[ \t]+(?P<title>[^\n]*?)[ \t:#]*")
+_ON_COMPACTING = "compact instructions"  # the heading of a section that Claude Code reads in CLAUDE.md too
 _LABELLED = re.compile(r"(?P<label>[^\n:.!?]{1,40}):[ \t]++(?P<value>[^\n]+)")
 
 
@@ -142,3 +144,24 @@ def _sources(block: str, opening: re.Match[str]) -> tuple[str, ...]:
 
 def _files(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(match["path"] for match in _FILE.finditer(text)))
+
+
+def on_compacting(text: str) -> str:
+    """Return what instructions say of summaries: the body of each section headed `# Compact instructions`.
+
+    The heading may have any level. A section ends at the next heading of its level or above, at the tag that
+    closes the block, and where the next file begins.
+    """
+    found: list[str] = []
+    level, code = 0, False
+    for line in text.split("\n"):
+        fence = line.lstrip().startswith("```")
+        code ^= fence
+        heading = None if code or fence else _HEADING.fullmatch(line.rstrip())
+        if heading and (not level or len(heading["level"]) <= level):
+            level = len(heading["level"]) if heading["title"].lower() == _ON_COMPACTING else 0
+        elif level and not code and (_CLOSING.match(line) or _FILE.match(line)):
+            level = 0
+        elif level:
+            found.append(line)
+    return "\n".join(found).strip()

@@ -10,10 +10,12 @@ import re
 from collections.abc import Sequence
 
 from foldline.core.checkpoint.request import RequestKind, SummaryRequest
-from foldline.core.checkpoint.serialize import neutral
+from foldline.core.checkpoint.serialize import neutral, shorten
 from foldline.core.decide.policy import Prompt
 from foldline.core.log.entries import Said
 from foldline.core.secrets.redact import redact
+
+MOST_ADDED = 8_000  # characters of instructions that are added to a request: more lose their middle
 
 _TASK = """\
 You write checkpoints of conversations between a user and an AI agent. A checkpoint takes the place of the \
@@ -237,10 +239,18 @@ def _wishes(request: SummaryRequest) -> list[str]:
     focus = redact(request.instructions or "")
     why = request.rejected
     return [
+        _added("The project's instructions say this of every checkpoint:", "project-focus", request.project),
+        _added("The user wants this heeded in every checkpoint:", "standing-focus", request.always),
         f"The user wants special attention paid to this:\n{between('focus', focus)}" if focus else "",
         f"Take at most {max(request.story_tokens, 1):,} tokens.",
         f"An earlier reply could not be used: {why}. Do better on that." if why else "",
     ]
+
+
+def _added(title: str, tag: str, text: str) -> str:
+    """Say what is asked of every summary, as data; "" where nothing is."""
+    text = shorten(redact(text).strip(), MOST_ADDED)
+    return f"{title}\n{between(tag, text)}" if text else ""
 
 
 def constraints(texts: Sequence[str]) -> str:

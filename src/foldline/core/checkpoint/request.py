@@ -47,7 +47,8 @@ class SummaryRequest(msgspec.Struct, frozen=True):
     checkpoint in the view, `rejected` says why the reply before, the `attempt`-th, was no summary. `prefix`
     is the session's own next request (None: there is no session to ask in); `refused`: it was just refused as
     too large, so that nothing can be asked in it. `secrets` were taken out of `folded` and `kept`; the
-    session's own messages still hold them.
+    session's own messages still hold them. `always` is what the policy adds to every request, `project` what
+    the project's instructions say of summaries; `instructions` are for this one.
     """
 
     kind: RequestKind
@@ -68,6 +69,8 @@ class SummaryRequest(msgspec.Struct, frozen=True):
     refused: bool = False
     secrets: bool = False
     prefix: Prefix | None = None
+    always: str = ""
+    project: str = ""
 
     @property
     def story_tokens(self) -> int:

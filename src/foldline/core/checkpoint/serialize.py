@@ -29,6 +29,8 @@ TAGS = (
     "focus",
     "goal",
     "kept",
+    "project-focus",
+    "standing-focus",
     "read-files",
     "modified-files",
 )

@@ -31,6 +31,7 @@ def request(
     instructions: str | None = None,
     goal: str | None = None,
     kept: Sequence[Said] = (),
+    project: str = "",
 ) -> SummaryRequest:
     """Ask for the summary of `folded`, of at most `tokens` tokens. Costs nothing: `worded` writes the text.
 
@@ -52,6 +53,8 @@ def request(
         family=policy.summary_prompt,
         result_cap=policy.result_cap,
         thinking=policy.thinking_in_transcript,
+        always=policy.summary_instructions if kind != "display" else "",
+        project=project,
     )
 
 

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from foldline.core.carried.instructions import kind_of, on_compacting
 from foldline.core.carried.select import name_of, without_carried
 from foldline.core.carried.summaries import earlier_summaries, newest_summary
 from foldline.core.checkpoint.checkpoint import Frame, make_checkpoint
@@ -125,8 +126,21 @@ def summary_request(proposal: Proposal, kind: RequestKind, goal: str | None, tok
         instructions=ask.instructions or goal,
         goal=goal,
         kept=clean(proposal.choice.kept),
+        project=_of_summaries(proposal.job),
     )
     return msgspec.structs.replace(wanted, secrets=bool(clean.secrets), refused=ask.reason == "overflow")
+
+
+def _of_summaries(job: CompactionInput) -> str:
+    """Return what the instructions that the session holds say of summaries, each thing once."""
+    state, replaced = job.state, job.carry.replaces
+    told = [entry for entry in (*state.leading, *state.kept) if kind_of(entry.message) is not None]
+    texts = [
+        *(entry.message.text for entry in state.clean(told) if entry.id not in replaced),
+        *(one.text for one in job.carry.texts if one.kind == "instructions"),
+    ]
+    sections = (job.ask.project, *map(on_compacting, texts))
+    return "\n\n".join(dict.fromkeys(one for one in sections if one))
 
 
 def _previous(proposal: Proposal) -> tuple[list[Said], str | None]:

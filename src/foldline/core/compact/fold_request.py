@@ -111,6 +111,7 @@ def fold_request(
     share: float = 1.0,
     economy: Economy | None = None,
     sizer: Sizer | None = None,
+    project: str = "",
 ) -> FoldRequest:
     """Return what is asked of a compaction of a view.
 
@@ -133,6 +134,7 @@ def fold_request(
         number=number_of(state),
         economy=economy,
         notes=notes,
+        project=project,
     )
 
 

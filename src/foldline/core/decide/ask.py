@@ -37,7 +37,7 @@ class FoldRequest(msgspec.Struct, frozen=True):
     ISO 8601 UTC; `number` counts the session's compactions from 1. `live` is the live state that the
     checkpoint is to hold, `continuation` where the session stands (None: it is not recorded),
     `economy` what its requests cost, where that is known; `recall`: whether what is left out can be recalled.
-    `notes` stand first in the receipt.
+    `notes` stand first in the receipt. `project` is what a system prompt given apart says of summaries.
     """
 
     policy: Policy
@@ -54,6 +54,7 @@ class FoldRequest(msgspec.Struct, frozen=True):
     continuation: Continuation | None = None
     recall: bool = True
     notes: tuple[str, ...] = ()
+    project: str = ""
 
     @property
     def usable(self) -> int:

@@ -116,6 +116,7 @@ def _summary(policy: Policy) -> str:
             ("suffix", policy.suffix),
             ("acknowledgement", policy.ack),
             ("numbered", policy.versions),
+            ("instructions of its own", policy.summary_instructions),
             ("then the model is asked to go on", policy.continuation),
         )
         if there

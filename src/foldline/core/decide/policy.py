@@ -77,6 +77,7 @@ class Policy(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
 
     # the summary
     summary_prompt: Prompt = "checkpoint"
+    summary_instructions: str = ""  # added to what every summary is asked for
     summary_role: Literal["user", "system"] = "user"
     summary_position: Literal["before", "after"] = "before"  # of the quoted user messages
     ack: str | None = None
