@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from http.cookiejar import CookieJar
 
 import httpx2
 import pytest
@@ -24,9 +25,10 @@ class Browser:
 
     def __init__(self, client):
         self.client = client
+        cookies = CookieJar()
         self.http = Alternating(
             lambda one: httpx2.Client(
-                base_url=one, follow_redirects=True, timeout=30, headers={"origin": one}
+                base_url=one, follow_redirects=True, timeout=30, headers={"origin": one}, cookies=cookies
             ),
             client.url,
         )
