@@ -16,7 +16,7 @@ from foldline.core.log.entries import Compacted, Pruned
 from foldline.core.log.messages import Usage
 from foldline.core.measure.price import Price
 from foldline.providers import Delta, Reply
-from foldline.session.events import CompactionDone, Event, PruneDone
+from foldline.session.events import CompactionDone, Event, ProviderCompacted, PruneDone
 
 if TYPE_CHECKING:
     from foldline.session.session import Session
@@ -148,6 +148,11 @@ def replied(reply: Reply, entry: str, price: Price | None) -> ReplyEnded:
     usd = cost(usage, price) if usage is not None and price is not None else None
     told = {"entry": entry, "text": reply.text, "stop": reply.stop, "model": reply.model}
     return ReplyEnded(**told, usage=usage, usd=usd)
+
+
+def compacted_by_provider(event: ProviderCompacted) -> str:
+    """Return what a person is told of a compaction by the provider."""
+    return f"The provider compacted the conversation on its server: {event.size:,} tokens now."
 
 
 async def recorded(event: Event, session: Session) -> dict[str, Any]:

@@ -57,7 +57,9 @@ async def ask(
 ) -> Reply:
     """Ask for a reply, of `max_tokens` at most where the session has no lower limit; raises ProviderError."""
     most = min((cap for cap in (session.max_tokens, max_tokens) if cap is not None), default=None)
-    request = Call(messages, session.system, session.setup.tools, max_tokens=most)
+    request = Call(
+        messages, session.system, session.setup.tools, max_tokens=most, compact_at=session.compact_at
+    )
     stream = cast("AsyncGenerator[Delta | Reply]", provider.stream(request))
     async with aclosing(stream) as pieces:
         async for piece in pieces:

@@ -21,7 +21,8 @@ anew. A message is placed in one of three ways:
   do the notes and the quotes of pins.
 
 So a view is a list of messages of the log (`MessageItem`) and of messages that it adds (`AddedItem`). A
-reply that holds a compaction by the provider's own server begins the view anew, as a boundary does.
+reply that holds a compaction by the provider's own server begins the view anew, as a boundary does, unless
+that was undone: then it is left out of the reply.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ import msgspec
 
 from foldline.core.carried.instructions import kind_of
 from foldline.core.carried.select import newest_messages
-from foldline.core.carried.summaries import place_of, said_before, sealed_place, text_of
+from foldline.core.carried.summaries import place_of, places_of, said_before, sealed_place, text_of
 from foldline.core.checkpoint.receipt import category
 from foldline.core.cut.call_ids import CallIds
 from foldline.core.cut.edits import Edits, ViewRepairs, flat, merged
@@ -109,6 +110,7 @@ class ViewState:
         self.repairs: Edits = {}  # those that make this view sendable
         self.server: Said | None = None  # the reply with which a server's compaction began the view anew
         self.past: list[Said] = []  # what was said before it, since the newest fold
+        self.undone = frozenset[str]()  # the ids of what is lifted
         self.pins: dict[str, Pin] = {}
         self.notes: list[Noted] = []
         self.fresh_from = 0  # index in `kept` of the first message that the newest boundary did not know
@@ -227,7 +229,7 @@ class ViewState:
         """Build the view anew: what the newest boundaries leave of the path, then each entry that is kept."""
         self._reset()
         found = read_boundaries(self._entries)
-        self.boundaries = found.ids
+        self.boundaries, self.undone = found.ids, found.undone
         start = self._begin(found.fold)
         self.edits = merged(self.edits, (edit for prune in found.prunes for edit in prune.edits))
         for index in range(start, len(self._entries)):
@@ -299,7 +301,7 @@ class ViewState:
             self._begin_with(entry)
         index = len(self.kept)
         self.kept.append(entry)
-        if real_usage(message) is not None:
+        if real_usage(message) is not None and entry is not self.server:  # its usage may be of both views
             self.anchor = index
         if waits(message, batch):
             self._waiting.append(self._as_kept(entry))
@@ -314,7 +316,7 @@ class ViewState:
 
         Behind user messages alone a sealed one does not: its server keeps those beside it.
         """
-        place = place_of(entry.message)
+        place = place_of(entry.message) if entry.id not in self.undone else None
         if place is None or any(edit.part == place for edit in self.edits.get(entry.id, ())):
             return False
         before = (*self.leading, *self.quoted, *self.kept)
@@ -329,10 +331,10 @@ class ViewState:
         leading = [one for one in self.leading if sealed_place(one.message) is None]
         leading = [one for one in leading if kind_of(one.message) not in newest]
         boundary, boundaries, pins = self.boundary, self.boundaries, self.pins
-        edits, repairs, notes = self.edits, self.repairs, self.notes
+        edits, repairs, notes, undone = self.edits, self.repairs, self.notes, self.undone
         self._reset()
         self.boundary, self.boundaries, self.pins = boundary, boundaries, pins
-        self.edits, self.repairs, self.notes = edits, repairs, notes
+        self.edits, self.repairs, self.notes, self.undone = edits, repairs, notes, undone
         self.server, self.past = entry, past
         self.leading = [*leading, *reversed(newest.values())]
         self._keep_older(self.leading)
@@ -369,6 +371,8 @@ class ViewState:
         gone = [*doubled_parts, *blank_texts(message), *late_parts]
         if entry is self.server:
             gone = sorted({*gone, *said_before(message)})
+        elif entry.id in self.undone:
+            gone = sorted({*gone, *places_of(message)})
         self._repair(entry, gone)
         if len(gone) < len(message.parts):
             self._keep(entry)

@@ -50,6 +50,7 @@ class Dialect(ABC):
     templated: ClassVar[bool] = True  # a server may put its messages into a model's own template
     marks_cache: ClassVar[bool] = False  # a provider caches what was marked, not every prompt
     references: ClassVar[bool] = False  # a call may stand there as a reference to what the provider keeps
+    compaction_beta: ClassVar[str] = ""  # the beta that a request needs for `compaction`
 
     # ---- messages in
 
@@ -210,6 +211,16 @@ class Dialect(ABC):
         """Return whether what is sent of a message depends on what follows."""
         del message
         return False
+
+    # ---- compaction by the provider
+
+    def compaction(self, tokens: int) -> Fields:
+        """Return the fields of a request that has the provider compact it on its server.
+
+        It does so where the input takes more than `tokens`. {} where the API cannot, or not at so few.
+        """
+        del tokens
+        return {}
 
     # ---- in turn (`in_turn.py`)
 

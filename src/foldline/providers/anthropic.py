@@ -48,8 +48,9 @@ class Anthropic(SDKProvider):
 
     def _wanted(self, call: Call, *, stream: bool) -> Sequence[Option]:
         del stream
+        wanted = self._compaction(call)
         if call.thinking is None:
-            return ()
+            return wanted
         forms: tuple[Body, ...] = _OFF
         if call.thinking:
             budget = max(LEAST_BUDGET, self._asked(call) // 2)
@@ -58,7 +59,7 @@ class Anthropic(SDKProvider):
                 {"thinking": {"type": "enabled", "budget_tokens": budget}},
                 {},
             )
-        return (Option(f"thinking {call.thinking}", ("thinking", "adaptive"), forms),)
+        return (*wanted, Option(f"thinking {call.thinking}", ("thinking", "adaptive"), forms))
 
     def _create(self, client: Any, fields: Body) -> Awaitable[Any]:
         return client.messages.create(**fields)
@@ -131,6 +132,8 @@ class MessageAssembler:
             yield Delta("thinking", delta["thinking"])
         elif kind == "signature_delta":
             block["signature"] = delta["signature"]
+        elif kind == "compaction_delta":  # whole, in one piece
+            block.update((key, value) for key, value in delta.items() if key != "type" and value is not None)
         elif kind == "citations_delta":
             known = block["citations"] = cast("list[Any]", block.get("citations") or [])
             known.append(delta["citation"])

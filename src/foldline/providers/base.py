@@ -31,7 +31,7 @@ class Call(msgspec.Struct, frozen=True):
     message). `max_tokens` is the most that the reply may take (None: the API's default; Anthropic has none,
     so the model's output limit). `thinking` None leaves it to the model, False switches it off where the API
     can, True on. `timeout` in seconds: for the whole reply; in a stream for the silence between two events.
-    None: 600.
+    None: 600. Past `compact_at` input tokens the provider compacts on its server, if it can.
     """
 
     messages: list[Any]
@@ -40,6 +40,7 @@ class Call(msgspec.Struct, frozen=True):
     max_tokens: int | None = None
     thinking: bool | None = None
     timeout: float | None = None
+    compact_at: int | None = None
 
 
 class Delta(msgspec.Struct, frozen=True, omit_defaults=True):

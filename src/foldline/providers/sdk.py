@@ -218,6 +218,16 @@ class SDKProvider(ABC):
             empty=bare,
         )
 
+    def _compaction(self, call: Call) -> tuple[Option, ...]:
+        """Return the fields by which the provider compacts on its server; a server may not know them."""
+        dialect = dialect_of(self.dialect)
+        fields = dialect.compaction(call.compact_at) if call.compact_at is not None else {}
+        if not fields:
+            return ()
+        headers = {"extra_headers": {"anthropic-beta": beta}} if (beta := dialect.compaction_beta) else {}
+        forms: tuple[Body, ...] = ({"extra_body": fields, **headers}, {})
+        return (Option("compaction", ("context_management", "compact", "anthropic-beta"), forms),)
+
     def _asked(self, call: Call) -> int | None:
         """Return the `max_tokens` that was sent."""
         return call.max_tokens

@@ -15,7 +15,7 @@ from foldline.core.log.messages import Message
 from foldline.dialects import decode_all
 from foldline.dialects.base import decode_reply, dialect_of, in_dialect, reply_dialect
 from foldline.errors import InputError
-from foldline.session.events import MessageAdded, PinChanged, WarningGiven
+from foldline.session.events import MessageAdded, PinChanged, ProviderCompacted, WarningGiven
 from foldline.session.recall import as_text
 from foldline.session.shared import Shared
 from foldline.session.triggers import Triggers
@@ -60,6 +60,10 @@ class Appends:
         shared.watch.said([entry.message for entry in entries])
         if any(entry.message.role == "assistant" for entry in entries):
             shared.reply.lift()
+        server = shared.cursor.state.server
+        if server is not None and any(entry.id == server.id for entry in entries):
+            shared.watch.folded()
+            shared.events.emit(ProviderCompacted(entry=server.id, size=shared.model.view_tokens))
         self._triggers.appended()
         natives = [entry.message.native for entry in entries]
         mended = dict.fromkeys(line for native in natives if native is not None for line in native.mended)

@@ -88,6 +88,14 @@ class PruneDone(Event, frozen=True):
     drafted: bool = False
 
 
+class ProviderCompacted(Event, frozen=True):
+    """A reply came in which the provider's server compacted; `size` is the view's in tokens behind it."""
+
+    name: ClassVar[str] = "provider_compacted"
+    entry: str
+    size: int
+
+
 class NothingDone(Event, frozen=True):
     """A compaction ended without a boundary; see `Nothing`."""
 

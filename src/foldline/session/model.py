@@ -17,7 +17,7 @@ from foldline.catalogue import Catalogue, ModelInfo, learn, learned
 from foldline.core.carried.instructions import on_compacting
 from foldline.core.compact.fold_request import Sizer, fold_request, trigger_facts
 from foldline.core.decide.ask import FoldRequest
-from foldline.core.decide.policy import Policy
+from foldline.core.decide.policy import Policy, usable_of
 from foldline.core.decide.presets import resolve
 from foldline.core.decide.price import Cache, Economy
 from foldline.core.decide.watch import TriggerFacts, Watch, WatchLimits
@@ -122,6 +122,13 @@ class SessionModel:
     def overhead(self) -> int:
         """The tokens of the system prompt and the tools that are given apart."""
         return self.setup.overhead.system + self.setup.overhead.tools
+
+    @property
+    def compact_at(self) -> int | None:
+        """The input in tokens past which the policy has the provider compact; None: never."""
+        policy, window = self.setup.policy, self.setup.window
+        amount = policy.provider_compaction if policy.enabled else None
+        return amount.resolve(window, usable_of(policy, window)) if amount is not None else None
 
     @property
     def view_tokens(self) -> int:

@@ -26,6 +26,7 @@ from foldline.core.decide.price import Cache
 from foldline.core.log.entries import Pin
 from foldline.core.measure.window import Window
 from foldline.core.view import Item
+from foldline.dialects import get
 from foldline.session.appends import Appends
 from foldline.session.boundary import BoundaryMaker
 from foldline.session.compactor import Compactor
@@ -183,6 +184,24 @@ class Session:
     def max_tokens(self) -> int | None:
         """After an overflow: the most that the next reply may take; None where there is no limit."""
         return self._shared.reply.max_tokens
+
+    @property
+    def compact_at(self) -> int | None:
+        """The input in tokens past which the provider is to compact on its server; None: never."""
+        return self._shared.model.compact_at
+
+    @property
+    def compaction_fields(self) -> dict[str, Any]:
+        """What to pass to the provider's SDK beside `context`, so that it compacts past `compact_at`.
+
+        `client.responses.create(…, **fields)`, `client.beta.messages.create(…, **fields)`. {} where the
+        policy does not want it, or the API cannot.
+        """
+        at, dialect = self.compact_at, get(self.dialect)
+        fields = dialect.compaction(at) if at is not None else {}
+        if fields and dialect.compaction_beta:
+            fields["betas"] = [dialect.compaction_beta]
+        return fields
 
     @property
     def leaf(self) -> str | None:

@@ -156,6 +156,8 @@ class SyncSession:
     store = _reads(lambda session: session.store)
     setup = _reads(lambda session: session.setup)
     policy = _reads(lambda session: session.policy)
+    compact_at = _reads(lambda session: session.compact_at)
+    compaction_fields = _reads(lambda session: session.compaction_fields)
     leaf = _reads(lambda session: session.leaf)
     dialect = _reads(lambda session: session.dialect)
     system = _reads(lambda session: session.system)

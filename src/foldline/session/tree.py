@@ -130,6 +130,7 @@ class SessionTree:
     async def undo(self) -> str | None:
         """Undo the newest compaction or prune; what was said since stays. Returns its id, None without one.
 
+        A compaction by the provider's server too: the id is that of the reply that holds it.
         The checkpoint that a hand-off began with stays: what it folded is in the other session.
         """
         shared = self._shared
@@ -226,10 +227,11 @@ async def prompt_at(store: Store, session: str, at: str | None, leaf: str | None
 
 
 def to_undo(state: ViewState) -> str | None:
-    """Return the id of the newest boundary that counts; None without one."""
+    """Return the id of the newest boundary that counts, or reply with a server's compaction; None without."""
     path = state.entries()
     out = undone(path)
-    return next((e.id for e in reversed(path) if is_boundary(e) and e.id not in out), None)
+    found = (entry for entry in reversed(path) if is_boundary(entry) or entry is state.server)
+    return next((entry.id for entry in found if entry.id not in out), None)
 
 
 def to_redo(state: ViewState) -> str | None:
@@ -239,12 +241,8 @@ def to_redo(state: ViewState) -> str | None:
     liftings = (e for e in reversed(path) if isinstance(e, Lifted) and e.lifted and e.target in out)
     found = next((e.target for e in liftings), None)
     order = [entry.id for entry in path]
-    effective = state.boundary
-    if (
-        found
-        and effective is not None
-        and (found not in order or order.index(found) < order.index(effective.id))
-    ):
+    effective = [order.index(entry.id) for entry in (state.boundary, state.server) if entry is not None]
+    if found and effective and (found not in order or order.index(found) < max(effective)):
         return None  # an older one, which the newer boundary may have folded away
     return found
 

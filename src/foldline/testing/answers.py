@@ -23,7 +23,7 @@ class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
     A call without an id gets one. `stop` None: it follows from the rest; "paused" is Anthropic's
     `pause_turn`, after which the reply is to be sent back, and an end for the other APIs. `usage` None: it is
     counted from the request and the answer, with a simulated prompt cache. `wait` seconds pass before the
-    first byte, or a `Gate` opens.
+    first byte, or a `Gate` opens. `summary` is what the server's own compaction says, where one is due.
     """
 
     text: str = ""
@@ -32,6 +32,7 @@ class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
     stop: Stop | None = None
     usage: Usage | None = None
     wait: float | Gate = 0.0
+    summary: str = "What was said before, in the words of the server."
 
 
 class Refusal(Exception):
@@ -83,7 +84,10 @@ def calls(*answers: Answer) -> Answer:
 
 
 class FinishedReply(msgspec.Struct, frozen=True):
-    """A finished reply, in no dialect yet. `key`: 24 characters, unique in a conversation."""
+    """A finished reply, in no dialect yet. `key`: 24 characters, unique in a conversation.
+
+    `compacted` is the summary (`anthropic`) or the sealed text of the server's compaction before it.
+    """
 
     key: str
     model: str
@@ -94,6 +98,7 @@ class FinishedReply(msgspec.Struct, frozen=True):
     stop: Stop
     usage: Usage
     asked: Asked
+    compacted: str | None = None
 
 
 def fragments(text: str) -> list[str]:

@@ -135,6 +135,7 @@ class Scripted(AsProvider):
         if not self._any_model and asked.model not in self.models:
             raise api.unknown_model(asked.model)
         api.check(asked, self._signer, prefill=self._prefill)
+        api.compacts_past(asked)
         roles = [message.get("role") for message in asked.messages] if self._alternation else []
         for before, role in pairwise(roles):
             if role == before and role in ("user", "assistant"):
@@ -184,7 +185,17 @@ class Scripted(AsProvider):
             text, calls, thinking, stop = "", (), None, "length"
             usage = Usage(input=self.window.context)
         signature = None if thinking is None else self._sign(asked, thinking)
-        return FinishedReply(key, asked.model, text, calls, thinking, signature, stop, usage, asked)
+        compacted = self._compacted(asked, answer)
+        return FinishedReply(
+            key, asked.model, text, calls, thinking, signature, stop, usage, asked, compacted
+        )
+
+    def _compacted(self, asked: Asked, answer: Answer) -> str | None:
+        """Return what the server's own compaction says, where the request wants one; only OpenAI seals it."""
+        most = api_of(asked.dialect).compacts_past(asked)
+        if most is None or asked.tokens <= most:
+            return None
+        return answer.summary if asked.dialect == ANTHROPIC else self._signer.seal(answer.summary)
 
     def _usage(self, asked: Asked, output: int) -> Usage:
         usage = self._meter.usage(asked, output)

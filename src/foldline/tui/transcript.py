@@ -16,9 +16,10 @@ from foldline.agent.events import (
     ReplyRestarted,
     TextStreamed,
     ThinkingStreamed,
+    compacted_by_provider,
 )
 from foldline.core.log.entries import Compacted, Entry, Pruned, Said
-from foldline.session.events import CompactionDone, Event, PruneDone
+from foldline.session.events import CompactionDone, Event, ProviderCompacted, PruneDone
 from foldline.tui.blocks import Block, BoundaryBlock, CallBlock, NoteBlock, PromptBlock, ReplyBlock
 
 if TYPE_CHECKING:
@@ -112,6 +113,9 @@ class Transcript(VerticalScroll, can_focus=False):
                     self._calls[event.id].show_answer(event.text, failed=event.failed)
             case CompactionDone() | PruneDone():
                 await self._boundary(event, session)
+            case ProviderCompacted():
+                await self.note(f"{compacted_by_provider(event)} /undo takes it back.")
+                await self.dim(session)
             case _:
                 return
 

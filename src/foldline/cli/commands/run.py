@@ -8,7 +8,16 @@ import sys
 import click
 
 from foldline.agent.commands.registry import run as run_command
-from foldline.agent.events import VERSION, CallStarted, ReplyDelayed, TurnEnded, delayed, failed, recorded
+from foldline.agent.events import (
+    VERSION,
+    CallStarted,
+    ReplyDelayed,
+    TurnEnded,
+    compacted_by_provider,
+    delayed,
+    failed,
+    recorded,
+)
 from foldline.agent.host import Host
 from foldline.agent.options import HostOptions
 from foldline.cli.agent_options import AgentOptions
@@ -16,7 +25,7 @@ from foldline.cli.options import command, option
 from foldline.cli.output import err, escape, print_line, print_text
 from foldline.cli.tracing import traced
 from foldline.errors import FoldlineError
-from foldline.session.events import CompactionDone, Event, PruneDone, WarningGiven
+from foldline.session.events import CompactionDone, Event, ProviderCompacted, PruneDone, WarningGiven
 
 CHARACTERS = 400_000  # of standard input
 
@@ -110,6 +119,8 @@ async def _print(events: asyncio.Queue[Event | None], host: Host, *, as_json: bo
         elif isinstance(event, CompactionDone | PruneDone):
             sizes = f"{event.receipt.tokens_before:,} → {event.receipt.tokens_after:,} tokens"
             err().print(f"[dim]folded, {event.receipt.reason}: {sizes}[/]")
+        elif isinstance(event, ProviderCompacted):
+            err().print(f"[dim]{compacted_by_provider(event)}[/]")
         elif isinstance(event, ReplyDelayed):
             err().print(f"[yellow]{escape(delayed(event))}[/]", soft_wrap=True)
         elif isinstance(event, WarningGiven):

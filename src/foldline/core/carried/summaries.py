@@ -193,10 +193,14 @@ def is_sealed(part: Part) -> bool:
 
 def place_of(message: Message) -> int | None:
     """Return the index of the newest part that stands for what came before; None where there is none."""
+    return max(places_of(message), default=None)
+
+
+def places_of(message: Message) -> list[int]:
+    """Return the indices of the parts of a reply that stand for what came before."""
     if message.role != "assistant":
-        return None
-    found = (i for i, part in enumerate(message.parts) if text_of(part) or is_sealed(part))
-    return max(found, default=None)
+        return []
+    return [i for i, part in enumerate(message.parts) if text_of(part) or is_sealed(part)]
 
 
 def said_before(message: Message) -> list[int]:

@@ -52,6 +52,7 @@ class Policy(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
     hard: Amount | None = None  # compact; None: never by itself
     limits: dict[str, int] = {}  # model name prefix -> hard trigger in tokens
     idle: int | None = None  # seconds after the newest reply when a ready draft is committed; None: never
+    provider_compaction: Amount | None = None  # the provider's server compacts past this; None: never
     estimator: Estimator = "foldline"
     # what a trigger compares: usage and estimates of what follows, the last reply's input alone, or estimates
     trigger_on: TriggerOn = "context"

@@ -161,7 +161,7 @@ class Pruned(msgspec.Struct, frozen=True, tag="pruned", omit_defaults=True):
 
 
 class Lifted(msgspec.Struct, frozen=True, tag="lifted", omit_defaults=True):
-    """A boundary undone (`lifted` True) or redone (False); what was said since stays."""
+    """A boundary, or a server's compaction, undone (`lifted` True) or redone; what was said since stays."""
 
     id: str
     parent: str | None

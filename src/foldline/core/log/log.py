@@ -218,7 +218,8 @@ class Boundaries(msgspec.Struct, frozen=True):
 
     `ids` are those of all, undone ones and their liftings included. `fold` is the place of the newest fold
     that holds, None where everything is kept; `prunes` are those that hold and came after it. `newest` is the
-    place of the newest boundary that holds, `changes` are the places at which the view changed last.
+    place of the newest boundary that holds, `changes` are the places at which the view changed last. `undone`
+    are the ids of what is lifted: boundaries, and replies that hold a server's compaction.
     """
 
     ids: tuple[str, ...]
@@ -226,6 +227,7 @@ class Boundaries(msgspec.Struct, frozen=True):
     prunes: tuple[Pruned, ...]
     newest: int | None
     changes: frozenset[int]
+    undone: frozenset[str] = frozenset()
 
 
 def read_boundaries(path: Sequence[Entry]) -> Boundaries:
@@ -247,10 +249,11 @@ def read_boundaries(path: Sequence[Entry]) -> Boundaries:
         ),
         newest=newest,
         changes=frozenset(place for place in (newest, lifting) if place is not None),
+        undone=frozenset(out),
     )
 
 
 def undone(path: Iterable[Entry]) -> set[str]:
-    """Return the ids of the boundaries of a path that are lifted: undone, and not redone."""
+    """Return the ids of what a path says is lifted: undone, and not redone."""
     state = {entry.target: entry.lifted for entry in path if isinstance(entry, Lifted)}
     return {target for target, lifted in state.items() if lifted}

@@ -16,6 +16,9 @@ from foldline.dialects.payload import Fields, block_types, items_of, peek, read,
 from foldline.dialects.values import ANTHROPIC, Problem, Say
 from foldline.errors import DialectError
 
+COMPACT = "compact_20260112"
+LEAST_TRIGGER = 50_000  # input tokens; the API refuses a smaller trigger (platform.claude.com, "Compaction")
+
 _STOPS = {
     "end_turn": "end",
     "stop_sequence": "end",
@@ -38,6 +41,7 @@ class AnthropicDialect(BlockDialect):
 
     name = ANTHROPIC
     form = BLOCKS
+    compaction_beta = "compact-2026-01-12"
 
     def decode_reply(self, reply: Any) -> Message:
         """Read a whole reply: its role and content in the form to send back, usage, model, why it stopped.
@@ -68,6 +72,13 @@ class AnthropicDialect(BlockDialect):
     def is_reply(self, payload: Any) -> bool:
         """Return whether this is a Message of the API."""
         return peek(payload, "type") == "message" and peek(payload, "usage") is not None
+
+    def compaction(self, tokens: int) -> Fields:
+        """Return the fields that have the server compact an input of more than so many tokens."""
+        if tokens < LEAST_TRIGGER:
+            return {}
+        trigger = {"type": "input_tokens", "value": tokens}
+        return {"context_management": {"edits": [{"type": COMPACT, "trigger": trigger}]}}
 
     def look(self, say: Say, body: Fields, salt: str = "") -> Fields:
         """Check a message by itself, and return it as it may be sent (`form.py`)."""

@@ -41,6 +41,7 @@ from foldline.dialects.responses.write import ResponsesWriter
 from foldline.dialects.values import OPENAI_RESPONSES, Losses, Problem, Say
 from foldline.errors import DialectError
 
+LEAST_THRESHOLD = 1_000  # input tokens; the API refuses a smaller one (developers.openai.com, "Compaction")
 _STOPS = {"max_output_tokens": "length", "content_filter": "error", "max_messages": "length"}
 _OWN_PARTS = frozenset({"input_text", "input_image", "input_file", "output_text"})
 # fields that only replies may have: the server's notes, and the SDK's own parse of a text
@@ -168,6 +169,12 @@ class OpenAIResponsesDialect(Dialect):
         if not isinstance(system, str):
             raise DialectError("instructions must be a string")
         return (Text(system),)
+
+    def compaction(self, tokens: int) -> Fields:
+        """Return the fields that have the server compact an input of more than so many tokens."""
+        if tokens < LEAST_THRESHOLD:
+            return {}
+        return {"context_management": [{"type": "compaction", "compact_threshold": tokens}]}
 
     # ---- checked and mended
 

@@ -43,7 +43,7 @@ class OpenAIResponses(OpenAISDK):
 
     def _wanted(self, call: Call, *, stream: bool) -> Sequence[Option]:
         del stream
-        wanted = [Option("sealed", ("include", "ncrypted"), _SEALED)]
+        wanted = [*self._compaction(call), Option("sealed", ("include", "ncrypted"), _SEALED)]
         if call.thinking is not None:
             forms = _ON if call.thinking else _OFF
             wanted.append(Option(f"thinking {call.thinking}", ("reasoning", "summary"), forms))

@@ -83,7 +83,13 @@ class StatelessTurn:
         while True:
             await self._tell_state()
             reply = ReplyChunks(self._provider.dialect)
-            call = Call(messages, session.system, folding.asking.tools, max_tokens=session.max_tokens)
+            call = Call(
+                messages,
+                session.system,
+                folding.asking.tools,
+                max_tokens=session.max_tokens,
+                compact_at=session.compact_at,
+            )
             try:
                 return await self._asked(call, reply)
             except ProviderError as error:

@@ -12,6 +12,7 @@ from typing import Any, Final
 from foldline.core.log.codec import encode
 from foldline.core.log.messages import Usage
 from foldline.dialects import get
+from foldline.dialects.anthropic.dialect import COMPACT, LEAST_TRIGGER
 from foldline.dialects.payload import fields_of, items_of
 from foldline.dialects.values import ANTHROPIC, Problem
 from foldline.testing.answers import FinishedReply, Refusal, fragments
@@ -139,6 +140,24 @@ class AnthropicApi(ModelApi):
                 "This model does not support assistant message prefill. The conversation must end with a "
                 "user message."
             )
+
+    def compacts_past(self, asked: Asked) -> int | None:
+        """Return the trigger of a `compact_20260112` edit; the API takes it with its beta alone."""
+        given = asked.body.get("context_management")
+        if given is None:
+            return None
+        if get(ANTHROPIC).compaction_beta not in asked.headers.get("anthropic-beta", "").split(","):
+            raise _bad("context_management: Extra inputs are not permitted")
+        for edit in map(fields_of, items_of(fields_of(given).get("edits"))):
+            if edit.get("type") != COMPACT:
+                raise _bad(f"context_management.edits: unexpected type '{edit.get('type')}'")
+            value = fields_of(edit.get("trigger")).get("value", 150_000)
+            if value < LEAST_TRIGGER:
+                raise _bad(
+                    f"context_management.edits.0.trigger.value: must be at least {LEAST_TRIGGER} input tokens"
+                )
+            return value
+        return None
 
     def too_large(self, asked: Asked, cap: int, most: int) -> Refusal:
         """Return the refusal of a cap of the reply above the model's limit."""
@@ -301,6 +320,8 @@ def _event(kind: str, **fields: Any) -> bytes:
 
 def _blocks(made: FinishedReply) -> list[dict[str, Any]]:
     blocks: list[dict[str, Any]] = []
+    if made.compacted is not None:
+        blocks.append({"type": "compaction", "content": made.compacted})
     if made.thinking is not None:
         blocks.append({"type": "thinking", "thinking": made.thinking, "signature": made.signature})
     if made.text:
@@ -320,6 +341,9 @@ def _block(index: int, block: dict[str, Any]) -> list[bytes]:
         empty = {"type": "thinking", "thinking": "", "signature": ""}
         deltas = [{"type": "thinking_delta", "thinking": piece} for piece in fragments(block["thinking"])]
         deltas.append({"type": "signature_delta", "signature": block["signature"]})
+    elif kind == "compaction":
+        empty = {"type": "compaction", "content": None}
+        deltas = [{"type": "compaction_delta", "content": block["content"]}]
     else:
         empty = block | {"input": {}}
         written = encode(block["input"]).decode()

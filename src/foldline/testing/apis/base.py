@@ -48,6 +48,14 @@ class ModelApi(ABC):
     def check(self, asked: Asked, signer: Signer, *, prefill: bool) -> None:
         """Check the request itself; raises the Refusal of what is wrong with it."""
 
+    def compacts_past(self, asked: Asked) -> int | None:
+        """Return the input in tokens past which the request wants the server to compact; None: never.
+
+        Raises the Refusal of a request that says it in a way that the API does not take.
+        """
+        del asked
+        return None
+
     @abstractmethod
     def too_large(self, asked: Asked, cap: int, most: int) -> Refusal:
         """Return the refusal of a cap of the reply above the model's limit."""

@@ -8,6 +8,7 @@ from typing import Any, Final
 from foldline.core.log.messages import Usage
 from foldline.dialects import get
 from foldline.dialects.payload import fields_of, items_of
+from foldline.dialects.responses.dialect import LEAST_THRESHOLD
 from foldline.dialects.values import OPENAI_RESPONSES, Problem
 from foldline.testing.answers import FinishedReply, Refusal, fragments
 from foldline.testing.apis.base import named
@@ -46,6 +47,20 @@ class ResponsesApi(OpenAIApi):
         if problems:
             raise _said(problems, asked.messages)
         _reasoning(asked.messages, signer)
+
+    def compacts_past(self, asked: Asked) -> int | None:
+        """Return the threshold of the `compaction` entry of `context_management`."""
+        given = asked.body.get("context_management")
+        for entry in map(fields_of, items_of(given)):
+            if entry.get("type") != "compaction":
+                text = f"Invalid value: '{entry.get('type')}'. Supported values are: 'compaction'."
+                raise bad(text, "context_management[0].type", "invalid_value")
+            value = entry.get("compact_threshold")
+            if isinstance(value, int) and value < LEAST_THRESHOLD:
+                text = f"Invalid 'compact_threshold': expected a value >= {LEAST_THRESHOLD}, got {value}."
+                raise bad(text, "context_management[0].compact_threshold", "integer_below_min_value")
+            return value
+        return None
 
     def overflow(self, used: int, most: int, cap: int, context: int) -> Refusal | None:
         """Return the refusal of an input that does not fit; a reply without room is cut short instead."""
@@ -214,6 +229,8 @@ def _items(made: FinishedReply) -> list[dict[str, Any]]:
     """Return the output items; ids of items made with reasoning contain `_r` and the reply's key."""
     mark = f"r{made.key}" if made.thinking is not None else made.key
     items: list[dict[str, Any]] = []
+    if made.compacted is not None:
+        items.append({"id": f"cmp_{made.key}", "type": "compaction", _ENCRYPTED: made.compacted})
     if made.thinking is not None:
         summary = [{"type": "summary_text", "text": made.thinking}] if made.thinking else []
         item: dict[str, Any] = {"id": f"rs_{mark}", "type": "reasoning", "summary": summary}
@@ -265,6 +282,8 @@ def _item(events: _Events, index: int, item: dict[str, Any]) -> None:
         begun: dict[str, Any] = item | {"status": "in_progress", "content": []}
         events.add("response.output_item.added", output_index=index, item=begun)
         _text(events, at | {"content_index": 0}, item["content"][0])
+    elif item["type"] == "compaction":
+        events.add("response.output_item.added", output_index=index, item=item)
     else:
         begun = item | {"status": "in_progress", "arguments": ""}
         events.add("response.output_item.added", output_index=index, item=begun)
