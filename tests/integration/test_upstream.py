@@ -150,6 +150,7 @@ async def test_what_is_asked_of_every_summary_reaches_automatic_ones_branches_an
         await session.compact("Mind the seams.")
         await session.handoff("the export")
         await chat(session, 4, start=30)
+        await session.settled()  # a draft that is committed meanwhile moves the leaf
         await session.branch(first, summarize=True)
     assert {request.kind for request in summarizer.requests} >= {"first", "update", "handoff", "branch"}
     for request in summarizer.requests:
