@@ -43,6 +43,7 @@ from foldline.core.cut.notes import UNANSWERED
 from foldline.core.cut.pairing import Pairing, waits
 from foldline.core.ledger.facts import constraints
 from foldline.core.ledger.facts.kinds import Ledger
+from foldline.core.ledger.text.marks import marked
 from foldline.core.log.entries import (
     Compacted,
     Edit,
@@ -112,6 +113,7 @@ class ViewState:
         self.past: list[Said] = []  # what was said before it, since the newest fold
         self.undone = frozenset[str]()  # the ids of what is lifted
         self.pins: dict[str, Pin] = {}
+        self.marks: dict[str, Pin] = {}  # what the user marked in a message, by its id
         self.notes: list[Noted] = []
         self.fresh_from = 0  # index in `kept` of the first message that the newest boundary did not know
         self.usage_from = 0  # index in `kept` from which usage was measured on this very view
@@ -206,6 +208,7 @@ class ViewState:
         self._entries.append(entry)
         if isinstance(entry, Said):
             self._say(entry)
+            self._mark(entry)
         elif isinstance(entry, Pinned):
             self._pin(entry)
         elif isinstance(entry, Noted):
@@ -231,6 +234,8 @@ class ViewState:
         found = read_boundaries(self._entries)
         self.boundaries, self.undone = found.ids, found.undone
         start = self._begin(found.fold)
+        ours = self.boundary is not None and self.boundary.receipt.reason != "imported"
+        known = found.fold if found.fold is not None and ours else -1  # the checkpoint has the marks before
         self.edits = merged(self.edits, (edit for prune in found.prunes for edit in prune.edits))
         for index in range(start, len(self._entries)):
             if index == found.newest:
@@ -241,6 +246,8 @@ class ViewState:
             entry = self._entries[index]
             if isinstance(entry, Said):
                 self._say(entry)
+                if index > known:
+                    self._mark(entry)
             elif isinstance(entry, Pinned) and (found.fold is None or index > found.fold):
                 self._pin(entry)
         self.notes = [entry for entry in self._entries if isinstance(entry, Noted)]
@@ -260,6 +267,7 @@ class ViewState:
         places = {entry.id: index for index, entry in enumerate(self._entries)}
         self.boundary = boundary
         self.pins = {pin.entry: pin for pin in boundary.checkpoint.pins}
+        self.marks = {mark.entry: mark for mark in boundary.checkpoint.marks}
         self._quoted_pins = set(self.pins)
         self.edits = merged({}, boundary.edits)
         self.leading = self._named_messages(boundary.leading, places)
@@ -325,21 +333,21 @@ class ViewState:
         )
 
     def _begin_with(self, entry: Said) -> None:
-        """Begin the view anew: instructions stay; pins and the user's rules are quoted behind the reply."""
+        """Begin the view anew: instructions stay; pins, marks and rules are quoted behind the reply."""
         past = [*self.past, *self.quoted, *self.kept]
         newest = newest_messages([one for one in past if one.message.role != "assistant"])
         leading = [one for one in self.leading if sealed_place(one.message) is None]
         leading = [one for one in leading if kind_of(one.message) not in newest]
-        boundary, boundaries, pins = self.boundary, self.boundaries, self.pins
+        boundary, boundaries, pins, marks = self.boundary, self.boundaries, self.pins, self.marks
         edits, repairs, notes, undone = self.edits, self.repairs, self.notes, self.undone
         self._reset()
-        self.boundary, self.boundaries, self.pins = boundary, boundaries, pins
+        self.boundary, self.boundaries, self.pins, self.marks = boundary, boundaries, pins, marks
         self.edits, self.repairs, self.notes, self.undone = edits, repairs, notes, undone
         self.server, self.past = entry, past
         self.leading = [*leading, *reversed(newest.values())]
         self._keep_older(self.leading)
         shown = {one.id for one in self.leading}
-        for pin in pins.values():
+        for pin in (*pins.values(), *(mark for mark in marks.values() if mark.entry not in pins)):
             if pin.entry not in shown:
                 self._quote(pin)
         if rules := self._rules():
@@ -404,10 +412,16 @@ class ViewState:
 
     # ---- pins
 
+    def _mark(self, entry: Said) -> None:
+        """Take the words that the user marked in a message, the newest."""
+        if words := marked(entry, self.kept):
+            self.marks[entry.id] = Pin(entry.id, words)
+
     def _pin(self, entry: Pinned) -> None:
         """Take a pin; the words of an entry that the view does not show are quoted once."""
         if not entry.on:
             self.pins.pop(entry.target, None)
+            self.marks.pop(entry.target, None)
             return
         self.pins[entry.target] = Pin(entry.target, entry.text)
         shown = {e.id for e in (*self.leading, *self.quoted, *self.kept)} - set(self.edits)

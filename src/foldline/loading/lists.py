@@ -78,6 +78,7 @@ def _boundary(messages: Sequence[Message], found: Recognised, counter: Counter) 
         ack=follows.text if follows is not None else None,
         position=found.position,
         pins=found.pins,
+        marks=found.marks,
         live=found.live,
         carried=found.carried,
         tokens=message_tokens(message, counter),
@@ -94,7 +95,13 @@ def through_another_tool(summary: str, counter: Counter) -> Checkpoint | None:
         return None
     tokens = message_tokens(message, counter)
     return Checkpoint(
-        ours.text, ours.summary, pins=ours.pins, live=ours.live, tokens=tokens, carried=ours.carried
+        ours.text,
+        ours.summary,
+        pins=ours.pins,
+        live=ours.live,
+        tokens=tokens,
+        carried=ours.carried,
+        marks=ours.marks,
     )
 
 

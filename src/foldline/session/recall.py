@@ -123,6 +123,7 @@ class Recall:
         await self._shared.load()
         state = self._shared.cursor.state
         shown = {entry.id for entry in (*state.leading, *state.quoted, *state.kept)}
+        pinned = state.pins.keys() | state.marks.keys()
         newest: list[EntryInfo] = []
         async for entry in backwards(self._shared.store, self._shared.id, before=before):
             if limit is not None and len(newest) >= limit:
@@ -131,7 +132,7 @@ class Recall:
                 continue
             how = _standing(entry, state, shown)
             if not hidden or how != "kept":
-                newest.append(_info(entry, how, pinned=entry.id in state.pins))
+                newest.append(_info(entry, how, pinned=entry.id in pinned))
         return newest[::-1]
 
     async def _among(self, sessions: Sequence[str] | None) -> Sequence[str]:

@@ -230,8 +230,9 @@ class Session:
 
     @property
     def pins(self) -> tuple[Pin, ...]:
-        """The pinned messages: their entries, and the text that every view holds of them."""
-        return tuple(self._shared.cursor.state.pins.values())
+        """The pinned and the marked messages: their entries, and the text that every view holds of them."""
+        state = self._shared.cursor.state
+        return tuple({**state.marks, **state.pins}.values())
 
     @property
     def cache(self) -> Cache:

@@ -179,5 +179,10 @@ def name_of(entry: Said) -> str:
     """Return what a receipt calls a message that stays as it is: its first line, or what it holds."""
     if kind_of(entry.message) == SEALED:
         return "a compaction of the provider's"
-    line = entry.message.text.strip().split("\n", 1)[0] or "tools"
+    return named(entry.message.text) or "tools"
+
+
+def named(text: str) -> str:
+    """Return what a receipt calls a text: its first line, as far as that is short."""
+    line = text.strip().split("\n", 1)[0]
     return line if len(line) <= NAMED else f"{line[: NAMED - 1]}…"

@@ -27,7 +27,7 @@ _CLOSE = "\n</foldline-checkpoint>"
 _SUMMARY, _SUMMARY_END = "<summary>\n", "\n</summary>"
 _TAGS = (
     "foldline-checkpoint", "summary", "pinned", "live-state", "standing", "project-instructions",
-    "earlier-summary",
+    "earlier-summary", "kept-words",
 )  # fmt: skip
 LIVE_HEAD = "State of the program around you when this checkpoint was made:"
 LIVE_SHARE = 10  # live state takes at most usable / LIVE_SHARE
@@ -58,12 +58,14 @@ class Recognised(msgspec.Struct, frozen=True):
     position: str
     more: bool = False
     carried: tuple[Carried, ...] = ()
+    marks: tuple[Pin, ...] = ()
 
 
 class Frame(msgspec.Struct, frozen=True):
     """What stands around a summary in its checkpoint, by a policy's words.
 
     `pins` are all pins; those that are `shown` (by entry id) stand in the view anyway and are not quoted.
+    `marks` are the words that the user marked, in the same way.
     `carried` are the instructions and earlier summaries that it quotes.
     `quoted` counts the user messages kept word for word beside it, `number` the session's compactions from 1;
     `ack`: an acknowledgement follows. `standing` says where the session stands; it is recorded, and said in
@@ -80,15 +82,17 @@ class Frame(msgspec.Struct, frozen=True):
     standing: Continuation | None = None
     told: bool = False
     carried: tuple[Carried, ...] = ()
+    marks: tuple[Pin, ...] = ()
 
 
 def checkpoint_text(summary: str, frame: Frame) -> str:
     """Return the text of the message that replaces what is folded."""
     policy = frame.policy
     version = f"Checkpoint {frame.number} of this conversation." if policy.versions else ""
-    pinned = [
-        _block("pinned", "entry", pin.entry, pin.text) for pin in frame.pins if pin.entry not in frame.shown
-    ]
+    pinned, kept = (
+        [_block(tag, "entry", pin.entry, pin.text) for pin in pins if pin.entry not in frame.shown]
+        for tag, pins in (("pinned", frame.pins), ("kept-words", frame.marks))
+    )
     blocks = [
         version,
         policy.prefix.strip(),
@@ -96,6 +100,7 @@ def checkpoint_text(summary: str, frame: Frame) -> str:
         f"<summary>\n{_inert(summary).strip()}\n</summary>",
         *_carried_blocks(frame.carried, "instructions", "Instructions of the project, word for word:"),
         *(["Pinned by the user, word for word:", *pinned] if pinned else []),
+        *(["Marked by the user to be kept, word for word:", *kept] if kept else []),
         *live_blocks(frame.live),
         "" if frame.told else standing_block(frame.standing),
         policy.suffix.strip(),
@@ -167,6 +172,7 @@ def make_checkpoint(
         live=frame.live,
         standing=msgspec.to_builtins(frame.standing) if frame.standing is not None else {},
         carried=frame.carried,
+        marks=frame.marks,
     )
 
 
@@ -241,6 +247,7 @@ def _read(messages: Sequence[Message], index: int, first: int) -> Recognised | N
         position="after" if after else "before",
         more=len(messages[index].parts) > 1,
         carried=_read_carried(text),
+        marks=tuple(Pin(*found) for found in _blocks_in(behind, "kept-words", "entry")),
     )
 
 

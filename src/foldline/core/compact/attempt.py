@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import msgspec
 
 from foldline.core.carried.instructions import kind_of, on_compacting
-from foldline.core.carried.select import name_of, without_carried
+from foldline.core.carried.select import name_of, named, without_carried
 from foldline.core.carried.summaries import earlier_summaries, newest_summary
 from foldline.core.checkpoint.checkpoint import Frame, make_checkpoint
 from foldline.core.checkpoint.obtain import ASKS, EDITED, FREE, OFFLINE, Cost, SummarySteps, obtain
@@ -31,6 +31,7 @@ from foldline.core.ledger.facts.kinds import ConstraintFact, Ledger
 from foldline.core.ledger.table import bounded, collect, current, merge, within
 from foldline.core.log.entries import Compacted, Receipt, Said
 from foldline.core.secrets.derived import redact_facts
+from foldline.core.secrets.redact import redact
 from foldline.core.view import ViewState
 from foldline.errors import FloorExceeded
 
@@ -336,7 +337,10 @@ def with_receipt(attempt: Attempt, notes: Sequence[str] = ()) -> Compacted:
 
 
 def _lost(proposal: Proposal, boundary: Compacted) -> dict[str, list[str]]:
-    """Return the instructions and earlier summaries that had no room, by kind; what is kept shows its own."""
+    """Return the instructions, earlier summaries and marks that had no room, by kind.
+
+    What is kept shows its own.
+    """
     elided = {edit.entry for edit in boundary.edits if edit.kind == "elided"}
     leading = [*proposal.base.leading, *proposal.choice.joined]
     shorter = [f"{name_of(entry)} (without its middle)" for entry in leading if entry.id in elided]
@@ -346,4 +350,7 @@ def _lost(proposal: Proposal, boundary: Compacted) -> dict[str, list[str]]:
         if entry not in kept:
             key = "instructions" if kind == "instructions" else "earlier_summaries"
             found.setdefault(key, []).append(name)
+    state, held = proposal.job.state, {mark.entry for mark in boundary.checkpoint.marks}
+    if lost := [one for one in state.marks.values() if one.entry not in held | state.pins.keys()]:
+        found["marks"] = [named(redact(one.text)) for one in lost]
     return found

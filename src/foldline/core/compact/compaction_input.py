@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -23,17 +23,22 @@ SIGNED_LOOP = Nothing(
 )
 
 
+MARKS_SHARE = 10  # words that the user marked take at most usable / MARKS_SHARE
+A_BLOCK = 16  # tokens of the tags around a text
+
+
 class CompactionInput(msgspec.Struct, frozen=True, dict=True):
     """One compaction: the view as it is, what is asked of it, and the counter of its tokens.
 
     `carry` is what goes over the fold whatever the summary says: instructions and earlier summaries. The view
-    does not grow while its compaction is planned.
+    does not grow while its compaction is planned. `marks_room`: whether what the user marked has any.
     """
 
     state: ViewState
     ask: FoldRequest
     counter: Counter
     carry: Carry = Carry()
+    marks_room: bool = True
 
     @property
     def size(self) -> int:
@@ -66,12 +71,33 @@ class CompactionInput(msgspec.Struct, frozen=True, dict=True):
         """The kept messages that no cut can leave behind."""
         return self.state.kept[self.legal[-1] if self.legal else 0 :]
 
+    def marks(self, shown: Collection[str] = ()) -> list[Pin]:
+        """Return what the user marked as far as it has room, the newest first to be taken.
+
+        What is `shown` anyway, by the ids of entries, takes none.
+        """
+        state, chosen = self.state, list[Pin]()
+        room = self.ask.usable // MARKS_SHARE if self.marks_room else 0
+        for mark in (Pin(one.entry, redact(one.text)) for one in reversed(state.marks.values())):
+            size = 0 if mark.entry in shown else self.counter.count(mark.text) + A_BLOCK
+            if size <= room and mark.entry not in state.pins:
+                room -= size
+                chosen.append(mark)
+        return chosen[::-1]
+
     def asking(self, **changes: Any) -> CompactionInput:
         """Return the job with some fields of what is asked changed."""
         return msgspec.structs.replace(self, ask=msgspec.structs.replace(self.ask, **changes))
 
 
-def frame(job: CompactionInput, *, pins: Iterable[Pin] = (), ack: bool = False, **more: Any) -> Frame:
+def frame(
+    job: CompactionInput,
+    *,
+    pins: Iterable[Pin] = (),
+    marks: Iterable[Pin] = (),
+    ack: bool = False,
+    **more: Any,
+) -> Frame:
     """Return the frame of a checkpoint: what stands around its summary. Pins are quoted without secrets."""
     ask = job.ask
     now = ask.continuation
@@ -83,6 +109,7 @@ def frame(job: CompactionInput, *, pins: Iterable[Pin] = (), ack: bool = False, 
         live=ask.live,
         standing=now,
         pins=tuple(Pin(pin.entry, redact(pin.text)) for pin in pins),
+        marks=tuple(marks),
         ack=ack and bool(ask.policy.ack),
         **more,
     )
@@ -100,6 +127,7 @@ def frame_before(
     return frame(
         job,
         pins=job.state.pins.values(),
+        marks=job.marks(shown),
         ack=quotes_follow or not kept or kept[0].message.role != "assistant",
         carried=tuple(one for one in job.carry.texts if one.entry not in shown),
         shown=shown,

@@ -85,7 +85,7 @@ def handoff(job: CompactionInput, start: Start, *, text: str | None = None) -> S
         ledger, taken_out = held_in(text, ledger)
     shown, _ = within(ledger, ask.usable // CONSTRAINT_SHARE, job.counter.count)
     base = ViewState([*start.leading, start.link], counter=job.counter)
-    around = frame(job, pins=state.pins.values(), ack=True, carried=job.carry.texts)
+    around = frame(job, pins=state.pins.values(), marks=job.marks(), ack=True, carried=job.carry.texts)
     wrap = make_checkpoint("", around, job.counter).tokens + base.tokens
     room = min(ask.usable - ask.overhead_tokens - wrap, summary_cap(ask.policy, ask.window, ask.usable))
     cut = Cut(len(state.kept), inside_turn=False)

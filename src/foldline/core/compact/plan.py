@@ -62,7 +62,7 @@ def _idle(job: CompactionInput) -> Nothing | None:
 
 
 def _with_room(job: CompactionInput) -> CompactionInput:
-    """Return the job with the live state that has room; raises FloorExceeded where nothing helps.
+    """Return the job with the live state and marks that have room; raises FloorExceeded where nothing helps.
 
     Where nobody keeps live state, because a list is folded again, that of the checkpoint counts.
     """
@@ -73,6 +73,9 @@ def _with_room(job: CompactionInput) -> CompactionInput:
     floor = floor_of(job)
     if floor.total > ask.usable and job.ask.live:  # messages come before live state
         job = job.asking(live=())
+        floor = floor_of(job)
+    if floor.total > ask.usable and job.state.marks:
+        job = msgspec.structs.replace(job, marks_room=False)
         floor = floor_of(job)
     if floor.total > ask.usable:
         least = least_floor(job, floor)

@@ -135,7 +135,8 @@ def room_of(job: CompactionInput, edits: Iterable[Edit] = ()) -> Room:
     state, ask, counter = job.state, job.ask, job.counter
     stay = {entry.id for entry in (*state.leading, *job.stays)} - set(state.edits)
     pins = [pin for pin in state.pins.values() if pin.entry not in stay]
-    wrap = make_checkpoint("", frame(job, pins=pins, ack=True), counter).tokens
+    marks = [mark for mark in job.marks(stay) if mark.entry not in stay]
+    wrap = make_checkpoint("", frame(job, pins=pins, marks=marks, ack=True), counter).tokens
     wrap += counter.count(ask.policy.ack) + 8 if ask.policy.ack else 0
     return Room(job, merged(state.edits, edits), ask.usable, wrap)
 

@@ -134,11 +134,11 @@ def shortened(job: CompactionInput, edits: Sequence[Edit]) -> Pruned | Nothing:
     over = size - saved_by(all_edits) - usable
     if over > 0:
         found = room.shrunk(state.kept, over, all_edits)
-        lost = _lost_rules(job, found)
+        lost = _lost_words(job, found)
         if lost:  # they are quoted behind what is elided, which makes it larger
             over += sum(part_tokens(Text(quote), job.counter) for quote in lost.values())
             found = room.shrunk(state.kept, over, all_edits)
-            lost = _lost_rules(job, found)
+            lost = _lost_words(job, found)
         all_edits = merged(all_edits, (_with_quote(job, edit, lost) for edit in found))
     after = size - saved_by(all_edits)
     if job.ask.target is not None and after > job.ask.target:
@@ -148,16 +148,18 @@ def shortened(job: CompactionInput, edits: Sequence[Edit]) -> Pruned | Nothing:
     return prune_boundary(job, new) if new else Nothing("nothing_to_fold")
 
 
-def _lost_rules(job: CompactionInput, edits: Sequence[Edit]) -> dict[PartAt, str]:
-    """Return the standing constraints that elisions of the user's words took out, as a quote of them."""
+def _lost_words(job: CompactionInput, edits: Sequence[Edit]) -> dict[PartAt, str]:
+    """Return the standing constraints and marks that elisions of the user's words took out, as a quote."""
+    marks = {mark.entry: mark.text for mark in job.marks()}
     by_id = {entry.id: entry for entry in job.state.clean(job.state.kept)}
     found: dict[PartAt, str] = {}
     for edit in edits:
         if isinstance(edit.replacement, Text) and by_id[edit.entry].message.is_prompt:
             text = edit.replacement.text
-            rules = [fact.text for fact in standing([by_id[edit.entry]]) if fact.text not in text]
-            if rules:
-                quote = "\n".join(f"- {rule}" for rule in rules)
+            rules = [fact.text for fact in standing([by_id[edit.entry]])]
+            lost = [words for words in (*rules, marks.get(edit.entry, "")) if words not in text]
+            if lost:
+                quote = "\n".join(f"- {words}" for words in lost)
                 found[edit.entry, edit.part] = f"\n[Standing, word for word:]\n{quote}"
     return found
 

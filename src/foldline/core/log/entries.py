@@ -100,7 +100,8 @@ class Checkpoint(msgspec.Struct, frozen=True, omit_defaults=True):
     `text` is the whole message (marker, prefix, summary, ledger, pins, live state, suffix); `summary` the
     summary alone; `position` says whether it stands before or after the quoted user messages; `number`
     counts the compactions of the path. `live` is the live state that it holds, `standing` where the session
-    stood (a `Continuation` in builtins), `carried` the instructions and earlier summaries.
+    stood (a `Continuation` in builtins), `carried` the instructions and earlier summaries, `marks` the words
+    that the user marked to be kept, with the message that they stand in.
     """
 
     text: str
@@ -114,6 +115,7 @@ class Checkpoint(msgspec.Struct, frozen=True, omit_defaults=True):
     live: tuple[Live, ...] = ()
     standing: dict[str, Any] = {}
     carried: tuple[Carried, ...] = ()
+    marks: tuple[Pin, ...] = ()
 
 
 class Said(msgspec.Struct, frozen=True, tag="said", omit_defaults=True):
