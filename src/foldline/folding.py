@@ -31,6 +31,7 @@ from foldline.dialects.edits import Rendering
 from foldline.dialects.in_turn import applies_template, in_turn
 from foldline.errors import InputError
 from foldline.executor import execute, run_sync
+from foldline.images import scaled
 from foldline.loading import Loaded
 from foldline.summarizers.base import Summarizer
 from foldline.summarizers.model import ModelSummarizer
@@ -112,7 +113,7 @@ async def fold_once(loaded: Loaded, options: FoldOptions, summarizer: Summarizer
     done = _as_it_is(loaded, view, ask)
     if done is None:
         outcome = await execute(
-            plan(CompactionInput(view, ask, counter)), summarizer or OfflineSummarizer(counter)
+            plan(CompactionInput(view, ask, counter, scale=scaled)), summarizer or OfflineSummarizer(counter)
         )
         if isinstance(outcome, Nothing):
             if outcome.why != "fits":

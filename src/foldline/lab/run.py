@@ -24,6 +24,7 @@ from foldline.core.measure.window import Floor, Window
 from foldline.errors import FloorExceeded, InputError
 from foldline.executor import execute, run_sync
 from foldline.folding import overhead_of
+from foldline.images import scaled
 from foldline.lab.checks import StandingRules, ViewChecks
 from foldline.lab.report import PolicyReport, SessionReport, policy_report
 from foldline.lab.rounds import decay
@@ -235,7 +236,7 @@ class Running:
             started = time.perf_counter()
             outcome: Outcome | None = None
             try:
-                asked = plan(CompactionInput(run.replay.state, ask, self._counter))
+                asked = plan(CompactionInput(run.replay.state, ask, self._counter, scale=scaled))
                 outcome = run_sync(execute(asked, self._summarizer))
             except FloorExceeded:
                 pass  # counted as refused

@@ -26,6 +26,7 @@ from foldline.core.secrets.entries import CleanEntries
 from foldline.core.view import ViewState
 from foldline.errors import FloorExceeded, FoldlineError
 from foldline.executor import execute
+from foldline.images import scaled
 from foldline.session import spans
 from foldline.session.cursor import RETRIES
 from foldline.session.events import (
@@ -212,7 +213,8 @@ def _planned(entries: list[Entry], ask: FoldRequest, counter: Counter, clean: Cl
 
     What it finds out about secrets stays known, so that the commit has only what came since to look at.
     """
-    return (yield from plan(CompactionInput(ViewState(entries, counter=counter, clean=clean), ask, counter)))
+    state = ViewState(entries, counter=counter, clean=clean)
+    return (yield from plan(CompactionInput(state, ask, counter, scale=scaled)))
 
 
 def failure_of(error: Exception) -> Failure:

@@ -25,15 +25,15 @@ LINE: Final = 160  # characters of an entry that a list shows
 PASSAGE: Final = 8_000  # characters of an entry that one reading shows
 UNCUT: Final = 1_000_000_000
 
-Standing = Literal["kept", "folded", "blanked", "elided", "stripped", "repaired"]
+Standing = Literal["kept", "folded", "blanked", "reduced", "elided", "stripped", "repaired"]
 
 
 class EntryInfo(msgspec.Struct, frozen=True):
     """A message of a session's path, and where it stands.
 
     `how` is kept (in the view as received), folded (not in the view), or what was done to it there: blanked,
-    elided, stripped, repaired. `tokens` is its size as received, `text` its beginning on one line, `at` Unix
-    time.
+    reduced, elided, stripped, repaired. `tokens` is its size as received, `text` its beginning on one line,
+    `at` Unix time.
     """
 
     entry: str

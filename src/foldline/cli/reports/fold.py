@@ -24,6 +24,7 @@ CONVERSATION = "## Conversation"
 LISTS = ("<read-files>", "<modified-files>")
 _EDITS = {
     "blanked": "old tool results cleared",
+    "reduced": "old images made smaller or left out",
     "elided": "long parts shortened",
     "stripped": "signed blocks removed",
     "repaired": "parts repaired",

@@ -11,6 +11,7 @@ import msgspec
 from foldline.core.carried.select import Carry
 from foldline.core.checkpoint.checkpoint import Frame
 from foldline.core.cut.edits import ViewRepairs
+from foldline.core.cut.images import Scale
 from foldline.core.cut.legal import legal_cuts
 from foldline.core.decide.ask import FoldRequest, Nothing
 from foldline.core.log.entries import Pin, Said
@@ -31,7 +32,8 @@ class CompactionInput(msgspec.Struct, frozen=True, dict=True):
     """One compaction: the view as it is, what is asked of it, and the counter of its tokens.
 
     `carry` is what goes over the fold whatever the summary says: instructions and earlier summaries. The view
-    does not grow while its compaction is planned. `marks_room`: whether what the user marked has any.
+    does not grow while its compaction is planned. `marks_room`: whether what the user marked has any. `scale`
+    makes images smaller; without it an old one becomes a note.
     """
 
     state: ViewState
@@ -39,6 +41,7 @@ class CompactionInput(msgspec.Struct, frozen=True, dict=True):
     counter: Counter
     carry: Carry = Carry()
     marks_room: bool = True
+    scale: Scale | None = None
 
     @property
     def size(self) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 import msgspec
 
@@ -11,6 +11,7 @@ from foldline.core.compact.receipt import constraint_figures, made_receipt, no_g
 from foldline.core.compact.room import SPARE, floor_of, room_of
 from foldline.core.cut.edits import PartAt, edited_parts, flat, merged, saved_by
 from foldline.core.cut.elide import elide
+from foldline.core.cut.images import REDUCED, reduced
 from foldline.core.cut.notes import with_held
 from foldline.core.cut.prune import prune
 from foldline.core.cut.thinking import stripped
@@ -31,20 +32,37 @@ NOTES_LEAST = 64  # tokens below which notes say nothing
 
 
 def pruned(job: CompactionInput) -> list[Edit]:
-    """Return the edits of a prune, for a target no more than it needs; pinned entries are left alone."""
+    """Return the edits of a prune, for a target no more than it needs, and those of old images.
+
+    Pinned entries are left alone. A result whose images were reduced may still be blanked.
+    """
     state, ask, counter = job.state, job.ask, job.counter
     already = edited_parts(state.edits) | edited_parts(state.repairs)
+    smaller = {(edit.entry, edit.part) for edit in flat(state.edits) if edit.kind == REDUCED}
     date = ask.now[:10] or "earlier"
-    found = prune(state.kept, ask.policy, ask.window, ask.usable, counter, already=already, date=date)
+    found = prune(
+        state.kept, ask.policy, ask.window, ask.usable, counter, already=already - smaller, date=date
+    )
     chosen = [edit for edit in found.edits if edit.entry not in state.pins]
-    if not chosen or (ask.target is not None and job.size <= ask.target):
+    images = _images(job, {(edit.entry, edit.part) for edit in chosen}, date)
+    if not (chosen or images) or (ask.target is not None and job.size <= ask.target):
         return []
-    blanked = {edit.entry for edit in chosen}
-    first = next(index for index, entry in enumerate(state.kept) if entry.id in blanked)
-    without = stripped(state.kept, first, counter, already)
+    edited = {edit.entry for edit in (*chosen, *images)}
+    first = next(index for index, entry in enumerate(state.kept) if entry.id in edited)
+    always = [*images, *stripped(state.kept, first, counter, already)]
     if ask.target is not None:
-        chosen = list(_until(job, chosen, job.size - ask.target - sum(edit.saved for edit in without)))
-    return [*chosen, *without]
+        chosen = list(_until(job, chosen, job.size - ask.target - _gain(job, always)))
+    return [*chosen, *always]
+
+
+def _images(job: CompactionInput, blanked: Collection[PartAt], date: str) -> list[Edit]:
+    """Return the edits of old images, but for those in results that are blanked."""
+    state, ask = job.state, job.ask
+    edits = merged(state.edits, flat(state.repairs))
+    found = reduced(
+        state.kept, ask.policy, job.counter, edits=edits, spare=state.pins, scale=job.scale, date=date
+    )
+    return [edit for edit in found if (edit.entry, edit.part) not in blanked]
 
 
 def _until(job: CompactionInput, edits: Sequence[Edit], need: int) -> Iterator[Edit]:
@@ -68,12 +86,17 @@ def _elided(job: CompactionInput, edit: Edit, need: int) -> Edit | None:
     return Edit(edit.entry, edit.part, "elided", shorter, saved) if saved >= need else None
 
 
+def _gain(job: CompactionInput, edits: Sequence[Edit]) -> int:
+    """Return the tokens that edits take out beyond those that boundaries made before."""
+    return saved_by(merged(job.state.edits, edits)) - saved_by(job.state.edits)
+
+
 def to_spare(job: CompactionInput, edits: Sequence[Edit]) -> int:
     """Return the tokens by which a prune is more than enough by itself; negative where it is not enough.
 
     It is where a target is met, or an automatic one ends below the soft trigger.
     """
-    ask, gain = job.ask, sum(edit.saved for edit in edits)
+    ask, gain = job.ask, _gain(job, edits)
     if ask.target is not None:
         return ask.target - (job.size - gain)
     if not edits or not ask.optional:
@@ -179,7 +202,7 @@ def _with_quote(job: CompactionInput, edit: Edit, lost: dict[PartAt, str]) -> Ed
 def prune_boundary(job: CompactionInput, edits: Sequence[Edit]) -> Pruned | Nothing:
     """Return the boundary of these edits with its receipt, if it gains enough."""
     state = job.state
-    gain = saved_by(merged(state.edits, edits)) - saved_by(state.edits)
+    gain = _gain(job, edits)
     if gain < job.least_gain:
         return no_gain(gain, job.least_gain)
     boundary = Pruned(id="", parent=None, receipt=Receipt(job.ask.reason), edits=tuple(edits))

@@ -15,6 +15,7 @@ from foldline.core.log.messages import Message, Part, ToolCall, ToolResult
 
 CLEARED = "[Old tool result cleared "
 HELD = "; it held: "
+IMAGE_LEFT_OUT = "[Old image left out "
 UNANSWERED = "[No result was recorded for this call: it was interrupted.]"
 
 

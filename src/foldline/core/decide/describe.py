@@ -102,10 +102,16 @@ def _models(policy: Policy) -> str:
 
 
 def _prunes(policy: Policy) -> str:
+    older = f"older ones at {policy.image_size:,} pixels" if policy.image_size else "no older ones"
+    images = [
+        *([f"the newest {policy.images:,} images, {older}"] if policy.images is not None else []),
+        *([f"images up to {policy.image_bytes:,} bytes"] if policy.image_bytes is not None else []),
+    ]
     if not policy.enable_pruning:
-        return "no"
+        return "; ".join(["no", *images])
     exempt = [f"never {', '.join(policy.prune_exempt)}"] if policy.prune_exempt else []
-    return "; ".join([f"{amount(policy.prune_minimum)} outside {amount(policy.prune_protect)}", *exempt])
+    old = f"{amount(policy.prune_minimum)} outside {amount(policy.prune_protect)}"
+    return "; ".join([old, *exempt, *images])
 
 
 def _summary(policy: Policy) -> str:

@@ -76,6 +76,11 @@ class Policy(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
         Amount()
     )  # what placeholders may say of what the blanked results held, in tokens in all
 
+    # images, where a boundary is made anyway; None: no limit
+    images: int | None = None  # the newest that stay as they are
+    image_size: int | None = None  # pixels of the longer side that older ones keep; None: a note
+    image_bytes: int | None = None  # of all images together; the oldest beyond them become notes
+
     # the summary
     summary_prompt: Prompt = "checkpoint"
     summary_instructions: str = ""  # added to what every summary is asked for

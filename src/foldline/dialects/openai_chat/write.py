@@ -108,6 +108,8 @@ def _result_content(native: Any, old: ToolResult, new: ToolResult) -> Any:
     for place, part in enumerate(new.content):
         if place < len(old.content) and old.content[place] == part:
             values.append(kept[place])
+        elif isinstance(part, Media) and (media := to_openai(part)):
+            values.append(media)
         elif words := words_of(part):
             values.append({"type": "text", "text": words})
     return values or ""

@@ -51,8 +51,8 @@ class ShownPart(msgspec.Struct, frozen=True, omit_defaults=True):
 class ShownMessage(msgspec.Struct, frozen=True, tag="message", tag_field="kind"):
     """A message of a history: where it stands, its text and parts, and itself in the session's dialect.
 
-    `how` is kept, folded, blanked, elided, stripped or repaired; `native` is one message as a rule. `tokens`
-    is its size, `at` Unix time; `injected` says that a program wrote it, not the user.
+    `how` is kept, folded, blanked, reduced, elided, stripped or repaired; `native` is one message as a
+    rule. `tokens` is its size, `at` Unix time; `injected` says that a program wrote it, not the user.
     """
 
     entry: str

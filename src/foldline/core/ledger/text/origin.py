@@ -86,7 +86,8 @@ _TO_THE_END = (
 )
 PLACEHOLDER = (
     r"\[(?i:image)(?: #?\d{1,4})?\]|\[Image: source: [^\]\n]{1,500}\]|"
-    r"\[Image: original \d+x\d+, displayed at \d+x\d+\.[^\]\n]{0,120}\]"
+    r"\[Image: original \d+x\d+, displayed at \d+x\d+\.[^\]\n]{0,120}\]|"
+    r"\[Old image left out \d{4}-\d\d-\d\d: [^\]\n]{1,200}\]"
 )
 """What stands where a picture was, and nothing else: "[Image #1]", "[Image: source: /tmp/a.png]"."""
 
