@@ -13,7 +13,8 @@ from foldline.catalogue import ModelInfo
 from foldline.core.carried.instructions import on_compacting
 from foldline.core.compact.compaction_input import CompactionInput
 from foldline.core.compact.plan import plan
-from foldline.core.decide.ask import FoldRequest, Nothing
+from foldline.core.cut.edits import summary_of
+from foldline.core.decide.ask import FoldRange, FoldRequest, Nothing
 from foldline.core.decide.policy import Policy, usable_of
 from foldline.core.decide.presets import resolve
 from foldline.core.ledger.facts.kinds import Ledger
@@ -45,7 +46,7 @@ class FoldOptions(msgspec.Struct, frozen=True):
     `target` None: what the policy leaves usable of the model's window. `dialect` is that of the messages that
     come out (None: as they came in). `overhead` are the tokens of a system prompt and tools (None: those that
     were loaded). `number` counts the session's compactions from 1; `recall` says whether what is left out can
-    be recalled; `now` is ISO 8601 UTC (None: the clock's).
+    be recalled; `now` is ISO 8601 UTC (None: the clock's). `chosen` is a range to fold, whatever its size.
     """
 
     policy: Policy
@@ -58,6 +59,7 @@ class FoldOptions(msgspec.Struct, frozen=True):
     number: int = 1
     recall: bool = False
     now: str | None = None
+    chosen: FoldRange | None = None
 
     @property
     def resolved_policy(self) -> Policy:
@@ -154,8 +156,9 @@ def _ask(loaded: Loaded, options: FoldOptions) -> FoldRequest:
     return FoldRequest(
         policy=options.resolved_policy,
         window=options.model.window,
-        reason="target",
-        target=options.budget,
+        reason="target" if options.chosen is None else "manual",
+        target=options.budget if options.chosen is None else None,
+        chosen=options.chosen,
         instructions=options.instructions,
         overhead=overhead,
         now=now() if options.now is None else options.now,
@@ -167,7 +170,7 @@ def _ask(loaded: Loaded, options: FoldOptions) -> FoldRequest:
 
 def _as_it_is(loaded: Loaded, view: ViewState, ask: FoldRequest) -> Done | None:
     """Return what was loaded as it is, where it fits and is valid; the caller's own list comes back."""
-    if loaded.repaired or ask.overhead_tokens + view.tokens > ask.usable:
+    if loaded.repaired or ask.chosen is not None or ask.overhead_tokens + view.tokens > ask.usable:
         return None
     if loaded.given is not None:
         if get(loaded.dialect).validate(loaded.given, loaded.system):
@@ -199,7 +202,7 @@ def _done(loaded: Loaded, boundary: Compacted | Pruned | None, view: ViewState, 
         view_tokens=tokens,
         receipt=receipt,
         cut=cut,
-        summary=boundary.checkpoint.summary if isinstance(boundary, Compacted) else None,
+        summary=(summary_of(boundary) or None) if boundary is not None else None,
         ledger=msgspec.convert(boundary.ledger, Ledger) if isinstance(boundary, Compacted) else None,
         system=rendered.system if before else join_system(loaded.system, rendered.system, loaded.dialect),
         warnings=(*loaded.warnings, *repairs(loaded, view), *rendered.warnings),

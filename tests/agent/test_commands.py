@@ -63,6 +63,24 @@ async def test_compact_undo_redo(tmp_path):
         assert "no undo" in (await run(host, "/redo")).text
 
 
+async def test_compact_up_to_and_from_a_message(tmp_path):
+    async with host_on(tmp_path, answers, policy="foldline") as host:
+        await talked(host, turns=TALK * 3)
+        listed = (await run(host, "/compact up to")).text
+        assert "9. Mend the logout, too." in listed
+        assert "`/compact up to N`" in listed
+        whole = await host.session.context()
+        assert "Folded" in (await run(host, "/compact from 6 the tests")).text
+        folded = await host.session.context()
+        assert folded[:-1] == whole[: len(folded) - 1]
+        assert "Mend the logout, too." in str(folded[-1])
+        await run(host, "/undo")
+        assert "Folded" in (await run(host, "/compact up to 3")).text
+        assert (await host.session.context())[-12:] == whole[-12:]
+        with pytest.raises(InputError, match="no message of yours"):
+            await run(host, "/compact from 40")
+
+
 async def test_preview_changes_nothing(tmp_path):
     async with host_on(tmp_path, answers) as host:
         await talked(host, turns=TALK * 6)

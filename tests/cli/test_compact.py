@@ -53,6 +53,23 @@ def test_a_list_that_fits_comes_back_as_it_was(foldline, short):
     assert receipt["tokens_before"] == receipt["tokens_after"] == done.json["view_tokens"]
 
 
+def test_a_range_is_folded_and_the_rest_stays_as_it_is(foldline, session):
+    said = [json.loads(line) for line in session.read_text().splitlines()]
+    prompts = [i for i, one in enumerate(said) if one["role"] == "user" and isinstance(one["content"], str)]
+    after = prompts[len(prompts) // 2]
+    done = foldline("compact", session, "--up-to", after - 1, "--json").json
+    assert done["cut"] == {"first_kept": after, "split": False}
+    assert done["messages"][-len(said[after:]) :] == said[after:]
+    done = foldline("compact", session, "--since", after, "--json").json
+    assert done["messages"][:after] == said[:after]
+    assert done["summary"].startswith("<folded-range>")
+    assert get("anthropic").validate(done["messages"]) == []
+    told = foldline("compact", session, "--since", after, "--preview").out
+    assert "messages would be folded; what stands before them would be kept" in " ".join(told.split())
+    assert foldline("compact", session, "--since", 1, "--target", 2000).code == 2
+    assert foldline("compact", session, "--since", 9_999).code == 2
+
+
 @pytest.mark.parametrize("name", ["session.jsonl", "support-chat.json", "research.jsonl"])
 def test_the_examples_fit(foldline, name):
     done = foldline("compact", EXAMPLES / name, "--target", 1700, "--json")

@@ -13,7 +13,7 @@ from tests.support.ui_talk import UIWriter
 
 from foldline.core.compact.compaction_input import CompactionInput
 from foldline.core.compact.plan import plan
-from foldline.core.decide.ask import FoldRequest, Nothing
+from foldline.core.decide.ask import FoldRange, FoldRequest, Nothing
 from foldline.core.decide.policy import Policy
 from foldline.core.decide.presets import PRESETS, preset
 from foldline.core.log.entries import Compacted, Entry, Lifted, Noted, Pinned, Pruned, Said
@@ -25,7 +25,7 @@ from foldline.core.measure.window import Window
 from foldline.core.view import Item, ViewState, native_items
 from foldline.dialects import decode_all, get
 from foldline.dialects.cache_marks import within_marks
-from foldline.errors import FloorExceeded
+from foldline.errors import FloorExceeded, FoldlineError, InputError
 from foldline.executor import execute, run_sync
 from foldline.summarizers.offline import OfflineSummarizer
 
@@ -379,12 +379,26 @@ def compact_log(
     return put(log, outcome)  # pyright: ignore
 
 
+def fold_range(
+    log: Log, way: Any, place: int, policy: str = "foldline"
+) -> Compacted | Pruned | Nothing | FoldlineError:
+    """Fold up to, or since, one of the messages of the view."""
+    kept = fold_of(log).kept
+    entry = kept[place % len(kept)].id if kept else ""
+    try:
+        return compact_log(log, ask_for(policy, context=3_000, chosen=FoldRange(entry, way)))
+    except InputError as error:
+        return error
+
+
 operations = st.lists(
     st.one_of(
         st.tuples(st.just("say"), st.integers(1, 6)),
         st.tuples(st.just("say"), st.integers(1, 6)),
         st.tuples(st.just("compact"), st.sampled_from([*PRESETS])),
         st.tuples(st.just("target"), st.integers(200, 1500)),
+        st.tuples(st.just("up_to"), st.integers(0, 30)),
+        st.tuples(st.just("since"), st.integers(0, 30)),
         st.tuples(st.just("undo"), st.none()),
         st.tuples(st.just("redo"), st.none()),
         st.tuples(st.just("pin"), st.integers(0, 30)),
@@ -412,6 +426,8 @@ def logs(draw: st.DrawFn) -> tuple[str, Log]:
             compact_log(log, ask_for(value, context=3_000))
         elif kind == "target":
             compact_log(log, ask_for(reason="target", target=value))
+        elif kind in ("up_to", "since"):
+            fold_range(log, kind, value)
         else:
             _other(log, kind, value)
     for message in messages:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 import msgspec
 
 from foldline.catalogue import cost
+from foldline.core.cut.edits import summary_of
 from foldline.core.log.entries import Compacted, Pruned
 from foldline.core.log.messages import Usage
 from foldline.core.measure.price import Price
@@ -174,7 +175,7 @@ async def _boundary(event: CompactionDone | PruneDone, session: Session) -> dict
         "timestamp": _time(entry.at if isinstance(entry, Compacted | Pruned) else None),
         "tokensBefore": receipt.tokens_before,
         "tokensAfter": receipt.tokens_after,
-        "summary": entry.checkpoint.summary if isinstance(entry, Compacted) else "",
+        "summary": summary_of(entry) if isinstance(entry, Compacted | Pruned) else "",
         "firstKeptEntryId": entry.first_kept if isinstance(entry, Compacted) else None,
         "drafted": event.drafted,
         "receipt": msgspec.to_builtins(receipt),

@@ -201,9 +201,16 @@ class Remote:
         return {"stopped": self.host.interrupt() or folding}
 
     @request(takes="summary")
-    async def compact(self, instructions: str | None = None, target: int | None = None) -> Data:
-        """Fold now; `target` is a budget in tokens."""
-        return _folded(await self.host.session.compact(instructions, target=target))
+    async def compact(
+        self,
+        instructions: str | None = None,
+        target: int | None = None,
+        up_to: str | None = None,
+        since: str | None = None,
+    ) -> Data:
+        """Fold now; `target` is a budget in tokens. Or fold all up to an entry, or since one."""
+        session = self.host.session
+        return _folded(await session.compact(instructions, target=target, up_to=up_to, since=since))
 
     @request(takes="summary")
     async def preview(self, instructions: str | None = None) -> Data:

@@ -20,6 +20,8 @@ anew. A message is placed in one of three ways:
 - behind the results of the open calls, if it may not stand between a call and its result: it waits, and so
   do the notes and the quotes of pins.
 
+Of a range that a boundary folded in the middle of what is kept, the summary alone is shown.
+
 So a view is a list of messages of the log (`MessageItem`) and of messages that it adds (`AddedItem`). A
 reply that holds a compaction by the provider's own server begins the view anew, as a boundary does, unless
 that was undone: then it is left out of the reply.
@@ -38,7 +40,7 @@ from foldline.core.carried.select import newest_messages
 from foldline.core.carried.summaries import place_of, places_of, said_before, sealed_place, text_of
 from foldline.core.checkpoint.receipt import category
 from foldline.core.cut.call_ids import CallIds
-from foldline.core.cut.edits import Edits, ViewRepairs, flat, merged
+from foldline.core.cut.edits import Edits, ViewRepairs, flat, is_folded, merged, range_summary
 from foldline.core.cut.notes import UNANSWERED
 from foldline.core.cut.pairing import Pairing, waits
 from foldline.core.ledger.facts import constraints
@@ -71,7 +73,7 @@ class MessageItem(msgspec.Struct, frozen=True):
     edits: tuple[Edit, ...] = ()
 
 
-AddedKind = Literal["checkpoint", "ack", "unanswered", "late", "pin"]
+AddedKind = Literal["checkpoint", "ack", "unanswered", "late", "pin", "summary"]
 
 
 class AddedItem(msgspec.Struct, frozen=True):
@@ -312,7 +314,8 @@ class ViewState:
         if real_usage(message) is not None and entry is not self.server:  # its usage may be of both views
             self.anchor = index
         if waits(message, batch):
-            self._waiting.append(self._as_kept(entry))
+            if not self._is_folded(entry):
+                self._waiting.append(self._as_kept(entry))
             self.pairing.say(index, message)
             return
         self._place(entry, index)
@@ -369,9 +372,11 @@ class ViewState:
         batch = self.pairing.current
         left = self.pairing.say(index, message)
         if left and batch is not None:
-            note = self._unanswered(left, entry.id)
-            self._notes[self.kept[batch.start].id] += note.tokens  # no cut falls between the calls and it
-            self._emit(note)
+            asked = self.kept[batch.start]
+            if not self._is_folded(asked):
+                note = self._unanswered(left, entry.id)
+                self._notes[asked.id] += note.tokens  # no cut falls between the calls and it
+                self._emit(note)
             if not message.results or message.calls:
                 self._release()
         late_parts = [part for at, part in self.pairing.late[late:] if at == index]
@@ -381,6 +386,9 @@ class ViewState:
             gone = sorted({*gone, *said_before(message)})
         elif entry.id in self.undone:
             gone = sorted({*gone, *places_of(message)})
+        if self._is_folded(entry):
+            self._place_summary(entry, gone)
+            return
         self._repair(entry, gone)
         if len(gone) < len(message.parts):
             self._keep(entry)
@@ -391,6 +399,19 @@ class ViewState:
                 note = self._late(part, entry.id)
                 self._notes[entry.id] += note.tokens
                 self._waiting.append(note)
+
+    def _is_folded(self, entry: Said) -> bool:
+        return is_folded(self.edits.get(entry.id, ()))
+
+    def _place_summary(self, entry: Said, gone: Sequence[int]) -> None:
+        """Emit the summary of the range that begins with a message; of the others nothing is shown.
+
+        What follows keeps the ids of its calls.
+        """
+        self._call_ids.take(entry.message, set(gone))
+        if text := range_summary(self.edits[entry.id]):
+            message = Message("user", (Text(text),), injected=True)
+            self._emit(self._made("summary", message, entry.id))
 
     def _repair(self, entry: Said, gone: Sequence[int]) -> None:
         """List the repairs of a message: parts that no provider takes go, ids that are used again change."""

@@ -18,7 +18,8 @@ from foldline.core.compact.compaction_input import CompactionInput
 from foldline.core.compact.fold_request import number_of
 from foldline.core.compact.plan import Outcome, Steps, plan
 from foldline.core.compact.rebase import VOID, Draft, drafted, rebased
-from foldline.core.decide.ask import FoldRequest, Nothing
+from foldline.core.cut.edits import summary_of
+from foldline.core.decide.ask import FoldRange, FoldRequest, Nothing
 from foldline.core.decide.breaker import Failure
 from foldline.core.log.entries import Compacted, Entry, Noted, Pruned, Reason, Receipt, Said
 from foldline.core.measure.tokens import Counter
@@ -80,10 +81,12 @@ class BoundaryMaker:
         instructions: str | None = None,
         target: int | None = None,
         *,
+        chosen: FoldRange | None = None,
         share: float = 1.0,
     ) -> BoundaryWork:
         """Take from the path as it is what a compaction is made of; live state is rendered for it."""
         asked = self._model.ask(reason, instructions, target, share=share)
+        asked = msgspec.structs.replace(asked, chosen=chosen)
         return self.taken(await self._shared.live.onto(asked, self._cursor.state))
 
     def taken(self, ask: FoldRequest) -> BoundaryWork:
@@ -180,10 +183,11 @@ class BoundaryMaker:
     def _told(self, entry: str, boundary: Compacted | Pruned, opened: Span, *, waited: bool) -> None:
         self._shared.watch.folded()
         spans.committed(opened, boundary, drafted=not waited)
+        prunes = isinstance(boundary, Pruned) and not summary_of(boundary)
+        done = PruneDone if prunes else CompactionDone
+        self._events.emit(done(entry=entry, receipt=boundary.receipt, drafted=not waited))
         if isinstance(boundary, Pruned):
-            self._events.emit(PruneDone(entry=entry, receipt=boundary.receipt, drafted=not waited))
             return
-        self._events.emit(CompactionDone(entry=entry, receipt=boundary.receipt, drafted=not waited))
         count = boundary.checkpoint.number
         if _many(count) or self._model.setup.policy.warn_each:
             often = "once" if count == 1 else f"{count} times"

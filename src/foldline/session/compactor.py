@@ -9,7 +9,7 @@ import msgspec
 
 from foldline.core.compact.compaction_input import CompactionInput
 from foldline.core.compact.handoff import display
-from foldline.core.decide.ask import Nothing
+from foldline.core.decide.ask import FoldRange, Nothing
 from foldline.core.log.entries import Reason, Receipt
 from foldline.core.view import ViewState
 from foldline.errors import CompactionFailed, FoldlineError
@@ -45,16 +45,17 @@ class Compactor:
         instructions: str | None = None,
         target: int | None = None,
         *,
+        chosen: FoldRange | None = None,
         share: float = 1.0,
         seen: tuple[str, ...] | None = None,
         event_number: int | None = None,
     ) -> Receipt | Nothing:
         """Compact now; returns the receipt, or why there was nothing to do.
 
-        `share` is the part of the window that the view may take; with `seen`, the boundaries of the path when
-        it was found to be necessary, it is left out where another one came first, and with `event_number`,
-        the watch's at that time, where another one failed first. Raises FloorExceeded, or CompactionFailed
-        for what went wrong in it; the session is as it was.
+        `chosen` is the range to fold, `share` the part of the window that the view may take. With `seen`, the
+        boundaries of the path when it was found to be necessary, it is left out where another one came first,
+        and with `event_number`, the watch's at that time, where another one failed first. Raises
+        FloorExceeded, or CompactionFailed for what went wrong in it; the session is as it was.
         """
         async with self.maker.one:
             async with self._shared.locked(follow=False):
@@ -62,7 +63,7 @@ class Compactor:
                     return FIRST
                 if seen is not None and self._came_first(seen, reason):
                     return FIRST
-                work = await self.maker.take(reason, instructions, target, share=share)
+                work = await self.maker.take(reason, instructions, target, chosen=chosen, share=share)
             died = await self.drafts.stop()
             self._events.emit(CompactionStarted(reason=reason, size=work.size))
             with spans.compaction(self._shared.id, reason, work.size) as opened:

@@ -7,7 +7,8 @@ from typing import Literal
 import msgspec
 
 from foldline.core.compact.rebase import Draft, with_summary
-from foldline.core.decide.ask import FoldRequest, Nothing
+from foldline.core.cut.edits import summary_of
+from foldline.core.decide.ask import FoldRequest, Nothing, fold_range
 from foldline.core.log.entries import Boundary, Compacted, Receipt
 from foldline.session import spans
 from foldline.session.compactor import Compactor
@@ -33,9 +34,9 @@ class Preview(msgspec.Struct, frozen=True):
 
     @property
     def summary(self) -> str | None:
-        """The checkpoint's summary, for editing; None for a prune."""
+        """The checkpoint's summary, for editing; None for a prune. That of a range is not edited."""
         boundary = self.draft.boundary
-        return boundary.checkpoint.summary if isinstance(boundary, Compacted) else None
+        return summary_of(boundary) if isinstance(boundary, Compacted) else summary_of(boundary) or None
 
 
 class ByHand:
@@ -52,6 +53,8 @@ class ByHand:
         instructions: str | None = None,
         *,
         target: int | None = None,
+        up_to: str | None = None,
+        since: str | None = None,
         reason: Literal["manual", "agent"] = "manual",
     ) -> Receipt | Nothing:
         """Compact now, by hand; returns the receipt, or why there was nothing to do.
@@ -59,17 +62,31 @@ class ByHand:
         `instructions` say what the summary should look at; `target` is a budget in tokens for the view;
         `reason` is `agent` where the model asked for it. A draft in the making is dropped. The session can be
         used meanwhile: what is said stays in order behind the boundary's cut.
+
+        `up_to` an entry, all before it is folded and its exchange too (a user's message with its turn, a call
+        with its results), and what follows is kept word for word; `since` one, it and what follows is folded,
+        and what stands before is kept. Where no cut is legal there, less is folded, and the receipt notes it.
+        Raises InputError where that is nothing, or the entry is none of the view's.
         """
+        chosen = fold_range(up_to, since, target)
         await self._give_way()
-        return await self._compactor.compact(reason if target is None else "target", instructions, target)
+        why = reason if target is None else "target"
+        return await self._compactor.compact(why, instructions, target, chosen=chosen)
 
     async def preview(
-        self, instructions: str | None = None, *, target: int | None = None
+        self,
+        instructions: str | None = None,
+        *,
+        target: int | None = None,
+        up_to: str | None = None,
+        since: str | None = None,
     ) -> Preview | Nothing:
         """Return what `compact` would append, and append nothing; `commit` appends that very boundary."""
+        chosen = fold_range(up_to, since, target)
         await self._give_way()
         async with self._shared.locked(follow=False):
-            work = await self._maker.take("manual" if target is None else "target", instructions, target)
+            reason = "manual" if target is None else "target"
+            work = await self._maker.take(reason, instructions, target, chosen=chosen)
         outcome = await self._maker.execute(work, self._shared.summarizer)
         if isinstance(outcome, Nothing):
             return outcome

@@ -18,6 +18,7 @@ from foldline.agent.events import (
     ThinkingStreamed,
     compacted_by_provider,
 )
+from foldline.core.cut.edits import summary_of
 from foldline.core.log.entries import Compacted, Entry, Pruned, Said
 from foldline.session.events import CompactionDone, Event, ProviderCompacted, PruneDone
 from foldline.tui.blocks import Block, BoundaryBlock, CallBlock, NoteBlock, PromptBlock, ReplyBlock
@@ -66,7 +67,7 @@ class Transcript(VerticalScroll, can_focus=False):
                 number = entry.checkpoint.number
                 yield BoundaryBlock(entry.receipt, entry.checkpoint.summary, number, entry.id)
             case Pruned():
-                yield BoundaryBlock(entry.receipt, "", 0, entry.id)
+                yield BoundaryBlock(entry.receipt, summary_of(entry), 0, entry.id)
             case _:
                 pass
 

@@ -33,6 +33,34 @@ def test_compact_undo_redo(client):
     client.post("/sessions/one/compact", {"target": "many"}, status=400)
 
 
+def test_a_range_is_folded_and_the_rest_is_kept(client):
+    client.begin("one", messages=talk(20))
+    whole = client.get("/sessions/one/view").json()["messages"]
+    items = client.get("/sessions/one/history", limit=100).json()["items"]
+    eighth, tenth = (items[number]["entry"] for number in (8, 10))
+    shown = client.post("/sessions/one/previews", {"since": eighth}).json()
+    assert shown["summary"].startswith("<folded-range>")
+    told = client.post(f"/sessions/one/previews/{shown['id']}/commit").json()
+    assert told["receipt"]["summarizer"] == "offline"
+    view = client.get("/sessions/one/view").json()["messages"]
+    assert view[:8] == whole[:8]
+    assert len(view) == 9
+    assert {one["how"] for one in client.get("/sessions/one/history", limit=100).json()["items"][8:-1]} == {
+        "folded"
+    }
+    assert [one["made"] for one in client.get("/sessions/one/boundaries").json()["boundaries"]] == [
+        "compaction"
+    ]
+    client.post("/sessions/one/undo")
+    assert client.get("/sessions/one/view").json()["messages"] == whole
+    client.post("/sessions/one/compact", {"up_to": eighth, "instructions": "the questions"})
+    view = client.get("/sessions/one/view").json()["messages"]
+    assert view[1:] == whole[11:]
+    assert view[0]["content"].endswith(whole[10]["content"])  # this model takes turns
+    assert "none of the messages" in client.post("/sessions/one/compact", {"since": eighth}, status=400).text
+    client.post("/sessions/one/compact", {"since": tenth, "up_to": tenth}, status=400)
+
+
 def test_a_preview_is_shown_edited_and_committed(client):
     client.begin("one", messages=talk(20))
     shown = client.post("/sessions/one/previews", {"target": 4_000}).json()

@@ -104,6 +104,19 @@ def test_folding_undoing_and_redoing_by_buttons(browser):
     assert "Nothing was folded" in browser.post("/web/s/one/do/compact")
 
 
+def test_folding_up_to_and_from_a_message_by_its_buttons(browser):
+    browser.client.begin("one", messages=talk(20))
+    entry = browser.client.get("/sessions/one/history", limit=100).json()["items"][8]["entry"]
+    assert "Fold from here" in browser.get("/web/s/one")
+    page = browser.post("/web/s/one/do/fold-since", entry=entry)
+    assert "Folded:" in page
+    assert "Fold made here" in page
+    assert "&lt;folded-range&gt;" in page
+    browser.post("/web/s/one/do/undo")
+    assert "Folded up to here." in browser.post("/web/s/one/do/fold-up-to", entry=entry)
+    assert "none of the messages that can be folded" in browser.post("/web/s/one/do/fold-since", entry=entry)
+
+
 def test_a_fold_is_shown_edited_and_made_and_messages_are_kept_in_it(browser):
     browser.client.begin("one", messages=talk(20))
     first = browser.client.get("/sessions/one/history", limit=100).json()["items"][4]

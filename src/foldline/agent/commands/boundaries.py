@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from typing import Any, Final
 
 import msgspec
 
 from foldline.agent.commands.command import Outcome, command
+from foldline.agent.commands.places import chosen, prompt_list, prompts
 from foldline.agent.host import Host
 from foldline.agent.settings_file import save
 from foldline.core.checkpoint.receipt import token_change
@@ -14,11 +16,24 @@ from foldline.core.decide.ask import Nothing
 from foldline.core.log.entries import Receipt
 from foldline.errors import InputError
 
+_RANGE: Final = re.compile(r"(up to|from)(?:\s+(\d+|[0-9a-f]{8,32})(?:\s+(.+))?)?", re.DOTALL)
 
-@command("[FOCUS]", takes="summary")
+
+@command("[up to N|from N] [FOCUS]", takes="summary")
 async def compact(host: Host, argument: str) -> str:
-    """Fold the older part into a checkpoint; FOCUS is what it looks at first."""
-    return done(await host.session.compact(argument or None))
+    """Fold the older part into a checkpoint, or all up to or from message N; FOCUS is looked at first."""
+    found = _RANGE.fullmatch(argument)
+    if found is None:
+        return done(await host.session.compact(argument or None))
+    way, place, focus = found.groups()
+    asked = await prompts(host)
+    if place is None:
+        which = "up to message N and its answer" if way == "up to" else "from message N on"
+        return prompt_list(asked, f"`/compact {way} N` folds all {which}, and keeps the rest as it is.")
+    entry = chosen(asked, place).entry
+    if way == "up to":
+        return done(await host.session.compact(focus, up_to=entry))
+    return done(await host.session.compact(focus, since=entry))
 
 
 @command("[FOCUS]", takes="summary")

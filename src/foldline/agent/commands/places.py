@@ -36,7 +36,8 @@ async def branch(host: Host, argument: str) -> Outcome:
     """Go on from before an earlier message of yours, folded ones too."""
     asked = await prompts(host)
     if not argument:
-        return Outcome(prompt_list(asked, "branch"))
+        how = "`/branch N` goes on from before message N, with its words in the editor."
+        return Outcome(prompt_list(asked, how))
     return await back_to(host, chosen(asked, argument))
 
 
@@ -99,17 +100,15 @@ async def tree(host: Host, argument: str) -> Outcome:
     return Outcome(f"On the branch with “{line(there.text)}”.", moved=True)
 
 
-def prompt_list(asked: list[Prompted], command: str) -> str:
-    """Return the user's messages as a numbered list."""
+def prompt_list(asked: list[Prompted], how: str) -> str:
+    """Return the user's messages as a numbered list, and how a command takes a number."""
     if not asked:
         return "You said nothing yet."
     rows = [
         f"{number}. {'(folded) ' if one.folded else ''}{line(one.text)}"
         for number, one in enumerate(asked, 1)
     ]
-    return "\n".join(
-        [*rows, "", f"`/{command} N` goes on from before message N, with its words in the editor."]
-    )
+    return "\n".join([*rows, "", how])
 
 
 def chosen(asked: list[Prompted], argument: str) -> Prompted:

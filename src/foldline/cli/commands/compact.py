@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import BinaryIO
 
+import click
+
 from foldline.cli.common import find_policy, find_summarizer, read_session
 from foldline.cli.options import (
     DIALECT,
@@ -19,7 +21,9 @@ from foldline.cli.options import (
 from foldline.cli.output import err, escape, message_lines, out, progress, warn, write_whole
 from foldline.cli.reports.fold import print_done, print_preview
 from foldline.config import settings
+from foldline.core.decide.ask import fold_range
 from foldline.core.log.codec import pretty
+from foldline.errors import InputError
 from foldline.folding import Done, FoldOptions, as_dict, fold_now
 from foldline.loading import Loaded
 
@@ -28,6 +32,7 @@ from foldline.loading import Loaded
     "foldline compact session.jsonl --target 32000 -o folded.jsonl",
     "foldline compact session.jsonl --window 200000 --policy pi --json",
     "foldline compact claude.jsonl --target 20000 --preview",
+    "foldline compact session.jsonl --up-to 40 -o folded.jsonl",
     "cat messages.json | foldline compact - --target 8000 -o - | jq .role",
 )
 def compact(
@@ -38,6 +43,13 @@ def compact(
         "Take the window of this model (anthropic:claude-sonnet-4-6), and have it write the summary "
         "if its key is set.",
         metavar="NAME",
+    ),
+    up_to: int | None = option(
+        "Fold all up to this message (from 0) and its exchange, and keep what follows as it is.",
+        type=click.IntRange(0),
+    ),
+    since: int | None = option(
+        "Fold from this message on, and keep what came before as it is.", type=click.IntRange(0)
     ),
     offline: bool = option("Ask no model, the policy's summary_model neither: take its window alone."),
     policy_name: str | None = POLICY,
@@ -60,8 +72,14 @@ def compact(
     """
     loaded = read_session(file, from_start=from_start)
     info = settings().model_info(model, window, recorded=loaded.model)
+    chosen = fold_range(_entry(loaded, up_to, -1), _entry(loaded, since, 0), target)
     options = FoldOptions(
-        find_policy(policy_name, policy_file), info, target=target, instructions=instructions, dialect=dialect
+        find_policy(policy_name, policy_file),
+        info,
+        target=target,
+        instructions=instructions,
+        dialect=dialect,
+        chosen=chosen,
     )
     summarizer = None if offline else find_summarizer(model, options)
     with progress("folding"):
@@ -88,6 +106,16 @@ def compact(
             _print_budget(options)
 
     return Shown(None if on_output else lambda: as_dict(done), show)
+
+
+def _entry(loaded: Loaded, number: int | None, which: int) -> str | None:
+    """Return the entry of a message of the file; where it is several, the first (0) or the last (-1)."""
+    if number is None:
+        return None
+    found = [entry for entry, index in loaded.index.items() if index == number]
+    if not found:
+        raise InputError(f"no message {number} is read here: they are counted from 0")
+    return found[which]
 
 
 def _print_budget(options: FoldOptions) -> None:

@@ -177,9 +177,14 @@ def print_preview(done: Done, loaded: Loaded, console: Console, *, full: bool = 
         split = ", in the middle of a turn" if done.cut and done.cut["split"] else ""
         folded = done.receipt.dropped.get("messages", 0)
         console.print(f"{folded:,} messages would be folded; {where}{split}.")
+    elif done.summary is not None:
+        folded = done.receipt.dropped.get("messages", 0)
+        console.print(f"{folded:,} messages would be folded; what stands before them would be kept.")
     said = {entry.id: entry for entry in loaded.entries if isinstance(entry, Said)}
     edits = table("#message", "=role", "=edit", "#tokens freed")
     for edit in done.boundary.edits:
+        if edit.kind == "folded":
+            continue
         place = str(loaded.index.get(edit.entry, "?"))
         row(edits, place, said[edit.entry].message.role, edit.kind, f"{edit.saved:,}")
     if edits.row_count:

@@ -26,9 +26,10 @@ _OPEN = re.compile(r'\A<foldline-checkpoint version="(\d+)" ack="([01])" quoted=
 _CLOSE = "\n</foldline-checkpoint>"
 _SUMMARY, _SUMMARY_END = "<summary>\n", "\n</summary>"
 _TAGS = (
-    "foldline-checkpoint", "summary", "pinned", "live-state", "standing", "project-instructions",
-    "earlier-summary", "kept-words",
+    "foldline-checkpoint", "folded-range", "summary", "pinned", "live-state", "standing",
+    "project-instructions", "earlier-summary", "kept-words",
 )  # fmt: skip
+RANGE_HEAD = "What was said here was folded. The work done, and what the user said, as a record:"
 LIVE_HEAD = "State of the program around you when this checkpoint was made:"
 LIVE_SHARE = 10  # live state takes at most usable / LIVE_SHARE
 QUESTION_CAP = 600  # characters of an open question that the checkpoint quotes
@@ -89,18 +90,11 @@ def checkpoint_text(summary: str, frame: Frame) -> str:
     """Return the text of the message that replaces what is folded."""
     policy = frame.policy
     version = f"Checkpoint {frame.number} of this conversation." if policy.versions else ""
-    pinned, kept = (
-        [_block(tag, "entry", pin.entry, pin.text) for pin in pins if pin.entry not in frame.shown]
-        for tag, pins in (("pinned", frame.pins), ("kept-words", frame.marks))
-    )
     blocks = [
         version,
         policy.prefix.strip(),
         *_carried_blocks(frame.carried, "summary", "An earlier summary, on which this one builds:"),
-        f"<summary>\n{_inert(summary).strip()}\n</summary>",
-        *_carried_blocks(frame.carried, "instructions", "Instructions of the project, word for word:"),
-        *(["Pinned by the user, word for word:", *pinned] if pinned else []),
-        *(["Marked by the user to be kept, word for word:", *kept] if kept else []),
+        *_summary_blocks(summary, frame),
         *live_blocks(frame.live),
         "" if frame.told else standing_block(frame.standing),
         policy.suffix.strip(),
@@ -108,6 +102,26 @@ def checkpoint_text(summary: str, frame: Frame) -> str:
     body = "\n\n".join(block for block in blocks if block)
     head = f'<foldline-checkpoint version="{VERSION}" ack="{int(frame.ack)}" quoted="{frame.quoted}">'
     return f"{head}\n{body}{_CLOSE}"
+
+
+def range_text(summary: str, frame: Frame) -> str:
+    """Return the text of the message that replaces a range in the middle of a view; no fold reads it back."""
+    body = "\n\n".join((RANGE_HEAD, *_summary_blocks(summary, frame)))
+    return f"<folded-range>\n{body}\n</folded-range>"
+
+
+def _summary_blocks(summary: str, frame: Frame) -> list[str]:
+    """Return a summary with the instructions, pins and marks that stand beside it, word for word."""
+    pinned, kept = (
+        [_block(tag, "entry", pin.entry, pin.text) for pin in pins if pin.entry not in frame.shown]
+        for tag, pins in (("pinned", frame.pins), ("kept-words", frame.marks))
+    )
+    return [
+        f"<summary>\n{_inert(summary).strip()}\n</summary>",
+        *_carried_blocks(frame.carried, "instructions", "Instructions of the project, word for word:"),
+        *(["Pinned by the user, word for word:", *pinned] if pinned else []),
+        *(["Marked by the user to be kept, word for word:", *kept] if kept else []),
+    ]
 
 
 _CARRIED = (("instructions", "project-instructions"), ("summary", "earlier-summary"))

@@ -62,6 +62,6 @@ def dropped(folded: Sequence[Said], edits: Sequence[Edit]) -> dict[str, object]:
         "user_messages": sum(message.is_prompt for message in messages),
         "calls": dict(sorted(calls.items(), key=lambda item: (-item[1], item[0]))),
         "media": dict(Counter(media.kind for message in messages for media in media_of(opened(message)))),
-        "edits": dict(Counter(edit.kind for edit in edits)),
+        "edits": dict(Counter(edit.kind for edit in edits if edit.kind != "folded")),
     }
     return {name: value for name, value in counted.items() if value}

@@ -24,7 +24,7 @@ from foldline.core.compact.choice import Choice, SecondPass, choose, restored
 from foldline.core.compact.compaction_input import CompactionInput, frame_before
 from foldline.core.compact.receipt import constraint_figures, made_receipt, scrub_secrets, standing_in
 from foldline.core.compact.room import CHECKPOINT_LEAST, SPARE, Room, floor_of
-from foldline.core.cut.edits import edited_parts, flat, merged, saved_by
+from foldline.core.cut.edits import edited_parts, flat, is_folded, merged, saved_by
 from foldline.core.cut.thinking import server_edits, stripped
 from foldline.core.ledger.facts.files import tracked
 from foldline.core.ledger.facts.kinds import ConstraintFact, Ledger
@@ -100,7 +100,8 @@ def _without_bound(job: CompactionInput, choice: Choice) -> Choice:
     a sealed one the rest goes.
     """
     gone = stripped(choice.kept, 0, job.counter, edited_parts(choice.edits))
-    gone += server_edits(choice.kept, choice.joined, job.counter)
+    shown = [entry for entry in choice.kept if not is_folded(choice.edits.get(entry.id, ()))]
+    gone += server_edits(shown, choice.joined, job.counter)
     return msgspec.structs.replace(choice, edits=merged(choice.edits, gone))
 
 
@@ -127,12 +128,12 @@ def summary_request(proposal: Proposal, kind: RequestKind, goal: str | None, tok
         instructions=ask.instructions or goal,
         goal=goal,
         kept=clean(proposal.choice.kept),
-        project=_of_summaries(proposal.job),
+        project=of_summaries(proposal.job),
     )
     return msgspec.structs.replace(wanted, secrets=bool(clean.secrets), refused=ask.reason == "overflow")
 
 
-def _of_summaries(job: CompactionInput) -> str:
+def of_summaries(job: CompactionInput) -> str:
     """Return what the instructions that the session holds say of summaries, each thing once."""
     state, replaced = job.state, job.carry.replaces
     told = [entry for entry in (*state.leading, *state.kept) if kind_of(entry.message) is not None]

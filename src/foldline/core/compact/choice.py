@@ -8,7 +8,8 @@ divides it in this order:
 2. What is free beside them and the frame is the budget (`_Budget`). A part of it is held for the summary; the
    rest is the most that the tail may take.
 3. The policy's cut rule picks the cut among the legal places (`cut.py`). Where what it keeps cannot be
-   shortened enough, the cut moves on to a place from which it can (`_fitting_cut`).
+   shortened enough, the cut moves on to a place from which it can (`_fitting_cut`). Somebody may have chosen
+   the range to fold: then the cut is given, and all that is kept stays as it is.
 4. What is kept is shortened until it fits: results first, then whatever is larger than a tenth of usable
    (`shrink.py`). Pinned entries are never touched.
 5. Older user messages are quoted as far as the policy wants and the room allows.
@@ -27,7 +28,7 @@ import msgspec
 
 from foldline.core.compact.room import CHECKPOINT_LEAST, SPARE, Room
 from foldline.core.cut.cut import Cut, Places, counted_from, cut_by_count, cut_by_tokens, places
-from foldline.core.cut.edits import Edits, EditsOf, merged
+from foldline.core.cut.edits import Edits, EditsOf, is_folded, merged, unfolded
 from foldline.core.cut.pairing import unanswered_from
 from foldline.core.decide.policy import message_estimate
 from foldline.core.log.entries import Said
@@ -110,15 +111,16 @@ def choose(room: Room, second: SecondPass | None = None) -> Choice | None:
     budget = _Budget(room, second, room.usable - room.overhead - room.wrap - leading)
     if room.target:
         edits = _with_waiting_shortened(budget, edits)
-    cut = _fitting_cut(budget, edits)
+    cut = room.job.cut or _fitting_cut(budget, edits)
     if cut is None and room.job.may_redraft:
         cut = Cut(0, inside_turn=False)
     if cut is None:
         return None
-    kept = list(state.kept[cut.index :])
-    edits = _with_kept_shortened(budget, kept, edits)
+    kept, older = list(state.kept[cut.index :]), [*state.quoted, *state.kept[: cut.index]]
+    edits = unfolded(edits, older)
+    if room.job.cut is None:
+        edits = _with_kept_shortened(budget, kept, edits)
     free = budget.free - room.tokens(kept, edits)
-    older = [*state.quoted, *state.kept[: cut.index]]
     most = min(policy.quote_user_tokens, free // 2 if room.target else max(free - budget.least, 0))
     quoted = _quotes(room, older, edits, most)
     joined = [entry for entry in older if entry.id in room.job.carry.messages]
@@ -167,7 +169,12 @@ def _places(budget: _Budget, edits: EditsOf) -> Places:
         mended = edits or room.job.repairs.more
         weights = [room.tokens([entry], edits) for entry in state.kept] if mended else None
     else:
-        weights = [message_estimate(e.message, policy.estimator, room.job.counter) for e in state.kept]
+        weights = [
+            room.tokens([e], edits)
+            if is_folded(edits.get(e.id, ()))
+            else message_estimate(e.message, policy.estimator, room.job.counter)
+            for e in state.kept
+        ]
     found = places(state.kept, policy.cut_rule, legal=room.job.legal, weights=weights)
     fresh = found if policy.cross_boundary else found.since(state.fresh_from)
     return fresh if fresh.legal else found

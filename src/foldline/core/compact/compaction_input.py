@@ -10,6 +10,7 @@ import msgspec
 
 from foldline.core.carried.select import Carry
 from foldline.core.checkpoint.checkpoint import Frame
+from foldline.core.cut.cut import Cut
 from foldline.core.cut.edits import ViewRepairs
 from foldline.core.cut.images import Scale
 from foldline.core.cut.legal import legal_cuts
@@ -33,7 +34,8 @@ class CompactionInput(msgspec.Struct, frozen=True, dict=True):
 
     `carry` is what goes over the fold whatever the summary says: instructions and earlier summaries. The view
     does not grow while its compaction is planned. `marks_room`: whether what the user marked has any. `scale`
-    makes images smaller; without it an old one becomes a note.
+    makes images smaller; without it an old one becomes a note. `cut` is given where the range to fold was
+    chosen.
     """
 
     state: ViewState
@@ -42,6 +44,7 @@ class CompactionInput(msgspec.Struct, frozen=True, dict=True):
     carry: Carry = Carry()
     marks_room: bool = True
     scale: Scale | None = None
+    cut: Cut | None = None
 
     @property
     def size(self) -> int:
@@ -62,7 +65,7 @@ class CompactionInput(msgspec.Struct, frozen=True, dict=True):
     @cached_property
     def legal(self) -> list[int]:
         """Where a cut may fall, in `state.kept`."""
-        return legal_cuts(self.state.kept, self.state.pairing)
+        return legal_cuts(self.state.kept, self.state.pairing, self.state.edits)
 
     @cached_property
     def repairs(self) -> ViewRepairs:

@@ -8,6 +8,7 @@ import msgspec
 
 from foldline.core.compact.compaction_input import CompactionInput
 from foldline.core.compact.room import floor_of
+from foldline.core.cut.edits import is_folded
 from foldline.core.decide.ask import FoldRequest, is_optional
 from foldline.core.decide.breaker import breaker_state
 from foldline.core.decide.continuation import Continuation, continuation
@@ -67,6 +68,8 @@ class Sizer:
         edits = (*state.edits.get(entry.id, ()), *state.repairs.get(entry.id, ()))
         if not edits:
             return self._weigh(entry)
+        if is_folded(edits):  # the summary is a message that the view adds
+            return 0
         parts = item_parts(MessageItem(entry, edits))
         return self._estimate(msgspec.structs.replace(entry.message, parts=tuple(parts)))
 

@@ -15,6 +15,7 @@ from foldline.core.checkpoint.checkpoint import fitted
 from foldline.core.checkpoint.obtain import SummarySteps
 from foldline.core.compact.attempt import filled, folded, with_receipt
 from foldline.core.compact.choice import choose
+from foldline.core.compact.chosen_range import cut_up_to, folded_since
 from foldline.core.compact.compaction_input import SIGNED_LOOP, CompactionInput
 from foldline.core.compact.receipt import balance_notes, no_gain
 from foldline.core.compact.room import floor_of, least_floor, room_of, with_carried
@@ -36,12 +37,18 @@ Steps = SummarySteps[Outcome]
 def plan(job: CompactionInput) -> Steps:
     """Plan one compaction of a view.
 
-    Raises FloorExceeded where what cannot be removed is larger than usable.
+    Raises FloorExceeded where what cannot be removed is larger than usable, InputError where nothing can be
+    folded of the range that was chosen.
     """
-    if (idle := _idle(job)) is not None:
+    chosen = job.ask.chosen
+    if chosen is not None and chosen.way == "since":
+        return (yield from folded_since(job, chosen.entry))
+    if chosen is not None:
+        job = cut_up_to(job, chosen.entry)
+    elif (idle := _idle(job)) is not None:
         return idle
     job = _with_room(job)
-    edits = pruned(job)
+    edits = pruned(job) if chosen is None else []
     if edits and to_spare(job, edits) >= 0:
         return prune_boundary(job, noted(job, edits))
     if not job.ask.policy.enable_compaction:

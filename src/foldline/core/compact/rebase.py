@@ -15,7 +15,7 @@ from foldline.core.checkpoint.checkpoint import fitted, make_checkpoint
 from foldline.core.checkpoint.obtain import EDITED
 from foldline.core.compact.compaction_input import SIGNED_LOOP, CompactionInput, frame_before
 from foldline.core.compact.receipt import balance_notes, balance_of, made_receipt, no_gain, scrub_secrets
-from foldline.core.cut.edits import edited_parts
+from foldline.core.cut.edits import edited_parts, range_summary
 from foldline.core.cut.legal import legal_cuts
 from foldline.core.cut.thinking import signed_loop, stripped
 from foldline.core.decide.ask import AUTOMATIC, FoldRequest, Nothing
@@ -129,7 +129,7 @@ def _cut(draft: Draft, state: ViewState) -> int | None:
         return None
     if boundary.first_kept is None:
         index += 1
-    return index if index in (0, *legal_cuts(state.kept, state.pairing)) else None
+    return index if index in (0, *legal_cuts(state.kept, state.pairing, state.edits)) else None
 
 
 def _most(boundary: Compacted | Pruned, ask: FoldRequest) -> int:
@@ -203,6 +203,8 @@ def with_summary(draft: Draft, text: str) -> Draft:
     InputError for an empty text, and for a boundary that has no summary.
     """
     boundary = draft.boundary
+    if isinstance(boundary, Pruned) and range_summary(boundary.edits):
+        raise InputError("the summary of a range is committed as it was shown: leave `summary` out")
     if not isinstance(boundary, Compacted):
         raise InputError("only old tool results are taken out here: there is no summary to edit")
     if not text.strip():

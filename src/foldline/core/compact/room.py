@@ -17,7 +17,7 @@ import msgspec
 from foldline.core.carried.select import carry
 from foldline.core.checkpoint.checkpoint import make_checkpoint
 from foldline.core.compact.compaction_input import CompactionInput, frame
-from foldline.core.cut.edits import EditsOf, merged, tokens_of
+from foldline.core.cut.edits import EditsOf, is_folded, merged, tokens_of
 from foldline.core.cut.shrink import most_saved, shrink
 from foldline.core.decide.policy import summary_cap
 from foldline.core.log.entries import Edit, Said
@@ -82,7 +82,7 @@ class Room(msgspec.Struct, frozen=True):
     def least(self, entry: Said) -> int:
         """Return the tokens of a message that is elided as far as it may be."""
         whole = self.tokens([entry])
-        if entry.id in self.job.state.pins:
+        if entry.id in self.job.state.pins or is_folded(self.edits.get(entry.id, ())):
             return whole
         out = self.job.repairs.out
         return max(0, whole - most_saved(entry, self.usable, self.job.counter, edits=self.edits, out=out))
@@ -103,7 +103,7 @@ class Room(msgspec.Struct, frozen=True):
     ) -> tuple[Edit, ...]:
         """Return elisions that make entries `over` tokens smaller; `spare` and pinned ones stay whole."""
         return shrink(
-            entries,
+            [entry for entry in entries if not is_folded(edits.get(entry.id, ()))],
             over,
             usable=self.usable,
             counter=self.job.counter,

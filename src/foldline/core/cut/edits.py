@@ -13,7 +13,8 @@ from collections.abc import Set as AbstractSet
 
 import msgspec
 
-from foldline.core.log.entries import Edit, Said
+from foldline.core.log.entries import Compacted, Edit, Pruned, Said
+from foldline.core.log.messages import Text
 
 PartAt = tuple[str, int]  # (entry id, part index)
 EditsOf = Mapping[str, Sequence[Edit]]  # by entry id
@@ -61,6 +62,28 @@ def flat(edits: EditsOf) -> list[Edit]:
 def saved_by(edits: EditsOf) -> int:
     """Return the tokens that edits take out."""
     return sum(edit.saved for edit in flat(edits))
+
+
+def is_folded(edits: Iterable[Edit]) -> bool:
+    """Whether a message with these edits is in a range that a summary replaces."""
+    return any(edit.kind == "folded" for edit in edits)
+
+
+def range_summary(edits: Iterable[Edit]) -> str:
+    """Return the summary of the range that begins with what these edits change; "" where none begins."""
+    texts = (edit.replacement for edit in edits if edit.kind == "folded")
+    return next((part.text for part in texts if isinstance(part, Text)), "")
+
+
+def summary_of(boundary: Compacted | Pruned) -> str:
+    """Return the summary that a boundary has the model read; "" for one that only edits messages."""
+    return boundary.checkpoint.summary if isinstance(boundary, Compacted) else range_summary(boundary.edits)
+
+
+def unfolded(edits: EditsOf, entries: Iterable[Said]) -> Edits:
+    """Return edits without those by which these entries are in a folded range."""
+    ids = {entry.id for entry in entries if is_folded(edits.get(entry.id, ()))}
+    return {entry: tuple(found) for entry, found in edits.items() if entry not in ids}
 
 
 def edited_parts(edits: EditsOf) -> set[PartAt]:

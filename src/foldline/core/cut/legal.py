@@ -9,10 +9,13 @@ from collections.abc import Iterable, Sequence
 from itertools import compress, pairwise
 from typing import Any, Protocol, cast
 
+from foldline.core.cut.edits import Edits, EditsOf, is_folded, range_summary
 from foldline.core.cut.pairing import Pairing, continues, pair, unanswered_from
 from foldline.core.decide.policy import CutRule
 from foldline.core.log.entries import Said
 from foldline.core.log.messages import Opaque
+
+NO_EDITS: Edits = {}
 
 
 class Invariant(Protocol):
@@ -80,6 +83,25 @@ class Progress:
         yield range(1)
 
 
+class WholeRanges:
+    """A range that a summary replaces is kept or folded whole: its first message has the summary."""
+
+    def __init__(self, edits: EditsOf) -> None:
+        self._edits = edits
+
+    def forbidden(self, kept: Sequence[Said], _pairing: Pairing, /) -> Iterable[range]:
+        """Return the inside of every such range, from its first message to its last."""
+        ends: dict[int, int] = {}
+        start = -1
+        for index, entry in enumerate(kept):
+            edits = self._edits.get(entry.id, ())
+            if range_summary(edits):
+                start = index
+            if is_folded(edits):
+                ends[start] = index
+        yield from (range(start + 1, end + 1) for start, end in ends.items())
+
+
 INVARIANTS: tuple[Invariant, ...] = (
     WholeBatches(),
     WholeReplies(),
@@ -89,10 +111,11 @@ INVARIANTS: tuple[Invariant, ...] = (
 )
 
 
-def legal_cuts(kept: Sequence[Said], pairing: Pairing | None = None) -> list[int]:
-    """Return the legal cut indices in ascending order."""
+def legal_cuts(kept: Sequence[Said], pairing: Pairing | None = None, edits: EditsOf = NO_EDITS) -> list[int]:
+    """Return the legal cut indices in ascending order; `edits` are those of the view."""
     pairing = pairing or pair([entry.message for entry in kept])
-    return allowed(len(kept), [one for each in INVARIANTS for one in each.forbidden(kept, pairing)])
+    rules = (*INVARIANTS, WholeRanges(edits))
+    return allowed(len(kept), [one for each in rules for one in each.forbidden(kept, pairing)])
 
 
 def allowed(messages: int, forbidden: Iterable[range]) -> list[int]:

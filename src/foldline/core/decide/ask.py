@@ -11,6 +11,7 @@ from foldline.core.decide.policy import Policy, usable_of
 from foldline.core.decide.price import Economy
 from foldline.core.log.entries import Live, Reason
 from foldline.core.measure.window import Floor, Window
+from foldline.errors import InputError
 
 AutomaticReason = Literal["threshold", "overflow", "model_switch"]
 AUTOMATIC: Final[frozenset[Reason]] = frozenset(get_args(AutomaticReason))  # nobody asked for it
@@ -30,6 +31,22 @@ WORDS: Final[dict[Why, str]] = {
 }
 
 
+class FoldRange(msgspec.Struct, frozen=True):
+    """A range that somebody chose to fold: all `up_to` an entry and its exchange, or all `since` an entry."""
+
+    entry: str
+    way: Literal["up_to", "since"]
+
+
+def fold_range(up_to: str | None, since: str | None, target: int | None = None) -> FoldRange | None:
+    """Return the range that is asked for; raises InputError where it is not one thing alone."""
+    if sum(given is not None for given in (up_to, since, target)) > 1:
+        raise InputError("give one of `up_to`, `since` and `target`: a range is folded whatever its size")
+    if up_to is not None:
+        return FoldRange(up_to, "up_to")
+    return None if since is None else FoldRange(since, "since")
+
+
 class FoldRequest(msgspec.Struct, frozen=True):
     """What is asked of a compaction: the policy, the limits, and why.
 
@@ -38,6 +55,8 @@ class FoldRequest(msgspec.Struct, frozen=True):
     checkpoint is to hold, `continuation` where the session stands (None: it is not recorded),
     `economy` what its requests cost, where that is known; `recall`: whether what is left out can be recalled.
     `notes` stand first in the receipt. `project` is what a system prompt given apart says of summaries.
+    `chosen` is the range to fold, whatever the policy keeps; then the view may be as large as it was,
+    `least_usable` tokens.
     """
 
     policy: Policy
@@ -55,11 +74,15 @@ class FoldRequest(msgspec.Struct, frozen=True):
     recall: bool = True
     notes: tuple[str, ...] = ()
     project: str = ""
+    chosen: FoldRange | None = None
+    least_usable: int = 0
 
     @property
     def usable(self) -> int:
         """Return what the view may take, in tokens."""
-        return self.target if self.target is not None else usable_of(self.policy, self.window)
+        if self.target is not None:
+            return self.target
+        return max(usable_of(self.policy, self.window), self.least_usable)
 
     @property
     def optional(self) -> bool:

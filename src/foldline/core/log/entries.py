@@ -13,8 +13,9 @@ class Edit(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a boundary changes in one part of one kept entry; `replacement` None takes the part out.
 
     `kind` is blanked (an old tool result), reduced (old images made smaller, or named by a note), elided (the
-    middle of something too large), stripped (signed thinking past a changed prefix) or repaired (a result
-    that nobody called for, in a stateless fold).
+    middle of something too large), stripped (signed thinking past a changed prefix), repaired (a result that
+    nobody called for, in a stateless fold) or folded (a message of a range that a summary replaces: the
+    range's first message has it as `replacement`).
     """
 
     entry: str

@@ -6,6 +6,7 @@ import msgspec
 
 from foldline.core.decide.ask import Nothing
 from foldline.core.log.entries import Receipt
+from foldline.service.api.history import EntryId
 from foldline.service.api.operation import ApiCall, Target, Words, operation
 from foldline.service.api.sessions import AT
 from foldline.service.api.state import KeptPreview
@@ -13,10 +14,15 @@ from foldline.service.problems import Refused
 
 
 class CompactionWish(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a compaction is to look at, and the budget of the view in tokens (null: the policy's)."""
+    """What a compaction is to look at, and the budget of the view in tokens (null: the policy's).
+
+    Or the range to fold: all up to an entry and its exchange, or since an entry; the rest is kept as it is.
+    """
 
     instructions: Words | None = None
     target: Target | None = None
+    up_to: EntryId | None = None
+    since: EntryId | None = None
 
 
 class CompactionResult(msgspec.Struct, frozen=True):
@@ -53,7 +59,7 @@ class LiftResult(msgspec.Struct, frozen=True):
 @operation("POST", f"{AT}/compact", changes=True, held=False, keyed=True)
 async def compact(call: ApiCall, body: CompactionWish) -> CompactionResult:
     """Compact now; what is said meanwhile stays in order."""
-    return _told(call, await call.session.compact(body.instructions, target=body.target))
+    return _told(call, await call.session.compact(**msgspec.structs.asdict(body)))
 
 
 def _told(call: ApiCall, outcome: Receipt | Nothing) -> CompactionResult:
@@ -66,7 +72,7 @@ def _told(call: ApiCall, outcome: Receipt | Nothing) -> CompactionResult:
 @operation("POST", f"{AT}/previews", changes=True, held=False, keyed=True)
 async def preview_compaction(call: ApiCall, body: CompactionWish) -> PreviewResult:
     """Show what a compaction would do, and keep it to be committed."""
-    made = await call.session.preview(body.instructions, target=body.target)
+    made = await call.session.preview(**msgspec.structs.asdict(body))
     if isinstance(made, Nothing):
         return PreviewResult(None, None, None, None, made)
     return _shown(await call.state.of(call.tenant).previews.keep(call.session.id, made))

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 import msgspec
 
 from foldline.agent.spending import Spending, spent
+from foldline.core.cut.edits import summary_of
 from foldline.core.log.codec import encode_utf8
 from foldline.core.log.entries import Compacted, Pruned, Receipt, Said
 from foldline.core.log.log import undone
@@ -207,9 +208,9 @@ def shown_boundary(entry: Compacted | Pruned, out: Collection[str]) -> ShownBoun
     """Return a boundary as it is shown; `out` are the ids of those that are undone."""
     return ShownBoundary(
         entry=entry.id,
-        made="compaction" if isinstance(entry, Compacted) else "prune",
+        made="compaction" if isinstance(entry, Compacted) or summary_of(entry) else "prune",
         receipt=entry.receipt,
-        summary=entry.checkpoint.summary if isinstance(entry, Compacted) else None,
+        summary=summary_of(entry) if isinstance(entry, Compacted) else summary_of(entry) or None,
         undone=entry.id in out,
         at=entry.at,
     )

@@ -57,6 +57,12 @@ ACTIONS: Final[dict[str, PageAction]] = {
     "compact": PageAction(
         compaction.compact, body=lambda form: CompactionWish(form.get("instructions") or None), at=EDGE
     ),
+    "fold-up-to": PageAction(
+        compaction.compact, body=lambda form: CompactionWish(up_to=form.get("entry", "")), at=EDGE
+    ),
+    "fold-since": PageAction(
+        compaction.compact, body=lambda form: CompactionWish(since=form.get("entry", "")), at=EDGE
+    ),
     "undo": PageAction(
         compaction.undo,
         "The newest fold is undone: what it folded is sent again.",

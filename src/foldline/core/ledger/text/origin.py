@@ -126,7 +126,7 @@ _MACHINE = word_set(
     "session-start-hook post-tool-use-hook pre-tool-use-hook stop-hook hook_context tool_use_error "
     "function_results collaboration_mode skills_instructions plugins_instructions app-context "
     "apps_instructions model_switch previous-summary previous_summary open_and_recently_viewed_files "
-    "subagent_notification extremely_important foldline-checkpoint user-rules "
+    "folded-range branch-summary subagent_notification extremely_important foldline-checkpoint user-rules "
     "instructions permissions tool_result file_content file_contents attached_files attachment skill "
     "context_summary conversation conversation_history compaction git_status project_layout user_info "
     "rules additional_data editor_context workspace_info context reminderinstructions image "

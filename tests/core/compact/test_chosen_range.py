@@ -1,0 +1,215 @@
+"""A range that somebody chose: which messages it is, what of them stays, and what a receipt says of it."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from tests.support.logs import ask_for, compact_log, fold_of, put, say
+from tests.support.talk import assistant, calls, log_of, long, outline, system, text_of, tool, user
+
+from foldline.core.decide.ask import FoldRange, Nothing
+from foldline.core.decide.presets import preset
+from foldline.core.log.entries import Compacted, Pinned, Pruned
+from foldline.errors import InputError
+
+
+def _log():
+    """Three turns: the second one with two tool batches."""
+    return log_of(
+        system(),
+        user("First, read it. Never push to main."),
+        assistant(long("It reads well.", 200)),
+        user("Now mend it. Always use tabs."),
+        calls("a", text=long("I look.", 200)),
+        tool("a", long("line", 400)),
+        calls("b", text=long("I mend.", 200)),
+        tool("b", long("line", 400)),
+        assistant(long("Mended.", 200)),
+        user("And the tests?"),
+        assistant(long("They pass.", 200)),
+    )
+
+
+def _fold(log, way, number, policy="foldline", **more):
+    entry = fold_of(log).kept[number].id
+    return compact_log(log, ask_for(policy, context=20_000, chosen=FoldRange(entry, way), **more))
+
+
+def _roles(log):
+    return outline(fold_of(log).view())
+
+
+@pytest.mark.parametrize(
+    ("number", "first"),
+    [
+        (0, "Now mend it."),  # a message of the user's: its whole turn
+        (1, "Now mend it."),
+        (2, "And the tests?"),
+        (3, "I mend."),  # a call: its results too
+        (4, "I mend."),
+        (6, "Mended."),
+        (7, "And the tests?"),
+    ],
+)
+def test_up_to_an_entry_its_exchange_is_folded_and_all_else_is_kept(number, first):
+    log = _log()
+    before = fold_of(log)
+    outcome = _fold(log, "up_to", number)
+    assert isinstance(outcome, Compacted)
+    after = fold_of(log)
+    assert after.kept[0].message.text.startswith(first)
+    assert after.kept == before.kept[-len(after.kept) :]
+    assert not any(edit for edit in outcome.edits)
+    assert "Never push to main." in text_of(after.view())
+
+
+def test_up_to_the_newest_exchange_nothing_is_kept_where_all_is_answered():
+    log = _log()
+    assert _fold(log, "up_to", 9).first_kept is None
+    assert _roles(log)[:2] == ["system", "checkpoint"]
+
+
+def test_what_is_not_answered_stays_and_the_receipt_says_where_the_cut_is():
+    log = _log()
+    say(log, user("One more."))
+    say(log, calls("c"))
+    say(log, tool("c", "found"))
+    outcome = _fold(log, "up_to", 10)
+    kept = fold_of(log).kept
+    assert [one.message.role for one in kept] == ["assistant", "tool"]
+    assert (
+        f"less than asked for was folded: the nearest legal cut is before {kept[0].id}"
+        in outcome.receipt.notes
+    )
+    with pytest.raises(InputError, match="nothing can be folded up to"):
+        _fold(log, "up_to", 0)
+
+
+def test_a_view_larger_than_its_window_may_be_folded_in_part():
+    log = _log()
+    entry = fold_of(log).kept[1].id
+    before = fold_of(log).tokens
+    outcome = compact_log(log, ask_for(context=1_800, chosen=FoldRange(entry, "up_to")))
+    assert isinstance(outcome, Compacted)
+    assert outcome.receipt.tokens_after == fold_of(log).tokens < before
+
+
+def test_since_an_entry_a_summary_stands_behind_what_is_kept():
+    log = _log()
+    before = fold_of(log).view()
+    outcome = _fold(log, "since", 2)
+    assert isinstance(outcome, Pruned)
+    after = fold_of(log).view()
+    assert after[:3] == before[:3]
+    assert outline(after[3:]) == ["summary"]
+    assert "Always use tabs." in text_of(after[3:])
+    assert "never push" not in text_of(after[3:]).lower()
+    assert outcome.receipt.dropped["messages"] == 8
+    assert outcome.receipt.summarizer == "offline"
+    assert outcome.receipt.constraints.texts == ("Always use tabs.",)
+    say(log, user("Go on."))
+    assert outline(fold_of(log).view()[4:]) == ["user"]
+
+
+def test_since_a_result_the_range_begins_behind_its_batch():
+    log = _log()
+    outcome = _fold(log, "since", 4)
+    mend = fold_of(log).kept[5]
+    assert _roles(log) == ["system", "user", "assistant", "user", "assistant", "tool", "summary"]
+    assert any(f"folded since {mend.id}, less than asked for" in note for note in outcome.receipt.notes)
+
+
+def test_since_an_entry_what_is_not_answered_stays():
+    log = _log()
+    asked = say(log, user("One more."))
+    _fold(log, "since", 2)
+    assert _roles(log) == ["system", "user", "assistant", "summary", "user"]
+    with pytest.raises(InputError, match="nothing can be folded since"):
+        compact_log(log, ask_for(chosen=FoldRange(asked.id, "since")))
+
+
+@pytest.mark.parametrize("way", ["up_to", "since"])
+def test_an_entry_that_is_not_in_the_view_is_refused(way):
+    log = _log()
+    old = fold_of(log).kept[0].id
+    _fold(log, "up_to", 0)
+    for entry in (old, "nowhere", fold_of(log).leading[0].id):
+        with pytest.raises(InputError, match="none of the messages that can be folded"):
+            compact_log(log, ask_for(chosen=FoldRange(entry, way)))
+
+
+def test_a_range_behind_a_checkpoint_leaves_the_checkpoint_as_it_is():
+    log = _log()
+    _fold(log, "up_to", 0)
+    before = fold_of(log).view()
+    _fold(log, "since", 6)
+    after = fold_of(log).view()
+    assert after[:-1] == before[:-2]
+    assert outline(after)[-1] == "summary"
+
+
+def test_a_later_fold_tells_what_was_said_in_the_range():
+    log = _log()
+    _fold(log, "since", 2)
+    say(log, user("Go on."))
+    say(log, assistant(long("Gone on.", 300)))
+    say(log, user("Thanks."))
+    outcome = compact_log(log, ask_for(reason="target", target=900))
+    assert isinstance(outcome, Compacted)
+    assert "summary" not in _roles(log)
+    assert "Now mend it. Always use tabs." in outcome.checkpoint.summary
+    assert len(outcome.receipt.dropped["calls"]) == 1
+
+
+def test_a_fold_before_the_range_leaves_its_summary():
+    log = _log()
+    _fold(log, "since", 7)
+    shown = fold_of(log).view()[-1]
+    assert isinstance(_fold(log, "up_to", 1), Compacted)
+    assert fold_of(log).view()[-1] == shown
+    assert _fold(log, "up_to", 5).first_kept == fold_of(log).kept[0].id  # not in the middle of the range
+    assert fold_of(log).view()[-1] == shown
+    assert _fold(log, "up_to", 1).first_kept is None  # but whole
+    assert "summary" not in _roles(log)
+
+
+def test_pins_and_rules_of_a_range_stay_word_for_word():
+    log = _log()
+    first = fold_of(log).kept[2]
+    put(log, Pinned("", None, first.id, on=True, text=first.message.text))
+    _fold(log, "up_to", 0)  # its checkpoint knows of the pin, which the view shows
+    _fold(log, "since", 0)
+    assert _roles(log)[-1] == "summary"
+    assert f'<pinned entry="{first.id}">\n{first.message.text}\n</pinned>' in text_of(fold_of(log).view())
+
+
+def test_marks_of_a_range_stay_word_for_word():
+    log = _log()
+    say(log, user(f"Note this. <keep>The crane is B-48151.</keep> {long('And so on.', 300)}"))
+    say(log, assistant("Noted."))
+    _fold(log, "since", 10)
+    assert ">\nThe crane is B-48151.\n</kept-words>" in text_of(fold_of(log).view()[-1:])
+
+
+def test_instructions_in_the_range_stay():
+    log = _log()
+    rules = "# AGENTS.md instructions for /app\n\n<INSTRUCTIONS>\nUse tabs.\n</INSTRUCTIONS>"
+    say(log, user(rules))
+    say(log, system("From now on be terse."))
+    say(log, assistant(long("Noted.", 200)))
+    _fold(log, "since", 2)
+    assert _roles(log) == ["system", "user", "assistant", "summary", "system"]
+    assert "Use tabs.\n</INSTRUCTIONS>" in text_of(fold_of(log).view())
+
+
+def test_a_range_that_is_smaller_than_its_summary_is_left():
+    log = log_of(user("Hi."), assistant("Hello."), user("How are you?"), assistant("Well."))
+    outcome = _fold(log, "since", 2)
+    assert isinstance(outcome, Nothing)
+    assert outcome.why == "no_gain"
+
+
+def test_a_policy_that_does_not_compact_folds_no_range():
+    off = msgspec.structs.replace(preset("foldline"), enable_compaction=False)
+    for way in ("up_to", "since"):
+        assert _fold(_log(), way, 2, off).why == "disabled"
