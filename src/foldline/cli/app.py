@@ -123,7 +123,7 @@ class _Commands(click.Group):
 def cli() -> None:
     """Keep long LLM sessions inside the context window, and lose nothing.
 
-    Every command takes --json. Exit codes: 0 done, 1 the work failed, 2 the call or the input is wrong.
+    A command that prints takes --json. Exit codes: 0 done, 1 the work failed, 2 the call or the input is wrong.
     """
 
 

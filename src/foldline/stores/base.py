@@ -55,6 +55,8 @@ class Hit(msgspec.Struct, frozen=True, omit_defaults=True):
 class Store(Protocol):
     """A place for sessions. Every method is safe to cancel: it then writes everything or nothing.
 
+    The service needs more of a store: `key_values` and `shared`, as `database_store.DatabaseStore` has them.
+
     Any method may raise StoreError (the store cannot do it), StoreCorrupt (the stored data are not what was
     appended) and, at the first use of a database, StoreVersion and FormatError.
     """
