@@ -1,8 +1,14 @@
-"""`slim` and `wrap` with the agents themselves: `make soak`, where npm reaches its registry."""
+"""`slim` and `wrap` with the agents themselves: `make soak`, where npm reaches its registry.
+
+With `FOLDLINE_RECORDINGS=FOLDER` what a user types and sees while an agent is wrapped is written there, as text.
+"""
 
 from __future__ import annotations
 
 import json
+import os
+import re
+import shlex
 import subprocess
 from pathlib import Path
 
@@ -64,6 +70,53 @@ def test_an_agent_resumes_what_slim_made_of_its_session(tool, tools, tmp_path):
 # ---- wrapped
 
 
+class Recording:
+    """What a user types, and what is printed: `~` is the home, and the gateway is at its usual port."""
+
+    def __init__(self, place, gateway):
+        self._place = place
+        self._gateway = gateway
+        self._lines = []
+
+    def say(self, *words):
+        """Run a command of Foldline; return what it printed."""
+        done = subprocess.run(
+            [*COMMAND, *words],
+            cwd=self._place.project,
+            env=environment(self._place.home, COLUMNS="100"),
+            capture_output=True,
+            check=False,
+            text=True,
+        )
+        assert done.returncode == 0, done.stderr
+        self.saw(f"foldline {shlex.join(words)}", done.stderr + done.stdout)
+        return done.stdout
+
+    def git(self, *words):
+        """Run git over the settings; its repository is elsewhere, so that no agent finds it."""
+        home = self._place.home
+        places = [f"--git-dir={home.parent / 'settings.git'}", f"--work-tree={home}"]
+        done = subprocess.run(
+            ["git", *places, "-c", "user.name=me", "-c", "user.email=me@localhost", *words],
+            cwd=home,
+            capture_output=True,
+            check=True,
+            text=True,
+        )
+        self.saw(f"git {shlex.join(words)}", done.stdout)
+        return done.stdout
+
+    def saw(self, command, printed):
+        self._lines.append(f"$ {command}\n{printed.strip()}".strip())
+
+    def save(self, tool):
+        if folder := os.environ.get("FOLDLINE_RECORDINGS"):
+            text = "\n\n".join(self._lines).replace(self._gateway, "http://127.0.0.1:8400")
+            text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", text.replace(str(self._place.home), "~"))
+            Path(folder).mkdir(parents=True, exist_ok=True)
+            (Path(folder) / f"{tool}.txt").write_text(text + "\n")
+
+
 def names_of(tool):
     """The names of a tool, or of those in a namespace of Codex."""
     known = str((tool.get("function") or tool).get("name"))
@@ -113,48 +166,64 @@ def codex(place, text, *, again):
     return place.run(*words, free, "--model", "gpt-5.4", text, OPENAI_API_KEY="any", CODEX_API_KEY="any")
 
 
+def opencode(place, text, *, again):
+    words = ["run", *(["--continue"] if again else []), "--model", "anthropic/claude-sonnet-4-5", text]
+    quiet = {"OPENCODE_DISABLE_MODELS_FETCH": "1", "OPENCODE_DISABLE_AUTOUPDATE": "1"}
+    return place.run(*words, ANTHROPIC_API_KEY="any", **quiet)
+
+
 def pi(place, text, *, again):
     words = ["--provider", "anthropic", "--model", "claude-sonnet-4-5", *(["--continue"] if again else [])]
     return place.run(*words, "-p", text, ANTHROPIC_API_KEY="any", PI_OFFLINE="1")
 
 
-SAYS = {"claude-code": claude, "codex": codex, "pi": pi}
+SAYS = {"claude-code": claude, "codex": codex, "opencode": opencode, "pi": pi}
 
 
 @pytest.mark.parametrize("tool", sorted(SAYS))
 def test_a_wrapped_agent_works_past_its_window_recalls_and_is_unwrapped(tool, tools, tmp_path):
     work, window = Remembering(), 30_000 if tool == "codex" else 60_000
     model = Scripted(work, window=Window(context=window, output=128_000), signatures="block")
-    home = tmp_path / "home"
+    home, name = tmp_path / "home", PROGRAMS[tool]
     with serve_in_thread(model) as url:
         gateway = GatewayProcess(home, url, window=window, summaries="offline")
         place = Place(tools / "node_modules" / ".bin" / TOOLS[tool].program, home, gateway.url)
+        record = Recording(place, gateway.url)
         kept = settings_of(home, tool)
+        record.git("init", "--quiet")
+        record.git("add", *kept)
+        record.git("commit", "--quiet", "-m", "my settings")
         gateway.start()
         try:
-            document(place, "wrap", PROGRAMS[tool], "--gateway", gateway.url)
+            record.say("wrap", name, "--gateway", gateway.url)
             work.left = 32
-            first = SAYS[tool](place, "Write the reports. Never push to main.", again=False)
+            asked = "Write the reports. Never push to main."
+            first = SAYS[tool](place, asked, again=False)
+            record.saw(f"{name} … {asked!r}", first.out)
             assert first.code == 0, first.err[-2_000:]
             assert DONE in first.out + first.err
             if tool != "pi":  # it has no MCP
                 work.recalling = True
-                second = SAYS[tool](place, "What did the first report say?", again=True)
+                asked = "What did the first report say?"
+                second = SAYS[tool](place, asked, again=True)
+                record.saw(f"{name} … {asked!r}   # with its last session", second.out)
                 assert "It is in the past." in second.out + second.err
-            state = document(place, "doctor", "--gateway", gateway.url)["agents"][PROGRAMS[tool]]
+            record.say("doctor", "--gateway", gateway.url)
+            state = document(place, "doctor", "--gateway", gateway.url)["agents"][name]
             assert (state["gateway"], state["mcp"]) == (gateway.url, tool != "pi")
         finally:
             gateway.stop()
     stored = ["--store", gateway.store]
     longest = max(document(place, "sessions", *stored), key=lambda one: one["messages"])
     assert document(place, "show", longest["id"], "--receipts", *stored) != []  # it was folded or pruned
+    record.say("show", longest["id"], "--receipts", *stored)
     refused = [one.refused for one in model.requests if one.refused]
     assert [one for one in refused if NO_ROOM not in one] == []  # the gateway lowers what a reply may take
-    document(place, "unwrap", PROGRAMS[tool])
+    record.say("unwrap", name)
+    assert record.git("diff") == ""
+    record.save(tool)
     left = [one for one in home.rglob("*") if "foldline" in one.name and one.suffix != ".db"]
     assert [one for one in left if ".cache" not in one.parts and one.name != ".foldline"] == []
-    for path, text in kept.items():
-        assert path.read_bytes() == text
 
 
 def settings_of(home, tool):
@@ -162,9 +231,10 @@ def settings_of(home, tool):
     own = {
         "claude-code": {".claude/settings.json": '{"cleanupPeriodDays": 90}\n'},
         "codex": {".codex/config.toml": "# mine\nhide_agent_reasoning = true  # quiet\n"},
+        "opencode": {".config/opencode/opencode.json": '{"autoupdate": false, "share": "disabled"}\n'},
         "pi": {".pi/agent/models.json": '{"providers": {}}'},
     }[tool]  # fmt: skip
     for name, text in own.items():
         (home / name).parent.mkdir(parents=True, exist_ok=True)
         (home / name).write_text(text)
-    return {home / name: text.encode() for name, text in own.items()}
+    return list(own)
