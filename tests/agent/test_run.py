@@ -29,7 +29,31 @@ def test_without_a_model_it_says_how_to_set_one(tmp_path):
 def test_a_key_that_is_missing_is_named(tmp_path):
     done = foldline(tmp_path, "run", "-p", "Hello.", "--model", "anthropic:claude-sonnet-4-5")
     assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
     assert "ANTHROPIC_API_KEY" in done.stderr
+
+
+def test_an_error_is_one_line_of_json(tmp_path):
+    done = foldline(tmp_path, "run", "-p", "Hello.", "--model", "anthropic:claude-sonnet-4-5", "--json")
+    [found] = lines(done)
+    assert found["error"]["exit_code"] == done.returncode == 2
+
+
+def test_the_demonstration_needs_no_model(tmp_path):
+    done = foldline(tmp_path, "run", "--demo", "-p", "What is in loans.py? Never change the limits.")
+    assert done.returncode == 0
+    assert "LIMIT_LOANS" in done.stdout
+
+
+@pytest.mark.slow
+def test_a_server_that_is_not_there_is_told_in_a_line(tmp_path):
+    name = "openai-compatible:scripted@http://127.0.0.1:9/v1"
+    done = foldline(tmp_path, "run", "-p", "Hello.", "--model", name, "--window", "60000")
+    assert done.returncode == 1
+    told, error = done.stderr.splitlines()
+    assert told.startswith("The model does not answer")
+    assert "no server answers there" in told
+    assert error.startswith("error: ")
 
 
 def test_the_answer_goes_to_standard_output_and_the_rest_to_standard_error(tmp_path):

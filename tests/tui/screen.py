@@ -39,10 +39,9 @@ async def chat(folder, answers=(), *, size=(100, 40), window=60_000, **options):
     made = HostOptions(
         folder=folder / "work",
         home=folder / "home",
-        provider=model,
         window=model.window,
         store=f"sqlite:///{folder / 'sessions.db'}",
-        **{"allow": ("*",), **options},
+        **{"allow": ("*",), "provider": model, **options},
     )
     app = ChatApp(made)
     async with app.run_test(size=size) as pilot:

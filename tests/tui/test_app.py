@@ -6,7 +6,8 @@ import pytest
 from tests.tui.screen import chat, until
 
 from foldline.agent.commands.registry import COMMANDS
-from foldline.testing import Answer, Gate, Refusal, call, calls
+from foldline.providers import Patience, Retrying
+from foldline.testing import Answer, Gate, Refusal, Scripted, call, calls
 
 LONG = "It is done as you said. " * 60
 
@@ -25,6 +26,33 @@ async def test_a_prompt_is_answered_and_tool_calls_open(tmp_path):
         await talk.pilot.press("ctrl+o")
         await talk.pilot.pause(0.1)
         assert talk.text.count("hello") > 3
+
+
+async def test_what_goes_on_is_in_view_and_how_to_go_on_is_said_at_the_end(tmp_path):
+    gate = Gate()
+    said = [call("bash", command="until test -e done; do sleep 0.05; done"), Answer(text="Done.", wait=gate)]
+    async with chat(tmp_path, said) as talk:
+        assert talk.app.to_resume == ""
+        await talk.type("Wait for it.")
+        await until(talk.pilot, lambda: "running bash" in talk.text)
+        assert "· Esc stops" in talk.text
+        (tmp_path / "work" / "done").touch()
+        await until(talk.pilot, lambda: "waiting for the model" in talk.text)
+        await until(talk.pilot, lambda: " s · Esc stops" in talk.text)
+        gate.open()
+        await until(talk.pilot, talk.quiet)
+        assert " · Esc stops" not in talk.text
+        session = talk.host.session.id
+    assert session.endswith(f"-{talk.app.to_resume}")
+
+
+async def test_a_wait_is_told_once_for_one_reason(tmp_path):
+    model = Scripted([Refusal(529), Refusal(529), Refusal(529), "There."])
+    patient = Retrying(model, Patience(first=0.0, jitter=0.0))
+    async with chat(tmp_path, model, provider=patient) as talk:
+        await talk.say("Hello.")
+        assert "There." in talk.text
+        assert talk.text.count("does not answer") == 1
 
 
 async def test_what_fills_the_window_is_always_in_view(tmp_path):

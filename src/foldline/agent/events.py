@@ -125,7 +125,7 @@ class TurnEnded(Event, frozen=True):
 def delayed(event: ReplyDelayed) -> str:
     """Return what a person is told of a model that does not answer."""
     after = f" in {event.wait:,.0f} s" if event.wait else ""
-    return f"The model does not answer ({event.why}): asked again{after}."
+    return f"The model does not answer ({event.why}): asked again{after}, and a few times more."
 
 
 def streamed(piece: Delta) -> Event | None:

@@ -325,7 +325,7 @@ def check_model(model: str | None) -> None:
     if not model:
         raise InputError(HOW_TO_SET_A_MODEL)
     if why := missing(model):
-        raise InputError(f"{model} cannot be asked: {why}.\n{HOW_TO_SET_A_MODEL}")
+        raise InputError(f"{model} cannot be asked: {why} (`foldline chat --demo` needs no model)")
 
 
 def connected(model: str) -> Provider:

@@ -34,8 +34,20 @@ class AgentOptions(msgspec.Struct, frozen=True, kw_only=True):
         default=Path(),
     )
 
+    demo: bool = option("Talk to a scripted model in a folder of its own.")
+
     def host(self) -> HostOptions:
-        """Return how the host works."""
+        """Return how the host works; who shows a screen first makes the demonstration later."""
         if self.session and self.newest:
             raise click.UsageError("--resume names a session, --continue takes the newest: give one of them")
-        return HostOptions(**msgspec.structs.asdict(self))
+        given = msgspec.structs.asdict(self)
+        del given["demo"]
+        return HostOptions(**given)
+
+    def demonstrated(self) -> HostOptions:
+        """Return how the host works, in the demonstration where that is asked for."""
+        if not self.demo:
+            return self.host()
+        from foldline.agent.demo import demonstration  # noqa: PLC0415  it loads the models for tests
+
+        return demonstration(self.host())

@@ -6,6 +6,7 @@ Exit codes: 0 done, 1 the work failed, 2 the call or the input is wrong.
 from __future__ import annotations
 
 import json
+import logging
 import os
 import sys
 from importlib import import_module
@@ -123,7 +124,7 @@ class _Commands(click.Group):
 def cli() -> None:
     """Keep long LLM sessions inside the context window, and lose nothing.
 
-    A command that prints takes --json. Exit codes: 0 done, 1 the work failed, 2 the call or the input is wrong.
+    A command that prints takes --json. Exit codes: 0 done, 1 the work failed, 2 call or input is wrong.
     """
 
 
@@ -134,6 +135,7 @@ def main(args: list[str] | None = None) -> None:
     {"error": {"type", "message", "exit_code", ...}}.
     """
     words = sys.argv[1:] if args is None else args
+    logging.getLogger("stamina").addHandler(logging.NullHandler())  # a wait is told in our words
     try:
         code: Any = cli.main(words, prog_name="foldline", standalone_mode=False)
         sys.stdout.flush()  # here a full disk can still be reported
@@ -191,4 +193,4 @@ def _report(error: Exception, code: int) -> None:
     message = error.format_message() if isinstance(error, click.ClickException) else str(error)
     parts = {key: value for key, value in vars(error).items() if key in PARTS and value not in (None, "")}
     found = {"type": type(error).__name__, "message": message, "exit_code": code, **parts}
-    click.echo(json.dumps({"error": found}, indent=2))
+    click.echo(json.dumps({"error": found}))

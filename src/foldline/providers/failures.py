@@ -67,6 +67,8 @@ def from_sdk(error: Exception, provider: str, scrub: Scrub) -> ProviderError | N
         return failure("timeout", "no answer in the time allowed; raise the timeout, or try again")
     if _is(error, "APIConnection", "httpx"):
         cause = error.__cause__ or error
+        if _is(cause, "ConnectError"):
+            return failure("connection", "no server answers there: is it running, and is the address right?")
         return failure("connection", f"the connection failed: {cause or type(cause).__name__}")
     if isinstance(error, UnicodeEncodeError):
         return failure("bad_request", "the messages hold half a character, which no request can carry")

@@ -54,6 +54,7 @@ class ChatApp(App[None]):
     def __init__(self, options: HostOptions, *, demo: bool = False) -> None:
         super().__init__()
         self.talk: Conversation | None = None  # None until it is loaded
+        self.to_resume = ""  # once it was left: the end of the session's id, where something was said
         self.transcript: Transcript
         self.editor: Editor
         self._hints: Static
@@ -72,12 +73,13 @@ class ChatApp(App[None]):
         home = self._options.home or Path.home()
         self.transcript, self._hints = Transcript(), Static(id="hints")
         self.editor = Editor(History(home / ".foldline" / "history"), self._completed)
-        self._status, self._meter = StatusLine("loading …"), ContextMeter()
+        self._status, self._meter = StatusLine(), ContextMeter()
         yield from (self.transcript, self._hints, self.editor, self._status, self._meter)
 
     def on_mount(self) -> None:
         """Let the user type, and load the agent beside it."""
         self.editor.focus()
+        self._status.show("loading")
         self.run_worker(self._load(), name="load")
 
     async def _load(self) -> None:
@@ -104,6 +106,8 @@ class ChatApp(App[None]):
     async def on_unmount(self) -> None:
         """Close what is open."""
         if self.talk is not None:
+            if self.talk.session.leaf is not None and not self._demo:
+                self.to_resume = self.talk.session.id.rpartition("-")[2]
             await self.talk.close()
 
     # ---- what the user types

@@ -15,9 +15,19 @@ from foldline.agent.commands import registry
 from foldline.agent.commands.boundaries import autocompact_text
 from foldline.agent.commands.command import Outcome
 from foldline.agent.commands.places import back_to, line, prompts
-from foldline.agent.commands.sessions import stands, subject
+from foldline.agent.commands.sessions import stands, subject, when
 from foldline.agent.demo import demonstration
-from foldline.agent.events import OverflowRetried, ReplyDelayed, TurnEnded, delayed
+from foldline.agent.events import (
+    CallEnded,
+    CallStarted,
+    OverflowRetried,
+    ReplyDelayed,
+    ReplyEnded,
+    TextStreamed,
+    ThinkingStreamed,
+    TurnEnded,
+    delayed,
+)
 from foldline.agent.host import Host
 from foldline.agent.options import HostOptions
 from foldline.agent.permissions import Answer, PermissionRequest
@@ -90,6 +100,8 @@ class Conversation:
         self._events: asyncio.Queue[Event] = asyncio.Queue()
         self._showing = False  # an event that was taken and is not on the screen yet
         self._doing = ""  # what goes on, for the status line
+        self._beside = ""  # what goes on in the background
+        self._waited = ""  # why the model was last waited for
 
     async def open(self, options: HostOptions) -> None:
         """Open the host; raises what `Host.open` raises."""
@@ -139,9 +151,10 @@ class Conversation:
             if self.host.agent.busy:
                 await self.host.queue(text)
             else:
-                self._doing = "working"
+                self._do("waiting for the model")
                 await self.host.prompt(text)
         except FoldlineError as error:
+            self._do("")
             await self._transcript.note(str(error), "error")
         finally:
             await self.draw()
@@ -230,7 +243,7 @@ class Conversation:
     async def _resume(self, _argument: str) -> Outcome | None:
         infos = await self.host.sessions()
         lines = [
-            f"{info.messages:>4} messages  {line(await subject(self.host, info)) or info.id}"
+            f"{when(info)}  {info.messages:>4} messages  {line(await subject(self.host, info)) or info.id}"
             for info in infos
         ]
         found = await self._picked("Go on with which session?", lines)
@@ -277,24 +290,38 @@ class Conversation:
     async def _noticed(self, event: Event) -> None:
         """Say what goes on in the status line; what went wrong stands in the transcript."""
         said = _said_of(event)
+        if isinstance(event, ReplyDelayed):  # waits for one reason are told once
+            said, self._waited = (said if event.why != self._waited else None), event.why
         if said is not None:
             await self._transcript.note(*said)
+        busy = "waiting for the model" if self.host.agent.busy else ""
         match event:
+            case ThinkingStreamed():
+                return self._do("thinking")
+            case TextStreamed():
+                return self._do("writing")
+            case CallStarted():
+                return self._do(f"running {event.tool}")
+            case CallEnded() | ReplyEnded():
+                return self._do(busy)
+            case ReplyDelayed():
+                self._do(f"waiting to ask again, after attempt {event.attempt}")
             case DraftStarted():
-                self._doing = "folding in the background"
+                self._beside = "folding in the background"
             case DraftReady():
-                self._doing = "a fold is ready"
+                self._beside = "a fold is ready"
             case CompactionStarted():
-                self._doing = f"folding ({event.reason})"
-            case CompactionDone() | PruneDone() | NothingDone():
-                self._doing = "working" if self.host.agent.busy else ""
+                self._do(f"folding ({event.reason})")
+            case CompactionDone() | PruneDone() | NothingDone() | DraftFailed():
+                self._beside = ""
+                self._do(busy)
             case TurnEnded():
-                self._doing = "working" if self.host.agent.queue and event.how != "failed" else ""
+                self._do("waiting for the model" if self.host.agent.queue and event.how != "failed" else "")
                 await self._transcript.end()
             case _:
                 if said is None:
-                    return
-        await self.draw()
+                    return None
+        return await self.draw()
 
     async def draw(self, *_: Any) -> None:
         """Draw the figures and what goes on."""
@@ -305,13 +332,22 @@ class Conversation:
             usd=self.host.usd,
             autocompact=policy.enabled and policy.hard is not None,
         )
+        self._tell()
+
+    def _do(self, what: str) -> None:
+        """Say in the status line what goes on."""
+        if what != self._doing:
+            self._doing = what
+            self._tell()
+
+    def _tell(self) -> None:
         queued = len(self.host.agent.queue)
         parts = [
-            *([f"{self._doing} …"] if self._doing else []),
+            *(["Esc stops"] if self._doing else []),
             *([f"{queued} queued"] if queued else []),
-            *(["Esc stops"] if self.host.agent.busy else []),
+            *([self._beside] if self._beside else []),
         ]
-        self._status.show(" · ".join(parts))
+        self._status.show(self._doing, " · ".join(parts))
 
 
 def _said_of(event: Event) -> tuple[str, str] | None:

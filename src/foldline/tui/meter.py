@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 from rich.text import Text
+from textual.timer import Timer
 from textual.widgets import Static
 
 from foldline.terminal import clean
@@ -15,6 +17,8 @@ if TYPE_CHECKING:
 WARM, HOT, FULL = 0.70, 0.85, 0.95  # shares of the usable window from which the meter is coloured
 CELLS = 20
 WIDE = 110  # columns from which the categories are named
+SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+TICK = 0.1  # seconds between two of them
 
 
 def colour(share: float) -> str:
@@ -52,15 +56,41 @@ def categories(stats: Stats) -> str:
 
 
 class StatusLine(Static):
-    """What goes on."""
+    """What goes on, for how many seconds, and what stops it."""
 
     DEFAULT_CSS = """
     StatusLine { height: 1; padding: 0 1; color: $text-muted; }
     """
 
-    def show(self, text: str) -> None:
-        """Say what goes on."""
-        self.update(Text(clean(text)))
+    def __init__(self) -> None:
+        super().__init__()
+        self._doing = ""
+        self._more = ""
+        self._since = 0.0
+        self._timer: Timer | None = None
+
+    def on_mount(self) -> None:
+        """Move while something goes on."""
+        self._timer = self.set_interval(TICK, self._draw, pause=not self._doing)
+
+    def show(self, doing: str, more: str = "") -> None:
+        """Say what goes on ("": nothing does), and what else there is to say."""
+        if doing and not self._doing:
+            self._since = time.monotonic()
+        self._doing, self._more = doing, more
+        if self._timer is not None:
+            (self._timer.resume if doing else self._timer.pause)()
+        self._draw()
+
+    def _draw(self) -> None:
+        if not self._doing:
+            self.update(Text(clean(self._more)))
+            return
+        seconds = time.monotonic() - self._since
+        line = Text(f"{SPINNER[int(seconds / TICK) % len(SPINNER)]} ", style="bold")
+        words = [clean(self._doing), *([f"{seconds:.0f} s"] if seconds >= 1 else []), self._more]
+        line.append(" · ".join(word for word in words if word), style="not bold")
+        self.update(line)
 
 
 class ContextMeter(Static):

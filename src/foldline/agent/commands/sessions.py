@@ -47,10 +47,16 @@ async def _listed(host: Host, argument: str = "") -> str:
 
 
 async def _told(host: Host, info: SessionInfo) -> str:
-    when = datetime.fromtimestamp(info.updated).astimezone().strftime("%d %b %H:%M")
     about = await subject(host, info)
     folds = f"{info.compactions} compaction{'s' * (info.compactions != 1)}"
-    return f"{f'“{line(about)}”, ' if about else ''}{info.messages} messages, {folds}, {when}, `{info.id}`"
+    return (
+        f"{f'“{line(about)}”, ' if about else ''}{info.messages} messages, {folds}, {when(info)}, `{info.id}`"
+    )
+
+
+def when(info: SessionInfo) -> str:
+    """Return when something was last said in a session, in the user's own time."""
+    return datetime.fromtimestamp(info.updated).astimezone().strftime("%d %b %H:%M")
 
 
 async def subject(host: Host, info: SessionInfo) -> str:

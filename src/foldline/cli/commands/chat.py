@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 
 from foldline.cli.agent_options import AgentOptions
-from foldline.cli.options import command, option
+from foldline.cli.options import command
+from foldline.cli.output import err
 from foldline.cli.tracing import traced
 from foldline.errors import InputError
 
@@ -17,10 +18,7 @@ from foldline.errors import InputError
     "foldline chat --continue",
     json=False,
 )
-def chat(
-    given: AgentOptions,
-    demo: bool = option("Talk to a scripted model in a folder of its own."),
-) -> None:
+def chat(given: AgentOptions) -> None:
     """Talk to the agent, and see, fold, undo, branch and hand over its context.
 
     Everything said is stored as it is said: --continue goes on with the newest session of the folder. /help
@@ -36,6 +34,8 @@ def chat(
             raise
         raise InputError("the screen needs Textual: pip install 'foldline[chat]'") from error
     with traced():
-        app = ChatApp(options, demo=demo)
+        app = ChatApp(options, demo=given.demo)
         app.run()
+    if again := app.to_resume:
+        err().print(f"[dim]to go on:[/] foldline chat --resume {again}")
     sys.exit(app.return_code or 0)

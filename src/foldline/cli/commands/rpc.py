@@ -20,6 +20,7 @@ from foldline.cli.tracing import traced
 
 @command(
     """echo '{"type": "prompt", "message": "Hello."}' | foldline rpc --model openai:gpt-5.2""",
+    """echo '{"type": "prompt", "message": "What is in loans?"}' | foldline rpc --demo""",
     """foldline rpc --schema | jq '."$defs" | keys'""",
     json=False,
 )
@@ -35,7 +36,7 @@ def rpc(given: AgentOptions, schema: bool = option("Print the requests as JSON S
         print_json({"version": VERSION, **msgspec.json.schema(AnyRequest)})
         return
     with traced():
-        asyncio.run(_serve(given.host()))
+        asyncio.run(_serve(given.demonstrated()))
 
 
 async def _serve(options: HostOptions) -> None:

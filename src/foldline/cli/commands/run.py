@@ -35,6 +35,7 @@ CHARACTERS = 400_000  # of standard input
     """git diff | foldline run -p "Review this." --json | jq -r 'select(.type == "reply").text'""",
     """foldline run --continue -p "Now mend it." --allow edit --allow 'bash:pytest *'""",
     'foldline run --continue -p "/compact the login"',
+    'foldline run --demo -p "What is in loans?"',
     json=False,
 )
 def run(
@@ -52,7 +53,7 @@ def run(
     """
     text = prompted(prompt)
     with traced():
-        sys.exit(asyncio.run(_run(given.host(), text, as_json=as_json)))
+        sys.exit(asyncio.run(_run(given.demonstrated(), text, as_json=as_json)))
 
 
 def prompted(prompt: str | None) -> str:
@@ -109,7 +110,11 @@ def _told(ended: TurnEnded, *, as_json: bool) -> int:
 
 
 async def _print(events: asyncio.Queue[Event | None], host: Host, *, as_json: bool) -> None:
-    """Print events as they come: all as JSON, or what a person wants to know on standard error."""
+    """Print events as they come: all as JSON, or what a person wants to know on standard error.
+
+    Of waits for one reason the first alone is told.
+    """
+    waited = ""
     while (event := await events.get()) is not None:
         if as_json:
             print_line(await recorded(event, host.session))
@@ -121,7 +126,8 @@ async def _print(events: asyncio.Queue[Event | None], host: Host, *, as_json: bo
             err().print(f"[dim]folded, {event.receipt.reason}: {sizes}[/]")
         elif isinstance(event, ProviderCompacted):
             err().print(f"[dim]{compacted_by_provider(event)}[/]")
-        elif isinstance(event, ReplyDelayed):
+        elif isinstance(event, ReplyDelayed) and event.why != waited:
+            waited = event.why
             err().print(f"[yellow]{escape(delayed(event))}[/]", soft_wrap=True)
         elif isinstance(event, WarningGiven):
             err().print(f"[yellow]warning:[/] {escape(event.text)}", soft_wrap=True)
