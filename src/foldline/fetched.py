@@ -10,7 +10,7 @@ Table = dict[str, Any]
 _AMOUNTS = "enabled reserve keep prune_minimum prune_protect"
 _POLICY = f"""{_AMOUNTS} base summary enable_pruning enable_compaction on_overflow check_at soft hard limits
     estimator trigger_on min_messages quote_user_tokens cut_rule walk_back cross_boundary min_gain
-    prune_exempt prune_notes images image_size image_bytes summary_prompt summary_role summary_position
+    prune_exempt prune_notes reread images image_size image_bytes summary_prompt summary_role summary_position
     summary_tokens summary_share result_cap thinking_in_transcript versions background idle
     provider_compaction warn_each"""
 _TABLES: Final = {

@@ -10,7 +10,7 @@ from tests.agent.working import host_on
 from foldline.agent.commands.command import Outcome
 from foldline.agent.commands.registry import COMMANDS, run
 from foldline.errors import FoldlineError, InputError
-from foldline.testing import Answer, Gate
+from foldline.testing import Answer, Gate, call
 
 TALK = [
     "Use JWT for the login. Never store a password.",
@@ -211,3 +211,22 @@ async def test_commands_that_move_wait_for_the_turn_under_way(tmp_path):
                 await run(host, line)
         assert host.agent.interrupt()
         assert (await work).how == "interrupted"
+
+
+async def test_a_fold_reads_again_what_the_agent_used_where_the_policy_says_so(tmp_path):
+    """Claude Code: the files that were read last are read again after a compaction."""
+    work = tmp_path / "work"
+    (work / ".foldline").mkdir(parents=True)
+    (work / ".foldline/settings.toml").write_text("[policies.mine]\nreread = 2\n")
+    (work / "login.py").write_text("LIMIT = 3\n")
+
+    def script(asked):
+        return call("read", path="login.py") if asked.index == 0 else answers(asked) * 3
+
+    async with host_on(tmp_path, script, policy="mine") as host:
+        await talked(host, turns=["What is the limit?", *TALK * 6])
+        (work / "login.py").write_text("LIMIT = 48151\n")
+        await run(host, "/compact")
+        sent = str(await host.session.context())
+        assert "### login.py" in sent
+        assert "LIMIT = 48151" in sent

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import foldline.agent
-from foldline.agent.attachments import attached
+from foldline.agent.attachments import attached, text_of
 from foldline.agent.prompt import instructions, system_prompt
 from foldline.agent.tools import read
 from foldline.agent.tools.change import edit, write
@@ -80,6 +80,16 @@ def test_a_link_that_is_put_there_meanwhile_leads_nowhere(workspace, away):
         workspace.open(workspace.root / "link.txt")
     workspace.put(workspace.root / "link.txt", "mine now")  # the link is replaced, not followed
     assert (away / "secret.txt").read_text() == SECRET
+
+
+def test_a_file_that_is_read_again_at_a_fold_is_in_the_folder_and_a_text(workspace, away):
+    (workspace.root / "a.txt").write_text("é" * 70_000)
+    (workspace.root / "b.bin").write_bytes(b"\0\1")
+    (workspace.root / "link.txt").symlink_to(away / "secret.txt")
+    os.mkfifo(workspace.root / "pipe")
+    assert text_of("a.txt", workspace) == "é" * read.CHARACTERS
+    out = ("b.bin", "link.txt", "pipe", ".", "gone", "", "\0", "../away/secret.txt", str(away / "secret.txt"))
+    assert [text_of(name, workspace) for name in out] == [None] * len(out)
 
 
 @pytest.mark.parametrize("name", ["AGENTS.md", "CLAUDE.md"])

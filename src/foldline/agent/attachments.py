@@ -56,6 +56,16 @@ def _file(name: str, workspace: Workspace) -> Text | Media | None:
     return Text(f'<file path="{workspace.shown(path)}">\n{text}\n</file>')
 
 
+def text_of(name: str, workspace: Workspace) -> str | None:
+    """Return the beginning of a text file, for a fold; None where there is none that may be read."""
+    try:
+        with workspace.open(workspace.resolve(name)) as file:
+            data = file.read(CHARACTERS * 4)
+    except (InputError, OSError):
+        return None
+    return None if b"\0" in data[:8_192] else data.decode("utf-8", "replace")[:CHARACTERS]
+
+
 def _folder(path: Path) -> Text:
     names = sorted(f"{one.name}/" if one.is_dir() else one.name for one in path.iterdir())
     return Text(f'<folder path="{path}">\n' + "\n".join(names[:500]) + "\n</folder>")

@@ -20,7 +20,7 @@ from zlib import crc32
 
 import msgspec
 
-from foldline.agent.attachments import attached
+from foldline.agent.attachments import attached, text_of
 from foldline.agent.events import CallEnded, CallStarted, ReplyEnded, TurnEnded
 from foldline.agent.hooks import CommandHooks
 from foldline.agent.loop import Agent, Emit
@@ -214,6 +214,7 @@ class Host:
         self._hooks.watch(opened)
         self.todos.restore((await opened.live()).get(todo.NAME, ""))
         opened.attach(todo.NAME, self.todos.render)
+        opened.attach_files(lambda path: asyncio.to_thread(text_of, path, self.workspace))
 
     async def _model_of(self, session: str) -> str:
         """Return the model that the user named, else the one that is stored with a session, else the usual.

@@ -38,6 +38,7 @@ from foldline.session.model import Setup
 from foldline.session.overflow import OverflowMender
 from foldline.session.preview import ByHand
 from foldline.session.recall import Recall
+from foldline.session.reread import Rereading
 from foldline.session.rules import StoredRules
 from foldline.session.shared import Shared, SummarizerChoice
 from foldline.session.state import LiveState
@@ -118,6 +119,7 @@ class Session:
         self._recall = Recall(self._shared)
         self._tools = Tools(self._shared, self._triggers, self._recall)
         self._rules = StoredRules(store, session)
+        self._rereading = Rereading(self._shared)
         self._choice: SummarizerChoice | None = None
         if summary_model is not None:
             self._choice = SummarizerChoice(self._shared, summarizer)
@@ -367,3 +369,4 @@ class Session:
     on = _of(lambda self: self._shared.events, Events.on)
     before_compaction = _of(lambda self: self._shared.hooks, Hooks.before)
     attach = _of(lambda self: self._shared.live, LiveState.attach)
+    attach_files = _of(lambda self: self._rereading, Rereading.attach_files)

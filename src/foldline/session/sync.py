@@ -126,7 +126,7 @@ def _reads(read: Callable[[Session], T]) -> T:
 class SyncSession:
     """A session for code that is not async; make it with `foldline.open_sync`, use it with `with`.
 
-    It may be used from several threads. Callbacks (`on`, `attach`) run in the session's own thread.
+    It may be used from several threads. Callbacks (`on`, `attach` ...) run in the session's own thread.
     """
 
     def __init__(self, session: Session, portal: Portal | None = None) -> None:
@@ -216,6 +216,7 @@ class SyncSession:
     tools = _direct(Session.tools)
     on = _direct(Session.on)
     attach = _direct(Session.attach)
+    attach_files = _direct(Session.attach_files)
     before_compaction = _direct(Session.before_compaction)
     handoff = _begins(Session.handoff)
     fork = _begins(Session.fork)

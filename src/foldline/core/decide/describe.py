@@ -83,9 +83,12 @@ def _keeps(policy: Policy) -> str:
         *([f"{keep.messages} messages"] if keep.messages is not None else []),
         *([f"{keep.message_fraction * 100:g}% of messages"] if keep.message_fraction is not None else []),
     ]
-    quoted = [f"user messages up to {policy.quote_user_tokens:,}"] if policy.quote_user_tokens else []
+    quoted = [
+        *([f"user messages up to {policy.quote_user_tokens:,}"] if policy.quote_user_tokens else []),
+        *([f"{policy.reread} files read again"] if policy.reread else []),
+    ]
     if not ways:
-        return quoted[0] if quoted else "nothing"
+        return "; ".join(quoted) or "nothing"
     kept = f"min({', '.join(ways)})" if len(ways) > 1 else ways[0]
     kept += " or more" if policy.walk_back else ""
     crossing = [] if policy.cross_boundary else ["never across a boundary"]

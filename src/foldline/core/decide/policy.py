@@ -68,6 +68,8 @@ class Policy(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
     cross_boundary: bool = True  # False: nothing said before the newest boundary is kept by the next one
     min_gain: Amount = Amount()
 
+    reread: int = 0  # files that are read again at a fold, where the session has a reader
+
     # prune
     prune_minimum: Amount = Amount(tokens=20_000)
     prune_protect: Amount = Amount(tokens=40_000)
