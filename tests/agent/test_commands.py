@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import asyncio
 
+import msgspec
 import pytest
 from tests.agent.working import host_on
 
 from foldline.agent.commands.command import Outcome
+from foldline.agent.commands.figures import BAR, too_large
 from foldline.agent.commands.registry import COMMANDS, run
+from foldline.core.decide.presets import preset
+from foldline.core.measure.window import Amount
 from foldline.errors import FoldlineError, InputError
 from foldline.testing import Answer, Gate, call
 
@@ -190,6 +194,28 @@ async def test_handoff_clear_resume_sessions_save_export(tmp_path):
             await run(host, "/export markdown talk.md")
         with pytest.raises(InputError, match="outside"):
             await run(host, "/export markdown ../talk.md")
+
+
+async def test_the_bars_of_what_fills_the_window_are_shares_of_it(tmp_path):
+    async with host_on(tmp_path, answers) as host:
+        await talked(host)
+        rows = [
+            row.split("|") for row in (await run(host, "/context")).text.splitlines() if row.startswith("|")
+        ]
+        bars = {name.strip(): (tokens, bar.strip()) for _, name, tokens, bar, _ in rows[2:]}
+        usable = (await host.session.stats()).usable
+        assert {"system prompt", "tools", "assistant", "free"} <= set(bars)
+        assert sum(int(tokens.replace(",", "")) for tokens, _ in bars.values()) == usable
+        for tokens, bar in bars.values():
+            assert abs(len(bar) - int(tokens.replace(",", "")) * BAR / usable) <= 1
+
+
+async def test_a_policy_for_which_the_view_is_too_large_says_so(tmp_path):
+    async with host_on(tmp_path, answers) as host:
+        await talked(host)
+        assert "it folds above" not in (await run(host, "/policy pi")).text
+        small = msgspec.structs.replace(preset("foldline"), name="small", hard=Amount(tokens=500))
+        assert "it folds above 500: before the next request" in too_large(await host.session.stats(), small)
 
 
 async def test_policy_and_model(tmp_path):

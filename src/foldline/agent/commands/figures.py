@@ -5,30 +5,32 @@ from __future__ import annotations
 from foldline.agent.commands.command import command
 from foldline.agent.host import Host
 from foldline.agent.spending import spent
+from foldline.core.decide.policy import Policy
 from foldline.core.decide.presets import PRESETS
+from foldline.core.decide.triggers import thresholds
 from foldline.errors import InputError
 from foldline.session.view import Stats
 
-BAR = 24  # characters
+BAR = 40  # characters
 
 
 @command()
 async def context(host: Host, _argument: str) -> str:
     """Show what fills the window."""
     stats = await host.session.stats()
-    sizes = sorted(stats.by_category.items(), key=lambda pair: -pair[1])
-    most = max((tokens for _, tokens in sizes), default=0) or 1
-    rows = [
-        f"| {name} | {tokens:,} | {'█' * max(1, tokens * BAR // most)} |" for name, tokens in sizes if tokens
-    ]
     overhead = host.session.setup.overhead
-    rows += [
-        f"| {name} | {tokens:,} | |"
-        for name, tokens in (("system prompt", overhead.system), ("tools", overhead.tools))
-        if tokens
-    ]
+    sizes = {"system prompt": overhead.system, "tools": overhead.tools, **stats.by_category}
+    free = max(0, stats.usable - sum(sizes.values()))
+    ordered = sorted(sizes.items(), key=lambda pair: -pair[1])
+    rows = [f"| {name} | {tokens:,} | {_bar(tokens, stats)} |" for name, tokens in ordered if tokens]
+    rows.append(f"| free | {free:,} | {_bar(free, stats, '░')} |")
     table = ["| what | tokens | |", "| --- | ---: | --- |", *rows]
     return "\n".join([meter(stats), "", *table, "", f"Largest messages: {await _largest(host)}"])
+
+
+def _bar(tokens: int, stats: Stats, cell: str = "█") -> str:
+    """Return a bar of which the usable window is the whole; the smallest is a thin line."""
+    return cell * round(tokens * BAR / (stats.usable or 1)) or "▏"
 
 
 async def _largest(host: Host) -> str:
@@ -96,4 +98,18 @@ async def policy(host: Host, argument: str) -> str:
         await host.session.use_policy(policy)
     own = host.session.policy
     names = ", ".join((*PRESETS, *host.settings.policies))
-    return f"The policy is `{own.name}`: {own.summary}\n\nThere are {names}."
+    told = f"The policy is `{own.name}`: {own.summary}"
+    if argument and (warning := too_large(await host.session.stats(), own)):
+        told = f"{told}\n\n{warning}"
+    return f"{told}\n\nThere are {names}."
+
+
+def too_large(stats: Stats, policy: Policy) -> str:
+    """Return what is to be said where a view is larger than a policy lets it be; "" where it is not."""
+    hard = thresholds(policy, stats.window).hard
+    if hard is None or stats.context_tokens <= hard:
+        return ""
+    return (
+        f"The view takes {stats.context_tokens:,} tokens, and it folds above {hard:,}: "
+        "before the next request. `/preview` shows how."
+    )
