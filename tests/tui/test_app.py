@@ -72,13 +72,19 @@ async def test_a_boundary_is_a_marker_and_folded_messages_are_dimmed_and_there(t
         for turn in range(6):
             await talk.say(f"Turn {turn}. Never push to main.")
         await talk.say("/compact the rule")
-        assert "folded above:" in talk.text
-        assert "(manual)" in talk.text
+        [marker] = talk.app.transcript.query("BoundaryBlock")
+        assert marker.title_line().startswith("folded above:")
+        assert "(manual)" in marker.title_line()
+        seen = [block for block in talk.app.transcript.query("Block") if block.entry]
+        assert all(block.has_class("folded") for block in seen[: seen.index(marker)])
+        assert not any(block.has_class("folded") for block in seen[seen.index(marker) :])
         blocks = list(talk.app.transcript.query("PromptBlock"))
         assert blocks[0].has_class("folded")
         assert blocks[0].text.startswith("Turn 0.")
         await talk.say("/undo")
         assert not any(block.has_class("folded") for block in talk.app.transcript.query("PromptBlock"))
+        [marker] = talk.app.transcript.query("BoundaryBlock")
+        assert marker.title_line().startswith("undone: folded above:")
 
 
 async def test_input_typed_meanwhile_is_queued_and_escape_stops(tmp_path):

@@ -160,8 +160,11 @@ class BoundaryBlock(Block):
     BoundaryBlock Collapsible { border: none; padding: 0; background: transparent; }
     """
 
-    def __init__(self, receipt: Receipt, summary: str, number: int, entry: str = "") -> None:
+    def __init__(
+        self, receipt: Receipt, summary: str, number: int, entry: str = "", *, lifted: bool = False
+    ) -> None:
         super().__init__(entry)
+        self.lifted = lifted
         self.receipt = receipt
         self.summary = summary
         self.number = number
@@ -176,6 +179,8 @@ class BoundaryBlock(Block):
         receipt = self.receipt
         what = "folded" if self.summary else "pruned"
         line = f"{what} above: {token_change(receipt)} ({receipt.reason})"
+        if self.lifted:
+            return f"undone: {line}; /redo takes it up again"
         if self.number >= DEGRADES and self.summary:
             line += f"; compaction {self.number}, quality may degrade: /handoff starts fresh"
         return line

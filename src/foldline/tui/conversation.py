@@ -12,7 +12,7 @@ from typing import Any
 from textual.app import App
 
 from foldline.agent.commands import registry
-from foldline.agent.commands.boundaries import autocompact_text
+from foldline.agent.commands.boundaries import autocompact_text, done
 from foldline.agent.commands.command import Outcome
 from foldline.agent.commands.places import back_to, line, prompts
 from foldline.agent.commands.sessions import stands, subject, when
@@ -353,6 +353,8 @@ class Conversation:
 def _said_of(event: Event) -> tuple[str, str] | None:
     """Return what is to be said of an event, and how; None where the status line is enough."""
     match event:
+        case CompactionDone() | PruneDone() if event.receipt.reason != "manual":  # a command says it itself
+            return done(event.receipt), ""
         case DraftFailed() if event.why == "error":
             return f"A fold in the background failed: {event.detail}", "error"
         case Struck():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from textual.containers import VerticalScroll
@@ -20,6 +20,7 @@ from foldline.agent.events import (
 )
 from foldline.core.cut.edits import summary_of
 from foldline.core.log.entries import Compacted, Entry, Pruned, Said
+from foldline.core.log.log import undone
 from foldline.session.events import CompactionDone, Event, ProviderCompacted, PruneDone
 from foldline.tui.blocks import Block, BoundaryBlock, CallBlock, NoteBlock, PromptBlock, ReplyBlock
 
@@ -53,21 +54,25 @@ class Transcript(VerticalScroll, can_focus=False):
         blocks: list[Widget] = []
         if len(path) > len(shown):
             blocks.append(NoteBlock(f"{len(path) - len(shown)} earlier entries: `/recall` finds them."))
+        out = undone(path)
         for entry in shown:
-            blocks += self._blocks(entry)
+            made = self._blocks(entry, lifted=entry.id in out)
+            at = _cut_in(blocks, entry)
+            blocks[at:at] = made
         await self.mount(*blocks)
         await self.dim(session)
         self.anchor()
 
-    def _blocks(self, entry: Entry) -> Iterable[Widget]:
+    def _blocks(self, entry: Entry, *, lifted: bool = False) -> Iterable[Widget]:
         match entry:
             case Said():
                 yield from self._said(entry)
             case Compacted():
                 number = entry.checkpoint.number
-                yield BoundaryBlock(entry.receipt, entry.checkpoint.summary, number, entry.id)
+                summary = entry.checkpoint.summary
+                yield BoundaryBlock(entry.receipt, summary, number, entry.id, lifted=lifted)
             case Pruned():
-                yield BoundaryBlock(entry.receipt, summary_of(entry), 0, entry.id)
+                yield BoundaryBlock(entry.receipt, summary_of(entry), 0, entry.id, lifted=lifted)
             case _:
                 pass
 
@@ -148,7 +153,9 @@ class Transcript(VerticalScroll, can_focus=False):
     async def _boundary(self, event: CompactionDone | PruneDone, session: Session) -> None:
         entry = await session.store.entry(session.id, event.entry)
         if isinstance(entry, Compacted | Pruned):
-            await self.mount(*self._blocks(entry))
+            there = list(self.children)
+            at = _cut_in(there, entry)
+            await self.mount(*self._blocks(entry), before=there[at] if at < len(there) else None)
         await self.dim(session)
 
     async def add(self, block: Widget) -> None:
@@ -170,3 +177,10 @@ class Transcript(VerticalScroll, can_focus=False):
         """Open or close every tool call."""
         for block in self.query(CallBlock):
             block.toggle(opened=opened)
+
+
+def _cut_in(blocks: Sequence[Widget], entry: Entry) -> int:
+    """Return where the blocks of an entry stand: those of a fold at its cut, all others at the end."""
+    first = entry.first_kept if isinstance(entry, Compacted) else None
+    found = (place for place, block in enumerate(blocks) if isinstance(block, Block) and block.entry == first)
+    return next(found, len(blocks)) if first else len(blocks)
