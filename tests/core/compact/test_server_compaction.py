@@ -10,7 +10,7 @@ import pytest
 
 import foldline
 from foldline.core.checkpoint.request import SummaryReply, SummaryRequest
-from foldline.core.log.entries import Pinned
+from foldline.core.log.entries import Pinned, Receipt
 from foldline.core.measure.tokens import OFFLINE
 from foldline.core.view import ViewState, native_items
 from foldline.dialects import get
@@ -145,8 +145,8 @@ def test_a_session_takes_it_as_a_boundary_and_finds_its_text() -> None:
             assert sent.count(TOLD) == 1
             assert sent.count("The dog is called Rex.") == 1
             assert (await session.recall("miller is Ann"))[0].entry
-            await session.append(*claude(4, 10), ASKS)
-            await session.compact()
+            await session.append(*claude(12, 10), ASKS)
+            assert isinstance(await session.compact(), Receipt)
             sent = json.dumps(await session.context())
             assert sent.count(TOLD) == 1
             assert "The dog is called Rex." in sent
