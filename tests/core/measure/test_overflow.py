@@ -12,6 +12,7 @@ OVERFLOWS = [
     ("Anthropic sum", "400 input length and `max_tokens` exceed context limit: 188240 + 21333 > 200000, decrease input length or `max_tokens` and try again", 200_000, 188_240, 21_333),
     ("Anthropic sum, no sizes", "input length and `max_tokens` exceed context limit", None, None, None),
     ("Anthropic 413", '413 {"type":"error","error":{"type":"request_too_large","message":"Request exceeds the maximum size"}}', None, None, None),
+    ("Anthropic images", '400 {"type":"error","error":{"type":"invalid_request_error","message":"too many images and documents: 104 + 1 > 100"}}', None, None, None),
     ("Bedrock", "ValidationException: The model returned the following errors: Input is too long for requested model.", None, None, None),
     ("Bedrock Mantle", "prompt tokens (210,123) exceed model maximum (200,000)", 200_000, 210_123, None),
     ("OpenAI", '{"error":{"message":"Your input exceeds the context window of this model. Please adjust your input and try again.","type":"invalid_request_error","param":"input","code":"context_length_exceeded"}}', None, None, None),

@@ -65,6 +65,10 @@ _MEDIA: Final = re.compile(
     re.IGNORECASE,
 )
 
+# Anthropic takes 100 images and documents in a request; a fold leaves out the older ones. Source:
+# platform.claude.com/docs/en/build-with-claude/vision
+_TOO_MANY: Final = re.compile(r"\btoo many images(?: and documents)?\b[^\n]{0,20}?\d", re.IGNORECASE)
+
 # The room that a reply's reserve takes comes first: those texts also match what follows.
 _SIZED: Final = _all(
     # Anthropic
@@ -157,13 +161,15 @@ def overflow(text: str, status: int | None = None) -> Overflow | None:
     """Read a provider's error: the sizes of an overflow, or None when the error is something else.
 
     `text` is the error's message or body (JSON as it came will do), `status` the HTTP status where known.
-    Rate limits, throttling, load, and the sizes of images and files are not overflows. An empty body with
-    status 400 or 413 is one (Cerebras).
+    Rate limits, throttling, load, and the sizes of images and files are not overflows. Too many images in one
+    request are, and an empty body with status 400 or 413 is (Cerebras).
     """
     text = text[:_READ_CHARS]
     if status in _OTHER_STATUS or _RATE.search(text):
         return None
     if _BARE.fullmatch(text) or (status in (400, 413) and not text.strip()):
+        return Overflow()
+    if _TOO_MANY.search(text):
         return Overflow()
     sized = _first(_SIZED, text)
     if sized or _MEDIA.search(text):
