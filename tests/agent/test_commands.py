@@ -85,6 +85,28 @@ async def test_compact_up_to_and_from_a_message(tmp_path):
             await run(host, "/compact from 40")
 
 
+async def test_merge_notes_what_was_done_on_another_branch_or_in_a_fork(tmp_path):
+    async with host_on(tmp_path, answers, policy="foldline") as host:
+        await talked(host)
+        await run(host, "/branch 3")
+        await host.prompt("Write the docs.")
+        listed = (await run(host, "/merge")).text
+        assert "Mend the logout, too." in listed
+        assert "`/merge N`" in listed
+        number = next(n for n, one in enumerate(await host.session.branches(), 1) if not one.current)
+        assert "is noted here" in (await run(host, f"/merge {number} the logout")).text
+        assert "Mend the logout, too." in str((await host.session.context())[-1])
+        here = host.session.id
+        await run(host, "/fork")
+        await host.prompt("Try another colour.")
+        fork = host.session.id
+        await run(host, f"/resume {here}")
+        await run(host, f"/merge {fork}")
+        assert "Try another colour." in str((await host.session.context())[-1])
+        with pytest.raises(InputError, match="a number from 1 to 2"):
+            await run(host, "/merge 9")
+
+
 async def test_preview_changes_nothing(tmp_path):
     async with host_on(tmp_path, answers) as host:
         await talked(host, turns=TALK * 6)

@@ -498,3 +498,87 @@ async def test_there_is_no_way_back_where_nobody_spoke(url):
     async with foldline.open(url, "s") as session:
         with pytest.raises(foldline.InputError, match="nothing to rewind"):
             await session.rewind()
+
+
+# ---- merge
+
+
+async def test_what_was_done_on_another_branch_is_noted_and_the_branch_stays(url):
+    words = Spoken()
+    async with foldline.open(url, "s", summarizer=words) as session:
+        _, answer = await ask(session, f"Mend src/login.py. {RULE}", "Sessions or tokens?")
+        await ask(session, "Use sessions.", "I wrote src/session.py; the tests fail with ECONNRESET." * 3)
+        other = session.leaf
+        await session.branch(answer)
+        await ask(session, "Use tokens.", "I wrote src/token.py.")
+        before, seen = await session.context(), []
+        session.on("message", seen.append)
+
+        note = await session.merge(other, instructions="the error")
+
+        wanted = words.asked[0]
+        assert (wanted.kind, wanted.instructions, wanted.prefix) == ("merge", "the error", None)
+        assert [entry.message.text[:12] for entry in wanted.folded] == ["Use sessions", "I wrote src/"]
+        assert [event.entries for event in seen] == [(note,)]
+        messages = await session.context()
+        assert messages[:-1] == before
+        assert "src/session.py" in messages[-1]["content"]
+        assert get("openai-chat").validate(messages) == []
+        entry = await session.store.entry("s", note)
+        assert entry.message.injected
+        assert (await session.store.entry("s", entry.parent)).data["usage"]["input"] == 900 * len(words.asked)
+        await session.branch(other)
+        assert "src/token.py" not in str(await session.context())
+        assert await session.verify() == []
+
+
+@pytest.mark.parametrize("policy", ["foldline", "claude-code"])  # nothing is kept of the fork
+async def test_a_fork_that_was_folded_is_merged_back(url, policy):
+    async with foldline.open(url, "s", policy=policy) as session:
+        await ask(session, "Mend src/login.py.", "Sessions or tokens?")
+        async with await session.fork("f") as fork:
+            for turn_ in range(6):
+                asked, _ = await ask(fork, f"Write src/part_{turn_}.py.", f"I wrote part {turn_}. " * 80)
+            up_to = None if policy == "claude-code" else asked
+            assert isinstance(await fork.compact(up_to=up_to), foldline.Receipt)
+            whole = await fork.history()
+        await session.merge("f")
+        told = (await session.context())[-1]["content"]
+        assert "src/part_0.py" in told
+        assert "src/part_5.py" in told
+        assert len(await session.history()) == 3
+        async with foldline.open(session.store, "f") as fork:
+            assert await fork.history() == whole
+
+
+async def test_nothing_is_merged_from_what_is_on_the_path_or_nowhere(url):
+    async with foldline.open(url, "s") as session:
+        first, *_ = await ask(session, "Mend the page.", "It is mended. " * 200, "Thanks.")
+        leaf = session.leaf
+        for other in (first, leaf):
+            with pytest.raises(foldline.InputError, match="nothing was said on"):
+                await session.merge(other)
+        with pytest.raises(foldline.InputError, match="no entry 'nowhere'"):
+            await session.merge("nowhere")
+        await session.compact(up_to=first)
+        await session.branch(leaf)  # a fold alone is nothing that was done
+        assert session.leaf == leaf
+        newest = (await session.branches())[0].leaf
+        with pytest.raises(foldline.InputError, match="nothing was said on"):
+            await session.merge(newest)
+
+
+async def test_a_branch_is_merged_while_calls_are_open(url):
+    async with foldline.open(url, "s") as session:
+        (first,) = await ask(session, "Mend the page.")
+        await session.append({"role": "assistant", "content": "I began with the header."})
+        other = session.leaf
+        await session.branch(first)
+        call = {"id": "c1", "type": "function", "function": {"name": "read", "arguments": "{}"}}
+        await session.append({"role": "assistant", "content": None, "tool_calls": [call]})
+        await session.merge(other)
+        await session.append({"role": "tool", "tool_call_id": "c1", "content": "<html>"})
+        messages = await session.context()
+        assert [message["role"] for message in messages] == ["user", "assistant", "tool", "user"]
+        assert "I began with the header." in messages[-1]["content"]
+        assert get("openai-chat").validate(messages) == []

@@ -98,13 +98,14 @@ async def test_after_a_rejected_reply_the_cap_doubles_and_the_model_is_told_why(
     assert "a summary by scripted:scripted was rejected: cut off by the output limit" in done.receipt.notes
 
 
-@pytest.mark.parametrize("kind", ["branch", "display", "handoff"])
+@pytest.mark.parametrize("kind", ["branch", "merge", "display", "handoff"])
 async def test_every_kind_of_request_is_asked_for(kind):
     served, summarizer = model(["Two sentences. That is all."])
     reply = await summarizer.summarize(asked(kind=kind, goal="ship it" if kind == "handoff" else None))
     assert reply.text.startswith("Two sentences")
     words = {
         "branch": "a branch that was left",
+        "merge": "another branch of a conversation",
         "display": "Say in two sentences",
         "handoff": "<goal>\nship it",
     }

@@ -82,7 +82,7 @@ def test_the_async_form_gives_the_same_and_fits_the_protocol():
     assert summarizer.name == "offline"
 
 
-@pytest.mark.parametrize("kind", ["first", "update", "split_turn", "branch", "handoff", "display"])
+@pytest.mark.parametrize("kind", ["first", "update", "split_turn", "branch", "merge", "handoff", "display"])
 def test_nothing_that_is_stored_holds_a_secret(kind):
     facts = Ledger(
         items=(Item("user", f"Log in with {KEY}", "e1"), Item("ran", f"$ curl -H {KEY}", "e2")),

@@ -39,6 +39,7 @@ COMMANDS = {
     "export": "Write a session in the format of another tool.",
     "sessions": "List the stored sessions.",
     "show": "Show a stored session: history, view, boundaries.",
+    "merge": "Note in a session what was done on another branch.",
     "search": "Search everything that was said, folded messages included.",
     "verify": "Check that everything stored is intact.",
     "backup": "Copy the store to a file while it is in use.",

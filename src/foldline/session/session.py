@@ -346,6 +346,7 @@ class Session:
     redo = _of(lambda self: self._tree, SessionTree.redo)
     branches = _of(lambda self: self._tree, SessionTree.branches)
     branch = _of(lambda self: self._tree, SessionTree.branch)
+    merge = _of(lambda self: self._tree, SessionTree.merge)
     rewind = _of(lambda self: self._tree, SessionTree.rewind)
 
     handoff = _begins(_of(lambda self: self._links, Links.handoff))

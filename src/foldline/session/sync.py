@@ -198,6 +198,7 @@ class SyncSession:
     export = _waits(Session.export)
     branches = _waits(Session.branches)
     branch = _waits(Session.branch)
+    merge = _waits(Session.merge)
     rewind = _waits(Session.rewind)
     preview_handoff = _waits(Session.preview_handoff)
     finished = _waits(Session.finished)

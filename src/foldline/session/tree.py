@@ -6,35 +6,23 @@ A branch is a new leaf in the same session: nothing is copied, and the branch th
 from __future__ import annotations
 
 import time
-from collections.abc import Generator
 
 import msgspec
 
-from foldline.core.checkpoint.obtain import obtain
-from foldline.core.checkpoint.request import SummaryReply, SummaryRequest
-from foldline.core.checkpoint.serialize import neutral
-from foldline.core.checkpoint.summary import request
-from foldline.core.decide.ask import FoldRequest
-from foldline.core.decide.policy import summary_cap
-from foldline.core.ledger.facts.kinds import Ledger
-from foldline.core.ledger.table import collect, merge
-from foldline.core.log.entries import Compacted, Entry, Lifted, Noted, Said
+from foldline.core.log.entries import Entry, Lifted, Said
 from foldline.core.log.log import undone
-from foldline.core.log.messages import Message, Text
-from foldline.core.measure.tokens import Counter
-from foldline.core.secrets.derived import Sweep, redact_facts
-from foldline.core.secrets.entries import CleanEntries
+from foldline.core.log.messages import Message
 from foldline.core.view import ViewState
 from foldline.errors import InputError, LeafMoved
 from foldline.executor import execute
+from foldline.session.branch_summary import cost_of, done_on, left_behind, left_told, merged_told, summarised
 from foldline.session.cursor import is_boundary
 from foldline.session.drafts import Drafts
-from foldline.session.events import Branched, Redone, Undone
+from foldline.session.events import Branched, MessageAdded, Redone, Undone
 from foldline.session.links import is_start
 from foldline.session.shared import Shared
 from foldline.stores.base import Store
 
-BRANCH_TOKENS = 2_048  # the most that the summary of a left branch takes
 LINE = 120  # characters of a message that a list of branches shows
 
 
@@ -91,7 +79,7 @@ class SessionTree:
             if summarize:
                 left = await left_behind(shared.store, shared.id, cursor.state, at)
                 ask = shared.model.ask("manual", instructions)
-                steps, prefix = summarised(left, ask, shared.model.setup.counter), shared.prefix()
+                steps, prefix = summarised("branch", left, ask, shared.model.setup.counter), shared.prefix()
         record = None
         if steps is not None:
             record = await execute(steps, shared.summarizer, aside=True, prefix=prefix)
@@ -101,8 +89,29 @@ class SessionTree:
             await self._go(at)
             if record is not None:
                 await cursor.write(cost_of(record))
-                await cursor.say([told(record.text)])
+                await cursor.say([left_told(record.text)])
             return cursor.leaf
+
+    async def merge(self, other: str, *, instructions: str | None = None) -> str:
+        """Append what was done on another branch as a note; returns its entry. The branch stays as it is.
+
+        `other` is the leaf of a branch (`branches`), or another session of the store, such as a fork of this
+        one. The note is a summary of what was said there and is not on this path, as data; `instructions` say
+        what it should look at. Raises InputError where there is no such place, or nothing that is not here.
+        """
+        shared = self._shared
+        async with shared.locked() as cursor:
+            counter = shared.model.setup.counter
+            done = await done_on(shared.store, shared.id, cursor.leaf, other, counter)
+            steps = summarised("merge", done, shared.model.ask("manual", instructions), counter)
+        record = await execute(steps, shared.summarizer, aside=True)  # it is not told by what is said here
+        if record is None:
+            raise InputError(f"nothing was said on {other!r} that is not on this path")
+        async with shared.locked() as cursor:
+            (note,) = await cursor.say([merged_told(record.text)], [cost_of(record)])
+            shared.watch.said([note.message])
+            shared.events.emit(MessageAdded(entries=(note.id,), roles=(note.message.role,)))
+            return note.id
 
     async def rewind(self, at: str | None = None) -> Rewound:
         """Go back to before a message of the user's (default: the newest) and hand its text back for editing.
@@ -245,60 +254,3 @@ def to_redo(state: ViewState) -> str | None:
     if found and effective and (found not in order or order.index(found) < max(effective)):
         return None  # an older one, which the newer boundary may have folded away
     return found
-
-
-# ---- the summary of a branch that is left
-
-
-class Left(msgspec.Struct, frozen=True):
-    """What is left behind: messages, and the checkpoint they follow where that is left behind as well."""
-
-    entries: tuple[Said, ...]
-    boundary: Compacted | None
-
-
-async def left_behind(store: Store, session: str, state: ViewState, at: str | None) -> Left:
-    """Return what of a view stands on the path of the leaf, and not on the path to `at`."""
-    there = {entry.id async for entry in store.path(session, at)} if at is not None else set[str]()
-    boundary = state.boundary if state.boundary is not None and state.boundary.id not in there else None
-    return Left(tuple(entry for entry in state.kept if entry.id not in there), boundary)
-
-
-def summarised(
-    left: Left, ask: FoldRequest, counter: Counter
-) -> Generator[SummaryRequest, SummaryReply | None, SummaryReply | None]:
-    """Plan the summary of what is left behind; None where nothing was said there."""
-    if not left.entries:
-        return None
-    before = msgspec.convert(left.boundary.ledger, Ledger) if left.boundary is not None else Ledger()
-    clean = CleanEntries()
-    entries = clean(left.entries)
-    cap = summary_cap(ask.policy, ask.window, ask.usable)
-    wanted = request(
-        ask.policy,
-        kind="branch",
-        folded=entries,
-        previous=left.boundary.checkpoint.summary if left.boundary is not None else None,
-        ledger=redact_facts(merge(before, collect(entries))),
-        tokens=min(cap, BRANCH_TOKENS),
-        instructions=ask.instructions,
-    )
-    wanted = msgspec.structs.replace(wanted, secrets=bool(clean.secrets))
-    reply = (yield from obtain(wanted, counter)).reply
-    return msgspec.structs.replace(reply, text=Sweep(clean.secrets).text(reply.text))
-
-
-def cost_of(reply: SummaryReply) -> Noted:
-    """Return the note that says who wrote the summary of a left branch, and what that took."""
-    known = {"summarizer": reply.summarizer, "usage": reply.usage, "price": reply.price}
-    data = {name: msgspec.to_builtins(value) for name, value in known.items() if value is not None}
-    return Noted("", None, "branch_summary", data, at=time.time())
-
-
-def told(summary: str) -> Message:
-    """Return the message that tells of a left branch, as data: never a wish of the user's."""
-    text = (
-        "A branch of this conversation was left, and the work goes on from here. What was done on it, as a "
-        f"record:\n\n<branch-summary>\n{neutral(summary.strip())}\n</branch-summary>"
-    )
-    return Message("user", (Text(text),), injected=True)

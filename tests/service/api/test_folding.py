@@ -89,6 +89,25 @@ def test_a_preview_is_dropped_and_is_no_other_sessions(client):
     assert (told["receipt"], told["nothing"]["why"]) == (None, "nothing_new")
 
 
+def test_a_branch_or_a_fork_is_merged_as_a_note(client):
+    client.begin("one", messages=talk(3))
+    taken = client.post("/sessions/one/rewind").json()
+    client.say("one", user("Ask the neighbours."))
+    told = client.post("/sessions/one/merge", {"branch": taken["left"], "instructions": "answers"}).json()
+    assert told["leaf"] == told["entry"]
+    note = client.get("/sessions/one/history").json()["items"][-1]
+    assert note["entry"] == told["entry"]
+    assert note["injected"]
+    assert "Question 2." in note["text"]
+    assert "Question 1." not in note["text"]
+    client.post("/sessions/one/fork", {"id": "two"})
+    client.say("two", user("What of the garden?"), {"role": "assistant", "content": "It is green."})
+    client.post("/sessions/one/merge", {"branch": "two"})
+    assert "It is green." in client.get("/sessions/one/view").json()["messages"][-1]["content"]
+    client.post("/sessions/one/merge", {"branch": told["entry"]}, status=400)
+    client.post("/sessions/one/merge", {"branch": "nowhere"}, status=400)
+
+
 def test_rewind_and_branch(client):
     client.begin("one", messages=talk(3))
     taken = client.post("/sessions/one/rewind").json()

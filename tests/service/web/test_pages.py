@@ -117,6 +117,19 @@ def test_folding_up_to_and_from_a_message_by_its_buttons(browser):
     assert "none of the messages that can be folded" in browser.post("/web/s/one/do/fold-since", entry=entry)
 
 
+def test_a_branch_is_merged_by_its_button(browser):
+    browser.client.begin("one", messages=talk(2))
+    left = browser.client.post("/sessions/one/rewind").json()["left"]
+    browser.client.say("one", {"role": "user", "content": "Ask the neighbours."})
+    assert "Note here what was done there" in browser.get("/web/s/one", panel="tree")
+    page = browser.post("/web/s/one/do/merge", entry=left)
+    assert "is noted here" in page
+    assert "&lt;branch-summary&gt;" in page
+    assert "nothing was said on" in browser.post(
+        "/web/s/one/do/merge", entry=browser.client.leaf("one")[1:-1]
+    )
+
+
 def test_a_fold_is_shown_edited_and_made_and_messages_are_kept_in_it(browser):
     browser.client.begin("one", messages=talk(20))
     first = browser.client.get("/sessions/one/history", limit=100).json()["items"][4]

@@ -1,4 +1,4 @@
-"""/branch, /fork, /rewind, /tree: other places of the session, and copies of it."""
+"""/branch, /fork, /rewind, /tree, /merge: other places of the session, and copies of it."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from foldline.agent.commands.command import Outcome, command
 from foldline.agent.host import Host
 from foldline.core.log.entries import Said
 from foldline.errors import InputError
+from foldline.session.tree import Branch
 
 LINE = 90  # characters of a message that a list shows
 
@@ -86,18 +87,42 @@ async def tree(host: Host, argument: str) -> Outcome:
     """Show the branches of this session, or go to one."""
     branches = await host.session.branches()
     if not argument:
-        rows = [
-            f"{number}. {'**here** ' if one.current else ''}{one.messages} messages, {_when(one.at)}: "
-            f"{line(one.text)}"
-            for number, one in enumerate(branches, 1)
-        ]
-        more = "\n\n`/tree N` goes there." if len(rows) > 1 else ""
-        return Outcome("\n".join(rows) + more if rows else "Nothing was said yet.")
-    if not argument.isdecimal() or not 1 <= int(argument) <= len(branches):
-        raise InputError(f"/tree takes a number from 1 to {len(branches)}")
-    there = branches[int(argument) - 1]
+        return Outcome(branch_list(branches, "`/tree N` goes there."))
+    there = numbered(branches, argument, "tree")
     await host.session.branch(there.leaf)
     return Outcome(f"On the branch with “{line(there.text)}”.", moved=True)
+
+
+@command("[N|SESSION] [FOCUS]", takes="summary")
+async def merge(host: Host, argument: str) -> str:
+    """Note here what was done on another branch, or in a fork of this session."""
+    branches = await host.session.branches()
+    if not argument:
+        return branch_list(
+            branches, "`/merge N` notes here what was done on branch N, `/merge SESSION` in a fork."
+        )
+    place, _, focus = argument.partition(" ")
+    other = numbered(branches, place, "merge").leaf if place.isdecimal() else place
+    note = await host.session.merge(other, instructions=focus.strip() or None)
+    return f"What was done there is noted here (`{note[:8]}`); it stays as it is."
+
+
+def branch_list(branches: list[Branch], how: str) -> str:
+    """Return the branches of a session as a numbered list, and how a command takes a number."""
+    rows = [
+        f"{number}. {'**here** ' if one.current else ''}{one.messages} messages, {_when(one.at)}: "
+        f"{line(one.text)}"
+        for number, one in enumerate(branches, 1)
+    ]
+    more = f"\n\n{how}" if len(rows) > 1 else ""
+    return "\n".join(rows) + more if rows else "Nothing was said yet."
+
+
+def numbered(branches: list[Branch], argument: str, name: str) -> Branch:
+    """Return the branch of a number in that list; raises InputError for another one."""
+    if not argument.isdecimal() or not 1 <= int(argument) <= len(branches):
+        raise InputError(f"/{name} takes a number from 1 to {len(branches)}")
+    return branches[int(argument) - 1]
 
 
 def prompt_list(asked: list[Prompted], how: str) -> str:

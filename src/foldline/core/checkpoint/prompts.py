@@ -191,6 +191,10 @@ The conversation above is a branch that was left: the work goes on from an earli
 happened. Sum it up in a checkpoint for that work: what was tried on the branch and how it ended, what it \
 found out, which files it changed (those changes may still be on disk), and why it seems to have been \
 left.""",
+    "merge": """\
+The conversation above is another branch of a conversation that goes on elsewhere. Sum it up in a checkpoint \
+for that one: what was done on the branch and how it ended, what it found out and decided, which files it \
+changed, and what is still open.""",
     "handoff": """\
 The work goes on in a new conversation, for the goal in <goal>. Write the checkpoint that this \
 conversation starts from: carry over what serves that goal, the rules of the user's that bind it included, \
@@ -213,7 +217,7 @@ def headings(prompt: Prompt, kind: RequestKind) -> tuple[str, ...]:
 def ask(request: SummaryRequest, *, has_previous: bool = False) -> str:
     """Say what is wanted, as the end of the prompt; `has_previous`: an earlier summary stands in it."""
     kind, goal = request.kind, redact(request.goal or "")
-    carries = has_previous and kind in ("first", "split_turn", "branch", "handoff")
+    carries = has_previous and kind in ("first", "split_turn", "branch", "merge", "handoff")
     pieces = [
         _KINDS[kind],
         f"<previous-summary> is the checkpoint of what came before. Take it into yours.\n{_CARRY}"

@@ -13,7 +13,7 @@ from foldline.core.log.entries import Said
 from foldline.core.log.messages import Usage
 from foldline.core.measure.window import Window
 
-RequestKind = Literal["first", "update", "split_turn", "branch", "handoff", "display"]
+RequestKind = Literal["first", "update", "split_turn", "branch", "merge", "handoff", "display"]
 
 WORDS_SHARE: Final = 0.3  # of a summary's tokens, the part that the user's words may take
 FAILED: Final = "failed"  # the `stop` of a reply that says: no model could be asked
@@ -83,7 +83,7 @@ class SummaryRequest(msgspec.Struct, frozen=True):
         """What the offline checkpoint may take: two thirds of what it stands for, so that the fold gains."""
         stood = sum(entry.tokens for entry in self.folded) + len(self.previous or "") // 4
         rules = sum(len(fact.told) + 40 for fact in self.ledger.constraints) // 3
-        beside = self.kind in ("branch", "handoff")  # it takes the place of nothing
+        beside = self.kind in ("branch", "merge", "handoff")  # it takes the place of nothing
         return self.tokens if beside or not stood else min(self.tokens, max(stood * 2 // 3, rules))
 
 

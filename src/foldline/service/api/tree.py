@@ -28,6 +28,20 @@ class BranchWish(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     instructions: Words | None = None
 
 
+class MergeWish(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The leaf of another branch, or a session such as a fork of this one; `instructions` for the summary."""
+
+    branch: EntryId
+    instructions: Words | None = None
+
+
+class MergeResult(msgspec.Struct, frozen=True):
+    """The entry of the note that tells what was done there, and the leaf now."""
+
+    entry: str
+    leaf: str | None
+
+
 class RewindWish(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The message of the user's to go back to before; null: the newest."""
 
@@ -91,6 +105,14 @@ async def branch(call: ApiCall, body: BranchWish) -> LeafResult:
     await check_no_turn(call, call.session.id)
     leaf = await call.session.branch(body.entry, summarize=body.summarize, instructions=body.instructions)
     return LeafResult(leaf)
+
+
+@operation("POST", f"{AT}/merge", changes=True, held=False, keyed=True)
+async def merge(call: ApiCall, body: MergeWish) -> MergeResult:
+    """Note here what was done on another branch or in a fork; that stays as it is."""
+    return MergeResult(
+        await call.session.merge(body.branch, instructions=body.instructions), call.session.leaf
+    )
 
 
 @operation("POST", f"{AT}/rewind", changes=True, keyed=True)

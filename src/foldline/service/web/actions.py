@@ -24,6 +24,7 @@ from foldline.service.api.tree import (
     ForkWish,
     HandoffGoal,
     HandoffWish,
+    MergeWish,
     NextSession,
     RewindResult,
     RewindWish,
@@ -77,6 +78,12 @@ ACTIONS: Final[dict[str, PageAction]] = {
         tree.branch,
         "The session goes on from there. What was left is under Branches.",
         lambda form: BranchWish(form.get("entry", "")),
+    ),
+    "merge": PageAction(
+        tree.merge,
+        "What was done there is noted here; it stays as it is.",
+        lambda form: MergeWish(form.get("entry", "")),
+        at=END,
     ),
     "rewind": PageAction(
         tree.rewind,
