@@ -306,6 +306,9 @@ def test_other_parts_as_replacements():
     parts = answer("c1", [text("a"), text("b")])
     shown = ToolResult("c1", (Text("a"), Media("image", mime="image/png", data="AA"), Text("")))
     assert edited(CHAT, parts, p0=shown)["content"] == [text("a"), text("[image left out: image/png]")]
+    picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64,BB"}}
+    smaller = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA"}}
+    assert edited(CHAT, answer("c1", [text("a"), picture]), p0=shown)["content"] == [text("a"), smaller]
     legacy = {"role": "assistant", "content": "x", "function_call": {"name": "f", "arguments": "{}"}}
     assert edited(CHAT, legacy, p1=None) == said("x")
     assert edited(CLAUDE, turn(text("a"), text("b")), p0=Thinking("hm")) == turn(text("b"))

@@ -106,9 +106,11 @@ def _result_content(native: Any, old: ToolResult, new: ToolResult) -> Any:
         return _joined([words_of(part) for part in new.content])
     values: list[Any] = []
     for place, part in enumerate(new.content):
-        if place < len(old.content) and old.content[place] == part:
+        before = old.content[place] if place < len(old.content) else None
+        media = to_openai(part) if isinstance(part, Media) and isinstance(before, Media) else None
+        if before == part:
             values.append(kept[place])
-        elif isinstance(part, Media) and (media := to_openai(part)):
+        elif media:  # a server that took an image in this result takes a smaller one
             values.append(media)
         elif words := words_of(part):
             values.append({"type": "text", "text": words})
