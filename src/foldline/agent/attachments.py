@@ -78,8 +78,8 @@ async def _session(name: str, text: str, session: Session) -> Text | None:
     if len(found) != 1 or len(name) < 4:
         return None
     words = sorted(set(WORDS.findall(text.replace(name, "").lower())), key=len, reverse=True)[:LONGEST]
-    hits = await session.recall(" ".join(words), HITS, sessions=found) if words else []
-    told = [await session.read(hit.entry, limit=1_500, session=hit.session) for hit in hits]
+    hits = await session.recall(" ".join(words), HITS, sessions=found, for_model=True) if words else []
+    told = [await session.read(hit.entry, limit=1_500, session=hit.session, for_model=True) for hit in hits]
     body = "\n".join(f"[{one.entry}, {hit.role}] {one.text}" for one, hit in zip(told, hits, strict=True))
     shown = body or "(nothing in it matches the words of the prompt)"
     return Text(f'<session id="{found[0]}">\n{shown}\n</session>')

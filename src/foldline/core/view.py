@@ -30,7 +30,7 @@ that was undone: then it is left out of the reply.
 from __future__ import annotations
 
 from collections import Counter as Counts
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal
 
 import msgspec
@@ -39,14 +39,25 @@ from foldline.core.carried.instructions import kind_of
 from foldline.core.carried.select import newest_messages
 from foldline.core.carried.summaries import place_of, places_of, said_before, sealed_place, text_of
 from foldline.core.checkpoint.receipt import category
+from foldline.core.checkpoint.untold import untold
 from foldline.core.cut.call_ids import CallIds
-from foldline.core.cut.edits import Edits, ViewRepairs, flat, is_folded, merged, range_summary
+from foldline.core.cut.edits import (
+    Edits,
+    ViewRepairs,
+    edited_parts,
+    flat,
+    is_folded,
+    merged,
+    range_summary,
+)
+from foldline.core.cut.exclude import is_excluded, left_of
 from foldline.core.cut.notes import UNANSWERED
 from foldline.core.cut.pairing import Pairing, waits
 from foldline.core.ledger.facts import constraints
 from foldline.core.ledger.facts.kinds import Ledger
 from foldline.core.ledger.text.marks import marked
 from foldline.core.log.entries import (
+    EXCLUDED,
     Compacted,
     Edit,
     Entry,
@@ -235,10 +246,12 @@ class ViewState:
         self._reset()
         found = read_boundaries(self._entries)
         self.boundaries, self.undone = found.ids, found.undone
+        fold = self._entries[found.fold] if found.fold is not None else None
+        made = fold.edits if isinstance(fold, Compacted) else ()
+        self.edits = merged({}, (*made, *(edit for prune in found.prunes for edit in prune.edits)))
         start = self._begin(found.fold)
         ours = self.boundary is not None and self.boundary.receipt.reason != "imported"
         known = found.fold if found.fold is not None and ours else -1  # the checkpoint has the marks before
-        self.edits = merged(self.edits, (edit for prune in found.prunes for edit in prune.edits))
         for index in range(start, len(self._entries)):
             if index == found.newest:
                 self.fresh_from = self._first_new(self._entries[index])
@@ -248,8 +261,9 @@ class ViewState:
             entry = self._entries[index]
             if isinstance(entry, Said):
                 self._say(entry)
-                if index > known:
-                    self._mark(entry)
+                left = left_of(entry, self.edits)
+                if left is not None and (index > known or left is not entry):
+                    self._mark(left)
             elif isinstance(entry, Pinned) and (found.fold is None or index > found.fold):
                 self._pin(entry)
         self.notes = [entry for entry in self._entries if isinstance(entry, Noted)]
@@ -267,22 +281,38 @@ class ViewState:
         if fold is None or not isinstance(boundary, Compacted):
             return 0
         places = {entry.id: index for index, entry in enumerate(self._entries)}
-        self.boundary = boundary
+        self.leading = self._named_messages(boundary.leading, places)
+        self.quoted = self._named_messages(boundary.quoted, places)
+        self.boundary = boundary = self._as_told_now(boundary)
         self.pins = {pin.entry: pin for pin in boundary.checkpoint.pins}
         self.marks = {mark.entry: mark for mark in boundary.checkpoint.marks}
         self._quoted_pins = set(self.pins)
-        self.edits = merged({}, boundary.edits)
-        self.leading = self._named_messages(boundary.leading, places)
-        self.quoted = self._named_messages(boundary.quoted, places)
         start = places.get(boundary.first_kept or "", fold)
-        first = next((entry for entry in self._entries[start:] if isinstance(entry, Said)), None)
+        first = next(self._left(self._entries[start:]), None)
         self._keep_older(self.leading)
         self._place_checkpoint(boundary, first.message if first is not None else None)
         return start
 
     def _named_messages(self, ids: Sequence[str], places: Mapping[str, int]) -> list[Said]:
-        found = (self._entries[places[entry]] for entry in ids if entry in places)
-        return [entry for entry in found if isinstance(entry, Said)]
+        return list(self._left(self._entries[places[entry]] for entry in ids if entry in places))
+
+    def _left(self, entries: Iterable[Entry]) -> Iterator[Said]:
+        """Yield messages as the user has left them; those that were taken out whole are none any more."""
+        for entry in entries:
+            left = left_of(entry, self.edits) if isinstance(entry, Said) else None
+            if left is not None:
+                yield left
+
+    def _as_told_now(self, boundary: Compacted) -> Compacted:
+        """Return a fold without what its checkpoint tells of parts that the user took out since."""
+        known = edited_parts({"": tuple(edit for edit in boundary.edits if edit.kind == EXCLUDED)})
+        since = [edit for edit in flat(self.edits) if edit.kind == EXCLUDED]
+        new = {edit.entry for edit in since if (edit.entry, edit.part) not in known}
+        whole = [one for one in self._entries if isinstance(one, Said) and one.id in new]
+        if not whole:
+            return boundary
+        left = self.clean(self._left(whole))
+        return untold(boundary, self.clean(whole), left, self._counter, quoted=len(self.quoted))
 
     def _place_checkpoint(self, boundary: Compacted, first_kept: Message | None) -> None:
         """Emit the checkpoint with its acknowledgement, before or after the quoted messages."""
@@ -302,7 +332,10 @@ class ViewState:
 
     def _say(self, entry: Said) -> None:
         """Take a message: into the head of the view, behind the open calls' results, or at its end."""
-        message, batch = entry.message, self.pairing.current
+        left = left_of(entry, self.edits)
+        if left is None:
+            return
+        entry, message, batch = left, left.message, self.pairing.current
         if self.boundary is None and not self.kept and message.role in ("system", "developer"):
             self.leading.append(entry)
             self._keep_older([entry])
@@ -416,12 +449,19 @@ class ViewState:
     def _repair(self, entry: Said, gone: Sequence[int]) -> None:
         """List the repairs of a message: parts that no provider takes go, ids that are used again change."""
         new_ids = self._call_ids.take(entry.message, set(gone))
-        out = [self._without(entry, part) for part in gone]
+        out = self._without(entry, gone)
         if repairs := (*out, *(self._renaming(entry, part, new) for part, new in new_ids.items())):
             self.repairs[entry.id] = repairs
 
-    def _without(self, entry: Said, part: int) -> Edit:
-        return Edit(entry.id, part, "repaired", None, part_tokens(entry.message.parts[part], self._counter))
+    def _without(self, entry: Said, gone: Iterable[int]) -> list[Edit]:
+        """Leave parts out; those that the user took out have their edits."""
+        listed = self.edits.get(entry.id, ())
+        excluded = {edit.part for edit in listed if edit.kind == EXCLUDED and edit.replacement is None}
+        return [
+            Edit(entry.id, part, "repaired", None, part_tokens(entry.message.parts[part], self._counter))
+            for part in gone
+            if part not in excluded
+        ]
 
     def _renaming(self, entry: Said, index: int, new_id: str) -> Edit:
         """Give a call or a result, as a boundary left it, another id."""
@@ -444,6 +484,8 @@ class ViewState:
             self.pins.pop(entry.target, None)
             self.marks.pop(entry.target, None)
             return
+        if is_excluded(entry.target, self.edits):
+            return
         self.pins[entry.target] = Pin(entry.target, entry.text)
         shown = {e.id for e in (*self.leading, *self.quoted, *self.kept)} - set(self.edits)
         if entry.target in shown | self._quoted_pins:
@@ -463,8 +505,8 @@ class ViewState:
     def _keep_older(self, entries: Sequence[Said]) -> None:
         """Keep messages that pair with nothing: leading ones, and those that are quoted."""
         for entry in entries:
-            if blank := blank_texts(entry.message):
-                self.repairs[entry.id] = tuple(self._without(entry, part) for part in blank)
+            if blank := self._without(entry, blank_texts(entry.message)):
+                self.repairs[entry.id] = tuple(blank)
             self._keep(entry)
 
     def _as_kept(self, entry: Said) -> MessageItem:

@@ -9,6 +9,7 @@ from typing import Any
 
 from foldline.arguments import check
 from foldline.core.cut.call_ids import with_own_ids
+from foldline.core.cut.exclude import is_excluded
 from foldline.core.ledger.facts.files import FILES, files_note
 from foldline.core.log.entries import Noted, Pinned, Said
 from foldline.core.log.messages import Message
@@ -76,7 +77,8 @@ class Appends:
     async def pin(self, at: str) -> None:
         """Pin a message, tool results and calls too: every later view holds its text word for word.
 
-        Raises InputError for an id that is no message of the session.
+        Raises InputError for an id that is no message of the session, and for what was taken out of the
+        context.
         """
         shared = self._shared
         check(at=at)
@@ -84,6 +86,8 @@ class Appends:
             entry = await shared.store.entry(shared.id, at)
             if not isinstance(entry, Said):
                 raise InputError(f"no message {at!r} in session {shared.id}: take the id from `entries()`")
+            if is_excluded(at, cursor.state.edits):
+                raise InputError(f"entry {at} was taken out of the context: undo that, then pin it")
             text = entry.message.text or as_text(entry)
             await cursor.write(Pinned("", None, at, on=True, text=text, at=time.time()))
             shared.events.emit(PinChanged(entry=at))

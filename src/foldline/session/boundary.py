@@ -165,7 +165,7 @@ class BoundaryMaker:
             boundary = msgspec.structs.replace(found.boundary, at=time.time())
             entry = await self._cursor.commit(boundary, self._model.notes(), found.after)
             if entry is not None:
-                self._told(entry, boundary, opened, waited=waited)
+                self.told(entry, boundary, opened, waited=waited)
                 return boundary.receipt
         else:
             found = VOID
@@ -180,7 +180,8 @@ class BoundaryMaker:
         await self.note(self._shared.watch.ended(ask.reason, outcome.why, facts, time.time()))
         return outcome
 
-    def _told(self, entry: str, boundary: Compacted | Pruned, opened: Span, *, waited: bool) -> None:
+    def told(self, entry: str, boundary: Compacted | Pruned, opened: Span, *, waited: bool) -> None:
+        """Tell of a boundary that was appended."""
         self._shared.watch.folded()
         spans.committed(opened, boundary, drafted=not waited)
         prunes = isinstance(boundary, Pruned) and not summary_of(boundary)

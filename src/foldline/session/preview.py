@@ -1,17 +1,23 @@
-"""Compactions by hand: made at once, or planned, looked at, edited and then committed as they were shown."""
+"""Boundaries by hand: compactions, made at once or previewed and then committed, and exclusions."""
 
 from __future__ import annotations
 
+import time
 from typing import Literal
 
 import msgspec
 
+from foldline.arguments import check
+from foldline.core.compact.compaction_input import CompactionInput
+from foldline.core.compact.exclude import exclude
 from foldline.core.compact.rebase import Draft, with_summary
 from foldline.core.cut.edits import summary_of
 from foldline.core.decide.ask import FoldRequest, Nothing, fold_range
-from foldline.core.log.entries import Boundary, Compacted, Receipt
+from foldline.core.log.entries import Boundary, Compacted, Receipt, Said
+from foldline.errors import InputError, LeafMoved
 from foldline.session import spans
 from foldline.session.compactor import Compactor
+from foldline.session.cursor import RETRIES
 from foldline.session.shared import Shared
 from foldline.session.triggers import Triggers
 
@@ -40,7 +46,7 @@ class Preview(msgspec.Struct, frozen=True):
 
 
 class ByHand:
-    """Compacts one session when somebody says so; what is made in the background gives way."""
+    """Compacts one session, or takes messages out, when somebody says so; what runs meanwhile gives way."""
 
     def __init__(self, shared: Shared, compactor: Compactor, triggers: Triggers) -> None:
         self._shared = shared
@@ -107,6 +113,32 @@ class ByHand:
             with spans.compaction(self._shared.id, preview.ask.reason, size) as opened:
                 async with self._shared.locked(follow=False):
                     return await self._maker.commit(draft, preview.ask, opened, waited=True)
+
+    async def exclude(self, at: str, part: int | None = None) -> Receipt:
+        """Take a message out of the context, or one part of it (a number from 0); `undo` brings it back.
+
+        No later fold tells of it, nor do the model's recall tools; the history keeps it, and your own search
+        finds it. A call takes its result along; a result alone leaves a note. Raises InputError, with why,
+        for what has to stay: system messages, pinned ones, what was folded, all that waits for an answer.
+        """
+        check(at=at)
+        shared = self._shared
+        await self._give_way()
+        async with shared.locked() as cursor:
+            if not isinstance(await shared.store.entry(shared.id, at), Said):
+                raise InputError(f"no message {at!r} in session {shared.id}: take the id from `entries()`")
+            for _ in range(RETRIES):
+                job = CompactionInput(cursor.state, shared.model.ask("manual"), shared.model.setup.counter)
+                boundary = msgspec.structs.replace(exclude(job, at, part), at=time.time())
+                with spans.compaction(shared.id, "manual", job.size) as opened:
+                    entry = await cursor.commit(boundary, shared.model.notes())
+                    if entry is not None:
+                        self._maker.told(entry, boundary, opened, waited=True)
+                        break
+            else:
+                raise LeafMoved(f"session {shared.id} is written to faster than it can be followed")
+        await self._compactor.drafts.stop()  # one of the path as it was is void
+        return boundary.receipt
 
     async def _give_way(self) -> None:
         await self._shared.follow()

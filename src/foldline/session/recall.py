@@ -1,6 +1,7 @@
 """Recall: the folded past, searched, read and listed, by the user and as tools by the model.
 
-Recall does not find itself: its own calls and answers in the log are left out.
+Recall does not find itself: its own calls and answers in the log are left out. What the user took out of the
+context is found by the user, and not by the model (`for_model`).
 """
 
 from __future__ import annotations
@@ -11,8 +12,10 @@ from typing import Final, Literal, cast
 import msgspec
 
 from foldline.core.checkpoint.serialize import serialize
+from foldline.core.cut.edits import Edits
+from foldline.core.cut.exclude import excluded, is_excluded, left_of
 from foldline.core.cut.notes import is_recall
-from foldline.core.log.entries import Compacted, Said
+from foldline.core.log.entries import EXCLUDED, Compacted, Said
 from foldline.core.view import ViewState
 from foldline.errors import InputError
 from foldline.session.links import handed_from
@@ -25,15 +28,15 @@ LINE: Final = 160  # characters of an entry that a list shows
 PASSAGE: Final = 8_000  # characters of an entry that one reading shows
 UNCUT: Final = 1_000_000_000
 
-Standing = Literal["kept", "folded", "blanked", "reduced", "elided", "stripped", "repaired"]
+Standing = Literal["kept", "folded", "blanked", "reduced", "elided", "stripped", "repaired", "excluded"]
 
 
 class EntryInfo(msgspec.Struct, frozen=True):
     """A message of a session's path, and where it stands.
 
-    `how` is kept (in the view as received), folded (not in the view), or what was done to it there: blanked,
-    reduced, elided, stripped, repaired. `tokens` is its size as received, `text` its beginning on one line,
-    `at` Unix time.
+    `how` is kept (in the view as received), folded (not in the view), excluded (taken out by the user, in
+    part or whole), or what else was done to it there: blanked, reduced, elided, stripped, repaired. `tokens`
+    is its size as received, `text` its beginning on one line, `at` Unix time.
     """
 
     entry: str
@@ -70,12 +73,13 @@ class Recall:
         self._shared = shared
 
     async def recall(
-        self, query: str, limit: int = 20, *, sessions: Sequence[str] | None = None
+        self, query: str, limit: int = 20, *, sessions: Sequence[str] | None = None, for_model: bool = False
     ) -> list[Hit]:
         """Search what was said, folded messages included; then in sessions handed off to this one.
 
         With `sessions`, search those of the same store instead. The best come first, and what holds only some
-        of the words comes last. Raises InputError for a session that is not there.
+        of the words comes last. `for_model` leaves out what the user took out of the context. Raises
+        InputError for a session that is not there.
         """
         store, found = self._shared.store, list[Hit]()
         for session in await self._among(sessions):
@@ -83,22 +87,37 @@ class Recall:
                 break
             hits = await store.search(query, session, limit * SPARE, on_path=True)
             entries = await store.entries(session, [hit.entry for hit in hits])
+            out = await self._excluded(session) if for_model else {}
             pairs = zip(hits, entries, strict=True)
             found += [
-                hit for hit, entry in pairs if not (isinstance(entry, Said) and is_recall(entry.message))
+                hit
+                for hit, entry in pairs
+                if not (isinstance(entry, Said) and is_recall(entry.message))
+                and not is_excluded(hit.entry, out)
             ]
         found.sort(key=lambda hit: hit.partial)
         return found[: max(limit, 0)]
 
     async def read(
-        self, entry: str, offset: int = 0, limit: int = PASSAGE, *, session: str | None = None
+        self,
+        entry: str,
+        offset: int = 0,
+        limit: int = PASSAGE,
+        *,
+        session: str | None = None,
+        for_model: bool = False,
     ) -> Passage:
         """Read a message as text, `limit` characters from `offset`; `session` names another session.
 
-        Raises InputError for an unknown message or session.
+        `for_model` leaves out what the user took out of the context. Raises InputError for an unknown message
+        or session.
         """
         for one in await self._among(None if session is None else [session]):
             found = await self._shared.store.entry(one, entry)
+            if for_model and isinstance(found, Said):
+                found = left_of(found, await self._excluded(one))
+                if found is None:
+                    raise InputError(f"entry {entry} was taken out of the context by the user")
             if isinstance(found, Said | Compacted) and (role := searched_as(found)):
                 text = as_text(found)
                 start = min(max(offset, 0), len(text))
@@ -114,11 +133,18 @@ class Recall:
         """
         return await self._listed(limit, before, hidden=False)
 
-    async def folded(self, limit: int = 50, before: str | None = None) -> list[EntryInfo]:
-        """Return what the view does not show as received, oldest first; `before` pages backwards."""
-        return await self._listed(limit, before, hidden=True)
+    async def folded(
+        self, limit: int = 50, before: str | None = None, *, for_model: bool = False
+    ) -> list[EntryInfo]:
+        """Return what the view does not show as received, oldest first; `before` pages backwards.
 
-    async def _listed(self, limit: int | None, before: str | None, *, hidden: bool) -> list[EntryInfo]:
+        `for_model` leaves out what the user took out of the context.
+        """
+        return await self._listed(limit, before, hidden=True, for_model=for_model)
+
+    async def _listed(
+        self, limit: int | None, before: str | None, *, hidden: bool, for_model: bool = False
+    ) -> list[EntryInfo]:
         """Return messages of the path; with `hidden`, recall's own and those shown as received left out."""
         await self._shared.load()
         state = self._shared.cursor.state
@@ -131,9 +157,15 @@ class Recall:
             if not isinstance(entry, Said) or (hidden and is_recall(entry.message)):
                 continue
             how = _standing(entry, state, shown)
+            if for_model and how == "excluded":
+                continue
             if not hidden or how != "kept":
                 newest.append(_info(entry, how, pinned=entry.id in pinned))
         return newest[::-1]
+
+    async def _excluded(self, session: str) -> Edits:
+        """Return what the user took out of the context of a session."""
+        return excluded(await self._shared.store.marks(session, kinds=("pruned", "lifted")))
 
     async def _among(self, sessions: Sequence[str] | None) -> Sequence[str]:
         """Return the sessions to look in: those named, which must be there, or this one and its origins."""
@@ -155,6 +187,8 @@ def as_text(entry: Said | Compacted) -> str:
 
 
 def _standing(entry: Said, state: ViewState, shown: set[str]) -> Standing:
+    if is_excluded(entry.id, state.edits):
+        return EXCLUDED
     if entry.id not in shown:
         return "folded"
     edits = state.edits.get(entry.id, ())

@@ -7,10 +7,12 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from foldline.core.cut.edits import EditsOf
+from foldline.core.cut.exclude import excluded, left_of
 from foldline.core.ledger.facts.constraints import ConstraintHistory, Ended
 from foldline.core.ledger.facts.kinds import ConstraintFact, Ledger
 from foldline.core.ledger.text.wording import is_rule
-from foldline.core.log.entries import Compacted, Entry, Said
+from foldline.core.log.entries import Compacted, Entry, Lifted, Pruned, Said
 from foldline.stores.base import Store
 
 
@@ -24,12 +26,14 @@ class Rules(msgspec.Struct, frozen=True):
 class RuleReader:
     """Reads the rules of a path as it grows: each entry is looked at once.
 
-    `leaf` is the last entry that was read, `entries` how many its session had by then, on every branch.
+    `leaf` is the last entry that was read, `entries` how many its session had by then, on every branch;
+    `out` are the edits by which the user took something out.
     """
 
-    def __init__(self, leaf: str | None = None, entries: int = 0) -> None:
+    def __init__(self, leaf: str | None = None, entries: int = 0, out: EditsOf | None = None) -> None:
         self.leaf = leaf
         self.entries = entries
+        self._out = out or {}
         self._history = ConstraintHistory()
         self._named: set[str] = set()
         self._begun = False  # somebody has spoken
@@ -48,10 +52,13 @@ class RuleReader:
                     self._history.add(fact)
             elif isinstance(entry, Said):
                 self._begun = self._begun or entry.message.role not in ("system", "developer")
-                self._history.read([entry], self._named)
+                left = left_of(entry, self._out)
+                self._history.read([left] if left is not None else [], self._named)
 
     def can_go_on(self, entries: Sequence[Entry]) -> bool:
-        """Whether these continue what was read, and name no rule that was passed over in it."""
+        """Whether these continue what was read, and change nothing of it: no rule that was passed over."""
+        if any(isinstance(one, Lifted) or (isinstance(one, Pruned) and one.excludes) for one in entries):
+            return False
         leaves = [self.leaf, *(entry.id for entry in entries)]
         known = all(text in self._named or is_rule(text) for text in _named(entries))
         return known and all(entry.parent == leaf for leaf, entry in zip(leaves, entries, strict=False))
@@ -59,7 +66,7 @@ class RuleReader:
 
 def rules_of(entries: Sequence[Entry]) -> Rules:
     """Return the rules of a path."""
-    reader = RuleReader()
+    reader = RuleReader(out=excluded(entries))
     reader.read(entries)
     return reader.rules
 
@@ -105,7 +112,7 @@ class StoredRules:
         if info is None:
             return RuleReader()
         path = [entry async for entry in self._store.path(self._session, info.leaf)] if info.leaf else []
-        reader = RuleReader(info.leaf, info.entries)
+        reader = RuleReader(info.leaf, info.entries, excluded(path))
         await asyncio.to_thread(reader.read, path)  # a second for ten thousands of messages
         return reader
 

@@ -340,6 +340,7 @@ class Session:
     compact = _of(lambda self: self._by_hand, ByHand.compact)
     preview = _of(lambda self: self._by_hand, ByHand.preview)
     commit = _of(lambda self: self._by_hand, ByHand.commit)
+    exclude = _of(lambda self: self._by_hand, ByHand.exclude)
     display_summary = _of(lambda self: self._compactor, Compactor.display_summary)
 
     undo = _of(lambda self: self._tree, SessionTree.undo)

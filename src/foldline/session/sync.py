@@ -182,6 +182,7 @@ class SyncSession:
     compact = _waits(Session.compact)
     preview = _waits(Session.preview)
     commit = _waits(Session.commit)
+    exclude = _waits(Session.exclude)
     undo = _waits(Session.undo)
     redo = _waits(Session.redo)
     pin = _waits(Session.pin)

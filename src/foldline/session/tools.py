@@ -189,18 +189,20 @@ class Tools:
             return await self._listed(capped(given, "limit", LISTED), given.get("before"))
         query, session = given["query"], self._shared.id
         among = [given["session"]] if given.get("session") else None
-        hits = await self._recall.recall(query, capped(given, "limit", HITS), sessions=among)
+        hits = await self._recall.recall(query, capped(given, "limit", HITS), sessions=among, for_model=True)
         return trimmed(hits, lambda some: hits_text(query, some, session), self._count, newest=False)
 
     async def _read(self, entry: str, offset: int, session: str | None) -> str:
-        passage = await self._recall.read(entry, offset, session=session or None)
+        passage = await self._recall.read(entry, offset, session=session or None, for_model=True)
         while self._count(passage.text) > RESULT_TOKENS and len(passage.text) > 1:
             less = len(passage.text) * 3 // 4
-            passage = await self._recall.read(entry, passage.offset, less, session=passage.session)
+            passage = await self._recall.read(
+                entry, passage.offset, less, session=passage.session, for_model=True
+            )
         return passage_text(passage)
 
     async def _listed(self, limit: int, before: str | None) -> str:
-        entries = await self._recall.folded(limit, before)
+        entries = await self._recall.folded(limit, before, for_model=True)
         full = len(entries) >= limit
 
         def tell(some: Sequence[EntryInfo]) -> str:

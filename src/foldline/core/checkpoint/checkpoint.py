@@ -117,7 +117,7 @@ def _summary_blocks(summary: str, frame: Frame) -> list[str]:
         for tag, pins in (("pinned", frame.pins), ("kept-words", frame.marks))
     )
     return [
-        f"<summary>\n{_inert(summary).strip()}\n</summary>",
+        f"<summary>\n{inert(summary).strip()}\n</summary>",
         *_carried_blocks(frame.carried, "instructions", "Instructions of the project, word for word:"),
         *(["Pinned by the user, word for word:", *pinned] if pinned else []),
         *(["Marked by the user to be kept, word for word:", *kept] if kept else []),
@@ -149,7 +149,7 @@ def _read_carried(text: str) -> tuple[Carried, ...]:
 def _block(tag: str, attribute: str, value: str, text: str) -> str:
     """Put a text between tags of ours, with one attribute."""
     value = re.sub(r'["\n]', "_", value)
-    return f'<{tag} {attribute}="{value}">\n{_inert(text)}\n</{tag}>'
+    return f'<{tag} {attribute}="{value}">\n{inert(text)}\n</{tag}>'
 
 
 def _blocks_in(text: str, tag: str, attribute: str) -> list[tuple[str, str]]:
@@ -162,7 +162,7 @@ def _blocks_in(text: str, tag: str, attribute: str) -> list[tuple[str, str]]:
     return re.findall(rf'<{tag} {attribute}="([^"\n]*)">\n(.*?){end}', closed, re.DOTALL)
 
 
-def _inert(text: str) -> str:
+def inert(text: str) -> str:
     """Break tags of ours inside quoted text, so that nothing quoted can end or start a checkpoint."""
     return re.sub(rf"<(/?)(?=(?:{'|'.join(_TAGS)})\b)", r"<\1 ", text)
 
@@ -188,6 +188,11 @@ def make_checkpoint(
         carried=frame.carried,
         marks=frame.marks,
     )
+
+
+def requoted(text: str, quoted: int) -> str:
+    """Return a checkpoint's text with the number of the quoted messages that stand beside it now."""
+    return _OPEN.sub(rf'<foldline-checkpoint version="\1" ack="\2" quoted="{quoted}">\n', text)
 
 
 def as_message(text: str, role: str) -> Message:
@@ -279,7 +284,7 @@ def standing_block(standing: Continuation | None) -> str:
     told = _STANDS.get((standing.because or standing.state) if standing is not None else "", "")
     if standing is None or not told:
         return ""
-    asked = _inert(" ".join(standing.question.split()))
+    asked = inert(" ".join(standing.question.split()))
     quote = f"\n> {redact(asked)[:QUESTION_CAP]}" if asked else ""
     return f'<standing state="{standing.state}">\n{told}{quote}\n</standing>'
 

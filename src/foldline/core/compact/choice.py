@@ -31,7 +31,7 @@ from foldline.core.cut.cut import Cut, Places, counted_from, cut_by_count, cut_b
 from foldline.core.cut.edits import Edits, EditsOf, is_folded, merged, unfolded
 from foldline.core.cut.pairing import unanswered_from
 from foldline.core.decide.policy import message_estimate
-from foldline.core.log.entries import Said
+from foldline.core.log.entries import EXCLUDED, Said
 
 
 class SecondPass(msgspec.Struct, frozen=True):
@@ -138,9 +138,13 @@ def choose(room: Room, second: SecondPass | None = None) -> Choice | None:
 
 
 def _of(edits: EditsOf, entries: Sequence[Said]) -> Edits:
-    """Return the edits of these entries."""
+    """Return the edits of these entries, and of all others what the user took out: it stays out."""
     ids = {entry.id for entry in entries}
-    return {entry: tuple(found) for entry, found in edits.items() if entry in ids}
+    stay = {
+        entry: tuple(edit for edit in found if entry in ids or edit.kind == EXCLUDED)
+        for entry, found in edits.items()
+    }
+    return {entry: found for entry, found in stay.items() if found}
 
 
 # ---- where to cut

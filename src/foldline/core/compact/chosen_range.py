@@ -34,12 +34,12 @@ from foldline.core.compact.receipt import (
 )
 from foldline.core.compact.room import SUMMARY_FLOOR, room_of
 from foldline.core.cut.cut import Cut, is_split
-from foldline.core.cut.edits import edited_parts
+from foldline.core.cut.edits import EditsOf, edited_parts
 from foldline.core.cut.thinking import stripped
 from foldline.core.decide.ask import Nothing
 from foldline.core.ledger.facts.kinds import Ledger
 from foldline.core.ledger.table import collect, current, merge, within
-from foldline.core.log.entries import Edit, Pruned, Receipt, Said
+from foldline.core.log.entries import EXCLUDED, Edit, Pruned, Receipt, Said
 from foldline.core.log.messages import Text
 from foldline.core.measure.tokens import message_tokens
 from foldline.core.secrets.derived import redact_facts
@@ -131,7 +131,8 @@ def folded_since(job: CompactionInput, entry: str) -> SummarySteps[Pruned | Noth
     reply = (yield from obtain(_without_secrets(job, wanted), counter)).reply
     text = range_text(reply.text, around)
     gone = stripped(found.behind, 0, counter, edited_parts(state.edits) | edited_parts(state.repairs))
-    edits = (*_shown_as(text, found.folded, message_tokens(as_message(text, "user"), counter)), *gone)
+    taken = message_tokens(as_message(text, "user"), counter)
+    edits = (*_shown_as(text, found.folded, taken, state.edits), *gone)
     boundary = scrub_secrets(Pruned("", None, Receipt(ask.reason), edits=edits), job)
     return _with_receipt(job, boundary, found, known, reply)
 
@@ -158,13 +159,18 @@ def _without_secrets(job: CompactionInput, wanted: SummaryRequest) -> SummaryReq
     return msgspec.structs.replace(wanted, secrets=bool(job.state.clean.secrets))
 
 
-def _shown_as(text: str, folded: Sequence[Said], tokens: int) -> Iterator[Edit]:
-    """Yield the edits that have a text of so many tokens stand in the place of messages."""
+def _shown_as(text: str, folded: Sequence[Said], tokens: int, edits: EditsOf) -> Iterator[Edit]:
+    """Yield the edits that have a text of so many tokens stand in the place of messages.
+
+    The parts that the user took out keep the edits that say so.
+    """
     for entry in folded:
         first = entry is folded[0]
-        saved = entry.tokens - (tokens if first else 0)
-        yield Edit(entry.id, 0, "folded", Text(text) if first else None, saved)
-        yield from (Edit(entry.id, part, "folded") for part in range(1, len(entry.message.parts)))
+        out = {edit.part: edit.saved for edit in edits.get(entry.id, ()) if edit.kind == EXCLUDED}
+        at, *others = (part for part in range(len(entry.message.parts)) if part not in out)
+        saved = entry.tokens - sum(out.values()) - (tokens if first else 0)
+        yield Edit(entry.id, at, "folded", Text(text) if first else None, saved)
+        yield from (Edit(entry.id, part, "folded") for part in others)
 
 
 def _with_receipt(

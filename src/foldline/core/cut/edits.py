@@ -13,7 +13,7 @@ from collections.abc import Set as AbstractSet
 
 import msgspec
 
-from foldline.core.log.entries import Compacted, Edit, Pruned, Said
+from foldline.core.log.entries import EXCLUDED, Compacted, Edit, Pruned, Said
 from foldline.core.log.messages import Text
 
 PartAt = tuple[str, int]  # (entry id, part index)
@@ -81,9 +81,13 @@ def summary_of(boundary: Compacted | Pruned) -> str:
 
 
 def unfolded(edits: EditsOf, entries: Iterable[Said]) -> Edits:
-    """Return edits without those by which these entries are in a folded range."""
+    """Return edits without those of entries in a folded range; what the user took out stays out."""
     ids = {entry.id for entry in entries if is_folded(edits.get(entry.id, ()))}
-    return {entry: tuple(found) for entry, found in edits.items() if entry not in ids}
+    stay = {
+        entry: tuple(edit for edit in found if entry not in ids or edit.kind == EXCLUDED)
+        for entry, found in edits.items()
+    }
+    return {entry: found for entry, found in stay.items() if found}
 
 
 def edited_parts(edits: EditsOf) -> set[PartAt]:

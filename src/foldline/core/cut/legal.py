@@ -5,7 +5,7 @@ A cut at index i keeps the messages from i on. Legal indices lie between 0 and t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import compress, pairwise
 from typing import Any, Protocol, cast
 
@@ -56,15 +56,20 @@ class WholeProviderRuns:
 
     def forbidden(self, kept: Sequence[Said], _pairing: Pairing, /) -> Iterable[range]:
         """Return the indices behind each such call, up to the message with its result."""
-        asked: dict[str, int] = {}
-        for index, entry in enumerate(kept):
-            for part in entry.message.parts:
-                if isinstance(part, Opaque) and isinstance(part.data, dict):
-                    data = cast("dict[str, Any]", part.data)
-                    words = {value for key, value in data.items() if key != "id" and isinstance(value, str)}
-                    yield from (range(asked[name] + 1, index + 1) for name in words & asked.keys())
-                    if isinstance(data.get("id"), str):
-                        asked[data["id"]] = index
+        return (range(call + 1, result + 1) for (call, _), (result, _) in provider_runs(kept))
+
+
+def provider_runs(kept: Sequence[Said]) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
+    """Yield the places of each call that a provider ran and of its result: (message index, part index)."""
+    asked: dict[str, tuple[int, int]] = {}
+    for index, entry in enumerate(kept):
+        for place, part in enumerate(entry.message.parts):
+            if isinstance(part, Opaque) and isinstance(part.data, dict):
+                data = cast("dict[str, Any]", part.data)
+                words = {value for key, value in data.items() if key != "id" and isinstance(value, str)}
+                yield from ((asked[name], (index, place)) for name in words & asked.keys())
+                if isinstance(data.get("id"), str):
+                    asked[data["id"]] = (index, place)
 
 
 class UnansweredStays:

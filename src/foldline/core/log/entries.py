@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import msgspec
 
 from foldline.core.log.messages import Message, Part, Usage
+
+EXCLUDED: Final = "excluded"  # the kind of an edit by which the user took a part out of the context
 
 
 class Edit(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -14,8 +16,8 @@ class Edit(msgspec.Struct, frozen=True, omit_defaults=True):
 
     `kind` is blanked (an old tool result), reduced (old images made smaller, or named by a note), elided (the
     middle of something too large), stripped (signed thinking past a changed prefix), repaired (a result that
-    nobody called for, in a stateless fold) or folded (a message of a range that a summary replaces: the
-    range's first message has it as `replacement`).
+    nobody called for, in a stateless fold), folded (a message of a range that a summary replaces: the range's
+    first message has it as `replacement`) or excluded (taken out by the user: no later fold tells of it).
     """
 
     entry: str
@@ -162,6 +164,11 @@ class Pruned(msgspec.Struct, frozen=True, tag="pruned", omit_defaults=True):
     edits: tuple[Edit, ...] = ()
     at: float | None = None
     seen: str | None = None
+
+    @property
+    def excludes(self) -> bool:
+        """Whether the user took something out of the context with it."""
+        return any(edit.kind == EXCLUDED for edit in self.edits)
 
 
 class Lifted(msgspec.Struct, frozen=True, tag="lifted", omit_defaults=True):

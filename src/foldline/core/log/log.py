@@ -218,8 +218,9 @@ class Boundaries(msgspec.Struct, frozen=True):
 
     `ids` are those of all, undone ones and their liftings included. `fold` is the place of the newest fold
     that holds, None where everything is kept; `prunes` are those that hold and came after it. `newest` is the
-    place of the newest boundary that holds, `changes` are the places at which the view changed last. `undone`
-    are the ids of what is lifted: boundaries, and replies that hold a server's compaction.
+    place of the newest boundary that holds, exclusions left out: they make no older message known. `changes`
+    are the places at which the view changed last. `undone` are the ids of what is lifted: boundaries, and
+    replies that hold a server's compaction.
     """
 
     ids: tuple[str, ...]
@@ -239,7 +240,8 @@ def read_boundaries(path: Sequence[Entry]) -> Boundaries:
         if isinstance(entry, Compacted | Pruned) and entry.id not in out
     ]
     fold = next((place for place, entry in reversed(holding) if isinstance(entry, Compacted)), None)
-    newest = holding[-1][0] if holding else None
+    folding = (place for place, entry in reversed(holding) if not _excludes(entry))
+    last = holding[-1][0] if holding else None
     lifting = next((i for i in range(len(path) - 1, -1, -1) if isinstance(path[i], Lifted)), None)
     return Boundaries(
         ids=tuple(entry.id for entry in path if isinstance(entry, Boundary)),
@@ -247,10 +249,14 @@ def read_boundaries(path: Sequence[Entry]) -> Boundaries:
         prunes=tuple(
             entry for place, entry in holding if isinstance(entry, Pruned) and (fold is None or place > fold)
         ),
-        newest=newest,
-        changes=frozenset(place for place in (newest, lifting) if place is not None),
+        newest=next(folding, None),
+        changes=frozenset(place for place in (last, lifting) if place is not None),
         undone=frozenset(out),
     )
+
+
+def _excludes(entry: Compacted | Pruned) -> bool:
+    return isinstance(entry, Pruned) and entry.excludes
 
 
 def undone(path: Iterable[Entry]) -> set[str]:

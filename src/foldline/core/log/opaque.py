@@ -35,15 +35,16 @@ _FREE: Final = frozenset(
 )  # the keys inside are a tool's own: each of them may hold text
 _SEALED: Final = re.compile(r"(?i)encrypted|signature|cache_?control|^type$|^citations$")
 _BLOB: Final = re.compile(r"(?:data:[^,\s]{1,200},)?[A-Za-z0-9+/=_-]{200,}")
-_THOUGHTS: Final = ("reasoning", "reasoning_details", "redacted_thinking")
-_NOT_TOOLS: Final = ("compaction", "mcp_list_tools", "item_reference", "tools", STEP, *_THOUGHTS)
+THOUGHTS: Final = ("reasoning", "reasoning_details", "redacted_thinking")
+"""Kinds of blocks that are thinking."""
+_NOT_TOOLS: Final = ("compaction", "mcp_list_tools", "item_reference", "tools", STEP, *THOUGHTS)
 _IMAGE_MADE: Final = "image_generation_call"
 _DEPTH: Final = 40  # levels that are looked into
 
 
 def words(part: Opaque) -> str:
     """Return the text in a block, a line for each string of it; "" where it has none that can be read."""
-    return "" if part.kind in (STEP, *_THOUGHTS) else _joined(part.data)
+    return "" if part.kind in (STEP, *THOUGHTS) else _joined(part.data)
 
 
 def opened(message: Message) -> Message:
