@@ -92,6 +92,16 @@ def test_a_chat_goes_on_past_its_window(chat):
     assert all(one["foldline-session"] == folded[0]["foldline-session"] for one in folded)
 
 
+def test_what_the_user_marked_goes_up_word_for_word_behind_a_fold(chat):
+    with in_front_of(answers, window=12_000) as (url, model):
+        talk = chat(url)
+        talk.ask(f"The crane:\n\n<keep>\nB-48151, {FILLER}\n</keep>\n\nBegin.")
+        for number in range(16):
+            talk.ask(f"Question {number}. {FILLER}")
+    (block,) = str(model.requests[-1].messages[1]["content"]).split("<kept-words ")[1:]
+    assert block.split("\n")[1] == f"B-48151, {FILLER}".strip()
+
+
 async def test_every_fold_is_told_once_and_counted(chat, tmp_path):
     file = tmp_path / "s.db"
     with in_front_of(answers, window=12_000, store=f"sqlite:///{file}") as (url, _):

@@ -87,6 +87,18 @@ def test_the_state_goes_on_with_the_next_turn_and_a_second_fold_stacks(url):
     assert state["apiStartIndex"] > first["apiStartIndex"]
 
 
+def test_what_the_user_marked_stays_word_for_word_from_fold_to_fold(url):
+    messages, state = [said("user", 0, "<keep>The crane is B-48151.</keep>"), *history(12)[1:]], None
+    for number in range(100, 140):
+        state = fold(url, messages=messages, compactionState=state)["compactionState"]
+        (block,) = text_of(state["summaryMessage"]).split("<kept-words ")[1:]
+        assert block.split("\n")[1] == "The crane is B-48151."
+        if state["version"] > 1:
+            break
+        messages += [said("assistant", number), said("user", number)]
+    assert state["version"] == 2
+
+
 def test_a_system_message_stands_before_all_and_the_index_counts_it(url):
     messages = [{"id": "s", "role": "system", "parts": [{"type": "text", "text": "You help."}]}, *history(12)]
     state = fold(url, messages=messages)["compactionState"]
