@@ -107,6 +107,23 @@ async def test_merge_notes_what_was_done_on_another_branch_or_in_a_fork(tmp_path
             await run(host, "/merge 9")
 
 
+async def test_exclude_takes_a_message_out_until_an_undo(tmp_path):
+    async with host_on(tmp_path, answers, policy="foldline") as host:
+        await talked(host)
+        assert "`/exclude ID` takes one out" in (await run(host, "/exclude")).text
+        first = (await host.session.entries())[0]
+        before = str(await host.session.context())
+        assert "is out of the context" in (await run(host, f"/exclude {first.entry[:10]}")).text
+        assert first.text not in str(await host.session.context())
+        assert "excluded: " in (await run(host, "/exclude")).text
+        await run(host, "/undo")
+        assert str(await host.session.context()) == before
+        with pytest.raises(InputError, match="a part is a number"):
+            await run(host, f"/exclude {first.entry[:10]} image")
+        with pytest.raises(InputError, match="has no part 9"):
+            await run(host, f"/exclude {first.entry[:10]} 9")
+
+
 async def test_preview_changes_nothing(tmp_path):
     async with host_on(tmp_path, answers) as host:
         await talked(host, turns=TALK * 6)

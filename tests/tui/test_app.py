@@ -87,6 +87,22 @@ async def test_a_boundary_is_a_marker_and_folded_messages_are_dimmed_and_there(t
         assert marker.title_line().startswith("undone: folded above:")
 
 
+async def test_what_was_taken_out_is_dimmed_and_a_marker_says_so(tmp_path):
+    async with chat(tmp_path, answers) as talk:
+        await talk.say("Is it a zebra?")
+        await talk.say("And now?")
+        entry = talk.app.transcript.query("PromptBlock").first().entry
+        await talk.say(f"/exclude {entry[:10]}")
+        [marker] = talk.app.transcript.query("BoundaryBlock")
+        assert marker.title_line().startswith("taken out above:")
+        assert [block.has_class("folded") for block in talk.app.transcript.query("PromptBlock")] == [
+            True,
+            False,
+        ]
+        await talk.say("/undo")
+        assert not any(block.has_class("folded") for block in talk.app.transcript.query("PromptBlock"))
+
+
 async def test_input_typed_meanwhile_is_queued_and_escape_stops(tmp_path):
     def says(asked):
         return "On we go." if "Two." in str(asked.messages) else Answer(text="slow", wait=Gate())

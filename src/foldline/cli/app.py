@@ -40,6 +40,7 @@ COMMANDS = {
     "sessions": "List the stored sessions.",
     "show": "Show a stored session: history, view, boundaries.",
     "merge": "Note in a session what was done on another branch.",
+    "exclude": "Take a message of a stored session out of its context.",
     "search": "Search everything that was said, folded messages included.",
     "verify": "Check that everything stored is intact.",
     "backup": "Copy the store to a file while it is in use.",

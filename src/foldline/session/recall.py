@@ -28,6 +28,7 @@ LINE: Final = 160  # characters of an entry that a list shows
 PASSAGE: Final = 8_000  # characters of an entry that one reading shows
 UNCUT: Final = 1_000_000_000
 
+HIDDEN: Final = ("folded", "excluded")  # how messages stand that the model is not sent, in part or whole
 Standing = Literal["kept", "folded", "blanked", "reduced", "elided", "stripped", "repaired", "excluded"]
 
 

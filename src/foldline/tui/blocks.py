@@ -15,7 +15,7 @@ from textual.widgets import Collapsible, Markdown, Static
 from textual.widgets.markdown import MarkdownStream
 
 from foldline.core.checkpoint.receipt import token_change
-from foldline.core.log.entries import Receipt
+from foldline.core.log.entries import EXCLUDED, Receipt
 from foldline.terminal import clean
 
 LONGEST = 20_000  # characters of a tool's answer that are shown; all of it is in the log
@@ -171,13 +171,19 @@ class BoundaryBlock(Block):
 
     def compose(self) -> ComposeResult:
         """Show what was folded; the summary opens below."""
-        body = Markdown(clean(self.summary)) if self.summary else Static("Old tool results are cleared.")
+        told = self.receipt.notes[-1] if self._excludes else "Old tool results are cleared."
+        body = Markdown(clean(self.summary)) if self.summary else Static(escape(told))
         yield Collapsible(body, title=escape(self.title_line()), collapsed=True)
+
+    @property
+    def _excludes(self) -> bool:
+        """Whether the user took something out with it."""
+        return not self.summary and EXCLUDED in self.receipt.dropped.get("edits", {})
 
     def title_line(self) -> str:
         """Return the marker's words."""
         receipt = self.receipt
-        what = "folded" if self.summary else "pruned"
+        what = "folded" if self.summary else "taken out" if self._excludes else "pruned"
         line = f"{what} above: {token_change(receipt)} ({receipt.reason})"
         if self.lifted:
             return f"undone: {line}; /redo takes it up again"

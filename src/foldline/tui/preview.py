@@ -16,7 +16,7 @@ from foldline.core.decide.ask import Nothing
 from foldline.core.log.entries import Compacted
 from foldline.errors import FoldlineError
 from foldline.session.preview import Preview
-from foldline.session.recall import EntryInfo
+from foldline.session.recall import HIDDEN, EntryInfo
 from foldline.session.session import Session
 from foldline.terminal import clean
 from foldline.tui.dialogs import Dialog
@@ -108,7 +108,7 @@ class PreviewScreen(Dialog[str]):
     async def _list(self, found: Preview) -> None:
         """List the messages of the view in order, with what becomes of each."""
         infos = await self._session.entries()
-        self._infos = [info for info in infos if info.how != "folded" or info.pinned]
+        self._infos = [info for info in infos if info.how not in HIDDEN or info.pinned]
         self._chosen = {info.entry for info in self._infos if info.pinned}
         self._before = set(self._chosen) if self._before is None else self._before
         boundary = found.boundary

@@ -22,6 +22,7 @@ from foldline.core.cut.edits import summary_of
 from foldline.core.log.entries import Compacted, Entry, Pruned, Said
 from foldline.core.log.log import undone
 from foldline.session.events import CompactionDone, Event, ProviderCompacted, PruneDone
+from foldline.session.recall import HIDDEN
 from foldline.tui.blocks import Block, BoundaryBlock, CallBlock, NoteBlock, PromptBlock, ReplyBlock
 
 if TYPE_CHECKING:
@@ -92,7 +93,8 @@ class Transcript(VerticalScroll, can_focus=False):
 
     async def dim(self, session: Session) -> None:
         """Dim what the model no longer sees as it was said."""
-        folded = {info.entry for info in await session.entries() if info.how == "folded"}
+        infos = await session.entries()
+        folded = {info.entry for info in infos if info.how in HIDDEN}
         for block in self.query(Block):
             block.set_class(block.entry in folded, "folded")
 

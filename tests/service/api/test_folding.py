@@ -33,6 +33,33 @@ def test_compact_undo_redo(client):
     client.post("/sessions/one/compact", {"target": "many"}, status=400)
 
 
+def test_a_message_or_a_part_is_taken_out_and_brought_back(client):
+    image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}}
+    shown = {"role": "user", "content": [{"type": "text", "text": "A zebra?"}, image]}
+    client.begin("one", messages=[shown, {"role": "assistant", "content": "Yes."}, *talk(2)])
+    first, second, *_ = (
+        one["entry"]
+        for one in client.get("/sessions/one/history").json()["items"]
+        if one["kind"] == "message"
+    )
+    told = client.post(f"/sessions/one/entries/{first}/exclude", {"part": 1}).json()
+    assert told["receipt"]["dropped"] == {"edits": {"excluded": 1}}
+    assert told["leaf"] == client.leaf("one")[1:-1]
+    assert "image_url" not in client.get("/sessions/one/view").text
+    client.post(f"/sessions/one/entries/{first}/exclude", {})
+    assert "zebra" not in client.get("/sessions/one/view").text
+    items = client.get("/sessions/one/history").json()["items"]
+    assert [one["how"] for one in items if one["kind"] == "message"][:2] == ["excluded", "kept"]
+    assert [one["made"] for one in items if one["kind"] == "boundary"] == ["exclusion", "exclusion"]
+    assert "zebra" in client.get("/sessions/one/recall", q="zebra").text
+    assert "already" in client.post(f"/sessions/one/entries/{first}/exclude", {}, status=400).text
+    client.post(f"/sessions/one/entries/{second}/exclude", {"part": 7}, status=400)
+    client.post(f"/sessions/one/entries/{second}/exclude", {"part": -1}, status=400)
+    client.post("/sessions/one/undo")
+    client.post("/sessions/one/undo")
+    assert "image_url" in client.get("/sessions/one/view").text
+
+
 def test_a_range_is_folded_and_the_rest_is_kept(client):
     client.begin("one", messages=talk(20))
     whole = client.get("/sessions/one/view").json()["messages"]

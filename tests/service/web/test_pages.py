@@ -152,6 +152,14 @@ def test_branches_rewinds_forks_pins_and_hand_offs_by_buttons(browser):
     items = browser.client.get("/sessions/one/history").json()["items"]
     assert "Pinned" in browser.post("/web/s/one/do/pin", entry=items[2]["entry"])
     assert "Unpinned" in browser.post("/web/s/one/do/unpin", entry=items[2]["entry"])
+    assert browser.get("/web/s/one").count("Take out of the context") == len(items)
+    page = browser.post("/web/s/one/do/exclude", entry=items[2]["entry"])
+    assert "Taken out: neither" in page
+    assert '<span class="badge excluded">excluded</span>' in page
+    assert page.count("Take out of the context") == len(items) - 1
+    assert "out of the context already" in browser.post("/web/s/one/do/exclude", entry=items[2]["entry"])
+    assert "Exclusion 1" in browser.get("/web/s/one?panel=receipts")
+    assert "badge excluded" not in browser.post("/web/s/one/do/undo")
     page = browser.post("/web/s/one/do/rewind", entry=items[4]["entry"])
     assert "Question 1." in re.search(r"<textarea[^>]*>(.*?)</textarea>", page, re.DOTALL)[1]
     assert "goes on from there" in browser.post("/web/s/one/do/branch", entry=items[-1]["entry"])

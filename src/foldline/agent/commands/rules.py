@@ -1,4 +1,4 @@
-"""/pin, /unpin, /constraints, /recall: what stays in view, and what was said before."""
+"""/pin, /unpin, /exclude, /constraints, /recall: what stays in view, what leaves it, what was said before."""
 
 from __future__ import annotations
 
@@ -31,13 +31,27 @@ async def unpin(host: Host, argument: str) -> str:
     return f"`{info.entry[:8]}` is no longer pinned."
 
 
-async def _listed(host: Host) -> str:
+@command("[ID|last] [PART]", idle=True)
+async def exclude(host: Host, argument: str) -> str:
+    """Take a message, or one part of it by its number from 0, out of the context."""
+    if not argument:
+        return await _listed(host, "`/exclude ID` takes one out, `/undo` brings it back.")
+    name, _, part = argument.partition(" ")
+    if part and not part.isdecimal():
+        raise InputError("/exclude ID PART: a part is a number from 0")
+    info = await _entry(host, name)
+    receipt = await host.session.exclude(info.entry, int(part) if part else None)
+    freed = f"{receipt.tokens_before - receipt.tokens_after:,} tokens less"
+    return f"`{info.entry[:8]}` is out of the context, {freed}: “{info.text}”. `/undo` brings it back."
+
+
+async def _listed(host: Host, how: str = "`/pin ID` pins one.") -> str:
     infos = await host.session.entries(SHOWN)
     rows = [
         f"- `{one.entry[:8]}` {one.role}{' (pinned)' if one.pinned else ''} {one.how}: {one.text}"
         for one in infos
     ]
-    return "\n".join([*rows, "", "`/pin ID` pins one."]) if rows else "Nothing was said yet."
+    return "\n".join([*rows, "", how]) if rows else "Nothing was said yet."
 
 
 async def _entry(host: Host, argument: str) -> EntryInfo:

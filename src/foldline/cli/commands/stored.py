@@ -119,8 +119,8 @@ def _print_path(entries: list[Entry], console: Console, *, receipts: bool) -> No
                 role = f"[cyan]{message.role:9}[/] [dim]{entry.tokens:>7,}[/]"
                 line = f"{role}  {escape(gist(message, 90))}"
             case Compacted() | Pruned():
-                folds = isinstance(entry, Compacted) or summary_of(entry)
-                kind = "compacted" if folds else "pruned"
+                kind = "compacted" if summary_of(entry) or isinstance(entry, Compacted) else "pruned"
+                kind = "excluded" if isinstance(entry, Pruned) and entry.excludes else kind
                 line = f"[bold magenta]── {kind}: {entry.receipt.reason} ──[/]"
             case Lifted():
                 line = f"[magenta]{'undone' if entry.lifted else 'redone'}:[/] {entry.target[:8]}"

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from foldline.cli.output import escape, row, rule, share, table
 from foldline.core.decide.price import dollars
-from foldline.core.log.entries import Compacted, Receipt, Said
+from foldline.core.log.entries import EXCLUDED, Compacted, Receipt, Said
 from foldline.core.log.messages import Message, Usage
 from foldline.core.view import AddedItem, Item, MessageItem, item_tokens
 from foldline.folding import Done
@@ -28,6 +28,7 @@ _EDITS = {
     "elided": "long parts shortened",
     "stripped": "signed blocks removed",
     "repaired": "parts repaired",
+    EXCLUDED: "parts taken out by the user",
 }
 
 
@@ -183,7 +184,7 @@ def print_preview(done: Done, loaded: Loaded, console: Console, *, full: bool = 
     said = {entry.id: entry for entry in loaded.entries if isinstance(entry, Said)}
     edits = table("#message", "=role", "=edit", "#tokens freed")
     for edit in done.boundary.edits:
-        if edit.kind == "folded":
+        if edit.kind in ("folded", EXCLUDED):
             continue
         place = str(loaded.index.get(edit.entry, "?"))
         row(edits, place, said[edit.entry].message.role, edit.kind, f"{edit.saved:,}")

@@ -52,8 +52,8 @@ class ShownPart(msgspec.Struct, frozen=True, omit_defaults=True):
 class ShownMessage(msgspec.Struct, frozen=True, tag="message", tag_field="kind"):
     """A message of a history: where it stands, its text and parts, and itself in the session's dialect.
 
-    `how` is kept, folded, blanked, reduced, elided, stripped or repaired; `native` is one message as a
-    rule. `tokens` is its size, `at` Unix time; `injected` says that a program wrote it, not the user.
+    `how` is kept, folded, excluded, blanked, reduced, elided, stripped or repaired; `native` is one message
+    as a rule. `tokens` is its size, `at` Unix time; `injected` says that a program wrote it, not the user.
     """
 
     entry: str
@@ -69,11 +69,17 @@ class ShownMessage(msgspec.Struct, frozen=True, tag="message", tag_field="kind")
     usage: Usage | None = None
 
 
+Made = Literal["compaction", "prune", "exclusion"]
+
+
 class ShownBoundary(msgspec.Struct, frozen=True, tag="boundary", tag_field="kind"):
-    """A boundary of a history: a compaction or a prune, its receipt and summary; `undone` says it was."""
+    """A boundary of a history: a compaction, a prune or an exclusion, its receipt and summary.
+
+    `undone` says that it was.
+    """
 
     entry: str
-    made: Literal["compaction", "prune"]
+    made: Made
     receipt: Receipt
     summary: str | None
     undone: bool
@@ -204,11 +210,17 @@ def _part(part: Part) -> ShownPart:
             return ShownPart("other", "", kind)
 
 
+def _made(entry: Compacted | Pruned) -> Made:
+    if isinstance(entry, Compacted) or summary_of(entry):
+        return "compaction"
+    return "exclusion" if entry.excludes else "prune"
+
+
 def shown_boundary(entry: Compacted | Pruned, out: Collection[str]) -> ShownBoundary:
     """Return a boundary as it is shown; `out` are the ids of those that are undone."""
     return ShownBoundary(
         entry=entry.id,
-        made="compaction" if isinstance(entry, Compacted) or summary_of(entry) else "prune",
+        made=_made(entry),
         receipt=entry.receipt,
         summary=summary_of(entry) if isinstance(entry, Compacted) else summary_of(entry) or None,
         undone=entry.id in out,

@@ -1,4 +1,4 @@
-"""What is said to a session, what is pinned in it, and which rules stand."""
+"""What is said to a session, what is pinned in it or taken out of it, and which rules stand."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from foldline.core.log.entries import Pin
+from foldline.core.log.entries import Pin, Receipt
 from foldline.service.api.idempotency import stored_before
 from foldline.service.api.operation import ApiCall, operation
 from foldline.service.api.sessions import AT, LeafResult
@@ -23,6 +23,19 @@ class PinList(msgspec.Struct, frozen=True):
     """The pinned messages, by their entries, with the text that every view holds."""
 
     pins: list[Pin]
+
+
+class ExclusionWish(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What is taken out: a message as a whole, or one part of it, a number from 0."""
+
+    part: Annotated[int, msgspec.Meta(ge=0)] | None = None
+
+
+class ExclusionResult(msgspec.Struct, frozen=True):
+    """What was taken out, in figures and notes, and the leaf."""
+
+    receipt: Receipt
+    leaf: str | None
 
 
 class AppendResult(msgspec.Struct, frozen=True):
@@ -61,6 +74,13 @@ async def unpin_entry(call: ApiCall) -> LeafResult:
     """Take a pin away."""
     await call.session.unpin(call.names["entry"])
     return LeafResult(call.session.leaf)
+
+
+@operation("POST", f"{AT}/entries/{{entry}}/exclude", changes=True, keyed=True)
+async def exclude_entry(call: ApiCall, body: ExclusionWish) -> ExclusionResult:
+    """Take a message, or a part of it, out of the context and of all later folds; undo brings it back."""
+    receipt = await call.session.exclude(call.names["entry"], body.part)
+    return ExclusionResult(receipt, call.session.leaf)
 
 
 @operation("GET", f"{AT}/constraints")

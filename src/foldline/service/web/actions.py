@@ -16,6 +16,7 @@ from foldline.errors import FoldlineError
 from foldline.files import safe_name
 from foldline.service.api import compaction, messages, sessions, transfers, tree, turns
 from foldline.service.api.compaction import CompactionResult, CompactionWish, LiftResult
+from foldline.service.api.messages import ExclusionWish
 from foldline.service.api.operation import Operation
 from foldline.service.api.sessions import NewTitle
 from foldline.service.api.transfers import ExportQuery
@@ -74,6 +75,11 @@ ACTIONS: Final[dict[str, PageAction]] = {
     ),
     "pin": PageAction(messages.pin_entry, "Pinned: every later view holds it word for word."),
     "unpin": PageAction(messages.unpin_entry, "Unpinned."),
+    "exclude": PageAction(
+        messages.exclude_entry,
+        "Taken out: neither the model nor a later fold sees it. Undo brings it back.",
+        lambda form: ExclusionWish(int(form["part"]) if form.get("part", "").isdecimal() else None),
+    ),
     "branch": PageAction(
         tree.branch,
         "The session goes on from there. What was left is under Branches.",

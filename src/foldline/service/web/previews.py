@@ -14,6 +14,7 @@ from foldline.service.problems import Refused
 from foldline.service.web.actions import folded, plain, why
 from foldline.service.web.page_request import PageRequest
 from foldline.service.web.rendering import plural
+from foldline.session.recall import HIDDEN
 from foldline.terminal import clean
 
 SHOWN: Final = 1_000  # newest messages of which a preview shows what becomes
@@ -79,7 +80,7 @@ async def _page(
 ) -> Response:
     shown = await _made(asked, instructions)
     newest = await asked.ask(history.read_history, query=HistoryPage(SHOWN))
-    sent = [one for one in newest.items if isinstance(one, ShownMessage) and one.how != "folded"]
+    sent = [one for one in newest.items if isinstance(one, ShownMessage) and one.how not in HIDDEN]
     first = shown.receipt.first_kept if shown.receipt is not None else None
     places = [number for number, one in enumerate(sent) if one.entry == first]
     end = places[0] if places else len(sent)

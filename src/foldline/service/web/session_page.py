@@ -54,7 +54,7 @@ class Group(msgspec.Struct, frozen=True):
 
 
 def grouped(items: Sequence[Item], fold: ShownBoundary | None) -> list[Group]:
-    """Return items with folded messages in a row put together, boundaries between them included.
+    """Return items with folded messages in a row put together, with boundaries and excluded ones between.
 
     `fold` is the newest fold that holds.
     """
@@ -62,7 +62,7 @@ def grouped(items: Sequence[Item], fold: ShownBoundary | None) -> list[Group]:
     places = [number for number, folded in enumerate(inside) if folded]
     for last, following in pairwise(places):
         between = range(last + 1, following)
-        if all(isinstance(items[number], ShownBoundary) for number in between):
+        if all(_may_be_inside(items[number]) for number in between):
             for number in between:
                 inside[number] = True
     found: list[Group] = []
@@ -75,6 +75,10 @@ def grouped(items: Sequence[Item], fold: ShownBoundary | None) -> list[Group]:
     if last < len(found) - 1:
         found[last] = msgspec.structs.replace(found[last], fold=fold)
     return found
+
+
+def _may_be_inside(one: Item) -> bool:
+    return isinstance(one, ShownBoundary) or one.how == "excluded"
 
 
 def newest_fold(boundaries: Sequence[ShownBoundary]) -> ShownBoundary | None:

@@ -13,6 +13,7 @@ from foldline.core.log.codec import encode_utf8, pretty
 from foldline.core.log.entries import Said
 from foldline.service.api.history import ShownMessage, ShownPart
 from foldline.service.tenants import Tenant
+from foldline.session.recall import HIDDEN
 from foldline.stores.base import SessionInfo, Store
 
 LINE: Final = 160  # characters of a line
@@ -103,7 +104,7 @@ def largest(messages: Iterable[ShownMessage], most: int) -> list[tuple[ShownMess
     for one in messages:
         calls = [called(part) for part in one.parts if part.kind == "call"]
         newest = "; ".join(calls) or newest
-        if one.how != "folded":
+        if one.how not in HIDDEN:
             found.append((one, line(newest) if who(one) == "tool" and newest else start(one)))
     return sorted(found, key=lambda pair: -pair[0].tokens)[:most]
 
