@@ -110,6 +110,21 @@ def test_marks_never_make_a_budget_fail_that_could_be_met():
         assert foldline.compact(messages, target).view_tokens <= target
 
 
+async def test_a_session_meets_a_target_without_the_marks_that_have_no_room():
+    met = []
+    for target in (500, 600, 700, 800, 1_000):
+        async with foldline.open("memory://", "s", window=WINDOW) as session:
+            await session.append(asked("pallet " * 80), {"role": "assistant", "content": "Noted."})
+            await session.append(*talk(10), {"role": "user", "content": "Next?"})
+            try:
+                receipt = await session.compact(target=target)
+            except foldline.FloorExceeded:
+                continue
+            assert session.view_tokens <= target
+            met.append("marks" in receipt.dropped)
+    assert set(met) == {True, False}
+
+
 def test_a_mark_in_a_message_that_loses_its_middle_is_quoted():
     paste = "The tide table of the harbour, line by line. " * 1_500
     messages = [{"role": "user", "content": f"{paste}\n\n<keep>{MARKED}</keep>\n\n{paste}"}]
