@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import msgspec
 
@@ -39,6 +39,8 @@ from foldline.summarizers.model import ModelSummarizer
 from foldline.summarizers.offline import OfflineSummarizer
 from foldline.waiting import run_waiting
 
+SLIM_SHARE: Final = 5  # a session to go on in is folded to a fifth of what the policy uses of the window
+
 
 class FoldOptions(msgspec.Struct, frozen=True):
     """How to fold: under which policy, for which model, into how many tokens.
@@ -70,6 +72,10 @@ class FoldOptions(msgspec.Struct, frozen=True):
     def budget(self) -> int:
         """The tokens that the view may take."""
         return usable_of(self.resolved_policy, self.model.window) if self.target is None else self.target
+
+    def slim(self) -> FoldOptions:
+        """Return options that, where no target is named, fold so small that an agent can go on for long."""
+        return msgspec.structs.replace(self, target=self.target or self.budget // SLIM_SHARE)
 
 
 class Done(msgspec.Struct):

@@ -22,7 +22,7 @@ def file(tmp_path):
     return write_lines(tmp_path / "session.jsonl", work(4))
 
 
-TALKS = {"chat", "mcp", "rpc", "serve"}  # a screen, JSON lines both ways, HTTP
+TALKS = {"chat", "mcp", "rpc", "serve", "hook", "statusline"}  # a screen, JSON both ways, HTTP
 GROUPS = {"batch": ("fold", "replay")}
 
 

@@ -17,7 +17,8 @@ from foldline.testing import call
 pty = pytest.importorskip("pty", reason="there are no pseudo-terminals here: run on Linux or macOS")
 pytestmark = pytest.mark.slow
 
-ELSEWHERE = {"chat", "mcp", "rpc", "serve"}  # a screen of its own (tests/tui), another program, a page
+# a screen of its own (tests/tui), another program, a page, a hook
+ELSEWHERE = {"chat", "mcp", "rpc", "serve", "hook", "statusline"}
 CASES = {
     "run": ["run", "-p", "Look.", "--model", "MODEL"],
     "run, as JSON": ["run", "-p", "Look.", "--model", "MODEL", "--json"],

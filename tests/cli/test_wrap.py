@@ -167,6 +167,21 @@ def test_a_value_that_the_user_set_meanwhile_is_the_user_s(foldline, home, url):
     assert read(path)["env"] == {"FOO": "bär", "ANTHROPIC_BASE_URL": "https://mine.example"}
 
 
+def test_claude_code_is_given_a_status_line_where_it_has_none(foldline, home, url):
+    write(home, "claude")
+    path = home / ".claude/settings.json"
+    foldline("wrap", "claude", "--gateway", url)
+    assert read(path)["statusLine"]["command"].endswith("foldline statusline")
+    foldline("unwrap", "claude")
+    own = {"statusLine": {"type": "command", "command": "mine"}}
+    path.write_text(json.dumps(own))
+    foldline("wrap", "claude", "--gateway", url)
+    foldline("wrap", "claude", "--gateway", url)
+    assert read(path)["statusLine"] == own["statusLine"]
+    foldline("unwrap", "claude")
+    assert path.read_text() == json.dumps(own)
+
+
 def test_an_address_that_was_set_before_is_told_of_and_comes_back(foldline, home, url):
     write(home, "opencode")
     done = foldline("wrap", "opencode", "--gateway", url)

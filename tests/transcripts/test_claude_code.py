@@ -212,6 +212,16 @@ def test_a_compaction_that_kept_messages_names_the_first_and_one_without_a_summa
     assert said(found) == ["user: a", "user: b", "user: c"]
 
 
+def test_a_checkpoint_that_our_plugin_handed_back_is_a_compaction_one_that_the_user_typed_is_not():
+    for source, count in (("hook", 1), ("local", 0)):
+        file = File()
+        file.user("Long work")
+        file.add("system", parent=None, logicalParentUuid="u1", subtype="compact_boundary")
+        file.user('<foldline-checkpoint version="1" ack="0" quoted="0">\n...', rowSource=source)
+        file.user("Go on")
+        assert len(folded(file.read())) == count
+
+
 def test_a_compaction_may_name_any_line_of_the_first_message_that_it_kept():
     def session(head):
         file = File()

@@ -29,6 +29,8 @@ COMMANDS = {
     "wrap": "Lead an agent through the gateway, with MCP tools.",
     "unwrap": "Put an agent's settings back as they were.",
     "doctor": "Say which agents are wrapped, and what to do.",
+    "hook": "Answer a hook of Claude Code's plugin.",
+    "statusline": "Print a status line for Claude Code.",
     "slim": "Fold an agent's session of this folder; the agent resumes it.",
     "inspect": "Show where a session's tokens are, and what is wrong with it.",
     "constraints": "Show the rules that the user stated, and what ended them.",
@@ -55,6 +57,7 @@ COMMANDS = {
 MODULES = {
     "import": "import_",
     **dict.fromkeys(("wrap", "unwrap", "doctor"), "wrap"),
+    "statusline": "hook",
     **dict.fromkeys(("sessions", "show", "search"), "stored"),
     **dict.fromkeys(("verify", "backup", "migrate", "purge"), "stores"),
 }

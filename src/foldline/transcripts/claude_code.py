@@ -105,7 +105,7 @@ class _ClaudeReader:
         """Return a compaction: its summary, with what the boundary line before it says."""
         said = rows[-1]
         told = rows[0].inner("compactMetadata") if rows[0].get("subtype") == BOUNDARY else Row()
-        if said.get("isCompactSummary") is not True:
+        if not written.is_summary(said):
             return FactRecord("boundary", told, said.line)
         summary = _message(group, [said], "user")
         if isinstance(summary, WarningRecord):

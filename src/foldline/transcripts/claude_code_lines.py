@@ -17,6 +17,7 @@ from foldline.transcripts.records import WarningRecord
 from foldline.transcripts.tree import Node, Tree
 
 BOUNDARY = "compact_boundary"
+CHECKPOINT = "<foldline-checkpoint "
 
 _TREE_TYPES = ("user", "assistant", "system", "attachment", "progress")
 
@@ -41,7 +42,7 @@ def _side(row: Row, parent: str | None) -> _Side:
     kind = row.text("type")
     if kind == "assistant":
         return _Side(kind, row.inner("message").text("id"), tuple(call_ids([row])))
-    if kind == "user" and row.get("isCompactSummary") is True:
+    if kind == "user" and is_summary(row):
         kind = "summary"
     elif kind == "system" and row.get("subtype") == BOUNDARY:
         kind = BOUNDARY
@@ -70,7 +71,7 @@ class _FileTree:
         kind, logical = row.get("type"), row.text("logicalParentUuid")  # often a line that was never written
         parent = row.text("parentUuid") or (logical if logical in self.tree.places else None)
         said = kind in ("user", "assistant")
-        follows = kind != "user" or row.get("isCompactSummary") is True or "uuid" not in row
+        follows = kind != "user" or is_summary(row) or "uuid" not in row
         node = Node(row.text("uuid") or f"line {row.line}", parent, row.line, said, follows)
         if self.tree.add(node):
             self.sides.append(_side(row, parent))
@@ -205,6 +206,12 @@ class _Grouping:
 def blocks_of(row: Row) -> list[Row]:
     """Return the content blocks of a line; none where its content is text."""
     return row.inner("message").rows("content")
+
+
+def is_summary(row: Row) -> bool:
+    """Whether a user's line is a compaction's summary: Claude Code's own, or a checkpoint by our plugin."""
+    ours = row.get("rowSource") == "hook" and row.inner("message").text("content").startswith(CHECKPOINT)
+    return ours or row.get("isCompactSummary") is True
 
 
 def call_ids(rows: list[Row]) -> list[str]:

@@ -6,6 +6,7 @@ Sources: the agents' own pages on their settings (November 2026).
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import sys
 from collections.abc import Callable
@@ -21,14 +22,15 @@ Setting = tuple[Place, Any]  # a path in a file, and the value there
 
 
 class SettingsFile(NamedTuple):
-    """A settings file, and what Foldline sets in it."""
+    """A settings file, and what Foldline sets in it: `offered` only where nothing stands there."""
 
     path: Path
     settings: list[Setting]
+    offered: list[Setting] = []
 
 
 class WrappedAgent(NamedTuple):
-    """An agent: what is set for a gateway at a URL, and for an MCP server that a command starts.
+    """An agent: what is set for a gateway at a URL, for an MCP server that a command starts, in any case.
 
     `program` is the name of its own command.
     """
@@ -37,6 +39,7 @@ class WrappedAgent(NamedTuple):
     name: str
     gateway: Callable[[str], list[SettingsFile]]
     server: Callable[[list[str]], list[SettingsFile]]
+    always: Callable[[], list[SettingsFile]] = list[SettingsFile]
 
 
 def _claude_home() -> Path:
@@ -60,6 +63,11 @@ def _claude(url: str) -> list[SettingsFile]:
 def _claude_server(command: list[str]) -> list[SettingsFile]:
     about: dict[str, Any] = {"type": "stdio", "command": command[0], "args": command[1:], "env": {}}
     return [SettingsFile(_claude_json(), [(("mcpServers", "foldline"), about)])]
+
+
+def _claude_status() -> list[SettingsFile]:
+    about = {"type": "command", "command": shlex.join(_own_command("statusline"))}
+    return [SettingsFile(_claude_home() / "settings.json", [], [(("statusLine",), about)])]
 
 
 def _codex_file() -> Path:
@@ -123,7 +131,7 @@ def _no_mcp(_command: list[str]) -> list[SettingsFile]:
 
 
 AGENTS: Final[dict[str, WrappedAgent]] = {
-    "claude": WrappedAgent("claude", "Claude Code", _claude, _claude_server),
+    "claude": WrappedAgent("claude", "Claude Code", _claude, _claude_server, _claude_status),
     "codex": WrappedAgent("codex", "Codex", _codex, _codex_server),
     "opencode": WrappedAgent("opencode", "OpenCode", _opencode, _opencode_server),
     "pi": WrappedAgent("pi", "pi", _pi, _no_mcp),
@@ -132,19 +140,27 @@ AGENTS: Final[dict[str, WrappedAgent]] = {
 
 def server_command(agent: str) -> list[str]:
     """Return the command of the MCP server for an agent."""
+    return _own_command("mcp", "--agent", agent)
+
+
+def _own_command(*words: str) -> list[str]:
     found = shutil.which("foldline")
-    command = [found] if found else [sys.executable, "-m", "foldline"]
-    return [*command, "mcp", "--agent", agent]
+    return [*([found] if found else [sys.executable, "-m", "foldline"]), *words]
 
 
 def files_of(agent: str, url: str | None, command: list[str] | None) -> list[SettingsFile]:
     """Return the files of an agent with all that is set in each, for a gateway, a server, or both."""
     known = AGENTS[agent]
-    parts = [*(known.gateway(url) if url else ()), *(known.server(command) if command else ())]
+    parts = [
+        *(known.gateway(url) if url else ()),
+        *(known.server(command) if command else ()),
+        *known.always(),
+    ]
     found: dict[Path, SettingsFile] = {}
     for one in parts:
         before = found.get(one.path, SettingsFile(one.path, []))
-        found[one.path] = SettingsFile(one.path, [*before.settings, *one.settings])
+        settings, offered = [*before.settings, *one.settings], [*before.offered, *one.offered]
+        found[one.path] = SettingsFile(one.path, settings, offered)
     return list(found.values())
 
 

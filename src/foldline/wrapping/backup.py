@@ -57,14 +57,15 @@ def change(file: SettingsFile) -> Record:
     old = _content(file.path)
     text = _text(file.path, old)
     held = values(file.path.name, text)
+    settings = [*file.settings, *(one for one in file.offered if value_at(held, one[0]) is ABSENT)]
     entries = [
         Entry(path, value, True, found)
         if (found := value_at(held, path)) is not ABSENT
         else Entry(path, value)
-        for path, value in file.settings
+        for path, value in settings
     ]
-    new = edited(str(file.path), text, file.settings).encode()
-    above = [path[:depth] for path, _ in file.settings for depth in range(1, len(path))]
+    new = edited(str(file.path), text, settings).encode()
+    above = [path[:depth] for path, _ in settings for depth in range(1, len(path))]
     made = [path for path in dict.fromkeys(above) if value_at(held, path) is ABSENT]
     record = Record(_hash(old) if old is not None else None, _hash(new), entries, made)
     if old is not None:

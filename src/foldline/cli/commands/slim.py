@@ -26,7 +26,6 @@ from foldline.transcripts.places import AGENTS, agent_of, home_of, newest_transc
 
 OPENCODE: Final = "opencode"  # it keeps sessions in a database, and imports files
 RESUMED: Final = ("claude-code", "codex", "pi", "klaude-code", OPENCODE)
-SHARE: Final = 5  # a session is folded to a fifth of what the policy uses of the window
 WRITTEN: Final = "~/.foldline/slimmed.json"
 LONGEST: Final = 16 * 1024 * 1024  # bytes of that list
 
@@ -128,8 +127,7 @@ def _folded(
     loaded: Loaded, target: int | None, window: int | None, model: str | None, policy: Any, focus: str | None
 ) -> Done:
     info = settings().model_info(model, window, recorded=loaded.model)
-    options = FoldOptions(policy, info, instructions=focus)
-    options = msgspec.structs.replace(options, target=target or options.budget // SHARE)
+    options = FoldOptions(policy, info, target=target, instructions=focus).slim()
     summarizer = find_summarizer(model, options)
     with progress("folding"):
         return fold_now(loaded, options, summarizer)

@@ -45,8 +45,8 @@ def wrap(
 ) -> Shown:
     """Lead an agent through the gateway, and give it the tools of `foldline mcp`, by its own settings.
 
-    AGENT is claude, codex, opencode or pi (which has no MCP). The files are kept beside themselves as they
-    were; `foldline unwrap AGENT` puts them back.
+    AGENT is claude, codex, opencode or pi (which has no MCP). Claude Code is given a status line too, unless
+    it has one. The files are kept beside themselves as they were; `foldline unwrap AGENT` puts them back.
     """
     url = None if no_gateway else _url(gateway)
     command = None if no_mcp or not AGENTS[agent].server([PROBE]) else server_command(agent)
