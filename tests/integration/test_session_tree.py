@@ -8,6 +8,7 @@ import pytest
 from tests.integration.test_session import WINDOW, fill, turn
 
 import foldline
+from foldline.agent.spending import spent
 from foldline.core.checkpoint.request import SummaryReply
 from foldline.core.log.entries import Compacted, Noted, Said
 from foldline.core.log.messages import Message, Text, Usage
@@ -527,6 +528,9 @@ async def test_what_was_done_on_another_branch_is_noted_and_the_branch_stays(url
         entry = await session.store.entry("s", note)
         assert entry.message.injected
         assert (await session.store.entry("s", entry.parent)).data["usage"]["input"] == 900 * len(words.asked)
+        money = await spent(session)
+        assert (money.summaries, money.summaries_unpriced) == (1, 0)
+        assert money.summaries_usd == pytest.approx(0.01 * len(words.asked))
         await session.branch(other)
         assert "src/token.py" not in str(await session.context())
         assert await session.verify() == []

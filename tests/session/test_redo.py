@@ -1,4 +1,4 @@
-"""Undo and redo in any order with compactions, branches and reopening: no internal error, and views that can be sent."""
+"""Undo and redo in any order with folds, ranges, branches, merges and reopening: no internal error, views to send."""
 
 import asyncio
 
@@ -17,9 +17,10 @@ async def talk(session, number):
         await session.append({"role": "assistant", "content": f"Changed {number} {text}. " + "done " * 400})
 
 
-STEPS = st.lists(
-    st.sampled_from(["say", "compact", "undo", "redo", "rewind", "pin", "branch", "reopen"]), max_size=14
-)
+KINDS = [
+    "say", "compact", "up_to", "since", "undo", "redo", "rewind", "pin", "branch", "merge", "reopen",
+]  # fmt: skip
+STEPS = st.lists(st.sampled_from(KINDS), max_size=14)
 
 
 async def played(steps):
@@ -36,9 +37,17 @@ async def played(steps):
                 await session.pin((await session.entries())[0].entry)
             elif step == "branch":
                 await session.branch((await session.entries())[-1].entry)
+            elif step in ("up_to", "since"):
+                kept = [one.entry for one in await session.entries() if one.how == "kept"]
+                await session.compact(**{step: kept[len(kept) // 2] if kept else ""})
+            elif step == "merge":
+                others = [one.leaf for one in await session.branches() if not one.current]
+                await session.merge(others[0] if others else "")
             elif step == "reopen":
+                before = await session.context()
                 await session.close()
                 session = foldline.open(store, "s", window=60_000)
+                assert await session.context() == before
             else:
                 await getattr(session, step)()
         except foldline.FoldlineError:

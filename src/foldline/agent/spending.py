@@ -7,9 +7,11 @@ from weakref import WeakKeyDictionary
 import msgspec
 
 from foldline.catalogue import cost
-from foldline.core.log.entries import Compacted, Entry, Noted, Said
+from foldline.core.cut.edits import folds
+from foldline.core.log.entries import Entry, Noted, Said
 from foldline.core.log.messages import Usage
 from foldline.core.measure.price import Price, added
+from foldline.session.branch_summary import BRANCH_NOTE
 from foldline.session.model import Setup
 from foldline.session.session import Session
 
@@ -64,14 +66,19 @@ class _Counted:
             self.replies[key] = (count + 1, added(usage, entry.message.usage))
         elif isinstance(entry, Noted) and entry.kind == "model":
             self.models += 1
-        elif isinstance(entry, Compacted):
-            receipt, before = entry.receipt, self.summaries
-            free = receipt.reason != "imported" and receipt.summarizer in ("", "offline", "by hand")
-            self.summaries = Spending(
-                summaries=before.summaries + 1,
-                summaries_usd=before.summaries_usd + (receipt.price or 0.0),
-                summaries_unpriced=before.summaries_unpriced + (receipt.price is None and not free),
-            )
+        elif isinstance(entry, Noted) and entry.kind == BRANCH_NOTE:
+            self._summary(entry.data.get("price"), entry.data.get("summarizer", ""))
+        elif folds(entry):
+            receipt = entry.receipt
+            self._summary(receipt.price, receipt.summarizer, imported=receipt.reason == "imported")
+
+    def _summary(self, price: float | None, summarizer: str, *, imported: bool = False) -> None:
+        before, free = self.summaries, not imported and summarizer in ("", "offline", "by hand")
+        self.summaries = Spending(
+            summaries=before.summaries + 1,
+            summaries_usd=before.summaries_usd + (price or 0.0),
+            summaries_unpriced=before.summaries_unpriced + (price is None and not free),
+        )
 
     def priced(self, setup: Setup) -> Spending:
         """Return what it comes to, each reply at the price of its own model."""

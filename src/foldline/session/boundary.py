@@ -18,7 +18,7 @@ from foldline.core.compact.compaction_input import CompactionInput
 from foldline.core.compact.fold_request import number_of
 from foldline.core.compact.plan import Outcome, Steps, plan
 from foldline.core.compact.rebase import VOID, Draft, drafted, rebased
-from foldline.core.cut.edits import summary_of
+from foldline.core.cut.edits import folds
 from foldline.core.decide.ask import FoldRange, FoldRequest, Nothing
 from foldline.core.decide.breaker import Failure
 from foldline.core.log.entries import Compacted, Entry, Noted, Pruned, Reason, Receipt, Said
@@ -184,8 +184,7 @@ class BoundaryMaker:
         """Tell of a boundary that was appended."""
         self._shared.watch.folded()
         spans.committed(opened, boundary, drafted=not waited)
-        prunes = isinstance(boundary, Pruned) and not summary_of(boundary)
-        done = PruneDone if prunes else CompactionDone
+        done = CompactionDone if folds(boundary) else PruneDone
         self._events.emit(done(entry=entry, receipt=boundary.receipt, drafted=not waited))
         if isinstance(boundary, Pruned):
             return

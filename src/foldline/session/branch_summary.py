@@ -29,6 +29,7 @@ from foldline.core.view import ViewState
 from foldline.errors import InputError
 from foldline.stores.base import Store
 
+BRANCH_NOTE = "branch_summary"  # the kind of note that says what a summary took
 BRANCH_TOKENS = 2_048  # the most that the summary of a branch takes
 
 
@@ -98,7 +99,7 @@ def cost_of(reply: SummaryReply) -> Noted:
     """Return the note that says who wrote the summary of a branch, and what that took."""
     known = {"summarizer": reply.summarizer, "usage": reply.usage, "price": reply.price}
     data = {name: msgspec.to_builtins(value) for name, value in known.items() if value is not None}
-    return Noted("", None, "branch_summary", data, at=time.time())
+    return Noted("", None, BRANCH_NOTE, data, at=time.time())
 
 
 def left_told(summary: str) -> Message:

@@ -11,9 +11,9 @@ from foldline.arguments import check
 from foldline.core.compact.compaction_input import CompactionInput
 from foldline.core.compact.exclude import exclude
 from foldline.core.compact.rebase import Draft, with_summary
-from foldline.core.cut.edits import summary_of
+from foldline.core.cut.edits import folds, summary_of
 from foldline.core.decide.ask import FoldRequest, Nothing, fold_range
-from foldline.core.log.entries import Boundary, Compacted, Receipt, Said
+from foldline.core.log.entries import Boundary, Receipt, Said
 from foldline.errors import InputError, LeafMoved
 from foldline.session import spans
 from foldline.session.compactor import Compactor
@@ -42,7 +42,7 @@ class Preview(msgspec.Struct, frozen=True):
     def summary(self) -> str | None:
         """The checkpoint's summary, for editing; None for a prune. That of a range is not edited."""
         boundary = self.draft.boundary
-        return summary_of(boundary) if isinstance(boundary, Compacted) else summary_of(boundary) or None
+        return summary_of(boundary) if folds(boundary) else None
 
 
 class ByHand:

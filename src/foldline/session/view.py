@@ -12,8 +12,9 @@ import msgspec
 
 from foldline import exports
 from foldline.core.checkpoint.request import Prefix
+from foldline.core.cut.edits import folds
 from foldline.core.decide.price import Cache
-from foldline.core.log.entries import Compacted, Said
+from foldline.core.log.entries import Said
 from foldline.core.log.log import undone
 from foldline.core.log.messages import Message
 from foldline.core.measure.window import Window
@@ -157,8 +158,9 @@ class SessionView:
     async def stats(self) -> Stats:
         """Return the session's figures."""
         store, session = self._cursor.store, self._cursor.session
-        marks, info = await store.marks(session, kinds=["compacted", "lifted"]), await store.info(session)
-        made = [entry for entry in marks if isinstance(entry, Compacted)]
+        marks = await store.marks(session, kinds=["compacted", "pruned", "lifted"])
+        made = [entry for entry in marks if folds(entry)]
+        info = await store.info(session)
         total = (info.messages if info else 0) + sum(absent_messages(one.receipt.origin) for one in made)
         lifted = undone(marks)
         state = self._cursor.state

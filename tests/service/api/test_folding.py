@@ -78,7 +78,9 @@ def test_a_range_is_folded_and_the_rest_is_kept(client):
     assert [one["made"] for one in client.get("/sessions/one/boundaries").json()["boundaries"]] == [
         "compaction"
     ]
+    assert client.get("/sessions/one/stats").json()["stats"]["summaries"] == 1
     client.post("/sessions/one/undo")
+    assert client.get("/sessions/one/stats").json()["stats"]["summaries"] == 0
     assert client.get("/sessions/one/view").json()["messages"] == whole
     client.post("/sessions/one/compact", {"up_to": eighth, "instructions": "the questions"})
     view = client.get("/sessions/one/view").json()["messages"]

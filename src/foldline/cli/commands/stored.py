@@ -12,7 +12,7 @@ from foldline.cli.options import STORE, Shown, argument, command, option
 from foldline.cli.output import escape, out, row, table
 from foldline.cli.reports.fold import gist, print_figures, print_text, print_view
 from foldline.cli.store import entries_of, known, with_store
-from foldline.core.cut.edits import summary_of
+from foldline.core.cut.edits import folds
 from foldline.core.log.codec import pretty
 from foldline.core.log.entries import Compacted, Entry, Lifted, Noted, Pinned, Pruned, Said
 from foldline.core.measure.tokens import OFFLINE
@@ -119,7 +119,7 @@ def _print_path(entries: list[Entry], console: Console, *, receipts: bool) -> No
                 role = f"[cyan]{message.role:9}[/] [dim]{entry.tokens:>7,}[/]"
                 line = f"{role}  {escape(gist(message, 90))}"
             case Compacted() | Pruned():
-                kind = "compacted" if summary_of(entry) or isinstance(entry, Compacted) else "pruned"
+                kind = "compacted" if folds(entry) else "pruned"
                 kind = "excluded" if isinstance(entry, Pruned) and entry.excludes else kind
                 line = f"[bold magenta]── {kind}: {entry.receipt.reason} ──[/]"
             case Lifted():

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from typing import TypeGuard
 
 import msgspec
 
@@ -73,6 +74,11 @@ def range_summary(edits: Iterable[Edit]) -> str:
     """Return the summary of the range that begins with what these edits change; "" where none begins."""
     texts = (edit.replacement for edit in edits if edit.kind == "folded")
     return next((part.text for part in texts if isinstance(part, Text)), "")
+
+
+def folds(entry: object) -> TypeGuard[Compacted | Pruned]:
+    """Whether an entry of the log folds messages into a summary."""
+    return isinstance(entry, Compacted) or (isinstance(entry, Pruned) and bool(range_summary(entry.edits)))
 
 
 def summary_of(boundary: Compacted | Pruned) -> str:

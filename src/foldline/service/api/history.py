@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 import msgspec
 
 from foldline.agent.spending import Spending, spent
-from foldline.core.cut.edits import summary_of
+from foldline.core.cut.edits import folds, summary_of
 from foldline.core.log.codec import encode_utf8
 from foldline.core.log.entries import Compacted, Pruned, Receipt, Said
 from foldline.core.log.log import undone
@@ -211,9 +211,9 @@ def _part(part: Part) -> ShownPart:
 
 
 def _made(entry: Compacted | Pruned) -> Made:
-    if isinstance(entry, Compacted) or summary_of(entry):
+    if folds(entry):
         return "compaction"
-    return "exclusion" if entry.excludes else "prune"
+    return "exclusion" if isinstance(entry, Pruned) and entry.excludes else "prune"
 
 
 def shown_boundary(entry: Compacted | Pruned, out: Collection[str]) -> ShownBoundary:
@@ -222,7 +222,7 @@ def shown_boundary(entry: Compacted | Pruned, out: Collection[str]) -> ShownBoun
         entry=entry.id,
         made=_made(entry),
         receipt=entry.receipt,
-        summary=summary_of(entry) if isinstance(entry, Compacted) else summary_of(entry) or None,
+        summary=summary_of(entry) if folds(entry) else None,
         undone=entry.id in out,
         at=entry.at,
     )
