@@ -1,6 +1,7 @@
 """Agents of each framework, whose model is a script: it calls a tool as often as it is told, then answers.
 
 A driver shows what the model was sent as plain pairs: ("user", text), ("text", text), ("call", id), ("result", id).
+With `own` the agent has the compaction of its framework in place of Foldline: tools/adapter_table.py compares them.
 """
 
 from __future__ import annotations
@@ -10,10 +11,13 @@ import importlib
 import json
 import os
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
 Shown = tuple[str, str]
+REPLY = 25  # tokens of a reply, which models report
+Step = Callable[[Sequence[Any]], "tuple[str, str, dict[str, str]] | str"]
 
 os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # LiteLLM would fetch it while it is imported
 
@@ -26,21 +30,42 @@ class Driver:
     """One agent with a conversation; `again` makes an agent of a new process that goes on with it."""
 
     package = ""
+    dialect = "openai-chat"  # of what goes to the model
     keeps_answers = False  # a reply is stored when it comes, not with the request that follows
     pairs = False  # an answer is a call too, with its result
     mends = False  # a request that did not fit is folded and sent again
     copies = False  # each request has copies of the messages
 
-    def __init__(self, store: str, **options: Any) -> None:
-        self.store, self.options = store, options
+    histories: Any  # of the adapter
+    session: str
+
+    def __init__(
+        self, store: str, own: Callable[[Any], dict[str, Any]] | None = None, **options: Any
+    ) -> None:
+        self.store, self.own, self.options = store, own, options
         self.seen: list[list[Any]] = []
+        self.asked: Callable[[list[Any]], None] = self.seen.append  # takes each request
+        self.used = 0  # tokens of the request, which the model reports; 0: it reports none
         self.calls = 0
+        self.looked: list[str] = []  # the files whose content a tool returned
         self.left = 0  # calls until the model answers
         self.break_at = 0  # the call whose tool fails
         self.errors: list[Exception] = []  # raised by the next calls of the model
         self.make()
 
     def make(self) -> None:
+        """Make the agent, with Foldline or what `own` returns."""
+        raise NotImplementedError
+
+    def fold(self) -> dict[str, Any]:
+        """Return Foldline as arguments of the framework's, in the place where `own` has its own."""
+        raise NotImplementedError
+
+    def beside(self) -> dict[str, Any]:
+        return self.own(self) if self.own else self.fold()
+
+    def model(self, step: Step) -> Any:
+        """Return a model of the framework's whose replies are those of `step`."""
         raise NotImplementedError
 
     async def run(self, text: str, steps: int) -> None:
@@ -51,14 +76,6 @@ class Driver:
     async def say(self, text: str) -> None:
         raise NotImplementedError
 
-    @property
-    def histories(self) -> Any:
-        raise NotImplementedError
-
-    @property
-    def session(self) -> str:
-        raise NotImplementedError
-
     async def history(self) -> Sequence[Any]:
         """Return what the framework keeps."""
         raise NotImplementedError
@@ -66,16 +83,21 @@ class Driver:
     def shown(self, view: Sequence[Any]) -> list[Shown]:
         raise NotImplementedError
 
+    def native(self, view: Sequence[Any]) -> list[Any]:
+        """Return a request as the framework writes it in the dialect."""
+        return list(view)
+
     def look(self, path: str) -> str:
         """Look at a file."""
         if self.break_at and self.calls == self.break_at:
             self.break_at = 0
             raise Boom
-        return f"content of {path}: " + "value = compute(42)  # a line of code\n" * 40
+        self.looked.append(path)
+        return f"content of {path}: " + "value = compute(42)  # a line of code\n" * 40 + f"end of {path}"
 
     def step(self, view: Sequence[Any]) -> tuple[str, str, dict[str, str]] | str:
         """Take a request; return the call that the model makes (text, id, arguments), or its answer."""
-        self.seen.append(list(view))
+        self.asked(list(view))
         if self.errors:
             raise self.errors.pop(0)
         self.calls += 1
@@ -91,12 +113,29 @@ class LangChain(Driver):
 
     def make(self) -> None:
         from langchain.agents import create_agent
-        from langchain_core.language_models import BaseChatModel
-        from langchain_core.messages import AIMessage
-        from langchain_core.outputs import ChatGeneration, ChatResult
         from langgraph.checkpoint.memory import InMemorySaver
 
+        self.saver = getattr(self, "saver", None) or InMemorySaver()
+        self.agent = create_agent(
+            self.model(self.step),
+            [self.look],
+            checkpointer=self.saver,
+            system_prompt="Be brief.",
+            **self.beside(),
+        )
+
+    def fold(self) -> dict[str, Any]:
         from foldline.adapters.langchain import FoldlineMiddleware
+
+        middleware = FoldlineMiddleware(self.store, **self.options)
+        self.histories = middleware.histories
+        return {"middleware": [middleware]}
+
+    def model(self, step: Step) -> Any:
+        from langchain_core.language_models import BaseChatModel
+        from langchain_core.messages import AIMessage
+        from langchain_core.messages.ai import UsageMetadata
+        from langchain_core.outputs import ChatGeneration, ChatResult
 
         driver = self
 
@@ -109,32 +148,24 @@ class LangChain(Driver):
                 return self
 
             def _generate(self, messages: Any, *_: Any, **__: Any) -> ChatResult:
-                made = driver.step(messages)
+                made = step(messages)
                 if isinstance(made, str):
                     reply = AIMessage(made)
                 else:
                     text, call, arguments = made
                     reply = AIMessage(text, tool_calls=[{"name": "look", "args": arguments, "id": call}])
+                if used := driver.used:
+                    reply.usage_metadata = UsageMetadata(
+                        input_tokens=used, output_tokens=REPLY, total_tokens=used + REPLY
+                    )
                 return ChatResult(generations=[ChatGeneration(message=reply)])
 
-        self.saver = getattr(self, "saver", None) or InMemorySaver()
-        self.middleware = FoldlineMiddleware(self.store, **self.options)
-        self.agent = create_agent(
-            Model(),
-            [self.look],
-            middleware=[self.middleware],
-            checkpointer=self.saver,
-            system_prompt="Be brief.",
-        )
+        return Model(profile={"max_input_tokens": self.options["window"]})
 
     config = {"configurable": {"thread_id": "thread"}, "recursion_limit": 1_000_000}
 
     async def say(self, text: str) -> None:
         await self.agent.ainvoke({"messages": [{"role": "user", "content": text}]}, self.config)
-
-    @property
-    def histories(self) -> Any:
-        return self.middleware.histories
 
     session = "thread"
 
@@ -152,6 +183,11 @@ class LangChain(Driver):
                 out.append(("user", one.text))
         return out
 
+    def native(self, view: Sequence[Any]) -> list[Any]:
+        from langchain_core.messages import convert_to_openai_messages
+
+        return list(convert_to_openai_messages(view))
+
 
 class PydanticAI(Driver):
     package = "pydantic_ai"
@@ -159,23 +195,33 @@ class PydanticAI(Driver):
 
     def make(self) -> None:
         from pydantic_ai import Agent
-        from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
-        from pydantic_ai.models.function import FunctionModel
-
-        from foldline.adapters.pydantic_ai import Foldline
-
-        def answer(messages: Any, _: Any) -> ModelResponse:
-            made = self.step(messages)
-            if isinstance(made, str):
-                return ModelResponse([TextPart(made)])
-            text, call, arguments = made
-            return ModelResponse([TextPart(text), ToolCallPart("look", arguments, call)])
 
         self.messages: list[Any] = getattr(self, "messages", [])
-        self.capability = Foldline(self.store, **self.options)
         self.agent: Any = Agent(
-            FunctionModel(answer), instructions="Be brief.", tools=[self.look], capabilities=[self.capability]
+            self.model(self.step), instructions="Be brief.", tools=[self.look], **self.beside()
         )
+
+    def fold(self) -> dict[str, Any]:
+        from foldline.adapters.pydantic_ai import Foldline
+
+        capability = Foldline(self.store, **self.options)
+        self.histories = capability.histories
+        return {"capabilities": [capability]}
+
+    def model(self, step: Step) -> Any:
+        from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
+        from pydantic_ai.models.function import FunctionModel
+        from pydantic_ai.usage import RequestUsage
+
+        def answer(messages: Any, _: Any) -> ModelResponse:
+            made = step(messages)
+            parts: list[Any] = [TextPart(made if isinstance(made, str) else made[0])]
+            if not isinstance(made, str):
+                parts.append(ToolCallPart("look", made[2], made[1]))
+            usage = RequestUsage(input_tokens=self.used, output_tokens=REPLY if self.used else 0)
+            return ModelResponse(parts, usage=usage)
+
+        return FunctionModel(answer)
 
     async def say(self, text: str) -> None:
         from pydantic_ai import capture_run_messages
@@ -194,10 +240,6 @@ class PydanticAI(Driver):
                 self.messages = list(messages)
                 raise
 
-    @property
-    def histories(self) -> Any:
-        return self.capability.histories
-
     session = "talk"
 
     async def history(self) -> Sequence[Any]:
@@ -211,14 +253,48 @@ class PydanticAI(Driver):
             for part in one.parts
         ]
 
+    @cached_property
+    def chat(self) -> Any:
+        """A model of OpenAI's, which writes requests."""
+        from pydantic_ai.models.openai import OpenAIChatModel
+        from pydantic_ai.providers.openai import OpenAIProvider
+
+        return OpenAIChatModel("gpt-5.2", provider=OpenAIProvider(api_key="none"))
+
+    def native(self, view: Sequence[Any]) -> list[Any]:
+        from pydantic_ai.models import ModelRequestParameters
+
+        mapped = self.chat._map_messages(view, ModelRequestParameters())
+        try:
+            mapped.send(None)  # texts are mapped without waiting for anything
+        except StopIteration as done:
+            return done.value
+        raise AssertionError("mapping waits")
+
 
 class OpenAIAgents(Driver):
     package = "agents"
+    dialect = "openai-responses"
     copies = True
     keeps_answers = True
 
     def make(self) -> None:
-        from agents import Agent, ModelResponse, Usage, function_tool, set_tracing_disabled
+        from agents import Agent, function_tool, set_tracing_disabled
+
+        set_tracing_disabled(True)
+        self.running = self.beside()
+        look = function_tool(self.look, failure_error_function=None)
+        self.agent = Agent("coder", instructions="Be brief.", model=self.model(self.step), tools=[look])
+
+    def fold(self) -> dict[str, Any]:
+        from foldline.adapters.openai_agents import FoldlineSession
+
+        session = FoldlineSession("talk", self.store, **self.options)
+        self.histories = session.histories
+        return {"session": session, "run_config": session.run_config()}
+
+    def model(self, step: Step) -> Any:
+        from agents import ModelResponse, Usage
         from agents.models.interface import Model
         from openai.types.responses import (
             ResponseFunctionToolCall,
@@ -226,14 +302,11 @@ class OpenAIAgents(Driver):
             ResponseOutputText,
         )
 
-        from foldline.adapters.openai_agents import FoldlineSession
-
-        set_tracing_disabled(True)
         driver = self
 
         class Scripted(Model):
             async def get_response(self, *_: Any, **asked: Any) -> Any:
-                made = driver.step(asked["input"])
+                made = step(asked["input"])
                 text = made if isinstance(made, str) else made[0]
                 said = ResponseOutputText(text=text, type="output_text", annotations=[])
                 output: list[Any] = [
@@ -255,37 +328,25 @@ class OpenAIAgents(Driver):
                             status="completed",
                         )
                     )
-                return ModelResponse(output=output, usage=Usage(), response_id=None)
+                return ModelResponse(output=output, usage=Usage(), response_id=f"resp_{driver.calls}")
 
             def stream_response(self, *_: Any, **__: Any) -> Any:
                 raise NotImplementedError
 
-        self.sessions = FoldlineSession("talk", self.store, **self.options)
-        look = function_tool(self.look, failure_error_function=None)
-        self.agent = Agent("coder", instructions="Be brief.", model=Scripted(), tools=[look])
+        return Scripted()
 
     async def say(self, text: str) -> None:
         from agents import Runner, UserError
 
         try:
-            await Runner.run(
-                self.agent,
-                text,
-                session=self.sessions,
-                run_config=self.sessions.run_config(),
-                max_turns=1_000_000,
-            )
+            await Runner.run(self.agent, text, max_turns=1_000_000, **self.running)
         except UserError as error:  # what a tool raises comes so
             raise (error.__cause__ or error) from None
-
-    @property
-    def histories(self) -> Any:
-        return self.sessions.histories
 
     session = "talk"
 
     async def history(self) -> Sequence[Any]:
-        return await self.sessions.get_items()
+        return await self.running["session"].get_items()
 
     def shown(self, view: Sequence[Any]) -> list[Shown]:
         out: list[Shown] = []
@@ -303,14 +364,33 @@ class OpenAIAgents(Driver):
 
 class Strands(Driver):
     package = "strands"
+    dialect = "bedrock-converse"
     copies = True
 
     def make(self) -> None:
         from strands import Agent, tool
-        from strands.agent.conversation_manager import NullConversationManager
-        from strands.models.model import Model
 
         from foldline.adapters.strands import use_foldline
+
+        messages = self.agent.messages if hasattr(self, "agent") else []
+        self.agent: Any = Agent(
+            self.model(self.step),
+            messages=messages,
+            tools=[tool(self.look)],
+            system_prompt="Be brief.",
+            callback_handler=None,
+            **self.beside(),
+        )
+        if not self.own:
+            self.histories = use_foldline(self.agent, self.store, session="talk", **self.options)
+
+    def fold(self) -> dict[str, Any]:
+        from strands.agent.conversation_manager import NullConversationManager
+
+        return {"conversation_manager": NullConversationManager()}
+
+    def model(self, step: Step) -> Any:
+        from strands.models.model import Model
 
         driver = self
 
@@ -318,14 +398,14 @@ class Strands(Driver):
             def update_config(self, **_: Any) -> None: ...
 
             def get_config(self) -> Any:
-                return {}
+                return {"context_window_limit": driver.options["window"]}
 
             async def structured_output(self, *_: Any, **__: Any) -> Any:
                 raise NotImplementedError
                 yield
 
             async def stream(self, messages: Any, *_: Any, **__: Any) -> Any:
-                made = driver.step(messages)
+                made = step(messages)
                 yield {"messageStart": {"role": "assistant"}}
                 text = made if isinstance(made, str) else made[0]
                 yield {"contentBlockStart": {"start": {}}}
@@ -339,24 +419,14 @@ class Strands(Driver):
                     yield {"contentBlockDelta": {"delta": {"toolUse": {"input": arguments}}}}
                     yield {"contentBlockStop": {}}
                 yield {"messageStop": {"stopReason": "end_turn" if isinstance(made, str) else "tool_use"}}
+                if used := driver.used:
+                    usage = {"inputTokens": used, "outputTokens": REPLY, "totalTokens": used + REPLY}
+                    yield {"metadata": {"usage": usage, "metrics": {"latencyMs": 0}}}
 
-        messages = self.agent.messages if hasattr(self, "agent") else []
-        self.agent: Any = Agent(
-            Scripted(),
-            messages=messages,
-            tools=[tool(self.look)],
-            system_prompt="Be brief.",
-            callback_handler=None,
-            conversation_manager=NullConversationManager(),
-        )
-        self._histories = use_foldline(self.agent, self.store, session="talk", **self.options)
+        return Scripted()
 
     async def say(self, text: str) -> None:
         await self.agent.invoke_async(text)
-
-    @property
-    def histories(self) -> Any:
-        return self._histories
 
     session = "talk"
 
@@ -382,8 +452,20 @@ class AgentFramework(Driver):
     package = "agent_framework"
 
     def make(self) -> None:
+        from agent_framework import Agent
+
+        self.agent: Any = Agent(self.model(self.step), "Be brief.", tools=[self.look], **self.beside())
+        self.talk = getattr(self, "talk", None) or self.agent.create_session(session_id="talk")
+
+    def fold(self) -> dict[str, Any]:
+        from foldline.adapters.agent_framework import FoldlineChatMiddleware
+
+        middleware = FoldlineChatMiddleware(self.store, **self.options)
+        self.histories = middleware.histories
+        return {"middleware": [middleware]}
+
+    def model(self, step: Step) -> Any:
         from agent_framework import (
-            Agent,
             BaseChatClient,
             ChatMiddlewareLayer,
             ChatResponse,
@@ -392,14 +474,10 @@ class AgentFramework(Driver):
             Message,
         )
 
-        from foldline.adapters.agent_framework import FoldlineChatMiddleware
-
-        driver = self
-
         class Client(FunctionInvocationLayer, ChatMiddlewareLayer, BaseChatClient):
             def _inner_get_response(self, *, messages: Any, **_: Any) -> Any:
                 async def answer() -> ChatResponse:
-                    made = driver.step(messages)
+                    made = step(messages)
                     contents = [Content.from_text(made if isinstance(made, str) else made[0])]
                     if not isinstance(made, str):
                         contents.append(Content.from_function_call(made[1], "look", arguments=made[2]))
@@ -407,17 +485,10 @@ class AgentFramework(Driver):
 
                 return answer()
 
-        self.middleware = FoldlineChatMiddleware(self.store, **self.options)
-        client = Client(function_invocation_configuration={"max_iterations": 1_000_000})
-        self.agent: Any = Agent(client, "Be brief.", tools=[self.look], middleware=[self.middleware])
-        self.talk = getattr(self, "talk", None) or self.agent.create_session(session_id="talk")
+        return Client(function_invocation_configuration={"max_iterations": 1_000_000})
 
     async def say(self, text: str) -> None:
         await self.agent.run(text, session=self.talk)
-
-    @property
-    def histories(self) -> Any:
-        return self.middleware.histories
 
     session = "talk"
 
@@ -437,38 +508,51 @@ class AgentFramework(Driver):
                     out.append(("text" if one.role == "assistant" else "user", content.text))
         return out
 
+    def native(self, view: Sequence[Any]) -> list[Any]:
+        from foldline.adapters.agent_framework import chat_payloads
+
+        return [payload for one in view for payload in chat_payloads(one)]
+
 
 class ADK(Driver):
     package = "google.adk"
+    dialect = "gemini"
     copies = True
 
     def make(self) -> None:
         from google.adk.agents import Agent
         from google.adk.apps import App
-        from google.adk.models import BaseLlm, LlmResponse
         from google.adk.runners import Runner
         from google.adk.sessions import InMemorySessionService
-        from google.genai import types
 
+        agent = Agent(name="coder", model=self.model(self.step), instruction="Be brief.", tools=[self.look])
+        self.service = getattr(self, "service", None) or InMemorySessionService()
+        app = App(name="app", root_agent=agent, **self.beside())
+        self.runner = Runner(app=app, session_service=self.service, auto_create_session=True)
+
+    def fold(self) -> dict[str, Any]:
         from foldline.adapters.adk import FoldlinePlugin
+
+        plugin = FoldlinePlugin(self.store, **self.options)
+        self.histories = plugin.histories
+        return {"plugins": [plugin]}
+
+    def model(self, step: Step) -> Any:
+        from google.adk.models import BaseLlm, LlmResponse
+        from google.genai import types
 
         driver = self
 
         class Scripted(BaseLlm):
             async def generate_content_async(self, llm_request: Any, stream: bool = False) -> Any:
-                made = driver.step(llm_request.contents)
+                made = step(llm_request.contents)
                 parts = [types.Part(text=made if isinstance(made, str) else made[0])]
                 if not isinstance(made, str):
                     parts.append(types.Part.from_function_call(name="look", args=made[2]))
-                yield LlmResponse(content=types.Content(role="model", parts=parts))
+                usage = types.GenerateContentResponseUsageMetadata(prompt_token_count=driver.used or None)
+                yield LlmResponse(content=types.Content(role="model", parts=parts), usage_metadata=usage)
 
-        self.plugin = FoldlinePlugin(self.store, **self.options)
-        agent = Agent(
-            name="coder", model=Scripted(model="scripted"), instruction="Be brief.", tools=[self.look]
-        )
-        self.service = getattr(self, "service", None) or InMemorySessionService()
-        app = App(name="app", root_agent=agent, plugins=[self.plugin])
-        self.runner = Runner(app=app, session_service=self.service, auto_create_session=True)
+        return Scripted(model="scripted")
 
     async def say(self, text: str) -> None:
         from google.adk.agents.run_config import RunConfig
@@ -480,10 +564,6 @@ class ADK(Driver):
             user_id="user", session_id="talk", new_message=said, run_config=config
         ):
             pass
-
-    @property
-    def histories(self) -> Any:
-        return self.plugin.histories
 
     session = "talk-coder"
 
@@ -507,6 +587,9 @@ class ADK(Driver):
                     out.append(("text" if one.role == "model" else "user", part.text))
         return out
 
+    def native(self, view: Sequence[Any]) -> list[Any]:
+        return [one.model_dump(mode="json", by_alias=True, exclude_none=True) for one in view]
+
 
 class LiteLLM(Driver):
     """LiteLLM has no agent: a loop of its caller's, with the messages as replies come."""
@@ -517,13 +600,27 @@ class LiteLLM(Driver):
     def make(self) -> None:
         import litellm
 
+        self.messages: list[Any] = getattr(self, "messages", [])
+        litellm.callbacks = []
+        self.trim = self.beside().get("trim", list)
+        litellm.custom_provider_map = [{"provider": "scripted", "custom_handler": self.model(self.step)}]
+
+    def fold(self) -> dict[str, Any]:
+        import litellm
+
         from foldline.adapters.litellm import FoldlineLogger
 
-        driver = self
+        logger = FoldlineLogger(self.store, **self.options)
+        self.histories = logger.histories
+        litellm.callbacks = [logger]
+        return {}
+
+    def model(self, step: Step) -> Any:
+        import litellm
 
         class Scripted(litellm.CustomLLM):
             async def acompletion(self, *_: Any, **given: Any) -> Any:
-                made = driver.step(given["messages"])
+                made = step(given["messages"])
                 text, *call = (made,) if isinstance(made, str) else made
                 calls = [called(*call)] if call else None
                 given["model_response"].choices[0].message = litellm.Message(content=text, tool_calls=calls)
@@ -533,10 +630,7 @@ class LiteLLM(Driver):
             function = {"name": "look", "arguments": json.dumps(arguments)}
             return {"id": call_id, "type": "function", "function": function}
 
-        self.messages: list[Any] = getattr(self, "messages", [])
-        self.logger = FoldlineLogger(self.store, **self.options)
-        litellm.callbacks = [self.logger]
-        litellm.custom_provider_map = [{"provider": "scripted", "custom_handler": Scripted()}]
+        return Scripted()
 
     async def say(self, text: str) -> None:
         import litellm
@@ -544,7 +638,7 @@ class LiteLLM(Driver):
         self.messages.append({"role": "user", "content": text})
         while True:
             reply = await litellm.acompletion(
-                model="scripted/m", messages=self.messages, litellm_session_id="talk"
+                model="scripted/m", messages=self.trim(self.messages), litellm_session_id="talk"
             )
             said = reply.choices[0].message
             self.messages.append(said.model_dump(exclude_none=True))
@@ -553,10 +647,6 @@ class LiteLLM(Driver):
             for call in said.tool_calls:
                 content = self.look(**json.loads(call.function.arguments))
                 self.messages.append({"role": "tool", "tool_call_id": call.id, "content": content})
-
-    @property
-    def histories(self) -> Any:
-        return self.logger.histories
 
     session = "talk"
 
@@ -585,20 +675,11 @@ class Smolagents(Driver):
 
     def make(self) -> None:
         from smolagents import Tool, ToolCallingAgent
-        from smolagents.models import ChatMessage, ChatMessageToolCall, ChatMessageToolCallFunction, Model
         from smolagents.monitoring import LogLevel
 
         from foldline.adapters.smolagents import use_foldline
 
         driver = self
-
-        class Scripted(Model):
-            def generate(self, messages: Any, **_: Any) -> Any:
-                made = driver.step(messages[1:])
-                last = (made, f"answer_{driver.calls}", {"answer": made}) if isinstance(made, str) else made
-                name = "final_answer" if isinstance(made, str) else "look"
-                call = ChatMessageToolCall(ChatMessageToolCallFunction(last[2], name), last[1], "function")
-                return ChatMessage("assistant", last[0], [call])  # pyright: ignore[reportArgumentType]
 
         class Look(Tool):
             name = "look"
@@ -611,18 +692,34 @@ class Smolagents(Driver):
 
         memory = self.agent.memory if hasattr(self, "agent") else None
         self.agent: Any = ToolCallingAgent(
-            [Look()], Scripted(), max_steps=1_000_000, verbosity_level=LogLevel.OFF, max_tool_threads=1
+            [Look()],
+            self.model(self.step),
+            max_steps=1_000_000,
+            verbosity_level=LogLevel.OFF,
+            max_tool_threads=1,
         )
         if memory is not None:
             self.agent.memory = memory
-        self._histories = use_foldline(self.agent, self.store, session="talk", **self.options)
+        if not self.own:
+            self.histories = use_foldline(self.agent, self.store, session="talk", **self.options)
+
+    def model(self, step: Step) -> Any:
+        from smolagents.models import ChatMessage, ChatMessageToolCall, ChatMessageToolCallFunction, Model
+
+        driver = self
+
+        class Scripted(Model):
+            def generate(self, messages: Any, **_: Any) -> Any:
+                made = step(messages[1:])
+                last = (made, f"answer_{driver.calls}", {"answer": made}) if isinstance(made, str) else made
+                name = "final_answer" if isinstance(made, str) else "look"
+                call = ChatMessageToolCall(ChatMessageToolCallFunction(last[2], name), last[1], "function")
+                return ChatMessage("assistant", last[0], [call])  # pyright: ignore[reportArgumentType]
+
+        return Scripted()
 
     async def say(self, text: str) -> None:
         await asyncio.to_thread(self.agent.run, text, reset=False)
-
-    @property
-    def histories(self) -> Any:
-        return self._histories
 
     session = "talk"
 
@@ -644,6 +741,12 @@ class Smolagents(Driver):
                 out.append(("text" if one.role == "assistant" else "user", text_of(one)))
         return out
 
+    def native(self, view: Sequence[Any]) -> list[Any]:
+        from smolagents.models import MessageRole, get_clean_message_list, tool_role_conversions
+
+        sent = get_clean_message_list(list(view), tool_role_conversions)  # pyright: ignore
+        return [{**one, "role": MessageRole(one["role"]).value} for one in sent]
+
 
 class LlamaIndex(Driver):
     package = "llama_index.core"
@@ -651,40 +754,46 @@ class LlamaIndex(Driver):
 
     def make(self) -> None:
         from llama_index.core.agent.workflow import FunctionAgent
+
+        from foldline.adapters.llama_index import use_foldline
+
+        self.memory: Any = getattr(self, "memory", None) or self.beside()["memory"]
+        self.agent: Any = FunctionAgent(
+            tools=[self.look],
+            llm=self.model(self.step),
+            system_prompt="Be brief.",
+            streaming=False,
+            timeout=None,
+        )
+        if not self.own:
+            self.histories = use_foldline(self.agent, self.store, session="talk", **self.options)
+
+    def fold(self) -> dict[str, Any]:
+        from foldline.adapters.llama_index import WholeMemory
+
+        return {"memory": WholeMemory()}
+
+    def model(self, step: Step) -> Any:
         from llama_index.core.base.llms.types import ChatMessage, TextBlock, ToolCallBlock
         from llama_index.core.llms.mock import MockFunctionCallingLLM
 
-        from foldline.adapters.llama_index import WholeMemory, use_foldline
-
         def answer(messages: Any, **_: Any) -> Any:
-            made = self.step([one for one in messages if one.role != "system"])
+            made = step([one for one in messages if one.role != "system"])
             if isinstance(made, str):
                 return ChatMessage(made, role="assistant")
             text, call, arguments = made
             asked = ToolCallBlock(tool_call_id=call, tool_name="look", tool_kwargs=arguments)
             return ChatMessage(role="assistant", blocks=[TextBlock(text=text), asked])
 
-        self.memory: Any = getattr(self, "memory", None) or WholeMemory()
-        self.agent: Any = FunctionAgent(
-            tools=[self.look],
-            llm=MockFunctionCallingLLM(response_generator=answer, is_chat_model=True),
-            system_prompt="Be brief.",
-            streaming=False,
-            timeout=None,
-        )
-        self._histories = use_foldline(self.agent, self.store, session="talk", **self.options)
+        return MockFunctionCallingLLM(response_generator=answer, is_chat_model=True)
 
     async def say(self, text: str) -> None:
         await self.agent.run(text, memory=self.memory, max_iterations=1_000_000)
 
-    @property
-    def histories(self) -> Any:
-        return self._histories
-
     session = "talk"
 
     async def history(self) -> Sequence[Any]:
-        return self.memory.get_all()
+        return await self.memory.aget_all()
 
     def shown(self, view: Sequence[Any]) -> list[Shown]:
         out: list[Shown] = []
@@ -695,6 +804,11 @@ class LlamaIndex(Driver):
             out.append(("text" if one.role == "assistant" else "user", one.content or ""))
             out += [("call", block.tool_call_id) for block in one.blocks if block.block_type == "tool_call"]
         return out
+
+    def native(self, view: Sequence[Any]) -> list[Any]:
+        from foldline.adapters.llama_index import chat_payload
+
+        return [chat_payload(one) for one in view]
 
 
 DRIVERS: tuple[Callable[..., Driver], ...] = (

@@ -26,14 +26,14 @@ class AgentFrameworkForm:
 
     def decode(self, messages: Sequence[AgentMessage]) -> list[list[Message]]:
         """Read messages; the results of a turn's calls are one each."""
-        return read_chat([_payloads(message) for message in messages])
+        return read_chat([chat_payloads(message) for message in messages])
 
     def encode(self, payloads: Sequence[dict[str, Any]]) -> list[AgentMessage]:
         """Write Chat Completions messages as the framework's."""
         return [AgentMessage(payload["role"], _contents(payload)) for payload in payloads]
 
 
-def _payloads(message: AgentMessage) -> list[dict[str, Any]]:
+def chat_payloads(message: AgentMessage) -> list[dict[str, Any]]:
     """Write a message as Chat Completions: what it says and calls, and one more for each result."""
     said: list[dict[str, Any]] = []
     calls: list[dict[str, Any]] = []

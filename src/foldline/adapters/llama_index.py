@@ -53,7 +53,7 @@ class LlamaIndexForm:
 
     def decode(self, messages: Sequence[ChatMessage]) -> list[list[Message]]:
         """Read messages, each of which is one of ours."""
-        return read_chat([[_payload(message)] for message in messages])
+        return read_chat([[chat_payload(message)] for message in messages])
 
     def encode(self, payloads: Sequence[dict[str, Any]]) -> list[ChatMessage]:
         """Write Chat Completions messages as LlamaIndex's."""
@@ -75,7 +75,8 @@ class LlamaIndexForm:
         return made
 
 
-def _payload(message: ChatMessage) -> dict[str, Any]:
+def chat_payload(message: ChatMessage) -> dict[str, Any]:
+    """Write a message as one of Chat Completions."""
     beside = message.additional_kwargs
     role = {MessageRole.CHATBOT: "assistant", MessageRole.MODEL: "assistant"}.get(
         message.role, message.role.value
