@@ -15,6 +15,7 @@ import pytest
 from tests.service.api.client import Client, api, reply, talk, user
 from tests.service.served import in_front_of, served
 from tests.service.upstream import Prepared, upstream
+from tests.support import patient
 
 from foldline.service import bodies, connection
 
@@ -138,7 +139,7 @@ def test_a_body_is_not_read_further_than_its_limit():
                     for _ in range(40):
                         sock.sendall(b"1000\r\n" + b"x" * 0x1000 + b"\r\n")
                 assert statuses(answered_soon(sock)) in ([413], [])
-        assert httpx2.get(f"{at}/health").status_code == 200
+        assert patient.get(f"{at}/health").status_code == 200
 
 
 def test_a_packed_transcript_is_unpacked_up_to_the_limit():
@@ -262,7 +263,7 @@ def test_headers_for_the_next_hop_and_for_the_gateway_stay_here():
             "x-forwarded-proto": "https",
             "content-type": "application/json",
         }
-        httpx2.post(f"{at}/v1/chat/completions", content=CHAT, headers=headers)
+        patient.post(f"{at}/v1/chat/completions", content=CHAT, headers=headers)
         (sent,) = model.received["c"]
         names = {name.lower() for name, _ in sent.headers}
         assert not names & {"x-hidden", "proxy-authorization", "te", "x-forwarded-for", "x-forwarded-proto"}
@@ -317,14 +318,14 @@ def test_a_forged_session_header_finds_nothing_of_another_tenants():
             "foldline-session": "shared",
         }
         theirs = {**mine, "foldline-token": "their-token-is-long"}
-        first = httpx2.post(
+        first = patient.post(
             f"{at}/v1/chat/completions", json={"model": "m", "messages": history}, headers=mine
         )
         history += [first.json()["choices"][0]["message"]]
         for forged in ("shared", "../mine/shared", "mine/shared", "shared;", "x" * 5_000):
             headers = {**theirs, "foldline-session": forged}
             body = {"model": "m", "messages": [*history, user("What is the code word?")]}
-            found = httpx2.post(f"{at}/v1/chat/completions", json=body, headers=headers)
+            found = patient.post(f"{at}/v1/chat/completions", json=body, headers=headers)
             assert found.status_code in (200, 400), found.text
         for token in (
             "",
@@ -333,7 +334,7 @@ def test_a_forged_session_header_finds_nothing_of_another_tenants():
             "MINE-TOKEN-IS-LONG",
             "mine-token-is-long\u00e9".encode(),
         ):
-            assert httpx2.get(f"{at}/api/sessions", headers={"foldline-token": token}).status_code == 401
+            assert patient.get(f"{at}/api/sessions", headers={"foldline-token": token}).status_code == 401
         other = Client(at, **{"foldline-token": "their-token-is-long"})
         me = Client(at, **{"foldline-token": "mine-token-is-long"})
         assert me.get("/sessions/shared/stats").json()["stats"]["total_messages"] == 2
@@ -389,7 +390,7 @@ def test_no_key_stands_in_logs_errors_or_the_store(tmp_path, caplog):
             }
             found = httpx2.post(f"{at}{path}", json=body, headers=headers, timeout=60)
             told.append(found.text)
-        told.append(httpx2.get(f"{at}/metrics").text)
+        told.append(patient.get(f"{at}/metrics").text)
     told += [
         one.getMessage() + str(one.exc_text) for one in caplog.records if one.name.startswith("foldline")
     ]

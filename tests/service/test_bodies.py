@@ -15,6 +15,7 @@ import httpx2
 import pytest
 from tests.service.api.client import reply, user
 from tests.service.served import in_front_of
+from tests.support import patient
 
 from foldline.errors import InputError
 from foldline.service import bodies
@@ -69,7 +70,7 @@ FORMS = {
 
 def test_more_messages_than_may_be_sent_are_refused_in_the_words_of_each_api():
     with in_front_of(lambda asked: "Answer.", max_messages=MOST) as (url, _):
-        httpx2.post(f"{url}/api/sessions", json={"id": "one"}).raise_for_status()
+        patient.post(f"{url}/api/sessions", json={"id": "one"}).raise_for_status()
         for path, form in FORMS.items():
             taken = httpx2.post(url + path, content=form(talk(MOST)), headers=KEYS, timeout=60)
             assert taken.status_code < 300, (path, taken.text)
@@ -157,7 +158,7 @@ def test_health_is_answered_while_a_body_is_read_or_folded(path, held, monkeypat
     place, name = held
     hold = Hold(getattr(place, name))
     with in_front_of(lambda asked: "Answer.", fold_at=20_000, window=10**6) as (url, _):
-        httpx2.post(f"{url}/api/sessions", json={"id": "one"}).raise_for_status()
+        patient.post(f"{url}/api/sessions", json={"id": "one"}).raise_for_status()
         monkeypatch.setattr(place, name, staticmethod(hold) if isinstance(place, type) else hold)
         found = []
         body = FORMS[path](said)
@@ -214,7 +215,7 @@ def test_an_import_whose_client_leaves_is_read_no_further(path, monkeypatch):
             with sent(url, f"{path} HTTP/1.1\r\ncontent-type: {kind}\r\nx-rest: ", body):
                 assert begun.wait(60)
         assert ended.wait(50)
-        assert httpx2.get(f"{url}/api/sessions").json()["total"] == 0
+        assert patient.get(f"{url}/api/sessions").json()["total"] == 0
     assert why == ["the client has left: nothing was stored"]
 
 
@@ -242,5 +243,5 @@ def test_a_fold_in_the_gateway_ends_when_its_client_leaves(path):
                 assert model.summaries.acquire(timeout=60)
         model.gate.open()
         assert httpx2.post(url + path, content=body, headers=KEYS, timeout=120).status_code == 200
-        sessions = httpx2.get(f"{url}/api/sessions").json()["sessions"]
+        sessions = patient.get(f"{url}/api/sessions").json()["sessions"]
     assert [one["compactions"] for one in sessions] == [1]

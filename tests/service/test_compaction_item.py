@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 
-import httpx2
 import msgspec
 import openai
 import pytest
 from tests.service.served import Alternating, in_front_of, served
 from tests.service.upstream import Prepared, upstream
+from tests.support import patient
 
 import foldline
 from foldline.core.log.entries import Compacted, Said
@@ -228,7 +228,7 @@ async def test_the_item_is_read_where_its_session_is_not(codex, where, place, tm
     with upstream() as (up, model), served(openai_upstream=up, window=WINDOW, store=place) as url:
         model.prepared[""] = Prepared(200, [("content-type", "application/json")], [b"{}"])
         body = {"model": "m", "input": [*codex.items, said("And now?")], **more}
-        assert httpx2.post(f"{url}/v1/responses", json=body).status_code == 200
+        assert patient.post(f"{url}/v1/responses", json=body).status_code == 200
     given = msgspec.json.decode(model.received[""][0].body)["input"]
     assert "compaction" not in [one.get("type") for one in given]
     assert RULE in str(given)
@@ -243,9 +243,9 @@ def test_what_is_not_ours_passes_untouched(content):
     raw = msgspec.json.format(msgspec.json.encode(body))
     with upstream() as (up, model), served(openai_upstream=up) as url:
         model.prepared[""] = Prepared(200, [("content-type", "application/json")], [b"{}"])
-        httpx2.post(f"{url}/v1/responses", content=raw)
+        patient.post(f"{url}/v1/responses", content=raw)
         stateful = {"model": "m", "previous_response_id": "resp_1", "input": "Hi."}
-        httpx2.post(f"{url}/v1/responses/compact", json=stateful)
+        patient.post(f"{url}/v1/responses/compact", json=stateful)
     assert [one.path for one in model.received[""]] == ["/v1/responses", "/v1/responses/compact"]
     assert model.received[""][0].body == raw
 

@@ -18,6 +18,7 @@ from tests.service.api.client import Client, reply, user
 from tests.service.served import in_front_of, served
 from tests.service.supervised import supervised
 from tests.service.upstream import Prepared, upstream
+from tests.support import patient
 
 from foldline.config import ServeSettings
 from foldline.errors import InputError
@@ -188,7 +189,7 @@ def test_no_token_of_the_service_leaves_it(closed, headers, query, method, path)
     model.received.clear()
     body = json.dumps({"model": "m", "messages": [{"role": "user", "content": "Hello."}]})
     more = {"content": body} if method == "POST" else {}
-    found = httpx2.request(method, f"{at}/v1{path}{query}", headers=headers, **more)
+    found = patient.request(method, f"{at}/v1{path}{query}", headers=headers, **more)
     assert found.status_code == 200, found.text
     (came,) = model.received[""]
     sent = f"{came.path} {came.headers}"
@@ -206,7 +207,7 @@ def test_a_token_in_the_path_is_refused():
         served(openai_upstream=url, store="memory://", tokens={TOKEN: "a"}) as at,
     ):
         for path in (f"/files/{TOKEN}", f"/files/%57{TOKEN[1:]}", f"/{TOKEN}/x"):
-            found = httpx2.get(f"{at}/v1{path}", headers={"authorization": f"Bearer {TOKEN}"})
+            found = patient.get(f"{at}/v1{path}", headers={"authorization": f"Bearer {TOKEN}"})
             assert (found.status_code, TOKEN in found.text) == (400, False)
         assert not model.received
 
@@ -215,7 +216,7 @@ def test_a_token_in_the_path_is_refused():
 def test_the_scheme_is_read_whatever_its_letters(scheme):
     with served(store="memory://", tokens={TOKEN: "a"}) as at:
         headers = {"authorization": f"{scheme} {TOKEN}"}
-        assert httpx2.get(f"{at}/api/sessions", headers=headers).status_code == 200
+        assert patient.get(f"{at}/api/sessions", headers=headers).status_code == 200
 
 
 @pytest.mark.parametrize(
@@ -247,7 +248,7 @@ def test_a_token_is_taken_from_a_file_the_environment_or_a_flag_in_place_of_thos
     (tmp_path / ".foldline/settings.toml").write_text('[serve.tokens]\n"set-for-another-one" = "other"\n')
     with supervised(tmp_path, "--store", "memory://", *options, env=environment) as service:
         statuses = {
-            token: httpx2.get(f"{service.url}/api/sessions", headers={"foldline-token": token}).status_code
+            token: patient.get(f"{service.url}/api/sessions", headers={"foldline-token": token}).status_code
             for token in (TOKEN, OTHER, "set-for-another-one")
         }
         line = Path(f"/proc/{service.process.pid}/cmdline")

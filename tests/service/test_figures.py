@@ -6,15 +6,15 @@ import json
 import re
 from pathlib import Path
 
-import httpx2
 from prometheus_client.parser import text_string_to_metric_families
 from tests.service.api.client import api, talk, user
 from tests.service.served import in_front_of, served
+from tests.support import patient
 
 
 def figures(url):
     """All samples by name and labels."""
-    text = httpx2.get(f"{url}/metrics").text
+    text = patient.get(f"{url}/metrics").text
     return {
         (sample.name, *sorted(sample.labels.items())): sample.value
         for family in text_string_to_metric_families(text)
@@ -38,10 +38,10 @@ def test_answers_folds_and_open_sessions_are_counted():
 def test_the_time_that_the_gateway_adds_and_its_failures_are_counted():
     body, key = {"model": "m", "messages": [user("Hello.")]}, {"authorization": "Bearer k"}
     with in_front_of(["Hello."]) as (url, _):
-        assert httpx2.post(f"{url}/v1/chat/completions", json=body, headers=key).status_code == 200
+        assert patient.post(f"{url}/v1/chat/completions", json=body, headers=key).status_code == 200
         assert figures(url)["foldline_added_seconds_count",] == 1
     with served(openai_upstream="http://127.0.0.1:9", store="memory://") as url:
-        assert httpx2.post(f"{url}/v1/chat/completions", json=body, headers=key).status_code == 502
+        assert patient.post(f"{url}/v1/chat/completions", json=body, headers=key).status_code == 502
         assert figures(url)["foldline_upstream_failures_total", ("vendor", "openai")] == 1
 
 
@@ -59,7 +59,7 @@ def test_a_request_is_a_span_and_the_parent_of_its_compaction(spans):
 
 def test_the_dashboard_and_the_docs_ask_for_figures_that_there_are():
     with served(store="memory://") as url:
-        text = httpx2.get(f"{url}/metrics").text
+        text = patient.get(f"{url}/metrics").text
     known = set(re.findall(r"^# TYPE (\w+)", text, re.MULTILINE))
     board = json.loads(Path("docs/grafana.json").read_text(encoding="utf-8"))
     asked = [target["expr"] for panel in board["panels"] for target in panel["targets"]]

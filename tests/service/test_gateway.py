@@ -11,6 +11,7 @@ import openai
 import pytest
 from tests.service.served import TWINS, Alternating, in_front_of, served
 from tests.service.upstream import Prepared, upstream
+from tests.support import patient
 
 import foldline
 from foldline.errors import InputError
@@ -112,7 +113,7 @@ async def test_every_fold_is_told_once_and_counted(chat, tmp_path):
             if url in TWINS:
                 # what one folds behind a reply is told by the other, once it is stored
                 await asyncio.sleep(0.2)
-        figures = "\n".join(httpx2.get(f"{one}/metrics").text for one in TWINS.get(url, [url]))
+        figures = "\n".join(patient.get(f"{one}/metrics").text for one in TWINS.get(url, [url]))
     ((_, compactions, _),) = await stored(file)
     assert compactions > 3
     told = sum("reason=" in one.get("foldline-view", "") for one in heads)
@@ -447,14 +448,14 @@ def test_a_token_is_needed_where_tokens_are_set_and_never_goes_on_to_the_model(m
         )
         body = {"model": "m", "messages": [{"role": "user", "content": "Hello."}]}
         path = f"{at}/v1/chat/completions"
-        assert httpx2.post(path, json=body).status_code == 401
-        assert httpx2.post(path, json=body, headers={"authorization": "Bearer wrong"}).status_code == 401
+        assert patient.post(path, json=body).status_code == 401
+        assert patient.post(path, json=body, headers={"authorization": "Bearer wrong"}).status_code == 401
         assert (
-            httpx2.post(path, json=body, headers={"authorization": "Bearer secret-of-tenant-a"}).status_code
+            patient.post(path, json=body, headers={"authorization": "Bearer secret-of-tenant-a"}).status_code
             == 200
         )
         own = {"authorization": "Bearer mine", "foldline-token": "secret-of-tenant-b"}
-        assert httpx2.post(path, json=body, headers=own).status_code == 200
+        assert patient.post(path, json=body, headers=own).status_code == 200
         first, second = model.received[""]
         assert ("authorization", "Bearer key-of-the-server") in first.headers
         assert ("authorization", "Bearer mine") in second.headers
@@ -480,4 +481,4 @@ def test_a_body_over_the_limit_and_too_many_requests_are_refused():
 def test_who_asks_for_a_websocket_is_told_at_once_that_there_is_none():
     with served() as url:
         headers = {"connection": "Upgrade", "upgrade": "websocket", "sec-websocket-version": "13"}
-        assert httpx2.get(f"{url}/v1/responses", headers=headers).status_code == 426
+        assert patient.get(f"{url}/v1/responses", headers=headers).status_code == 426

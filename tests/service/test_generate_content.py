@@ -7,6 +7,7 @@ import json
 import httpx2
 import pytest
 from tests.service.served import in_front_of, served
+from tests.support import patient
 
 import foldline
 from foldline.core.log.entries import Said
@@ -123,7 +124,7 @@ def test_an_overflow_is_folded_and_sent_again():
 
 def test_all_else_is_passed_on_and_refusals_have_googles_form():
     model = Scripted([Refusal(429)], window=60_000)
-    with in_front_of(model) as (url, _), httpx2.Client(base_url=url) as http:
+    with in_front_of(model) as (url, _), patient.Client(base_url=url) as http:
         body = {"contents": [{"role": "user", "parts": [{"text": "hi"}]}]}
         found = http.post(
             f"/v1beta/models/{MODEL}:generateContent", json=body, headers={"x-goog-api-key": "k"}
@@ -135,7 +136,7 @@ def test_all_else_is_passed_on_and_refusals_have_googles_form():
         assert http.get("/v1beta/models").status_code == 404
     with served(google_upstream="http://127.0.0.1:9", store="memory://", tokens={TOKEN: "a"}) as url:
         path, key = f"{url}/v1beta/models/{MODEL}:generateContent", {"x-goog-api-key": TOKEN}
-        found = httpx2.post(path, json=body)
+        found = patient.post(path, json=body)
         assert (found.status_code, found.json()["error"]["status"]) == (401, "UNAUTHENTICATED")
-        found = httpx2.post(path, json=body, headers=key)
+        found = patient.post(path, json=body, headers=key)
         assert (found.status_code, found.json()["error"]["status"]) == (502, "UNAVAILABLE")

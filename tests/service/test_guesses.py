@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import httpx2
 import pytest
 from tests.service.served import served
+from tests.support import patient
 
 from foldline.service import guesses
 from foldline.service.guesses import ADDRESSES, MOST, SECONDS, Guesses
@@ -113,7 +113,7 @@ def at(monkeypatch):
 
 def guess(at, number, face, way):
     method, path, more = face
-    return httpx2.request(method, at + path, headers=way(f"wrong-token-number-{number}"), **more)
+    return patient.request(method, at + path, headers=way(f"wrong-token-number-{number}"), **more)
 
 
 @pytest.mark.parametrize("face", FACES, ids=lambda face: face[1])
@@ -124,18 +124,18 @@ def test_guesses_at_every_face_are_told_to_wait_and_right_tokens_are_not(at, fac
     for found in (
         guess(at, MOST, face, WAYS[0]),
         guess(at, MOST, face, WAYS[3]),
-        httpx2.request(method, at + path, **more),
+        patient.request(method, at + path, **more),
     ):
         assert found.status_code == 429, found.text
         assert 1 <= int(found.headers["retry-after"]) <= 3_600
         assert "too many wrong tokens" in found.text.lower()
     for method, path, _ in FACES[:1] + FACES[4:7]:
         for way in WAYS[2:]:
-            found = httpx2.request(method, at + path, headers=way(TOKEN))
+            found = patient.request(method, at + path, headers=way(TOKEN))
             assert found.status_code == (502 if path == "/v1/files" else 200), (path, found.text)
     for path in ("/health", "/ready", "/web/login", "/web/static/page.css"):
-        assert httpx2.get(at + path).status_code == 200
-    typed = httpx2.post(f"{at}/web/login", data={"token": TOKEN})
+        assert patient.get(at + path).status_code == 200
+    typed = patient.post(f"{at}/web/login", data={"token": TOKEN})
     assert (typed.status_code, typed.headers["location"]) == (303, "/web/")
     assert typed.cookies["foldline-token"] == TOKEN
 
@@ -149,15 +149,15 @@ def test_a_guess_counts_at_all_faces_together(at):
 
 def test_who_sends_no_token_or_a_right_one_is_not_counted(at):
     for _ in range(3 * MOST):
-        assert httpx2.get(f"{at}/api/sessions").status_code == 401
-        assert httpx2.get(f"{at}/api/sessions", headers=WAYS[0](TOKEN)).status_code == 200
-        assert httpx2.post(f"{at}/web/login", data={"token": " "}).status_code == 401
+        assert patient.get(f"{at}/api/sessions").status_code == 401
+        assert patient.get(f"{at}/api/sessions", headers=WAYS[0](TOKEN)).status_code == 200
+        assert patient.post(f"{at}/web/login", data={"token": " "}).status_code == 401
 
 
 def test_a_proxy_on_this_machine_tells_the_client_s_address(at):
     def ask(client, number):
         headers = {"x-forwarded-for": client, "foldline-token": f"wrong-token-number-{number}"}
-        return httpx2.get(f"{at}/api/sessions", headers=headers).status_code
+        return patient.get(f"{at}/api/sessions", headers=headers).status_code
 
     assert [ask("192.0.2.7", number) for number in range(MOST + 1)] == [401] * MOST + [429]
     assert ask("192.0.2.8", 0) == 401

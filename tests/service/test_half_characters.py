@@ -5,6 +5,7 @@ from __future__ import annotations
 import httpx2
 import pytest
 from tests.service.served import served
+from tests.support import patient
 
 from foldline.testing import Answer, Scripted, serve_in_thread
 
@@ -19,7 +20,7 @@ PATHS = {
 
 
 def test_the_api_takes_it_and_shows_the_replacement_character():
-    with served(store="memory://") as url, httpx2.Client(base_url=url, headers=HEADERS) as client:
+    with served(store="memory://") as url, patient.Client(base_url=url, headers=HEADERS) as client:
         assert client.post("/api/sessions", content=f'{{"id":"s","title":{HALF}}}').status_code == 201
         body = f'{{"messages":[{{"role":"user","content":{HALF}}}]}}'
         assert client.post("/api/sessions/s/messages", content=body).is_success

@@ -12,6 +12,7 @@ import httpx2
 import pytest
 from tests.service.served import served
 from tests.service.upstream import Prepared, upstream
+from tests.support import patient
 
 PATHS = ("/chat/completions", "/responses", "/messages")
 BODIES = {
@@ -47,7 +48,7 @@ def test_a_body_that_cannot_be_read_goes_on_as_it_came(served_once, path, body):
     at, model = served_once
     model.received.clear()
     model.prepared[""] = Prepared(418, [("content-type", "application/json")], [b"{}"])
-    found = httpx2.post(f"{at}/v1{path}", content=body, headers={"authorization": "Bearer k"})
+    found = patient.post(f"{at}/v1{path}", content=body, headers={"authorization": "Bearer k"})
     assert found.status_code == 418
     if b"\\ud83d" not in body:
         assert model.received[""][0].body == body
@@ -60,7 +61,7 @@ def test_headers_that_are_not_ascii_pass_both_ways(served_once):
     model.prepared[""] = Prepared(200, [("content-type", "application/json"), *odd], [b"{}"])
     sent = [(name, value.encode("latin-1")) for name, value in odd]
     for path, method in (("/files", "GET"), ("/chat/completions", "POST")):
-        found = httpx2.request(method, f"{at}/v1{path}", headers=sent)
+        found = patient.request(method, f"{at}/v1{path}", headers=sent)
         assert found.status_code == 200
         assert [pair for pair in found.headers.raw if pair[0].startswith(b"x-")] == [
             (name.encode(), value) for name, value in sent
@@ -93,15 +94,15 @@ def test_a_host_or_an_origin_that_is_none_is_refused(head, path, tokens):
 def test_no_answer_leads_to_the_name_that_a_client_gave():
     with served(store="memory://", tokens={"a-token-of-length-1": "a"}) as at:
         for path in ("/", "/web", "/web/s/x/", "/api/sessions/", "/v1", "/health/"):
-            found = httpx2.get(f"{at}{path}", headers={"host": "evil.example"})
+            found = patient.get(f"{at}{path}", headers={"host": "evil.example"})
             assert "evil" not in found.headers.get("location", "")
-        assert httpx2.get(f"{at}/web").headers["location"] == "/web/"
+        assert patient.get(f"{at}/web").headers["location"] == "/web/"
 
 
 def test_what_the_api_says_is_kept_by_no_cache_and_is_what_it_says():
     with served(store="memory://") as at:
         for path in ("", "/", "/openapi.json", "/sessions", "/sessions/none/stats"):
-            found = httpx2.get(f"{at}/api{path}")
+            found = patient.get(f"{at}/api{path}")
             assert (found.headers["cache-control"], found.headers["x-content-type-options"]) == (
                 "no-store",
                 "nosniff",
@@ -116,7 +117,7 @@ def test_what_an_upstream_sends_is_no_page_of_the_service(served_once, kind):
     headers = [("set-cookie", "foldline-token=x; Path=/"), ("Set-Cookie", "b=2"), ("clear-site-data", '"*"')]
     headers += [("content-type", kind)] if kind else []
     model.prepared[""] = Prepared(200, headers, [b"<script>1</script>"])
-    found = httpx2.get(f"{at}/v1/files")
+    found = patient.get(f"{at}/v1/files")
     assert found.headers["content-security-policy"] == "sandbox"
     assert found.headers["x-content-type-options"] == "nosniff"
     assert not {"set-cookie", "clear-site-data"} & set(found.headers)
@@ -149,7 +150,7 @@ def test_a_502_quotes_nothing_of_what_came(broken):
     answers.append(b"SECRET-BANNER 1.0 of a server\r\n\r\n")
     with served(openai_upstream=url, store="memory://") as at:
         for method, path in (("GET", "/files"), ("POST", "/chat/completions")):
-            found = httpx2.request(method, f"{at}/v1{path}", headers={"authorization": "Bearer k"})
+            found = patient.request(method, f"{at}/v1{path}", headers={"authorization": "Bearer k"})
             assert (found.status_code, "BANNER" in found.text) == (502, False)
 
 
@@ -161,7 +162,7 @@ def test_an_upstream_that_dies_within_its_answer_is_one_line(broken, caplog):
     with caplog.at_level(logging.WARNING), served(openai_upstream=url, store="memory://") as at:
         for method, path in (("GET", "/files"), ("POST", "/chat/completions")):
             with pytest.raises(httpx2.RemoteProtocolError):
-                httpx2.request(method, f"{at}/v1{path}", content=json.dumps(body))
+                patient.request(method, f"{at}/v1{path}", content=json.dumps(body))
     told = [one for one in caplog.records if "broke off" in one.message]
     assert len(told) == 2
     assert not [one for one in caplog.records if one.exc_info]

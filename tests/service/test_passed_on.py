@@ -5,11 +5,11 @@ from __future__ import annotations
 import contextlib
 
 import anthropic
-import httpx2
 import openai
 import pytest
 from tests.service.served import in_front_of, served
 from tests.service.upstream import Prepared, upstream
+from tests.support import patient
 
 TOKEN = "Token-for-the-Tests-1"
 PATHS = [
@@ -49,7 +49,7 @@ def two_upstreams(**changes):
 )
 def test_any_other_path_goes_to_its_provider_as_it_came(method, path, body, headers, vendor):
     with two_upstreams() as (at, *models):
-        found = httpx2.request(method, f"{at}/v1{path}", content=body, headers=headers)
+        found = patient.request(method, f"{at}/v1{path}", content=body, headers=headers)
     assert (found.status_code, found.content) == (207, vendor.encode() + b"\xffend")
     came = [one for model in models for several in model.received.values() for one in several]
     assert [(one.path, one.body) for one in came] == [(f"/v1{path}", body)]
@@ -69,8 +69,8 @@ def test_any_other_path_goes_to_its_provider_as_it_came(method, path, body, head
 )
 def test_the_gateways_own_token_never_goes_on(headers):
     with two_upstreams(tokens={TOKEN: "default"}) as (at, *models):
-        refused = httpx2.get(f"{at}/v1/files")
-        found = httpx2.get(f"{at}/v1/files", headers=headers)
+        refused = patient.get(f"{at}/v1/files")
+        found = patient.get(f"{at}/v1/files", headers=headers)
     assert (refused.status_code, found.status_code) == (401, 207)
     (came,) = (one for model in models for several in model.received.values() for one in several)
     assert TOKEN not in str(came.headers)
@@ -81,7 +81,7 @@ def test_a_large_file_passes_through_and_is_not_held():
     body = b"x" * 3_000_000
     with two_upstreams(max_body=1_000_000) as (at, model, _):
         pieces = (body[at : at + 100_000] for at in range(0, len(body), 100_000))
-        found = httpx2.post(f"{at}/v1/files", content=pieces, headers={"authorization": "Bearer k"})
+        found = patient.post(f"{at}/v1/files", content=pieces, headers={"authorization": "Bearer k"})
     assert found.status_code == 207
     assert model.received[""][0].body == body
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import httpx2
 import msgspec
 import pytest
 from tests.service.served import served
 from tests.service.upstream import Prepared, upstream
+from tests.support import patient
 
 import foldline
 from foldline.core.log.entries import Said
@@ -59,7 +59,7 @@ async def test_plain_json_for_a_stream_passes_and_is_recorded(form, kind, tmp_pa
         headers = [("content-type", kind)] if kind else []
         model.prepared[""] = Prepared(200, headers, [raw[:9], raw[9:]])
         with served(openai_upstream=url, anthropic_upstream=url, store=place) as at:
-            found = httpx2.post(f"{at}/v1{path}", json={"model": "m", "stream": True, **body})
+            found = patient.post(f"{at}/v1{path}", json={"model": "m", "stream": True, **body})
     assert (found.status_code, found.content) == (200, raw)
     assert await said(place) == ["Where is the boat?", "Moored."]
 
@@ -74,6 +74,6 @@ def test_an_upstream_that_fails_is_told_at_once_and_not_asked_again(form, status
         told = [("content-type", "application/json"), ("retry-after", "30")]
         model.prepared[""] = Prepared(status, told, [raw])
         with served(openai_upstream=url, anthropic_upstream=url) as at:
-            found = httpx2.post(f"{at}/v1{path}", json={"model": "m", "stream": stream, **body})
+            found = patient.post(f"{at}/v1{path}", json={"model": "m", "stream": stream, **body})
     assert (found.status_code, found.content, found.headers["retry-after"]) == (status, raw, "30")
     assert len(model.received[""]) == 1

@@ -7,6 +7,7 @@ import json
 import httpx2
 import pytest
 from tests.service.served import in_front_of, served
+from tests.support import patient
 from tests.support.ui_chunks import chunks_of
 
 from foldline.testing import Answer, Refusal, Scripted, call
@@ -162,7 +163,7 @@ def test_it_can_be_asked_for_with_instructions(url):
     ],
 )
 def test_what_is_wrong_is_told_as_a_problem(url, body, words):
-    answer = httpx2.post(f"{url}/api/fold", content=body)
+    answer = patient.post(f"{url}/api/fold", content=body)
     assert answer.status_code == 400
     assert answer.headers["content-type"] == "application/problem+json"
     assert words in answer.json()["detail"]
@@ -376,6 +377,6 @@ def test_where_a_model_is_the_settings_say_alone(url, model):
 
 def test_a_token_is_needed_where_tokens_are_set():
     with served(store="memory://", tokens={"token-for-tests-1": "a"}) as url:
-        assert httpx2.post(f"{url}/api/fold", json={"messages": []}).status_code == 401
+        assert patient.post(f"{url}/api/fold", json={"messages": []}).status_code == 401
         headers = {"authorization": "Bearer token-for-tests-1"}
-        assert httpx2.post(f"{url}/api/fold", json={"messages": []}, headers=headers).status_code == 200
+        assert patient.post(f"{url}/api/fold", json={"messages": []}, headers=headers).status_code == 200

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import httpx2
 import msgspec
 import pytest
 from tests.dialects.items import call, output, reasoning, response, spoke
 from tests.service.served import served
 from tests.service.upstream import Prepared, upstream
+from tests.support import patient
 
 from foldline.dialects import get
 
@@ -36,7 +36,7 @@ class Keeping:
         body = msgspec.json.encode(response(*reply))
         self.model.prepared[""] = Prepared(200, [("content-type", "application/json")], [body])
         asked = {"model": "m", "store": True, "input": self.items}
-        done = httpx2.post(f"{self.url}/v1/responses", json=asked, headers={"authorization": "Bearer k"})
+        done = patient.post(f"{self.url}/v1/responses", json=asked, headers={"authorization": "Bearer k"})
         assert done.content == body
         self.items += [{"type": "item_reference", "id": one["id"]} for one in reply]
         return msgspec.json.decode(self.model.received[""][-1].body)["input"]

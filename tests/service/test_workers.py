@@ -15,6 +15,7 @@ import httpx2
 import pytest
 from tests.service.api.client import api, reply, user
 from tests.service.supervised import supervised
+from tests.support import patient
 from tests.support.waiting import wait_until
 
 import foldline
@@ -108,7 +109,7 @@ def test_workers_are_renewed_without_a_failed_request_and_killed_without_a_lost_
             service.renewed(second)
             answer_again(all_)
         answered = {one.name: one.said for one in all_}
-        figures = httpx2.get(f"{service.url}/metrics").text
+        figures = patient.get(f"{service.url}/metrics").text
         assert service.stop() == 128 + signal.SIGTERM
     counted = next(line for line in figures.splitlines() if 'status="201"' in line)
     assert float(counted.split()[-1]) >= sum(answered.values())  # of workers that are gone, too
@@ -170,9 +171,9 @@ def test_what_is_too_much_at_once_is_refused_and_health_is_told():
         assert model.asked_for.wait(60)
         refused = client.get("/sessions", status=503)
         assert refused.headers["retry-after"] == "1"
-        assert httpx2.get(f"{client.url}/web/").status_code == 503
+        assert patient.get(f"{client.url}/web/").status_code == 503
         for path in ("health", "ready", "metrics"):
-            assert httpx2.get(f"{client.url}/{path}").status_code == 200
+            assert patient.get(f"{client.url}/{path}").status_code == 200
         model.may_answer.set()
         asking.join(60)
         assert told[0][-1][1]["how"] == "done"

@@ -7,10 +7,10 @@ import hashlib
 import json
 from contextlib import nullcontext
 
-import httpx2
 import msgspec
 import pytest
 from tests.service.api.client import api, reply, user
+from tests.support import patient
 from tests.support.values import MemoryKeyValues
 from tests.support.waiting import until
 
@@ -314,11 +314,11 @@ async def test_a_key_of_another_version_is_told_as_not_known():
 def test_a_worker_whose_store_was_silent_for_long_is_not_ready(store, monkeypatch):
     with api(store=store) as (client, _):
         ready = f"{client.url}/ready"
-        assert httpx2.get(ready).status_code == 200
+        assert patient.get(ready).status_code == 200
         client.post("/sessions", {"id": "one"}, **{"Idempotency-Key": "k"})  # its presence begins
-        assert httpx2.get(ready).status_code == 200
+        assert patient.get(ready).status_code == 200
         monkeypatch.setattr(presence, "LEASE_SECONDS", -1.0)
-        assert httpx2.get(ready).status_code == 503
+        assert patient.get(ready).status_code == 503
 
 
 def test_a_tenant_whose_schema_would_have_too_long_a_name_is_refused_at_the_start():

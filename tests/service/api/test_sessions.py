@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import httpx2
 import pytest
 from tests.service.api.client import RULE, api, reply, talk, user
+from tests.support import patient
 
 from foldline.stores import MemoryStore
 
@@ -96,7 +96,7 @@ def test_the_leaf_of_a_history_is_that_of_what_it_shows(monkeypatch):
     async def marks_late(self, session, leaf=None, **given):
         if late:
             body = {"messages": [reply(late.pop())]}
-            async with httpx2.AsyncClient(base_url=client.url) as other:
+            async with patient.AsyncClient(base_url=client.url) as other:
                 (await other.post("/api/sessions/s/messages", json=body)).raise_for_status()
         return await marks(self, session, leaf, **given)
 

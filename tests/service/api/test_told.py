@@ -112,7 +112,7 @@ def test_a_store_that_is_away_does_not_say_where_it_is(monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "k")
     with (
         in_front_of(lambda _: "Yes.", model="openai:scripted") as (url, _),
-        httpx2.Client(timeout=30) as http,
+        httpx2.Client(timeout=120) as http,
     ):
         http.post(f"{url}/api/sessions", json={"id": "one"})
         http.post(f"{url}/api/sessions/one/turns", json={"text": "Hello."})

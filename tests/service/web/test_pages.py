@@ -28,7 +28,7 @@ class Browser:
         cookies = CookieJar()
         self.http = Alternating(
             lambda one: httpx2.Client(
-                base_url=one, follow_redirects=True, timeout=30, headers={"origin": one}, cookies=cookies
+                base_url=one, follow_redirects=True, timeout=120, headers={"origin": one}, cookies=cookies
             ),
             client.url,
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import AsyncIterable, Callable, Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 import httpx2
 
@@ -45,7 +45,22 @@ _OWN: Final[dict[Vendor, str]] = {
 }
 _INERT: Final = [("content-security-policy", "sandbox"), ("x-content-type-options", "nosniff")]
 CONNECT_SECONDS: Final = 10.0
+CLOSED: Final = (httpx2.ReadError, httpx2.WriteError, httpx2.RemoteProtocolError)
 SILENCE_SECONDS: Final = 600.0  # the SDKs' own patience
+
+
+class Opened:
+    """Whether a connection was opened for a request, as its transport's trace tells."""
+
+    def __init__(self) -> None:
+        self._told = False
+
+    def __bool__(self) -> bool:
+        return self._told
+
+    async def __call__(self, name: str, _info: Mapping[str, Any]) -> None:
+        """Take an event of the trace."""
+        self._told = self._told or name.startswith("connection.connect")
 
 
 class Upstreams:
@@ -78,12 +93,21 @@ class Upstreams:
     ) -> httpx2.Response:
         """Send a request and return the response, its body unread; raises httpx2.HTTPError.
 
-        `address` is what stands behind the version: the path and the query.
+        `address` is what stands behind the version: the path and the query. A kept connection that its server
+        closes while the request is on its way has answered nothing: the request goes over another one.
         """
         url = f"{self.url(vendor)}{address}"
         raw = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers]
-        request = self._client.build_request(method, url, headers=raw, content=body or None)
-        return await self._client.send(request, stream=True)
+        while True:
+            opened = Opened()
+            request = self._client.build_request(
+                method, url, headers=raw, content=body or None, extensions={"trace": opened}
+            )
+            try:
+                return await self._client.send(request, stream=True)
+            except CLOSED:
+                if opened or not isinstance(body, bytes | None):
+                    raise
 
     async def close(self) -> None:
         """Close the connections."""
