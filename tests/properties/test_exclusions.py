@@ -11,6 +11,7 @@ from tests.support.logs import (
     CONSTRAINTS,
     DIALECTS,
     ask_for,
+    chain,
     compact_log,
     decode,
     fold_of,
@@ -38,11 +39,13 @@ from foldline.executor import execute, run_sync
 from foldline.summarizers.offline import OfflineSummarizer
 
 MARK = re.compile(r"mark\d+x")
+LONG = "the server keeps failing when the cache of the user is read again " * 6
 SPOKEN = ("user", "assistant", "image", "results", "one result", "late result", "mixed", "half mixed")
 operations = st.lists(
     st.one_of(
-        st.tuples(st.just("say"), st.integers(1, 8)),
+        st.tuples(st.just("say"), st.integers(4, 24)),
         st.tuples(st.just("compact"), st.sampled_from([*PRESETS])),
+        st.tuples(st.just("target"), st.integers(200, 1_500)),
         st.tuples(st.just("exclude"), st.integers(0, 30)),
         st.tuples(st.just("exclude"), st.integers(0, 30)),
         st.tuples(st.just("exclude part"), st.integers(0, 30)),
@@ -80,7 +83,15 @@ def counting(log: Log) -> list[Compacted | Pruned]:
     return [one for one in log.path() if isinstance(one, Compacted | Pruned) and one.id not in out]
 
 
-def since(log: Log, number: int) -> Pruned | Compacted | None:
+def fold(log: Log, kind: str, value):
+    if kind == "since":
+        return since(log, value)
+    if kind == "target":
+        return compact_log(log, ask_for(reason="target", target=value))
+    return compact_log(log, ask_for(value, context=3_000))
+
+
+def since(log: Log, number: int) -> Pruned | None:
     """Fold what stands since a message, where that can be done."""
     kept = fold_of(log).kept
     if not kept:
@@ -111,22 +122,24 @@ def try_exclude(log: Log, number: int, *, part: bool) -> Pruned | None:
     dialect=st.sampled_from(DIALECTS),
     script=steps,
     more=st.lists(st.tuples(st.just("user"), texts()), min_size=1, max_size=4),
+    half=st.integers(0, 60),
     doing=operations,
 )
-def test_what_is_taken_out_stays_out_until_an_undo(dialect, script, more, doing):
+def test_what_is_taken_out_stays_out_until_an_undo(dialect, script, more, half, doing):
     said = [step for step in (*script, *more) if step[0] != "same id twice"]
-    script = [marked(place, kind, value) for place, (kind, value) in enumerate(said)]
+    longer = [one for step in said for one in (step, ("assistant", LONG), ("user", LONG))]
+    script = [marked(place, kind, value) for place, (kind, value) in enumerate(longer)]
     messages = decode(dialect, write(dialect, script))
-    log = Log()
+    log, messages = chain(messages[:half]), messages[half:]
     for kind, value in doing:
         before = fold_of(log).view()
         if kind == "say":
             for message in messages[:value]:
                 say(log, message)
             messages = messages[value:]
-        elif kind in ("compact", "since"):
+        elif kind in ("compact", "target", "since"):
             gone = gone_from(log)
-            made = compact_log(log, ask_for(value, context=3_000)) if kind == "compact" else since(log, value)
+            made = fold(log, kind, value)
             if isinstance(made, Compacted | Pruned):
                 assert not gone & marks_in(made), "a fold tells of it"
         elif kind == "undo":

@@ -39,7 +39,7 @@ from foldline.core.carried.instructions import kind_of
 from foldline.core.carried.select import newest_messages
 from foldline.core.carried.summaries import place_of, places_of, said_before, sealed_place, text_of
 from foldline.core.checkpoint.receipt import category
-from foldline.core.checkpoint.untold import untold
+from foldline.core.checkpoint.untold import untold, untold_range
 from foldline.core.cut.call_ids import CallIds
 from foldline.core.cut.edits import (
     Edits,
@@ -443,6 +443,8 @@ class ViewState:
         """
         self._call_ids.take(entry.message, set(gone))
         if text := range_summary(self.edits[entry.id]):
+            out = [one for one in self._entries if isinstance(one, Said) and is_excluded(one.id, self.edits)]
+            text = untold_range(text, self.clean(out), self.clean(self._left(out))) if out else text
             message = Message("user", (Text(text),), injected=True)
             self._emit(self._made("summary", message, entry.id))
 

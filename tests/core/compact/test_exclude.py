@@ -22,6 +22,7 @@ from foldline.core.compact.compaction_input import CompactionInput
 from foldline.core.compact.exclude import exclude
 from foldline.core.cut.exclude import excluded
 from foldline.core.ledger.facts.kinds import Ledger
+from foldline.core.ledger.table import collect
 from foldline.core.log.entries import Compacted, Lifted, Pinned, Said
 from foldline.core.log.log import Log
 from foldline.core.log.messages import Media, Message, Opaque, Text, Thinking, ToolResult
@@ -99,6 +100,14 @@ def test_a_call_takes_its_result_along_and_a_result_alone_leaves_a_note():
     )
 
 
+def test_no_fact_is_taken_from_the_note_in_a_results_place():
+    log = log_of(user("read"), calls("a"), tool("a", "alpha", is_error=True), assistant("done"))
+    take_out(log, 2)
+    found = collect(fold_of(log).kept)
+    assert found.names == ()
+    assert all(said(log)[2].id not in item.text + item.more for item in found.items)
+
+
 def test_an_image_goes_and_the_words_beside_it_stay():
     log = log_of(image("what is this?"), assistant("a cat"), user("and now?"))
     parts = said(log)[0].message.parts
@@ -150,6 +159,7 @@ def test_what_has_to_stay_is_refused_with_the_reason():
     refused(log, 1, "out of the context already")
     put(log, Pinned("", None, said(log)[1].id, on=True, text="go"))
     assert "go" not in shown(log), "a pin of it that came another way does not count meanwhile"
+    refused(log_of(user(" "), assistant("yes")), 0, "says nothing")
     open_call = log_of(user("go"), calls("a", "b"), tool("a"))
     refused(open_call, 1, "still waits for its result", part=1)
 
@@ -183,6 +193,24 @@ def test_no_fold_tells_of_it_nor_keeps_its_rules(policy):
         for n in range(4):
             say(log, user(f"{n} " + long("and")))
             say(log, assistant(f"{n} " + long("then")))
+    assert "zebra" not in shown(log)
+
+
+def test_what_is_out_of_the_kept_messages_stays_out_behind_a_fold():
+    log = log_of(
+        *[m for n in range(12) for m in (user(f"{n} " + long("why")), assistant(f"{n} " + long("so")))]
+    )
+    say(log, calls("z", text="let me see"))
+    say(log, tool("z", "zebra"))
+    say(log, assistant("the zebra is striped"))
+    say(log, user("and now?"))
+    result_, answer, last = (entry.id for entry in said(log)[-3:])
+    take_out(log, -3)
+    take_out(log, -2)
+    made = compact_log(log, ask_for(context=3_000))
+    assert isinstance(made, Compacted)
+    assert [entry.id for entry in fold_of(log).kept][-2:] == [result_, last]
+    assert {edit.entry for edit in made.edits} >= {result_, answer}
     assert "zebra" not in shown(log)
 
 

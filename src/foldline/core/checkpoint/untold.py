@@ -45,6 +45,24 @@ def untold(
     )
 
 
+def untold_range(text: str, whole: Sequence[Said], left: Sequence[Said]) -> str:
+    """Return the summary of a folded range without what it tells of parts that were taken out since.
+
+    They stood behind the range; `whole` and `left` as in `untold`.
+    """
+    return _without_lines(text, _lines_on(whole) - _lines_on(left))
+
+
+def _lines_on(entries: Sequence[Said]) -> set[str]:
+    """Return the lines by which a page before these entries may tell of them."""
+    found = collect(entries)
+    facts = (
+        msgspec.structs.replace(fact, later=later) for fact in found.constraints for later in (False, True)
+    )
+    told = [Ledger(constraints=tuple(facts), plan=found.plan), *(Ledger(asked=one) for one in found.requests)]
+    return {line for ledger in told for line in _lines(ledger)}
+
+
 def _without(ledger: Ledger, whole: Sequence[Said], left: Sequence[Said]) -> Ledger:
     """Return a ledger without the facts that stand in what was taken out alone."""
     cited = {entry.id for entry in whole}

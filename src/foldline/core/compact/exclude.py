@@ -60,9 +60,11 @@ def _index(job: CompactionInput, said: Sequence[Said], at: str) -> int:
 
 
 def _chosen(entry: Said, part: int | None) -> list[int]:
-    """Return the parts to take out; raises InputError where there is none of that number."""
+    """Return the parts to take out; raises InputError where there is none, or none of that number."""
     parts = entry.message.parts
     there = [place for place, one in enumerate(parts) if not is_blank(one)]
+    if not there:
+        raise InputError(f"entry {entry.id} says nothing: there is nothing to take out")
     if part is not None and part not in there:
         numbers = ", ".join(map(str, there))
         raise InputError(f"entry {entry.id} has no part {part} in the context; it has {numbers}")

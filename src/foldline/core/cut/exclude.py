@@ -17,6 +17,7 @@ import msgspec
 
 from foldline.core.cut.edits import Edits, EditsOf, merged
 from foldline.core.cut.legal import provider_runs
+from foldline.core.cut.notes import TAKEN_OUT
 from foldline.core.cut.pairing import continues, pair
 from foldline.core.log.entries import EXCLUDED, Edit, Entry, Pruned, Said
 from foldline.core.log.log import undone
@@ -86,7 +87,7 @@ def exclusion(said: Sequence[Said], chosen: Iterable[Place], edits: EditsOf, cou
 
 
 def _note(result: ToolResult, entry: str) -> ToolResult:
-    text = Text(f"[taken out of the context by the user; entry {entry}]")
+    text = Text(f"{TAKEN_OUT}{entry}]")
     return ToolResult(result.call_id, (text,), is_error=result.is_error)
 
 

@@ -14,19 +14,20 @@ from foldline.core.log.entries import Said
 from foldline.core.log.messages import Message, Part, ToolCall, ToolResult
 
 CLEARED = "[Old tool result cleared "
+TAKEN_OUT = "[taken out of the context by the user; entry "
 HELD = "; it held: "
 IMAGE_LEFT_OUT = "[Old image left out "
 UNANSWERED = "[No result was recorded for this call: it was interrupted.]"
 
 
 def is_cleared(text: str) -> bool:
-    """Whether a text is what stands in a blanked result's place."""
-    return text.startswith(CLEARED) and text.endswith("]") and "\n" not in text
+    """Whether a text is what stands in the place of a result that was blanked or taken out."""
+    return text.startswith((CLEARED, TAKEN_OUT)) and text.endswith("]") and "\n" not in text
 
 
 def error_in(text: str) -> str:
     """Return the telling line that the note of a blanked error carries, "" where it has none."""
-    told = text.removesuffix("]").partition(HELD)[0]
+    told = text.removesuffix("]").partition(HELD)[0] if text.startswith(CLEARED) else ""
     return told.rpartition("; ")[2] if "; " in told else ""
 
 

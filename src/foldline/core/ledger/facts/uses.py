@@ -83,7 +83,7 @@ class Use(msgspec.Struct, dict=True):
 
 
 def _as_it_was(result: ToolResult) -> ToolResult:
-    """Return a result without the note that a blanked one has in its place: only its error is left."""
+    """Return a result without the note that stands in its place, if there is one: only its error is left."""
     if not is_cleared(result.text):
         return result
     error = error_in(result.text) if result.is_error else ""
