@@ -38,9 +38,12 @@ def _talked(made):
 
 
 def _kept(items, *, among):
-    """The messages of the log in a view, with the edits that change what is said in them."""
+    """The messages of the log in a view, with the edits that change what is said in them.
+
+    Thinking that is bound to what stood before goes; an id that is used again changes with the view.
+    """
     return [
-        (item.entry.id, [edit for edit in item.edits if edit.kind != "stripped"])
+        (item.entry.id, [edit for edit in item.edits if edit.kind not in ("stripped", "repaired")])
         for item in items
         if isinstance(item, MessageItem) and item.entry.id in among
     ]

@@ -437,16 +437,18 @@ class ViewState:
         return is_folded(self.edits.get(entry.id, ()))
 
     def _place_summary(self, entry: Said, gone: Sequence[int]) -> None:
-        """Emit the summary of the range that begins with a message; of the others nothing is shown.
+        """Show the summary of the range that begins with a message; of the others nothing is shown.
 
-        What follows keeps the ids of its calls.
+        It stands behind the note on calls that nobody answered. What follows keeps the ids of its calls.
         """
         self._call_ids.take(entry.message, set(gone))
         if text := range_summary(self.edits[entry.id]):
             out = [one for one in self._entries if isinstance(one, Said) and is_excluded(one.id, self.edits)]
             text = untold_range(text, self.clean(out), self.clean(self._left(out))) if out else text
             message = Message("user", (Text(text),), injected=True)
-            self._emit(self._made("summary", message, entry.id))
+            self._waiting.append(self._made("summary", message, entry.id))
+        if not self.open_calls:
+            self._release()
 
     def _repair(self, entry: Said, gone: Sequence[int]) -> None:
         """List the repairs of a message: parts that no provider takes go, ids that are used again change."""

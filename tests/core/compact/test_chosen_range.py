@@ -119,6 +119,14 @@ def test_since_a_result_the_range_begins_behind_its_batch():
     assert any(f"folded since {mend.id}, less than asked for" in note for note in outcome.receipt.notes)
 
 
+def test_a_summary_stands_behind_the_note_on_calls_that_nobody_answered():
+    log = log_of(user("Read it."), calls("a"), tool("nobody"), user("Never mind."))
+    say(log, assistant(long("All right.", 300)))
+    entry = fold_of(log).kept[2].id
+    compact_log(log, ask_for(context=20_000, chosen=FoldRange(entry, "since")))
+    assert _roles(log) == ["user", "assistant", "unanswered", "summary"]
+
+
 def test_since_an_entry_what_is_not_answered_stays():
     log = _log()
     asked = say(log, user("One more."))
