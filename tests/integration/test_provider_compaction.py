@@ -147,4 +147,11 @@ async def test_the_fake_refuses_what_the_api_refuses(monkeypatch):
             await client.messages.create(**given, extra_body={"context_management": small})
         with pytest.raises(anthropic.BadRequestError, match="at least 50000"):
             await client.beta.messages.create(**given, betas=["compact-2026-01-12"], context_management=small)
+        clear = {"edits": [{"type": "clear_thinking_20251015", "keep": "all"}]}
+        known = {**given, "betas": ["context-management-2025-06-27"]}
+        assert (await client.beta.messages.create(**known, context_management=clear)).content[
+            0
+        ].text == "never"
+        with pytest.raises(anthropic.BadRequestError, match="unexpected type 'compact_20260112'"):
+            await client.beta.messages.create(**known, context_management=small)
         await client.close()

@@ -22,6 +22,8 @@ from foldline.testing.signatures import Signer
 from foldline.testing.wire import sse
 
 THINKING_LEAST: Final = 1_024  # the smallest budget for thinking
+CLEARING: Final = "context-management-2025-06-27"  # the beta of the edits that clear
+CLEARS: Final = ("clear_thinking_20251015", "clear_tool_uses_20250919")
 _STATUSES: Final[dict[int, tuple[str, str | None, str]]] = {
     400: ("invalid_request_error", None, "Invalid request"),
     401: ("authentication_error", None, "invalid x-api-key"),
@@ -142,15 +144,22 @@ class AnthropicApi(ModelApi):
             )
 
     def compacts_past(self, asked: Asked) -> int | None:
-        """Return the trigger of a `compact_20260112` edit; the API takes it with its beta alone."""
+        """Return the trigger of a `compact_20260112` edit; the API takes each edit with its beta alone."""
         given = asked.body.get("context_management")
         if given is None:
             return None
-        if get(ANTHROPIC).compaction_beta not in asked.headers.get("anthropic-beta", "").split(","):
+        betas = asked.headers.get("anthropic-beta", "").split(",")
+        taken = [COMPACT] if get(ANTHROPIC).compaction_beta in betas else []
+        taken += CLEARS if CLEARING in betas else []
+        if not taken:
             raise _bad("context_management: Extra inputs are not permitted")
         for edit in map(fields_of, items_of(fields_of(given).get("edits"))):
-            if edit.get("type") != COMPACT:
+            if edit.get("type") not in taken:
                 raise _bad(f"context_management.edits: unexpected type '{edit.get('type')}'")
+            if (
+                edit["type"] in CLEARS
+            ):  # old thinking or results, as Claude Code asks; nothing is cleared here
+                continue
             value = fields_of(edit.get("trigger")).get("value", 150_000)
             if value < LEAST_TRIGGER:
                 raise _bad(
