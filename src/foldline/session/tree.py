@@ -137,10 +137,10 @@ class SessionTree:
         shared.events.emit(Branched(leaf=leaf))
 
     async def undo(self) -> str | None:
-        """Undo the newest compaction or prune; what was said since stays. Returns its id, None without one.
+        """Undo the newest compaction, prune or exclusion; what was said since stays.
 
-        A compaction by the provider's server too: the id is that of the reply that holds it.
-        The checkpoint that a hand-off began with stays: what it folded is in the other session.
+        Returns its id, None without one; of a compaction by the provider's server, that of the reply that
+        holds it. The checkpoint that a hand-off began with stays: what it folded is in the other session.
         """
         shared = self._shared
         async with shared.locked() as cursor:

@@ -53,12 +53,12 @@ async def preview(host: Host, argument: str) -> str:
 
 @command(idle=True)
 async def undo(host: Host, _argument: str) -> Outcome:
-    """Take the newest compaction back; what was said since stays."""
+    """Take the newest compaction or exclusion back; what was said since stays."""
     undone = await host.session.undo()
     if undone is None:
-        return Outcome("There is no compaction to undo.")
+        return Outcome("There is no compaction or exclusion to undo.")
     return Outcome(
-        "The newest compaction is undone: what it folded is in view again. `/redo` takes this back.",
+        "The newest compaction or exclusion is undone: what it took is in view again. `/redo` takes it back.",
         moved=True,
     )
 

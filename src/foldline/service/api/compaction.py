@@ -113,7 +113,7 @@ async def _kept(call: ApiCall) -> KeptPreview:
 
 @operation("POST", f"{AT}/undo", changes=True, keyed=True)
 async def undo(call: ApiCall) -> LiftResult:
-    """Undo the newest compaction or prune; what was said since stays."""
+    """Undo the newest compaction, prune or exclusion; what was said since stays."""
     return LiftResult(await call.session.undo(), call.session.leaf)
 
 

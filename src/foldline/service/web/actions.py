@@ -67,7 +67,7 @@ ACTIONS: Final[dict[str, PageAction]] = {
     ),
     "undo": PageAction(
         compaction.undo,
-        "The newest fold is undone: what it folded is sent again.",
+        "The newest fold is undone: what it folded, or took out, is sent again.",
         nothing="There is no fold to undo.",
     ),
     "redo": PageAction(
