@@ -60,8 +60,7 @@ RULES = (
     "Prices are to be rounded to 5 cents.",
 )
 STEPS = (12, 24, 36, 48)  # calls of the tool in a run
-RESULT = re.compile(r"content of (\S+): (.{0,3000}?)end of \1\b", re.DOTALL)
-WHOLE = 40 * 38  # characters of a result
+RESULT = re.compile(r"content of (\S+): .{1500,3000}?end of \1\b", re.DOTALL)  # a whole one
 
 
 # ---- what the frameworks have themselves
@@ -189,10 +188,10 @@ class Judge:
         self.requests = self.invalid = self.overflows = self.tokens = 0
         self.broken: Counter[str] = Counter()
         self.last: list[Any] = []
-        self.seconds = 0.0  # that judging took
+        self.seconds = self.computed = 0.0  # that judging took, and for which it computed
 
     def __call__(self, view: list[Any]) -> None:
-        begun = time.perf_counter()
+        begun, computed = time.perf_counter(), time.thread_time()
         self.last = self.driver.native(view)
         broken = {one.rule for one in get(self.driver.dialect).validate(self.last)}
         tokens = self.driver.used = sum(count("\n".join(texts(one))) for one in self.last)
@@ -202,20 +201,22 @@ class Judge:
         self.overflows += tokens > self.driver.options["window"]
         self.tokens += tokens
         self.seconds += time.perf_counter() - begun
+        self.computed += time.thread_time() - computed
 
 
 async def looped(driver: Driver, messages: int, limit: float) -> tuple[str, ...]:
     """Run the loop until so many messages were said, or seconds passed; return the figures as they are shown."""
     judge = driver.asked = Judge(driver)
     said: list[str] = []
-    begun = time.perf_counter()
+    begun, computed = time.perf_counter(), time.process_time()
     with suppress(TimeoutError):
         async with asyncio.timeout(limit):
             await talk(driver, said, messages)
     seconds = time.perf_counter() - begun - judge.seconds
+    computed = time.process_time() - computed - judge.computed
     done = len(said) + driver.calls + len(driver.looked)
     kept = "\n".join(dict.fromkeys(texts(await history(driver))))
-    whole = {found[1] for found in RESULT.finditer(kept) if len(found[2]) >= WHOLE}
+    whole = {found[1] for found in RESULT.finditer(kept)}
     left = sum(one in kept for one in said) + len(whole.intersection(driver.looked))
     stated = [rule for rule in RULES if any(rule in one for one in said)]
     last = "\n".join(texts(judge.last))
@@ -225,6 +226,7 @@ async def looped(driver: Driver, messages: int, limit: float) -> tuple[str, ...]
         f"{left:,} of {len(said) + len(driver.looked):,}",
         f"{sum(one in last for one in stated)} of {len(stated)}",
         f"{judge.tokens / judge.requests:,.0f}",
+        f"{computed:,.1f}",
         f"{seconds:,.1f}" + f", then stopped at {done:,} messages" * (done < messages),
     )
 
@@ -302,7 +304,7 @@ def written(module: str) -> tuple[str, str]:
 
 
 HEAD = ("framework", "what compacts", "lines")
-FIGURES = ("invalid views", "overflows", "history left", "rules left", "tokens a request", "seconds")
+FIGURES = ("invalid views", "overflows", "history left", "rules left", "tokens", "CPU seconds", "seconds")
 NOTES = """
 {messages:,} messages or a few more, in runs of 12 to 48 calls; a window of {window:,} tokens, counted by cl100k.
 Lines: of the adapter. All adapters share `history.py`, {shared} lines.
@@ -310,7 +312,7 @@ Invalid views: requests that break a rule of the provider's, and which. Overflow
 History left: user messages and whole results that can be read after the loop, in Foldline's log; without Foldline, in \
 what the framework keeps: its history, LangGraph's older checkpoints, LlamaIndex's archive.
 Rules left: of those that the user stated, how many stand word for word in the last view.
-Tokens a request: the mean. Seconds: the whole loop, with what the framework itself does and keeps.
+Tokens: of a request, the mean. Seconds: of the whole loop, with what the framework itself does and keeps.
 """
 
 
@@ -326,17 +328,15 @@ def main() -> None:
     parser.add_argument("--only", help="one framework: " + ", ".join(one.module for one in FRAMEWORKS))
     args = parser.parse_args()
     rows: list[tuple[str, ...]] = []
-    for place, framework in enumerate(FRAMEWORKS):
-        for line in (None, *framework.own) if args.only in (None, framework.module) else ():
-            with ProcessPoolExecutor(1, get_context("spawn")) as pool:
-                call = pool.submit(measured, place, line, args.messages, args.window, args.limit)
-                figures = call.result()
-            if line is None:
-                head = (f"{framework.package} {version(framework.package)}", *written(framework.module))
-            else:
+    with ProcessPoolExecutor(1, get_context("spawn"), max_tasks_per_child=1) as pool:
+        for place, framework in enumerate(FRAMEWORKS):
+            for line in (None, *framework.own) if args.only in (None, framework.module) else ():
+                figures = pool.submit(measured, place, line, args.messages, args.window, args.limit).result()
                 head = ("", f"`{line}`" if line else "nothing", "")
-            rows += [(*head, *figures)] if figures else []
-            print(*head, *figures, sep=" | ", file=sys.stderr, flush=True)
+                if line is None:
+                    head = (f"{framework.package} {version(framework.package)}", *written(framework.module))
+                rows += [(*head, *figures)] if figures else []
+                print(*head, *figures, sep=" | ", file=sys.stderr, flush=True)
     shared = len((ADAPTERS / "history.py").read_text(encoding="utf-8").splitlines())
     notes = NOTES.format(messages=args.messages, window=args.window, shared=shared).split("\n")[1:-1]
     tables = [Table(HEAD + FIGURES, rows, notes=tuple(notes), left=2)]
