@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,26 @@ def tools(tmp_path_factory: pytest.TempPathFactory) -> Path:
     packages = [*(tool.package for tool in TOOLS.values()), *SDKS]
     run(npm, "install", "--no-fund", "--no-audit", "--prefix", folder, *packages)
     return folder
+
+
+@pytest.fixture(scope="session")
+def claude_code(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """The program of a version of Claude Code, installed when it is asked for.
+
+    `FOLDLINE_CLAUDE_CODE` names a folder which has them in folders named after the versions.
+    """
+    folder = Path(os.environ.get("FOLDLINE_CLAUDE_CODE") or tmp_path_factory.mktemp("claude"))
+
+    def program(version: str) -> Path:
+        found = folder / version / "node_modules/.bin/claude"
+        if not found.exists():
+            package = f"@anthropic-ai/claude-code@{version}"
+            run(
+                shutil.which("npm") or pytest.skip("no npm"), "install", "--prefix", folder / version, package
+            )
+        return found
+
+    return program
 
 
 @pytest.fixture(scope="session")
