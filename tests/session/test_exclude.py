@@ -132,3 +132,26 @@ def test_the_session_without_async_does_the_same():
         first, *_ = session.append(user(RULE), assistant("yes"), user("and now?"))
         session.exclude(first)
         assert "zebra" not in str(session.context())
+
+
+async def test_what_was_said_after_a_fold_that_kept_nothing_stays_in_the_live_view(store):
+    session = session_on(store, policy="codex")
+    await turns(session, 3)
+    first, *_ = await session.append(user(RULE), assistant("I will not."))
+    assert isinstance(await session.compact(), Receipt)
+    await session.append(user("and now?"))
+    await session.exclude(first)
+    assert "and now?" in await asked(session)
+    assert RULE not in await asked(session)
+
+
+async def test_a_range_is_folded_in_which_a_result_was_taken_out(store):
+    session = session_on(store)
+    ids = await session.append(
+        user("look"), assistant("", call("c1", path="a")), tool("c1", "zebra " * 50), assistant("I see")
+    )
+    await turns(session, 2)
+    await session.exclude(ids[2])
+    assert isinstance(await session.compact(since=ids[1]), Receipt)
+    assert "zebra" not in await asked(session)
+    assert "taken out of the context" not in await asked(session)

@@ -287,7 +287,8 @@ class ViewState:
         self.pins = {pin.entry: pin for pin in boundary.checkpoint.pins}
         self.marks = {mark.entry: mark for mark in boundary.checkpoint.marks}
         self._quoted_pins = set(self.pins)
-        start = places.get(boundary.first_kept or "", fold)
+        # not by "": that is the id of a boundary which is not appended yet
+        start = places.get(boundary.first_kept, fold) if boundary.first_kept else fold
         first = next(self._left(self._entries[start:]), None)
         self._keep_older(self.leading)
         self._place_checkpoint(boundary, first.message if first is not None else None)

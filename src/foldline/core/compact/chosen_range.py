@@ -162,12 +162,14 @@ def _without_secrets(job: CompactionInput, wanted: SummaryRequest) -> SummaryReq
 def _shown_as(text: str, folded: Sequence[Said], tokens: int, edits: EditsOf) -> Iterator[Edit]:
     """Yield the edits that have a text of so many tokens stand in the place of messages.
 
-    The parts that the user took out keep the edits that say so.
+    The parts that the user took out keep the edits that say so. Where nothing but their notes is left of a
+    message, the edit names a part behind all of them.
     """
     for entry in folded:
         first = entry is folded[0]
         out = {edit.part: edit.saved for edit in edits.get(entry.id, ()) if edit.kind == EXCLUDED}
-        at, *others = (part for part in range(len(entry.message.parts)) if part not in out)
+        parts = range(len(entry.message.parts))
+        at, *others = [part for part in parts if part not in out] or [len(parts)]
         saved = entry.tokens - sum(out.values()) - (tokens if first else 0)
         yield Edit(entry.id, at, "folded", Text(text) if first else None, saved)
         yield from (Edit(entry.id, part, "folded") for part in others)
