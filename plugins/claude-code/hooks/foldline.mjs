@@ -38,7 +38,7 @@ export const register = on => {
     } catch (error) {
       why = error.message
     }
-    $.ui.log(`Foldline could not fold (${why}): Claude Code compacts by itself`)
+    $.ui.log(`could not fold (${why}): Claude Code compacts by itself`)
     return next(e)
   })
 }

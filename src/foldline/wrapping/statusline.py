@@ -71,8 +71,13 @@ def status_line(shown: Mapping[str, Any]) -> str:
         folds = "1 fold" if record.folds == 1 else f"{record.folds} folds"
         parts.append(f"{folds} saved {_short(record.saved)} tokens")
     if record.rules:
-        parts.append("1 rule held" if record.rules == 1 else f"{record.rules} rules held")
+        parts.append(rules_held(record.rules))
     return clean(" · ".join(part for part in parts if part)).replace("\n", " ")
+
+
+def rules_held(count: int) -> str:
+    """Say how many rules stand."""
+    return "1 rule held" if count == 1 else f"{count} rules held"
 
 
 def _meter(window: Mapping[str, Any]) -> str:
