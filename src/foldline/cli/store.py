@@ -71,4 +71,7 @@ async def known(store: Store, session: str) -> str:
         raise SessionNotFound(
             f"{session!r} is ambiguous, it matches {more}{min(len(found), SHOWN)} sessions: {shown}"
         )
-    raise SessionNotFound(f"no session {session!r} in the store: `foldline sessions` lists them")
+    raise SessionNotFound(
+        f"no session {session!r} in the store: `foldline sessions` lists them; "
+        "--store URL names another store"
+    )

@@ -33,7 +33,9 @@ def sessions(store_url: str | None = STORE) -> Shown:
 
     def show() -> None:
         if not found:
-            out().print("No session is stored yet: `foldline import FILE` adds one.")
+            out().print(
+                "No session is stored yet: `foldline import FILE` adds one; --store URL names another store."
+            )
             return
         rows = table("=id", "title", "#messages", "#tokens", "#compactions", "=updated")
         for info in found:
