@@ -311,7 +311,7 @@ Lines: of the adapter. All adapters share `history.py`, {shared} lines.
 Invalid views: requests that break a rule of the provider's, and which. Overflows: requests larger than the window.
 History left: user messages and whole results that can be read after the loop, in Foldline's log; without Foldline, in \
 what the framework keeps: its history, LangGraph's older checkpoints, LlamaIndex's archive.
-Rules left: of those that the user stated, how many stand word for word in the last view.
+Rules left: word for word in the last view. A script writes models' summaries, and repeats each rule that it is shown.
 Tokens: of a request, the mean. Seconds: of the whole loop, with what the framework itself does and keeps.
 """
 
