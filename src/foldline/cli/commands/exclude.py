@@ -73,6 +73,8 @@ async def _undone(session: Session) -> str:
     lifted = undone(marks)
     made = (one for one in reversed(marks) if isinstance(one, Compacted | Pruned))
     newest = next((one for one in made if one.id not in lifted), None)
-    if not isinstance(newest, Pruned) or not newest.excludes:
-        raise InputError("the newest boundary of this session took nothing out: nothing can be brought back")
-    return await session.undo() or newest.id
+    if isinstance(newest, Pruned) and newest.excludes:
+        if await session.undo() == newest.id:
+            return newest.id
+        await session.redo()  # a compaction of the provider's is newer
+    raise InputError("the newest boundary of this session took nothing out: nothing can be brought back")
