@@ -133,6 +133,14 @@ def cli() -> None:
     """
 
 
+class _CleanFormatter(logging.Formatter):
+    """Of warnings on standard error: they may quote a session."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the message without what steers a terminal."""
+        return clean(super().format(record))
+
+
 def main(args: list[str] | None = None) -> None:
     """Run the command line and exit.
 
@@ -141,6 +149,8 @@ def main(args: list[str] | None = None) -> None:
     """
     words = sys.argv[1:] if args is None else args
     logging.getLogger("stamina").addHandler(logging.NullHandler())  # a wait is told in our words
+    if logging.lastResort is not None:
+        logging.lastResort.setFormatter(_CleanFormatter())
     try:
         code: Any = cli.main(words, prog_name="foldline", standalone_mode=False)
         sys.stdout.flush()  # here a full disk can still be reported

@@ -158,7 +158,7 @@ def paths():
 @pytest.mark.parametrize("kind", ["memory", "sqlite"])
 def test_no_tenant_sees_another_ones_session(kind, tmp_path):
     store = "memory://" if kind == "memory" else f"sqlite:///{tmp_path / 's.db'}"
-    bodies = {"messages": {"messages": [user("Hello.")]}, "branch": {"entry": "e"}}
+    bodies = {"messages": {"messages": [user("Hello.")]}, "branch": {"entry": "e"}, "merge": {"branch": "b"}}
     with api(store=store, headers={"Authorization": "Bearer mine-of-sixteen-and-more"}, **TOKENS) as (
         client,
         model,
