@@ -10,6 +10,7 @@ import os
 import re
 import shlex
 import subprocess
+from itertools import groupby
 from pathlib import Path
 
 import msgspec
@@ -108,7 +109,7 @@ class Recording:
         return done.stdout
 
     def saw(self, command, printed):
-        lines = [line.rstrip() for line in printed.strip().splitlines()]
+        lines = [line for line, _ in groupby(line.rstrip() for line in printed.strip().splitlines())]
         if len(lines) > LINES:
             lines = [*lines[: LINES // 2], "…", *lines[-LINES // 2 :]]
         cut = (line if len(line) <= WIDTH else f"{line[:WIDTH]}…" for line in lines)
