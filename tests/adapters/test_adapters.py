@@ -18,7 +18,7 @@ from foldline.errors import StoreError
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.filterwarnings("ignore::pydantic.warnings.PydanticDeprecationWarning"),  # LlamaIndex's
-    pytest.mark.filterwarnings("ignore:Items .* using the `ReadOnly` qualifier"),  # LiteLLM's, imported late
+    pytest.mark.filterwarnings("ignore:Items? .* using the `ReadOnly` qualifier"),  # LiteLLM's, imported late
 ]
 
 WINDOW = 16_000
