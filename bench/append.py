@@ -17,9 +17,9 @@ import tempfile
 import time
 from pathlib import Path
 
-from bench.sessions import Talk
 from bench.table import Row, lines, machine
 
+from foldline.bench.corpus import Talk
 from foldline.core.log.codec import encode
 from foldline.core.log.entries import Checkpoint, Compacted, Entry, Receipt
 from foldline.core.log.log import chained, said

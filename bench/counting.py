@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from bench.sessions import Talk
 from bench.table import Row, cpu
 
+from foldline.bench.corpus import Talk
 from foldline.core.measure.tokens import OFFLINE, Counter
 
 SIZE = 4_000_000  # bytes

@@ -8,9 +8,10 @@ trigger fires, with rules of the user's planted at its beginning.
 from __future__ import annotations
 
 from bench.planning import run
-from bench.sessions import Talk, entries_of
+from bench.sessions import entries_of
 from bench.table import Row, cpu
 
+from foldline.bench.corpus import Talk
 from foldline.core.cut.prune import prune
 from foldline.core.decide.ask import FoldRequest
 from foldline.core.decide.presets import preset

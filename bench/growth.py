@@ -19,10 +19,11 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 from bench.copies import fill_by_copies
-from bench.sessions import Talk, entries_of
+from bench.sessions import entries_of
 from bench.table import Row, lines, machine
 
 import foldline
+from foldline.bench.corpus import Talk
 from foldline.core.log.entries import Checkpoint, Compacted, Entry, Receipt, Said
 from foldline.core.log.log import chained
 from foldline.stores import SqliteStore, Store, open_store

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bench.sessions import Talk, entries_of
+from bench.sessions import entries_of
 from bench.table import Row, cpu
 
+from foldline.bench.corpus import Talk
 from foldline.core.checkpoint.request import SummaryReply, SummaryRequest
 from foldline.core.compact.choice import choose
 from foldline.core.compact.compaction_input import CompactionInput

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from bench.sessions import Talk
 from bench.table import Row, cpu
 
+from foldline.bench.corpus import Talk
 from foldline.core.log.messages import Message
 from foldline.dialects import decode_all, get
 

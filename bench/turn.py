@@ -8,10 +8,11 @@ import statistics
 import time
 from typing import Any
 
-from bench.sessions import Talk, prompt, reply
+from bench.sessions import prompt, reply
 from bench.table import Row, cpu
 
 import foldline
+from foldline.bench.corpus import Talk
 from foldline.core.log.entries import Checkpoint, Compacted, Receipt
 
 SIZES = (1_000, 10_000, 100_000)

@@ -15,10 +15,10 @@ from pathlib import Path
 
 import httpx2
 from bench.gateway import running
-from bench.sessions import Talk
 from bench.table import Row
 
 import foldline
+from foldline.bench.corpus import Talk
 from foldline.errors import CallsOpen
 from foldline.service.web.panels import PANELS
 

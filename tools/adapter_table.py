@@ -25,7 +25,7 @@ import tempfile
 import time
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
 from functools import cache, partial
@@ -43,6 +43,7 @@ from tests.adapters import drivers
 from tests.adapters.drivers import Boom, Driver
 from tools.results import Table, save, shown
 
+from foldline.bench.system import texts
 from foldline.dialects import get
 
 ADAPTERS = Path(__file__).parents[1] / "src" / "foldline" / "adapters"
@@ -251,21 +252,6 @@ async def history(driver: Driver) -> Any:
     if isinstance(driver, drivers.LangChain) and len(kept) < driver.calls:  # older checkpoints have more
         return [one.values.get("messages") async for one in driver.agent.aget_state_history(driver.config)]
     return kept
-
-
-def texts(value: Any, above: tuple[int, ...] = ()) -> Iterator[str]:
-    """Yield every text in a value: in lists, in mappings, in the fields of objects."""
-    below = (*above, id(value))
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping):
-        for one in value.values():
-            yield from texts(one, below)
-    elif isinstance(value, list | tuple):
-        for one in value:
-            yield from texts(one, below)
-    elif id(value) not in above and not callable(value) and hasattr(value, "__dict__"):
-        yield from texts(vars(value), below)
 
 
 @cache

@@ -9,8 +9,6 @@ tables that have such rows.
 
 from __future__ import annotations
 
-import os
-import platform
 import re
 import shutil
 import subprocess
@@ -19,6 +17,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
+
+from foldline.bench.machine import machine
 
 ROOT = Path(__file__).parents[1]
 FOLDER, PAGE = ROOT / "docs" / "results", ROOT / "docs" / "results" / "README.md"
@@ -67,15 +67,6 @@ class Result(msgspec.Struct):
         """Return the tables in Markdown, behind a line that says how they were made."""
         made = f"`{self.command}`, {self.date}, commit {self.commit}; {self.machine}."
         return [made, "", *(line for table in self.tables for line in table.lines())]
-
-
-def machine() -> str:
-    """Return what this runs on: cores, processor, system, Python."""
-    cpuinfo = Path("/proc/cpuinfo")
-    known = cpuinfo.read_text(encoding="utf-8").splitlines() if cpuinfo.exists() else []
-    names = [line.partition(":")[2].strip() for line in known if line.startswith("model name")]
-    processor = names[0] if names else platform.processor()
-    return f"{os.cpu_count()} cores of {processor}, {platform.system()}, Python {platform.python_version()}"
 
 
 def commit() -> str:

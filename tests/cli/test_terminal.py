@@ -39,6 +39,7 @@ CASES = {
     "constraints": ["constraints", "FILE"],
     "constraints, as JSON": ["constraints", "FILE", "--json"],
     "replay": ["replay", "FILE", "--window", "3000"],
+    "bench": ["bench", "--systems", "newest", "--measures", "valid", "--messages", "40"],
     "batch": ["batch", "fold", "FILE", "--target", "900", "-o", "out"],
     "import": ["import", "FILE"],
     "export": ["export", "FILE", "--format", "markdown"],

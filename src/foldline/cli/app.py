@@ -36,6 +36,7 @@ COMMANDS = {
     "constraints": "Show the rules that the user stated, and what ended them.",
     "replay": "Replay sessions under several policies, turn by turn.",
     "check": "Fail where a replay loses a rule or exceeds the window.",
+    "bench": "Measure Foldline beside the systems of others.",
     "batch": "Fold or replay an archive of sessions, resumable.",
     "import": "Put a session file into the store.",
     "export": "Write a session in the format of another tool.",

@@ -1,0 +1,233 @@
+"""Made-up sessions of coding agents, the same for the same seed: clean ones, dirty ones, and rules to plant.
+
+A dirty log has what real ones have and providers refuse: calls that were cut short, several at once, results
+that come late, twice or for no call, ids that come again. The rules are of the five kinds that COMPINT plants
+(what to do, what to tell, how to work, what to prefer, how to write), in words of our own; with `conpact`
+installed, its public ones are planted too.
+"""
+
+from __future__ import annotations
+
+import random
+import runpy
+from collections.abc import Iterator, Sequence
+from importlib.metadata import PackageNotFoundError, files
+from typing import Any
+
+Messages = list[dict[str, Any]]
+
+VOCABULARY = (
+    "the parser reads every line of config and keeps what it cannot name so that a later pass may try again"
+    " rename users members table migration index query cache retry timeout session token window ledger"
+    " summary handler request response client server thread lock queue worker batch stream buffer schema"
+    " column row"
+)
+WORDS = VOCABULARY.split()
+FOLDERS = ("src/app", "src/app/api", "src/core", "tests/unit", "docs")
+ASKS = (
+    "Please add {0} to {1}, and keep the public names as they are.",
+    "The test in {1} fails since {0} changed. Find out why.",
+    "Never write to {1} without asking me first. Then look at {0}.",
+    "Why does {0} take so long? Measure it before you change {1}.",
+)
+RULES = (
+    "Don't restart any service yourself, tell me which one and I do it.",
+    "Before you delete a file, name it and wait for my yes.",
+    "Ask me before you install a package.",
+    "Never write the customer's name into a log, a commit or a test.",
+    "Don't open anything below vault/private.",
+    "Keep the licence key out of every reply.",
+    "Always run the linter before you say that something is done.",
+    "When you have changed a table, show its new columns in your reply.",
+    "After each step, say in one line what comes next.",
+    "When there are two libraries for a job, take the one that we already have.",
+    "When you give sizes, use bytes, not kilobytes.",
+    "Prefer plain functions to new classes.",
+    "Write all dates as year, month, day.",
+    'End each reply with the words "over to you".',
+    "Reply in complete sentences, no lists.",
+)
+
+
+class Talk:
+    """Writes native Chat Completions messages of one session, turn by turn.
+
+    `again` is the share of paths that were named before.
+    """
+
+    def __init__(self, seed: int = 7, again: float = 0.0) -> None:
+        self._random = random.Random(seed)
+        self._calls = 0
+        self._again = again
+        self._named: list[str] = []
+
+    def messages(self, count: int) -> Messages:
+        """Return so many messages; the last one ends a turn."""
+        found: Messages = []
+        while len(found) < count:
+            found += self.turn()
+        found = found[:count]
+        while found and (found[-1]["role"] != "assistant" or "tool_calls" in found[-1]):
+            found.pop()
+        found += [self.prompt(), self.reply()][: count - len(found)]
+        return found
+
+    def turn(self) -> Iterator[dict[str, Any]]:
+        """Yield a prompt, up to eight calls with their results, and a reply."""
+        yield self.prompt()
+        for _ in range(self._random.randint(1, 8)):
+            yield from self.step()
+        yield self.reply()
+
+    def prompt(self) -> dict[str, Any]:
+        """Return what a user asks for."""
+        ask = self._random.choice(ASKS).format(self.words(2), self.path())
+        return {"role": "user", "content": f"{ask} {self.words(self._random.randint(5, 60))}."}
+
+    def reply(self) -> dict[str, Any]:
+        """Return a reply without calls."""
+        said = ". ".join(self.words(12).capitalize() for _ in range(self._random.randint(2, 8)))
+        return {"role": "assistant", "content": f"{said}. The change is in `{self.path()}`."}
+
+    def step(self) -> tuple[dict[str, Any], ...]:
+        """Return one call and its result: a file read, an edit, or a command."""
+        call, result = self.call()
+        return self.calling(call), result
+
+    def calling(self, *calls: dict[str, Any]) -> dict[str, Any]:
+        """Return the message that makes calls."""
+        return {"role": "assistant", "content": self.words(14), "tool_calls": list(calls)}
+
+    def call(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return a call, and the message with its result."""
+        self._calls += 1
+        name, arguments, output = self._random.choice((self._read, self._edit, self._command))()
+        call_id = f"call_{self._calls}"
+        function = {"name": name, "arguments": arguments}
+        call = {"id": call_id, "type": "function", "function": function}
+        return call, {"role": "tool", "tool_call_id": call_id, "content": output}
+
+    def _read(self) -> tuple[str, str, str]:
+        lines = "\n".join(f"    {self.code()}" for _ in range(self._random.randint(10, 80)))
+        return "read_file", f'{{"path": "{self.path()}"}}', f"def {self.word()}():\n{lines}\n"
+
+    def _edit(self) -> tuple[str, str, str]:
+        old, new = self.code(), self.code()
+        return "edit_file", f'{{"path": "{self.path()}", "old": "{old}", "new": "{new}"}}', "1 replacement"
+
+    def _command(self) -> tuple[str, str, str]:
+        path, failed = self.path(), self._random.random() < 0.3
+        passed = "\n".join(
+            f"{path}::test_{self.word()}_{n} PASSED" for n in range(self._random.randint(3, 40))
+        )
+        end = (
+            f"E   ValueError: {self.words(5)}\n1 failed in 2.31s\nexit code 1"
+            if failed
+            else "all passed in 2.10s"
+        )
+        return "bash", f'{{"command": "pytest -q {path}"}}', f"{passed}\n{end}"
+
+    def code(self) -> str:
+        """Return a line that looks like code."""
+        return f"{self.word()}_{self.word()} = {self.word()}({self.word()}, {self._random.randint(0, 9_999)})"
+
+    def words(self, count: int) -> str:
+        """Return so many words."""
+        return " ".join(self._random.choices(WORDS, k=count))
+
+    def word(self) -> str:
+        """Return one word."""
+        return self._random.choice(WORDS)
+
+    def path(self) -> str:
+        """Return the path of a file; some come again and again."""
+        if self._again and self._named and self._random.random() < self._again:
+            return self._random.choice(self._named)
+        made = f"{self._random.choice(FOLDERS)}/{self.word()}_{self._random.randint(0, 40)}.py"
+        if self._again:
+            self._named.append(made)
+        return made
+
+
+class DirtyTalk(Talk):
+    """Writes what a provider refuses among what it takes."""
+
+    def step(self) -> tuple[dict[str, Any], ...]:
+        """Return one call and its result, or what became of it."""
+        made = self._random.choices(
+            (self._plain, self._several, self._late, self._stopped, self._same_id, self._twice, self._stray),
+            (86, 10, 1, 1, 1, 0.5, 0.5),
+        )[0]
+        return made()
+
+    def _plain(self) -> tuple[dict[str, Any], ...]:
+        return super().step()
+
+    def _several(self) -> tuple[dict[str, Any], ...]:
+        """Several calls at once, whose results come in another order."""
+        pairs = [self.call() for _ in range(self._random.randint(2, 4))]
+        results = [result for _, result in pairs]
+        self._random.shuffle(results)
+        return self.calling(*(call for call, _ in pairs)), *results
+
+    def _late(self) -> tuple[dict[str, Any], ...]:
+        """A result that comes after the user and the agent have spoken."""
+        call, result = self.call()
+        return self.calling(call), self.prompt(), self.reply(), result, self.prompt()
+
+    def _stopped(self) -> tuple[dict[str, Any], ...]:
+        """A call that the user cut short: it has no result."""
+        call, _ = self.call()
+        return self.calling(call), {"role": "user", "content": f"Stop. {self.words(8)}."}
+
+    def _same_id(self) -> tuple[dict[str, Any], ...]:
+        """A call under the id of an earlier one, as models make them that count calls anew in each turn."""
+        self._calls = max(0, self._calls - self._random.randint(1, 20))
+        return super().step()
+
+    def _twice(self) -> tuple[dict[str, Any], ...]:
+        """A result that comes twice, as after a retry."""
+        call, result = self.call()
+        return self.calling(call), result, dict(result)
+
+    def _stray(self) -> tuple[dict[str, Any], ...]:
+        """A result for which there is no call."""
+        _, result = self.call()
+        return *super().step(), {**result, "tool_call_id": f"lost_{self._calls}"}
+
+
+def context(tokens: int, seed: int, again: float = 0.5) -> Messages:
+    """Return a clean session of about so many tokens (characters / 4)."""
+    talk, found, so_far = Talk(seed, again), list[dict[str, Any]](), 0
+    while so_far < tokens:
+        turn = list(talk.turn())
+        found += turn
+        so_far += sum(len(str(message)) for message in turn) // 4
+    return found
+
+
+def planted(messages: Messages, rules: Sequence[str], place: tuple[float, float]) -> Messages:
+    """Return a session with each rule before the words of a user message.
+
+    `place` is from where to where, as shares of the user messages; the rules are spread over it evenly.
+    """
+    prompts = [index for index, message in enumerate(messages) if message["role"] == "user"]
+    first, last = (round(share * (len(prompts) - 1)) for share in place)
+    found = [dict(message) for message in messages]
+    for number, rule in enumerate(rules):
+        at = prompts[first + (last - first) * number // max(1, len(rules) - 1)]
+        found[at]["content"] = f"{rule}\n{found[at]['content']}"
+    return found
+
+
+def public_rules() -> tuple[str, ...]:
+    """Return COMPINT's constraints as its package frames them; none where `conpact` is not installed."""
+    try:
+        listed = files("conpact") or []
+    except PackageNotFoundError:
+        return ()
+    # the package itself imports what fetches its contexts
+    path = next(file.locate() for file in listed if file.name == "constraints.py")
+    known = runpy.run_path(str(path))
+    render = known["render_sc"]
+    return tuple(render(one["sc"], strict=False, direct=True) for one in known["SCS"])

@@ -1,0 +1,120 @@
+"""The run: every system under every measure, over the cores of this machine, and what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from functools import partial
+from importlib.metadata import version
+
+import msgspec
+
+from foldline.bench.machine import machine
+from foldline.bench.measures import MEASURES, BenchSetup, Figures
+from foldline.bench.system import Kind, System
+from foldline.bench.systems import SYSTEMS
+from foldline.errors import InputError, did_you_mean
+from foldline.lab.runner import Failed, LocalPool
+
+MODEL_NEEDED = "needs a model"  # to be told what its summaries keep
+
+
+class Cell(msgspec.Struct, frozen=True):
+    """One system under one measure: figures, or why there are none."""
+
+    figures: Figures = {}
+    problem: str = ""
+
+
+class Standing(msgspec.Struct, frozen=True):
+    """One system, and its cells by measure; `version` is None where it is not installed."""
+
+    name: str
+    kind: Kind
+    package: str
+    version: str | None
+    entry: str
+    cells: dict[str, Cell]
+
+    @property
+    def label(self) -> str:
+        """The name, with the version of a rival."""
+        return f"{self.name} {self.version}" if self.kind == "rival" and self.version else self.name
+
+
+class Bench(msgspec.Struct, frozen=True):
+    """What one command measured."""
+
+    command: str
+    date: str
+    machine: str
+    foldline: str
+    setup: BenchSetup
+    measures: tuple[str, ...]
+    rows: list[Standing]
+
+
+def measures(names: Sequence[str]) -> tuple[str, ...]:
+    """Return the names of measures, all where none is named; raises InputError for one there is not."""
+    for name in names:
+        if name not in MEASURES:
+            known = ", ".join(MEASURES)
+            raise InputError(f"no measure {name!r}{did_you_mean(name, MEASURES)}; there are {known}")
+    return tuple(dict.fromkeys(names)) or tuple(MEASURES)
+
+
+def benched(
+    systems: Sequence[System],
+    names: Sequence[str],
+    setup: BenchSetup,
+    command: str,
+    *,
+    jobs: int | None = None,
+    tick: Callable[[int], None] = lambda _: None,
+) -> Bench:
+    """Measure systems, each measure of each in a process that may die or hang; `tick` gets the cells done."""
+    asked = measures(names)
+    cells = {(one.name, name): _known(one, name) for one in systems for name in asked}
+    left = [pair for pair, cell in cells.items() if cell is None]
+    done = len(cells) - len(left)
+    tick(done)
+    pool = LocalPool(jobs, setup.seconds)
+    for pair, found in pool.each(left, partial(_taken, setup), file=" under ".join):
+        cells[pair] = (
+            Cell(problem=found.error.removeprefix(f"{' under '.join(pair)}: "))
+            if isinstance(found, Failed)
+            else found
+        )
+        done += 1
+        tick(done)
+    rows = [
+        Standing(
+            one.name,
+            one.kind,
+            one.package,
+            one.version,
+            one.entry,
+            {name: cell for name in asked if (cell := cells[one.name, name]) is not None},
+        )
+        for one in systems
+    ]
+    now = f"{datetime.now(UTC):%Y-%m-%d}"
+    return Bench(command, now, machine(), version("foldline"), setup, asked, rows)
+
+
+def _known(system: System, name: str) -> Cell | None:
+    """Return the cell that needs no work."""
+    if system.version is None:
+        return Cell(problem=f"not installed: pip install {system.package}")
+    if system.writer and MEASURES[name].reads:
+        return Cell(problem=MODEL_NEEDED)
+    return None
+
+
+def _taken(setup: BenchSetup, pair: tuple[str, str]) -> Cell:
+    system, name = pair
+    try:
+        return Cell(MEASURES[name].take(SYSTEMS[system], setup))
+    except Exception as error:
+        text = " ".join(str(error).split())
+        return Cell(problem=f"failed: {type(error).__name__}: {text}"[:200])

@@ -1,0 +1,8 @@
+"""Systems of others, each called as its own documentation says."""
+
+from __future__ import annotations
+
+from foldline.bench.rivals import frameworks, libraries
+from foldline.bench.rivals.registry import RIVALS
+
+__all__ = ["RIVALS", "frameworks", "libraries"]

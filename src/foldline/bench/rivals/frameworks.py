@@ -1,0 +1,386 @@
+"""What agent frameworks bring along: the part that shrinks a history, called as their agents call it.
+
+Messages go in through the forms of Foldline's adapters, and come back as the framework sends them.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from types import SimpleNamespace
+from typing import Any
+
+from foldline.bench.rivals.registry import NOTE, calls, module, named, note, rival, wait
+from foldline.bench.system import Fold, Messages, said, size
+
+# ---- LangChain and deepagents
+
+
+def _langchain(fold: Any) -> Fold:
+    """Make a fold of one of LangChain's messages."""
+    messages = module("langchain_core.messages")
+    return lambda given: messages.convert_to_openai_messages(fold(messages.convert_to_messages(given)))
+
+
+def _model() -> Any:
+    """Return a chat model that always says the same."""
+    fake = module("langchain_core.language_models.fake_chat_models")
+    model = fake.GenericFakeChatModel(messages=iter(lambda: NOTE, None))
+    model.profile = {"max_input_tokens": 1_000_000}
+    return model
+
+
+def _sent(middleware: Any, state: dict[str, Any], messages: list[Any]) -> list[Any]:
+    """Return what a middleware's `wrap_model_call` sends the model, and keep what it changes of the state."""
+    sent: list[Any] = []
+    request = SimpleNamespace(
+        messages=messages,
+        state=state,
+        runtime=None,
+        system_message=None,
+        tools=[],
+        model=getattr(middleware, "model", None),
+    )
+
+    def override(**changed: Any) -> Any:
+        return SimpleNamespace(**{**vars(request), **changed})
+
+    def handler(changed: Any) -> Any:
+        sent[:] = changed.messages
+        return module("langchain.agents.middleware.types").ModelResponse(result=[])
+
+    request.override = override
+    done = middleware.wrap_model_call(request, handler)
+    command = getattr(done, "command", None)
+    state.update(getattr(command, "update", None) or {})
+    return sent
+
+
+@rival("langchain-core")
+def langchain_trim(budget: int) -> Fold:
+    """trim_messages(messages, max_tokens=budget, strategy="last", start_on="human")"""
+    core = module("langchain_core.messages")
+    trim = partial(
+        core.trim_messages,
+        max_tokens=budget,
+        token_counter=core.utils.count_tokens_approximately,
+        strategy="last",
+        start_on="human",
+        include_system=True,
+    )
+    return _langchain(trim)
+
+
+@rival("langchain")
+def langchain_clear_tool_uses(budget: int) -> Fold:
+    """ContextEditingMiddleware(edits=[ClearToolUsesEdit(trigger=budget)])"""
+    kind = module("langchain.agents.middleware")
+    middleware = kind.ContextEditingMiddleware(edits=[kind.ClearToolUsesEdit(trigger=budget)])
+    return _langchain(partial(_sent, middleware, {}))
+
+
+@rival("langchain", replaces=True, writer=True)
+def langchain_summarization(budget: int) -> Fold:
+    """SummarizationMiddleware(model, trigger=("tokens", budget), keep=("tokens", budget // 2))"""
+    kind = module("langchain.agents.middleware")
+    middleware = kind.SummarizationMiddleware(
+        _model(), trigger=("tokens", budget), keep=("tokens", budget // 2)
+    )
+
+    def fold(messages: list[Any]) -> list[Any]:
+        changed = middleware.before_model({"messages": messages}, None)
+        return messages if changed is None else changed["messages"][1:]  # the first removes what was
+
+    return _langchain(fold)
+
+
+@rival("deepagents", writer=True)
+def deepagents_summarization(budget: int) -> Fold:
+    """SummarizationMiddleware(model, backend=..., trigger=("tokens", budget), keep=("tokens", budget //
+    2))"""
+    kind, backends = module("deepagents.middleware.summarization"), module("deepagents.backends")
+    middleware = kind.SummarizationMiddleware(
+        _model(), backend=backends.StateBackend(), trigger=("tokens", budget), keep=("tokens", budget // 2)
+    )
+    state: dict[str, Any] = {}
+
+    def fold(messages: list[Any]) -> list[Any]:
+        state["messages"] = messages
+        return _sent(middleware, state, messages)
+
+    return _langchain(fold)
+
+
+# ---- pydantic-ai
+
+
+def _pydantic(capability: Any) -> Fold:
+    """Make a fold of a capability; messages are written by pydantic-ai's own OpenAI model."""
+    pydantic_ai, models = module("pydantic_ai"), module("pydantic_ai.models")
+    openai = module("pydantic_ai.models.openai")
+    provider = module("pydantic_ai.providers.openai").OpenAIProvider(api_key="none")
+    model = openai.OpenAIChatModel("gpt-5.2", provider=provider)
+    form = module("foldline.adapters.pydantic_ai").PydanticAIForm()
+    asked = models.ModelRequestParameters()
+
+    async def folded(messages: Messages) -> Any:
+        said = form.encode(named(messages))
+        usage = module("pydantic_ai.usage").RunUsage()
+        context = pydantic_ai.RunContext(deps=None, model=model, usage=usage, messages=said)
+        request = models.ModelRequestContext(
+            model=model, messages=said, model_settings=None, model_request_parameters=asked
+        )
+        changed = await capability.before_model_request(context, request)
+        return await model._map_messages(changed.messages, asked)  # noqa: SLF001 - what it sends
+
+    return lambda messages: wait(folded(messages))
+
+
+@rival("pydantic-ai-harness", replaces=True)
+def pydantic_ai_sliding_window(budget: int) -> Fold:
+    """SlidingWindowCompaction(max_tokens=budget, keep_tokens=budget // 2)"""
+    kind = module("pydantic_ai_harness.compaction")
+    return _pydantic(kind.SlidingWindowCompaction(max_tokens=budget, keep_tokens=budget // 2))
+
+
+@rival("pydantic-ai-harness", replaces=True)
+def pydantic_ai_tiered(budget: int) -> Fold:
+    """TieredCompaction(tiers=[ClearToolResults(max_tokens=1), SlidingWindowCompaction(max_tokens=1,
+    keep_tokens=budget // 2)], target_tokens=budget)"""
+    kind = module("pydantic_ai_harness.compaction")
+    tiers = [
+        kind.ClearToolResults(max_tokens=1),
+        kind.SlidingWindowCompaction(max_tokens=1, keep_tokens=budget // 2),
+    ]
+    return _pydantic(kind.TieredCompaction(tiers=tiers, target_tokens=budget))
+
+
+# ---- OpenAI Agents
+
+
+@rival("openai-agents", dialect="openai-responses")
+def openai_agents_trimmer(budget: int) -> Fold:
+    """RunConfig(call_model_input_filter=ToolOutputTrimmer())"""
+    del budget  # it takes none
+    run = module("agents.run")
+    trimmer = module("agents.extensions").ToolOutputTrimmer()
+
+    def fold(messages: Messages) -> list[Any]:
+        data = run.ModelInputData(input=_items(messages), instructions=None)
+        return trimmer(run.CallModelData(model_data=data, agent=None, context=None)).input
+
+    return fold
+
+
+def _items(messages: Messages) -> list[Any]:
+    """Write messages as items of OpenAI's Responses."""
+    items: list[Any] = []
+    for one in messages:
+        if one["role"] == "tool":
+            items.append(
+                {"type": "function_call_output", "call_id": one["tool_call_id"], "output": one["content"]}
+            )
+            continue
+        if one.get("content"):
+            items.append({"role": one["role"], "content": one["content"]})
+        for call in one.get("tool_calls") or ():
+            asked = call["function"]
+            items.append(
+                {
+                    "type": "function_call",
+                    "call_id": call["id"],
+                    "name": asked["name"],
+                    "arguments": asked["arguments"],
+                }
+            )
+    return items
+
+
+# ---- Google ADK
+
+
+@rival("google-adk", dialect="gemini")
+def adk_context_filter(budget: int) -> Fold:
+    """ContextFilterPlugin(num_invocations_to_keep=5)"""
+    del budget  # it takes none
+    plugin = module("google.adk.plugins.context_filter_plugin").ContextFilterPlugin(num_invocations_to_keep=5)
+    content = module("google.genai.types").Content
+
+    def fold(messages: Messages) -> list[Any]:
+        given = [content.model_validate(one) for one in _contents(messages)]
+        request = SimpleNamespace(contents=given)
+        wait(plugin.before_model_callback(callback_context=None, llm_request=request))
+        return [one.model_dump(mode="json", by_alias=True, exclude_none=True) for one in request.contents]
+
+    return fold
+
+
+def _contents(messages: Messages) -> list[dict[str, Any]]:
+    """Write messages as Gemini's contents, each result behind the one before it."""
+    contents: list[dict[str, Any]] = []
+    for one in named(messages):
+        role, parts = ("model" if one["role"] == "assistant" else "user"), list[dict[str, Any]]()
+        if one["role"] == "tool":
+            response = {
+                "id": one["tool_call_id"],
+                "name": one["name"],
+                "response": {"result": one["content"]},
+            }
+            parts.append({"functionResponse": response})
+        elif one.get("content"):
+            parts.append({"text": one["content"]})
+        parts += [
+            {"functionCall": {"id": call_id, "name": name, "args": arguments}}
+            for call_id, name, arguments in calls(one)
+        ]
+        results = contents and "functionResponse" in contents[-1]["parts"][0]
+        if results and one["role"] == "tool":
+            contents[-1]["parts"] += parts  # the results of one turn stand in one content
+        else:
+            contents.append({"role": role, "parts": parts})
+    return contents
+
+
+# ---- Microsoft Agent Framework
+
+
+def _maf(strategy: Any) -> Fold:
+    framework = module("agent_framework")
+    adapter = module("foldline.adapters.agent_framework")
+    form, tokenizer = adapter.AgentFrameworkForm(), framework.CharacterEstimatorTokenizer()
+
+    def fold(messages: Messages) -> list[Any]:
+        given = form.encode(messages)
+        kept = wait(framework.apply_compaction(given, strategy=strategy, tokenizer=tokenizer))
+        return [payload for one in kept for payload in adapter.chat_payloads(one)]
+
+    return fold
+
+
+@rival("agent-framework-core")
+def maf_context_window(budget: int) -> Fold:
+    """ContextWindowCompactionStrategy(max_context_window_tokens=budget, max_output_tokens=budget // 10)"""
+    framework = module("agent_framework")
+    return _maf(
+        framework.ContextWindowCompactionStrategy(
+            max_context_window_tokens=budget,
+            max_output_tokens=budget // 10,
+            tokenizer=framework.CharacterEstimatorTokenizer(),
+        )
+    )
+
+
+@rival("agent-framework-core")
+def maf_truncation(budget: int) -> Fold:
+    """TruncationStrategy(max_n=budget, compact_to=budget // 2, tokenizer=...,
+    preserve_first_user_group=True)"""
+    framework = module("agent_framework")
+    return _maf(
+        framework.TruncationStrategy(
+            max_n=budget,
+            compact_to=budget // 2,
+            tokenizer=framework.CharacterEstimatorTokenizer(),
+            preserve_first_user_group=True,
+        )
+    )
+
+
+# ---- Strands
+
+
+@rival("strands-agents", replaces=True, dialect="bedrock-converse")
+def strands_sliding_window(budget: int) -> Fold:
+    """SlidingWindowConversationManager(per_turn=True), reduced as after an overflow until it fits"""
+    kind = module("strands.agent.conversation_manager").SlidingWindowConversationManager
+    overflow = module("strands.types.exceptions").ContextWindowOverflowException
+    manager = kind(per_turn=True)
+
+    def fold(messages: Messages) -> list[Any]:
+        agent = SimpleNamespace(messages=_converse(messages))
+        manager.apply_management(agent)
+        while sum(map(size, said(agent.messages))) > budget:
+            before = len(agent.messages), said(agent.messages)
+            manager.reduce_context(agent, overflow("too large"))
+            if (len(agent.messages), said(agent.messages)) == before:
+                break
+        return agent.messages
+
+    return fold
+
+
+def _converse(messages: Messages) -> list[dict[str, Any]]:
+    """Write messages as Bedrock's; what is written so already stays."""
+    found: list[dict[str, Any]] = []
+    for one in messages:
+        if isinstance(one.get("content"), list):
+            found.append(one)
+            continue
+        role = "assistant" if one["role"] == "assistant" else "user"
+        content: list[dict[str, Any]] = []
+        if one["role"] == "tool":
+            content.append(
+                {"toolResult": {"toolUseId": one["tool_call_id"], "content": [{"text": one["content"]}]}}
+            )
+        elif one.get("content"):
+            content.append({"text": one["content"]})
+        content += [
+            {"toolUse": {"toolUseId": call_id, "name": name, "input": arguments}}
+            for call_id, name, arguments in calls(one)
+        ]
+        if found and role == "user" and "toolResult" in found[-1]["content"][0] and one["role"] == "tool":
+            found[-1] = {**found[-1], "content": [*found[-1]["content"], *content]}
+        else:
+            found.append({"role": role, "content": content})
+    return found
+
+
+# ---- Agno
+
+
+@rival("agno", writer=True)
+def agno_compaction(budget: int) -> Fold:
+    """Agent(compaction=Compaction(compact_at_tokens=budget, uncompacted_tokens=budget // 2))"""
+    kind, message = module("agno.compaction").Compaction, module("agno.models.message").Message
+    compaction = kind(compact_at_tokens=budget, uncompacted_tokens=budget // 2)
+    compaction._summarize = note  # noqa: SLF001 - what a model would write
+    records: list[Any] = [None]
+
+    def fold(messages: Messages) -> list[Any]:
+        given = [message.model_validate({**one, "id": str(place)}) for place, one in enumerate(messages)]
+        view = compaction.apply_record(given, records[0]) if records[0] else given
+        if compaction.should_compact(view):
+            records[0] = compaction.compact(given, previous=records[0])
+            view = compaction.apply_record(given, records[0])
+        return [_agno(one) for one in view]
+
+    return fold
+
+
+def _agno(message: Any) -> dict[str, Any]:
+    fields = ("role", "content", "tool_calls", "tool_call_id")
+    return {name: value for name in fields if (value := getattr(message, name)) is not None}
+
+
+# ---- LlamaIndex
+
+
+@rival("llama-index-core")
+def llama_index_memory(budget: int) -> Fold:
+    """Memory.from_defaults(session_id="id", token_limit=budget)"""
+    kind = module("llama_index.core.memory").Memory
+    adapter = module("foldline.adapters.llama_index")
+    form = adapter.LlamaIndexForm()
+
+    def tokens(text: str) -> list[str]:
+        return [text[at : at + 4] for at in range(0, len(text), 4)]
+
+    memory = kind.from_defaults(session_id="bench", token_limit=budget, tokenizer_fn=tokens)
+    taken = [0]
+
+    def fold(messages: Messages) -> list[Any]:
+        new = messages[taken[0] :]
+        taken[0] = len(messages)
+        if new:
+            memory.put_messages(form.encode(new))
+        return [adapter.chat_payload(one) for one in memory.get()]
+
+    return fold

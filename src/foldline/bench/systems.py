@@ -1,0 +1,121 @@
+"""The rows: Foldline's presets, controls that anybody could write in a minute, and the rivals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import foldline
+from foldline.bench.rivals import RIVALS
+from foldline.bench.system import Fold, Messages, System, said, size
+from foldline.core.decide.presets import PRESETS
+from foldline.errors import InputError, did_you_mean
+
+FIRST = "foldline"  # the preset that is compared with all others
+
+
+# ---- Foldline's presets
+
+
+class LivePreset:
+    """A live session of Foldline, in memory."""
+
+    def __init__(self, policy: str, window: int) -> None:
+        self._session = foldline.open_sync("memory://", "bench", window=window, policy=policy)
+
+    def say(self, message: dict[str, Any]) -> None:
+        """Append a message."""
+        self._session.append(message)
+
+    def view(self) -> Sequence[Any]:
+        """Return the context, which is folded first if it must be."""
+        return self._session.context()
+
+    def history(self) -> Any:
+        """Return all that was said."""
+        return self._session.history()
+
+    def close(self) -> None:
+        """Close the session."""
+        self._session.close()
+
+
+def _compact(policy: str, budget: int) -> Fold:
+    return lambda messages: foldline.compact(messages, target=budget, policy=policy).messages
+
+
+def _preset(name: str) -> System:
+    entry = f"foldline.compact(messages, target=budget, policy={name!r}); foldline.open(..., policy={name!r})"
+    return System(name, "preset", entry, partial(_compact, name), "foldline", live=partial(LivePreset, name))
+
+
+# ---- controls
+
+
+def everything(messages: Messages, budget: int) -> Messages:
+    """Leave nothing out."""
+    del budget
+    return messages
+
+
+def newest(messages: Messages, budget: int) -> Messages:
+    """Keep the newest messages that fit, wherever that cuts."""
+    room, at = budget, len(messages)
+    while at and (room := room - size(said(messages[at - 1 : at])[0])) >= 0:
+        at -= 1
+    return messages[at:]
+
+
+def newest_turns(messages: Messages, budget: int) -> Messages:
+    """Keep the newest turns that fit, from a user message on."""
+    kept = newest(messages, budget)
+    return kept[next((at for at, one in enumerate(kept) if one["role"] == "user"), len(kept)) :]
+
+
+def user_words(messages: Messages, budget: int) -> Messages:
+    """Keep what the user said, as far as half the budget takes it, and the newest turns."""
+    kept = newest_turns(messages, budget // 2)
+    asked = [one for one in messages[: len(messages) - len(kept)] if one["role"] == "user"]
+    return [*newest(asked, budget // 2), *kept]
+
+
+CONTROLS: tuple[Callable[[Messages, int], Messages], ...] = (everything, newest, newest_turns, user_words)
+
+
+def _control(function: Callable[[Messages, int], Messages]) -> System:
+    about = (function.__doc__ or "").rstrip(".")
+
+    def make(budget: int) -> Fold:
+        return lambda messages: function(messages, budget)
+
+    return System(function.__name__.replace("_", "-"), "control", about, make, "foldline")
+
+
+# ---- all of them
+
+SYSTEMS: Mapping[str, System] = {
+    one.name: one
+    for one in (
+        *(_preset(name) for name in PRESETS if ":" not in name),
+        *(_control(function) for function in CONTROLS),
+        *RIVALS,
+    )
+}
+GROUPS = {"presets": "preset", "controls": "control", "rivals": "rival"}
+
+
+def chosen(names: Sequence[str]) -> list[System]:
+    """Return the systems of some names; `presets`, `controls`, `rivals` are groups; no name is all of them.
+
+    Raises InputError for one there is not.
+    """
+    found: dict[str, System] = {}
+    for name in names or GROUPS:
+        group = GROUPS.get(name)
+        if group is None and name not in SYSTEMS:
+            known = (*GROUPS, *SYSTEMS)
+            raise InputError(f"no system {name!r}{did_you_mean(name, known)}; there are {', '.join(known)}")
+        some = [SYSTEMS[name]] if group is None else [one for one in SYSTEMS.values() if one.kind == group]
+        found.update((one.name, one) for one in some)
+    return list(found.values())

@@ -1,0 +1,115 @@
+"""`foldline bench`: Foldline's presets, simple controls and the systems of others, measured side by side."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+
+import msgspec
+from rich.text import Text
+
+from foldline.bench.measures import FULL_SIZES, MEASURES, BenchSetup
+from foldline.bench.plan import Bench, benched, measures
+from foldline.bench.report import columns, headline, lines, made, page
+from foldline.bench.systems import chosen
+from foldline.cli.options import command, option
+from foldline.cli.output import escape, out, progress, row, rule, table, tell, write_whole
+
+USUAL = BenchSetup()
+
+
+@command(
+    "foldline bench --html bench.html",
+    "foldline bench --systems presets --measures valid,rules",
+    "foldline bench --systems foldline,controls,rivals --sessions ~/.claude/projects/my-project",
+    "foldline bench --full --json bench.json --html bench.html",
+    json=False,
+)
+def bench(
+    systems: str = option(
+        "Names, or the groups presets, controls and rivals  [default: all]",
+        metavar="NAME,...",
+        default="",
+        show_default=False,
+    ),
+    names: str = option(
+        f"Of {', '.join(MEASURES)}  [default: all]",
+        "--measures",
+        metavar="NAME,...",
+        default="",
+        show_default=False,
+    ),
+    sessions: tuple[str, ...] = option(
+        "Measure retention on the sessions of a folder or file.", metavar="DIR"
+    ),
+    full: bool = option("Time turns at 100,000 messages too."),
+    window: int = option("The context window of live sessions, in tokens.", default=USUAL.window),
+    messages: int = option("Messages of a live session.", default=USUAL.messages),
+    context: int = option("Tokens of a session that is folded once.", default=USUAL.context),
+    seed: int = option("Other made-up sessions.", default=7),
+    timeout: int = option("Seconds that one measure of one system may take.", default=int(USUAL.seconds)),
+    jobs: int | None = option("Processes  [default: one per core]"),
+    as_json: Path | None = option(
+        "Write the figures as JSON; - is standard output.",
+        "--json",
+        metavar="FILE",
+        is_flag=False,
+        flag_value="-",
+    ),
+    html: Path | None = option("Write a page.", metavar="FILE"),
+) -> None:
+    """Measure systems that fit a conversation into a budget, on the same made-up sessions.
+
+    No model, key or network is needed. A row is a preset of Foldline, a simple control, or a system of
+    others where its package is installed; docs/bench.md says what is measured. The first lines name what
+    Foldline is not first in.
+    """
+    rows = chosen(_split(systems))
+    asked = measures(_split(names))
+    setup = BenchSetup(
+        seed=seed,
+        window=window,
+        messages=messages,
+        context=context,
+        sizes=FULL_SIZES if full else FULL_SIZES[:2],
+        sessions=sessions,
+        seconds=timeout,
+    )
+    with progress(f"measuring {len(rows)} systems", len(rows) * len(asked)) as tick:
+        found = benched(rows, asked, setup, shlex.join(["foldline", *sys.argv[1:]]), jobs=jobs, tick=tick)
+    if html is not None:
+        raw = page(found).encode()
+        write_whole(html, lambda file: file.write(raw))
+        tell(f"wrote {html}")
+    if as_json is not None:
+        document = msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n"
+        write_whole(as_json, lambda file: file.write(document))
+    if as_json is None or str(as_json) != "-":
+        _print(found)
+
+
+def _split(names: str) -> list[str]:
+    return [name.strip() for name in names.split(",") if name.strip()]
+
+
+def _print(found: Bench) -> None:
+    console = out()
+    first, *others = headline(found)
+    console.print(f"[bold]{escape(first)}[/]", soft_wrap=True)
+    for one in others:
+        console.print(f"  {escape(one)}", soft_wrap=True)
+    for name in found.measures:
+        measure = MEASURES[name]
+        some = columns(found, measure)
+        rule(console, name)
+        console.print(escape(measure.about), soft_wrap=True)
+        made_table = table(
+            "=system", *(one.title if one.form == "text" else f"#{one.title}" for one in some), ""
+        )
+        for line in lines(found, measure, some):
+            styles = {"best": "bold green", "over": "dim"}
+            cells = [Text(text, styles.get(kind, "")) for text, kind in line.cells]
+            row(made_table, line.row.label, *(cells or [""] * len(some)), line.problem)
+        console.print(made_table)
+    console.print("", *(f"[dim]{escape(one)}[/]" for one in made(found)), sep="\n", soft_wrap=True)

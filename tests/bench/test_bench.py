@@ -1,0 +1,192 @@
+"""`foldline bench` on small sessions: real systems, and controls whose figures anybody can work out."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from tests.cli.calling import EXAMPLES
+
+from foldline.bench.corpus import RULES, DirtyTalk, Talk, context, planted
+from foldline.bench.measures import MEASURES, BenchSetup
+from foldline.bench.plan import benched
+from foldline.bench.report import headline, page
+from foldline.bench.system import System, texts
+from foldline.bench.systems import SYSTEMS, chosen
+from foldline.dialects import get
+from foldline.errors import InputError
+
+SMALL = BenchSetup(messages=160, window=8_000, context=40_000, contexts=1, sizes=(20, 60), seconds=60)
+
+
+def taken(name, measure, setup=SMALL):
+    return MEASURES[measure].take(SYSTEMS[name], setup)
+
+
+def row(found, name):
+    return next(one for one in found.rows if one.name == name)
+
+
+# ---- what is said
+
+
+def test_a_seed_gives_the_same_session_again():
+    assert DirtyTalk(3).messages(300) == DirtyTalk(3).messages(300)
+    assert DirtyTalk(3).messages(300) != DirtyTalk(4).messages(300)
+    assert context(2_000, 3) == context(2_000, 3)
+
+
+def test_a_clean_session_is_valid_and_a_dirty_one_has_what_providers_refuse():
+    check = get("openai-chat").validate
+    assert check(Talk(5).messages(400)) == []
+    broken = {problem.rule for problem in check(DirtyTalk(5).messages(1_000))}
+    assert {"result-missing", "result-orphan", "result-duplicate"} <= broken
+
+
+def test_rules_are_planted_one_a_message_in_their_place():
+    whole = context(30_000, 1)
+    full = planted(whole, RULES[:3], (0.4, 0.9))
+    changed = [at for at, (one, other) in enumerate(zip(whole, full, strict=True)) if one != other]
+    assert len(changed) == 3
+    assert all(whole[at]["role"] == "user" for at in changed)
+    assert [full[at]["content"].partition("\n")[0] for at in changed] == list(RULES[:3])
+    assert changed[0] > 0.3 * len(whole)
+
+
+# ---- what is measured
+
+
+def test_foldline_sends_nothing_that_a_provider_refuses_and_keeps_everything():
+    found = taken("foldline", "valid")
+    assert found["requests"] > 50
+    assert (found["invalid"], found["raised"], found["overflows"], found["left"]) == (0, 0, 0, 1.0)
+
+
+def test_controls_are_refused_or_overflow():
+    assert taken("newest", "valid")["invalid"] > 10
+    whole = taken("everything", "valid")
+    assert whole["overflows"] > 10
+    assert whole["left"] is None  # its caller has them
+
+
+def test_rules_that_foldline_keeps_and_the_newest_messages_do_not():
+    ours = taken("foldline", "rules")
+    assert ours["own_top_0.1"] > 0.6
+    assert ours["over"] == 0
+    newest = taken("newest-turns", "rules")
+    assert newest["own_top_0.1"] == newest["own_middle_0.1"] == 0
+    assert newest["view"] <= 1
+    whole = taken("everything", "rules")
+    assert whole["own_top_0.1"] == 1
+    assert whole["over"] == 4
+
+
+def test_retention_on_sessions_of_ones_own():
+    setup = BenchSetup(sessions=(str(EXAMPLES / "session.jsonl"),))
+    ours, newest, whole = (taken(name, "retention", setup) for name in ("foldline", "newest", "everything"))
+    assert whole["handle_0.1"] == whole["far_0.1"] == 1
+    assert ours["handle_0.1"] > newest["handle_0.1"]
+    assert ours["cuts"] == newest["cuts"] > 0
+
+
+def test_what_a_session_costs():
+    ours, whole = taken("foldline", "cost"), taken("everything", "cost")
+    assert ours["turn_20"] > 0
+    assert ours["fold"] > 0
+    assert ours["tokens"] < whole["tokens"]
+    assert ours["usd"] < whole["usd"]
+    assert whole["cached"] > 0.9
+
+
+# ---- the run and its report
+
+
+def raising(messages):
+    raise ValueError("no such message")
+
+
+@pytest.fixture
+def others(monkeypatch):
+    """Rows that go wrong, in each way a row can."""
+    made = [
+        System("raises", "rival", "raises(messages)", lambda _: raising, "msgspec"),
+        System("hangs", "rival", "hangs(messages)", lambda _: lambda _: time.sleep(60), "msgspec"),
+        System("absent", "rival", "absent(messages)", lambda _: raising, "no-such-package"),
+        System("writes", "rival", "writes(messages)", lambda _: list, "msgspec", writer=True),
+    ]
+    for one in made:
+        monkeypatch.setitem(SYSTEMS, one.name, one)
+    return made
+
+
+def test_a_row_that_goes_wrong_says_so(others):
+    tiny = BenchSetup(context=4_000, contexts=1, seconds=1)
+    done = []
+    found = benched(others, ["rules"], tiny, "foldline bench", jobs=1, tick=done.append)
+    assert [one.cells["rules"].problem for one in found.rows] == [
+        "failed: ValueError: no such message",
+        "not done after 1 seconds: allow more with --timeout",
+        "not installed: pip install no-such-package",
+        "needs a model",
+    ]
+    assert row(found, "absent").version is None
+    assert done == [2, 3, 4]
+    text = page(found)
+    assert all(one.cells["rules"].problem in text for one in found.rows)
+
+
+@pytest.fixture(scope="module")
+def measured():
+    systems = chosen(["foldline", "everything", "newest"])
+    return benched(systems, ["valid", "rules"], SMALL, "foldline bench --html <page>", jobs=1)
+
+
+def test_the_first_lines_say_in_what_foldline_is_not_first(measured):
+    first, *others = headline(measured)
+    assert "foldline is first, alone or with others, in " in first
+    assert others == []  # nobody else is valid, or keeps a rule
+    assert "all" in first
+
+    cells = row(measured, "newest").cells
+    cells["rules"].figures["own_top_0.1"] = 1.1  # as if it kept more
+    first, *others = headline(measured)
+    assert first.endswith("It is not in:")
+    assert others[0].startswith("rules, ours, top, 10%: foldline ")
+    assert others[0].endswith("; newest 110%")
+    cells["rules"].figures["own_top_0.1"] = 0.0
+
+
+def test_a_view_that_is_too_large_wins_nothing(measured):
+    assert row(measured, "everything").cells["rules"].figures["own_top_0.05"] == 1
+    assert not any("everything" in line for line in headline(measured))
+
+
+def test_the_page_has_every_figure_and_how_it_was_made(measured):
+    text = page(measured)
+    body = text[text.index("<body>") :]
+    assert body.index("foldline is first") < body.index("<table>")
+    assert "foldline bench --html &lt;page&gt;" in body
+    assert measured.machine.split(",")[0] in body
+    assert body.count("<tr class=preset>") == 2
+    assert 'class="best">100%' in body
+
+
+def test_names_that_there_are_not():
+    with pytest.raises(InputError, match=r"no system 'foldlin' \(did you mean 'foldline'\?\)"):
+        chosen(["foldlin"])
+    with pytest.raises(InputError, match="no measure 'rule'"):
+        benched([], ["rule"], SMALL, "")
+
+
+def test_groups_of_systems():
+    assert [one.name for one in chosen(["presets"])][:2] == ["foldline", "coop"]
+    assert len(chosen([])) == len(SYSTEMS)
+    assert {one.kind for one in chosen(["controls", "newest"])} == {"control"}
+
+
+def test_texts_of_anything():
+    class Part:
+        def __init__(self, text):
+            self.text = text
+
+    assert list(texts([{"a": ("x", Part("y"))}, 3, None])) == ["x", "y"]
