@@ -102,6 +102,7 @@ def test_a_file_is_dropped_listed_searched_and_downloaded(page, service, walked,
     page.locator("article:target").wait_for()
     page.goto("/web/")
     other = walked.text.replace(walked.kept, "Something else was said")
+    menu(page, "Import")
     page.set_input_files("#file", {"name": "b.jsonl", "mimeType": "text/plain", "buffer": other.encode()})
     page.get_by_role("button", name="Import", exact=True).click()
     seen(page, "It is a copy of its own")
@@ -257,6 +258,7 @@ def test_a_session_is_talked_to_renamed_cleared_and_deleted(page, service, walke
 @pytest.mark.parametrize("number", [1, 2, 3])
 def test_a_recorded_session_of_claude_code_is_read_and_folded(page, service, recorded, number):
     page.goto("/web/")
+    menu(page, "Import")
     page.set_input_files("#file", recorded / "native" / f"claude-code-{number}.jsonl")
     page.get_by_role("button", name="Import", exact=True).click()
     seen(page, "messages of claude-code")

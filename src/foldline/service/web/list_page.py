@@ -4,24 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Final
+from urllib.parse import urlencode
 
+import msgspec
 from starlette.datastructures import UploadFile
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 
 from foldline.config import Settings
 from foldline.core.decide.presets import PRESETS
+from foldline.core.log.codec import encode_utf8
 from foldline.core.log.log import digest
 from foldline.errors import FoldlineError, InputError
 from foldline.service.api import sessions, transfers
-from foldline.service.api.history import RecallQuery
 from foldline.service.api.sessions import NewSession, SearchQuery, SessionPage
-from foldline.service.api.transfers import ImportQuery, ImportResult
+from foldline.service.api.transfers import ImportQuery
 from foldline.service.bodies import while_there
 from foldline.service.problems import words_of
-from foldline.service.web.page_request import PageRequest, to_session
+from foldline.service.web.connecting import recipes
+from foldline.service.web.page_request import BASE, PageRequest, to_session
 from foldline.stores.base import Hit, SessionInfo
 
 LIMIT: Final = 50  # sessions at once
+HITS: Final = 20  # messages that a search shows at once
+MOST_HITS: Final = 200  # in all its pages
+FILES: Final = 200  # imported at once
 
 
 def policies_of(settings: Settings) -> dict[str, str]:
@@ -31,32 +37,55 @@ def policies_of(settings: Settings) -> dict[str, str]:
 
 
 async def list_page(asked: PageRequest, problem: str = "") -> Response:
-    """Show the sessions, and what a search found in them."""
+    """Show the sessions, and what a search found in them; to htmx the list alone, where it has changed."""
     query = asked.request.query_params
-    words, offset = query.get("q", "")[:1_000], query.get("offset", "0")
-    start = int(offset) if offset.isdecimal() and len(offset) < 12 else 0
+    words, start = query.get("q", "")[:1_000].strip(), _number(query.get("offset", ""))
     found = await asked.ask(sessions.list_sessions, query=SessionPage(LIMIT, start))
-    hits: list[Hit] = []
-    if words.strip():
-        hits = (
-            await asked.ask(sessions.search_sessions, query=SearchQuery(words, RecallQuery(words).limit))
-        ).hits
-    listed = [*found.sessions, *await _found_in(asked, hits)]
+    state = digest(encode_utf8([found.total, *found.sessions[:1]]))[:16]
+    part = asked.partial and not problem
+    if part and query.get("state") == state:  # asked every few seconds
+        return Response(status_code=204)
+    hits = HitPage() if part or not words else await _hits(asked, words, _number(query.get("at", "")))
+    listed = [*found.sessions, *await _found_in(asked, hits.hits)]
     return asked.page(
-        "sessions.html",
+        "list.html" if part else "sessions.html",
         400 if problem else 200,
         here="sessions",
         sessions=found.sessions,
         total=found.total,
         offset=start,
         limit=LIMIT,
+        query=urlencode({"offset": start, "state": state}),
         q=words,
-        hits=hits,
+        found=hits,
+        per_page=HITS,
         names=await asked.pages.beginnings.names(asked.tenant, listed),
         policies=policies_of(asked.settings),
         usual=asked.usual_policy,
         problem=problem,
+        notice=query.get("notice", "")[:500],
+        **({} if found.total else recipes(asked)),
     )
+
+
+def _number(text: str) -> int:
+    return int(text) if text.isdecimal() and len(text) < 12 else 0
+
+
+class HitPage(msgspec.Struct, frozen=True):
+    """A page of what was found: hits from the one of number `start` on, and whether there are more."""
+
+    hits: Sequence[Hit] = ()
+    start: int = 0
+    more: bool = False
+
+
+async def _hits(asked: PageRequest, words: str, start: int) -> HitPage:
+    """Return a page of what a search finds; a message that sessions have in common is found once."""
+    start = min(start, MOST_HITS - HITS)
+    found = await asked.ask(sessions.search_sessions, query=SearchQuery(words, MOST_HITS))
+    once = list({hit.entry: hit for hit in reversed(found.hits)}.values())[::-1]
+    return HitPage(once[start : start + HITS], start, len(once) > start + HITS)
 
 
 async def _found_in(asked: PageRequest, hits: Sequence[Hit]) -> list[SessionInfo]:
@@ -76,29 +105,42 @@ async def begin(asked: PageRequest) -> Response:
 
 
 async def put(asked: PageRequest) -> Response:
-    """Import a file, and lead to its session."""
-    asked.check_length(asked.max_body, "a file ([serve] max_body)")
-    async with asked.request.form(max_files=1, max_fields=4) as form:
-        given = form.get("file")
-        if not isinstance(given, UploadFile):
+    """Import files, and lead to the session of one, or to the list behind several."""
+    asked.check_length(asked.max_body, "what is imported at once ([serve] max_body)")
+    async with asked.request.form(max_files=FILES, max_fields=4) as form:
+        given = [one for one in form.getlist("file") if isinstance(one, UploadFile) and one.filename]
+        if not given:
             return await list_page(asked, "Choose a file first.")
-        raw, name = await given.read(), given.filename or "the file"
+        done: list[tuple[str, str]] = []  # the session, and what is told of it
+        failed: list[str] = []
+        for one in given:
+            name = one.filename or ""
+            try:
+                done.append(await while_there(asked.request, _imported(asked, await one.read())))
+            except FoldlineError as error:
+                failed.append(f"{name[:100]} was not imported: {words_of(error)}")
+    if len(given) == 1:
+        return to_session(done[0][0], notice=done[0][1][:500]) if done else await list_page(asked, failed[0])
+    if not done:
+        return await list_page(asked, " ".join(failed)[:1_000])
+    told = " ".join([f"Imported {len(done)} of {len(given)} files.", *failed])
+    return RedirectResponse(f"{BASE}/?{urlencode({'notice': told[:500]})}", 303)
+
+
+async def _imported(asked: PageRequest, raw: bytes) -> tuple[str, str]:
+    """Import a file, and return its session and what to tell of it.
+
+    One that leaves the session of its id becomes a session of its own.
+    """
+    apart = False
     try:
-        found, apart = await while_there(asked.request, _imported(asked, raw))
-    except FoldlineError as error:
-        return await list_page(asked, f"{name} was not imported: {words_of(error)}")
+        found = await asked.ask(transfers.import_transcript, raw=raw)
+    except InputError:
+        apart, own = True, ImportQuery(id=f"import-{digest(raw)[:16]}")
+        found = await asked.ask(transfers.import_transcript, query=own, raw=raw)
     told = [f"Imported {found.messages:,} messages of {found.format}."]
     if apart:
         told.append("It is a copy of its own, since the session kept under its id was changed here.")
     if found.warnings:
         told.append(f"{len(found.warnings)} warnings: {found.warnings[0]}")
-    return to_session(found.session, notice=" ".join(told)[:500])
-
-
-async def _imported(asked: PageRequest, raw: bytes) -> tuple[ImportResult, bool]:
-    """Import a file; one that leaves the session of its id becomes a session of its own."""
-    try:
-        return await asked.ask(transfers.import_transcript, raw=raw), False
-    except InputError:
-        own = ImportQuery(id=f"import-{digest(raw)[:16]}")
-        return await asked.ask(transfers.import_transcript, query=own, raw=raw), True
+    return found.session, " ".join(told)

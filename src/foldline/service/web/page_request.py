@@ -63,6 +63,22 @@ class PageRequest:
         return self._api.state.serve.max_body
 
     @property
+    def closed(self) -> bool:
+        """Whether a token is needed."""
+        return bool(self._api.state.serve.tokens)
+
+    @property
+    def named_store(self) -> str:
+        """The URL by which programs on this machine name the store; "" where their settings name it already.
+
+        Others are told nothing of where it is.
+        """
+        own = self._api.state.serve.store
+        if own is None or own == self.settings.store:
+            return ""
+        return own if own.startswith("sqlite:") and not self.closed else "URL of the store"
+
+    @property
     def partial(self) -> bool:
         """Whether htmx asks for a part of the page."""
         return self.request.headers.get("hx-request") == "true"

@@ -9,7 +9,7 @@ from urllib.parse import quote
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 from starlette.responses import Response
 
-from foldline.service.web.shown import Beginnings, called, start, who
+from foldline.service.web.shown import Beginnings, called, marked, start, who
 from foldline.terminal import clean
 
 # no inline script or style, nothing from elsewhere, no frame around the page
@@ -66,6 +66,23 @@ def moment(at: float | None) -> str:
     return "" if at is None else time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(at))
 
 
+def ago(at: float | None) -> str:
+    """Return how long ago Unix time is: 5 s ago, 3 min ago, 2 h ago, 5 days ago; older: a date."""
+    if at is None:
+        return ""
+    seconds = max(0.0, time.time() - at)
+    for limit, size, unit in ((60, 1, "s"), (3_600, 60, "min"), (86_400, 3_600, "h")):
+        if seconds < limit:
+            return f"{seconds // size:.0f} {unit} ago"
+    days = int(seconds // 86_400)
+    return f"{plural(days, 'day')} ago" if days < 30 else time.strftime("%Y-%m-%d", time.gmtime(at))
+
+
+def instant(at: float) -> str:
+    """Return Unix time as a machine reads it."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(at))
+
+
 def segment(text: str) -> str:
     """Return a text as one part of a path."""
     return quote(text, safe="")
@@ -105,12 +122,15 @@ class Pages:
             short,
             money,
             moment,
+            ago,
+            instant,
             segment,
             model_name,
             because,
             who,
             start,
             called,
+            marked,
             plural,
         ):
             filters[filter_.__name__] = filter_

@@ -14,6 +14,7 @@ from foldline.core.log.entries import Said
 from foldline.service.api.history import ShownMessage, ShownPart
 from foldline.service.tenants import Tenant
 from foldline.session.recall import HIDDEN
+from foldline.stores import search
 from foldline.stores.base import SessionInfo, Store
 
 LINE: Final = 160  # characters of a line
@@ -24,6 +25,7 @@ _BREAK: Final = re.compile(r"(?<!\\)((?:\\\\)*)\\n")  # an escaped line break in
 _FOLDERS: Final = re.compile(
     r"(?<![\w.])/?(?:[\w.@+~-]+/){2,}(?=[\w.@+~-]+/[\w.@+~-])"
 )  # all but a path's end
+_WORD: Final = re.compile(r"([^\W_]+)")
 _INNER: Final = ("text", "content", "parts", "output", "tool_calls", "function")
 
 
@@ -113,6 +115,20 @@ def line(text: str, most: int = LINE) -> str:
     """Return a text as one line of so many characters."""
     whole = " ".join(text[: 8 * most].split())
     return whole if len(whole) <= most else f"{whole[: most - 1]}…"
+
+
+def marked(text: str, query: str) -> list[tuple[str, bool]]:
+    """Return a text in pieces: those that a word of the query begins are marked."""
+    asked = [term for word in search.words(query) for term in search.terms(word)]
+    pieces = _WORD.split(text)
+    return [
+        (
+            piece,
+            number % 2 == 1 and any(term.startswith(one) for term in search.terms(piece) for one in asked),
+        )
+        for number, piece in enumerate(pieces)
+        if piece
+    ]
 
 
 # ---- what a session without a title is called: by the words with which its user began it

@@ -13,13 +13,15 @@ from foldline.service.api.api import Api
 from foldline.service.guesses import Denied
 from foldline.service.tenants import HEADER, Tenants
 from foldline.service.web import actions, list_page, panels, previews, session_page
+from foldline.service.web.connecting import connect_page
 from foldline.service.web.page_request import BASE, PageHandlers, PageRequest, login, to_session
 from foldline.service.web.rendering import HEADERS, Pages
 from foldline.service.web.replay_page import ReplayPages
 
 STATIC: Final = {
-    **dict.fromkeys(("page.css", "session.css", "replay.css", "touch.css"), "text/css"),
+    **dict.fromkeys(("page.css", "session.css", "replay.css", "touch.css", "list.css"), "text/css"),
     "page.js": "text/javascript",
+    "list.js": "text/javascript",
     "htmx.min.js": "text/javascript",
     "fold.svg": "image/svg+xml",
 }
@@ -50,6 +52,8 @@ class Site:
         replays = self._replays
         read = {
             "/": list_page.list_page,
+            "/list": list_page.list_page,
+            "/connect": connect_page,
             SESSION: session_page.session_page,
             f"{SESSION}/earlier": session_page.earlier,
             f"{SESSION}/since": session_page.since,

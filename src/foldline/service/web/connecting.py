@@ -1,0 +1,124 @@
+"""How agents and frameworks are connected: commands to copy, with the address that was asked."""
+
+from __future__ import annotations
+
+import re
+from importlib.util import find_spec
+from typing import Any, Final
+
+import msgspec
+from starlette.responses import Response
+
+from foldline.service.web.page_request import PageRequest
+
+USUAL: Final = "http://127.0.0.1:8400"  # where `foldline wrap` looks for a gateway by itself
+AGENTS: Final = (("Claude Code", "claude"), ("Codex", "codex"), ("OpenCode", "opencode"), ("pi", "pi"))
+_ADDRESS: Final = re.compile(r"https?://[A-Za-z0-9.:\[\]-]+")  # that a shell reads as one word
+# a framework, its extra, its module in foldline.adapters, the name in that, the line; {} is the store
+FRAMEWORKS: Final = (
+    (
+        "LangChain, LangGraph, deepagents",
+        "langchain",
+        "langchain",
+        "FoldlineMiddleware",
+        "create_agent(model, tools, middleware=[FoldlineMiddleware({})])",
+    ),
+    ("pydantic-ai", "pydantic-ai", "pydantic_ai", "Foldline", "Agent(model, capabilities=[Foldline({})])"),
+    (
+        "OpenAI Agents SDK",
+        "openai-agents",
+        "openai_agents",
+        "FoldlineSession",
+        's = FoldlineSession("mine"{and})\nRunner.run(agent, text, session=s, run_config=s.run_config())',
+    ),
+    (
+        "Google ADK",
+        "adk",
+        "adk",
+        "FoldlinePlugin",
+        'App(name="app", root_agent=agent, plugins=[FoldlinePlugin({})])',
+    ),
+    (
+        "Microsoft Agent Framework",
+        "agent-framework",
+        "agent_framework",
+        "FoldlineChatMiddleware",
+        "Agent(client, middleware=[FoldlineChatMiddleware({})])",
+    ),
+    (
+        "Strands Agents",
+        "strands",
+        "strands",
+        "use_foldline",
+        'use_foldline(agent{and}, session="my-session")',
+    ),
+    (
+        "LlamaIndex",
+        "llama-index",
+        "llama_index",
+        "use_foldline",
+        'use_foldline(agent{and}, session="my-session")  # its memory: WholeMemory()',
+    ),
+    (
+        "smolagents",
+        "smolagents",
+        "smolagents",
+        "use_foldline",
+        'use_foldline(agent{and}, session="my-session")',
+    ),
+    ("LiteLLM", "litellm", "litellm", "FoldlineLogger", "litellm.callbacks = [FoldlineLogger({})]"),
+)
+
+
+class Recipe(msgspec.Struct, frozen=True):
+    """How one agent, SDK or framework is connected."""
+
+    name: str
+    lines: str
+
+
+def address_of(asked: PageRequest) -> str:
+    """Return where this service is, as the browser names it."""
+    found = f"{asked.request.url.scheme}://{asked.request.url.netloc}"
+    return found if _ADDRESS.fullmatch(found) else USUAL
+
+
+def agents(url: str) -> list[Recipe]:
+    """Return how each agent is led through the gateway at a URL."""
+    gateway = "" if url == USUAL else f" --gateway {url}"
+    tools = "" if find_spec("mcp") else " --no-mcp"
+    wrapped = [
+        Recipe(name, f"foldline wrap {program}{gateway}{tools if program != 'pi' else ''}\n{program}")
+        for name, program in AGENTS
+    ]
+    return [
+        *wrapped,
+        Recipe("An agent or SDK for OpenAI", f"export OPENAI_BASE_URL={url}/v1"),
+        Recipe("An agent or SDK for Anthropic", f"export ANTHROPIC_BASE_URL={url}"),
+        Recipe("Google's Gen AI SDK", f'Client(http_options={{"base_url": "{url}"}})'),
+    ]
+
+
+def frameworks(store: str) -> list[Recipe]:
+    """Return the lines of each framework; `store` is the URL that they name, "" for that of the settings."""
+    given = f'"{store}"' if store else ""
+    found: list[Recipe] = []
+    for name, extra, module, what, line in FRAMEWORKS:
+        lines = line.replace("{and}", f", {given}" if given else "").replace("{}", given)
+        start = f"pip install 'foldline[{extra}]'\n"
+        found.append(Recipe(name, f"{start}from foldline.adapters.{module} import {what}\n{lines}"))
+    return found
+
+
+def recipes(asked: PageRequest) -> dict[str, Any]:
+    """Return what the page of the first steps shows."""
+    return {
+        "agents": agents(address_of(asked)),
+        "frameworks": frameworks(asked.named_store),
+        "token": asked.closed,
+    }
+
+
+async def connect_page(asked: PageRequest) -> Response:
+    """Show how an agent or a framework is connected."""
+    return asked.page("connect.html", here="connect", **recipes(asked))
