@@ -25,9 +25,10 @@ import logging
 import os
 import tomllib
 from collections.abc import Mapping
+from datetime import datetime
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
@@ -112,15 +113,32 @@ class McpServer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     timeout: Annotated[float, msgspec.Meta(gt=0)] = 30.0
 
 
+Scope = Literal["read", "write", "admin", "metrics"]
+EVERYTHING: Final[tuple[Scope, ...]] = ("read", "write", "admin")  # that a tenant may do
+
+
+class TokenGrant(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a token allows: the sessions of a tenant to `read`, to `write`, to delete (`admin`); until when.
+
+    `metrics` allows the figures of all tenants, and nothing else. `name` is who has it, for logs.
+    """
+
+    tenant: str = "default"
+    scopes: tuple[Scope, ...] = EVERYTHING
+    expires: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
+    name: str = ""
+
+
 class ServeSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The service: where it listens, where it sends requests, who may ask, and how much.
 
-    `tokens` maps a token to its tenant; without any, only this machine may ask. `summaries` says who writes
-    them: `upstream` (the model that is asked, with the key of the request), `offline` (code alone), or a
-    provider's name. `max_body` in bytes, `max_messages` in one request, `rate` in requests a minute and
-    tenant (0: no limit), `drain` the seconds that a stop waits for what is under way, `workers` the
-    processes, `at_once` how many requests one of them takes at the same time. `summaries_at_once` and
-    `summary_rate` (a minute; 0: no limit) bound the drafts of each provider, over all workers.
+    `tokens` maps a token, or its hash, to its tenant or to what it allows; without any, only this machine may
+    ask. `summaries` says who writes them: `upstream` (the model that is asked, with the key of the request),
+    `offline` (code alone), or a provider's name. `max_body` in bytes, `max_messages` in one request, `rate` in
+    requests a minute and tenant (0: no limit), `drain` the seconds that a stop waits for what is under way,
+    `workers` the processes, `at_once` how many requests one of them takes at the same time.
+    `summaries_at_once` and `summary_rate` (a minute; 0: no limit) bound the drafts of each provider, over all
+    workers. `log` is `json` for a line about each request and all that is told, `plain` for what goes wrong.
     """
 
     host: str = "127.0.0.1"
@@ -133,7 +151,7 @@ class ServeSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     anthropic_upstream: str = "https://api.anthropic.com/v1"
     google_upstream: str = "https://generativelanguage.googleapis.com/v1beta"
     summaries: str = "upstream"
-    tokens: dict[str, str] = {}
+    tokens: dict[str, str | TokenGrant] = {}
     max_body: Annotated[int, msgspec.Meta(ge=1)] = 64 * 1024 * 1024
     max_messages: Annotated[int, msgspec.Meta(ge=1)] = 10_000
     rate: Annotated[int, msgspec.Meta(ge=0)] = 0
@@ -143,6 +161,7 @@ class ServeSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     at_once: Annotated[int, msgspec.Meta(ge=1)] = 512
     summaries_at_once: Annotated[int, msgspec.Meta(ge=1)] = 8
     summary_rate: Annotated[int, msgspec.Meta(ge=0)] = 0
+    log: Literal["plain", "json"] = "plain"
 
     def url_of(self, model: str) -> str | None:
         """Return where a vendor's own model is, with `/v1`; None for one that its name places."""

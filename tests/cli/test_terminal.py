@@ -58,6 +58,7 @@ CASES = {
     "migrate": ["migrate", "sqlite:///other.db"],
     "purge": ["purge", "ID", "--yes"],
     "policies": ["policies"],
+    "tokens": ["tokens", NAME],
     "policies, no such": ["policies", NAME],
     "demo": ["demo"],
 }

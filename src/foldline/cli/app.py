@@ -24,6 +24,7 @@ COMMANDS = {
     "run": "Send one prompt to the agent; its answer as text or JSON lines.",
     "rpc": "Serve the agent to another program, JSON lines both ways.",
     "serve": "Serve sessions over HTTP, and a gateway for any agent.",
+    "tokens": "Make a token for the service, to be kept by its hash.",
     "mcp": "Serve a session to agents as MCP tools: recall, rules, figures.",
     "compact": "Fit a session file into a budget of tokens.",
     "wrap": "Lead an agent through the gateway, with MCP tools.",

@@ -19,8 +19,10 @@ from foldline import providers
 from foldline.config import ServeSettings, Settings, settings
 from foldline.errors import FoldlineError, StoreError
 from foldline.service import metrics as figures
+from foldline.service.access_log import AccessLog
 from foldline.service.admission import AdmissionLimit
 from foldline.service.api.api import Api
+from foldline.service.asking import asking, require
 from foldline.service.gateway.endpoint import ENDPOINTS, RESPONSES
 from foldline.service.gateway.gateway import Gateway
 from foldline.service.guesses import Denied
@@ -73,6 +75,7 @@ class Service:
                 Mount("/web", _as_named(self._site.routes())),
             ],
             middleware=[
+                Middleware(AccessLog, secret=self.tenants.holds_token),
                 Middleware(AdmissionLimit, most=self.serve.at_once, metrics=self.metrics),
                 Middleware(OriginGuard, host=self.serve.host, tokens=self.tenants.closed),
             ],
@@ -187,6 +190,8 @@ class Service:
         found = self.tenants.find(request)
         if isinstance(found, Denied):
             return found.problem()
+        if "metrics" not in asking().scopes:
+            require("read")
         self.metrics.sessions.set(sum(len(one.sessions) for one in self.tenants.all()))
         return Response(self.metrics.text(), media_type=figures.MEDIA)
 

@@ -13,9 +13,11 @@ from typing import Final
 import uvicorn
 from starlette.applications import Starlette
 from starlette.types import ASGIApp
+from uvicorn.config import LOGGING_CONFIG
 
 from foldline.config import ServeSettings
 from foldline.errors import InputError
+from foldline.service.access_log import JSON_LOG
 from foldline.service.app import make_app
 from foldline.service.connection import PatientConnection
 
@@ -74,6 +76,7 @@ def configured(
         http=connection,
         ws="none",
         log_level="warning",
+        log_config=JSON_LOG if serve.log == "json" else LOGGING_CONFIG,
         access_log=False,
         server_header=False,
         date_header=False,

@@ -3,34 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-import base64
-import hmac
-import re
 from collections.abc import Mapping
 from http.cookies import CookieError, SimpleCookie
 from typing import Final
-from urllib.parse import unquote, unquote_plus
 
 from starlette.requests import HTTPConnection
 
 from foldline.config import ServeSettings
-from foldline.errors import InputError
+from foldline.service.asking import asking, begin
 from foldline.service.guesses import Denied, Guesses
 from foldline.service.jobs.drafts import DraftLimit, StoredDrafts
 from foldline.service.open_sessions import OpenSessions
 from foldline.service.presence import Presence
 from foldline.service.rate import RateLimit
+from foldline.service.tokens import Tokens
 from foldline.stores import MemoryStore, Store, find_store
 from foldline.stores.key_values import KeyValues
 from foldline.stores.urls import url_beside
 
 HEADER: Final = "foldline-token"  # stands for the client's own key, which then goes on to the model
 MAIN: Final = "default"  # the tenant where there are no others
-SHORTEST: Final = 16  # characters of a token
-_TOKEN: Final = re.compile(rf"[!-~]{{{SHORTEST},}}")
-_BASE64: Final = re.compile(r"[A-Za-z0-9+/_-]{16,}")
-_URL_SAFE: Final = str.maketrans("-_", "+/")
-_NAME: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 
 
 class Tenant:
@@ -52,15 +44,7 @@ class Tenants:
     """Finds the tenant of a request."""
 
     def __init__(self, settings: ServeSettings, store: str | None) -> None:
-        for token, name in settings.tokens.items():
-            if not _NAME.fullmatch(name):
-                raise InputError(f"[serve] tokens: {name!r} is no name of a tenant: use a-z, 0-9, - and _")
-            if not _TOKEN.fullmatch(token):
-                raise InputError(
-                    f"[serve] tokens: the token of {name!r} can be guessed or not be sent: use {SHORTEST} or "
-                    "more letters, digits and signs without a blank, as `openssl rand -hex 24` prints"
-                )
-        self._folded = [token.casefold() for token in settings.tokens]
+        self._tokens = Tokens(settings.tokens)
         self._settings = settings
         self._store = store
         main = find_store(store)
@@ -68,14 +52,14 @@ class Tenants:
         at_once = max(1, settings.summaries_at_once // settings.workers)
         self._limit = DraftLimit(values, at_once, settings.summary_rate)  # of all tenants
         self._tenants = {MAIN: Tenant(MAIN, main, settings, values, self._limit)}
-        for name in settings.tokens.values():
-            find_store(self._url(name))  # what no tenant can have is told at the start
+        for grant in self._tokens.grants:
+            find_store(self._url(grant.tenant))  # what no tenant can have is told at the start
         self._guesses = Guesses()
 
     @property
     def closed(self) -> bool:
         """Whether a token is needed."""
-        return bool(self._settings.tokens)
+        return bool(self._tokens.grants)
 
     def all(self) -> list[Tenant]:
         """Return the tenants that have asked since the start, and the main one."""
@@ -90,8 +74,11 @@ class Tenants:
             return self._tenant(MAIN)
         given = _given(request.headers) if typed is None else [typed]
         for token in given:
-            if (found := self._of_token(token)) is not None:
-                return found
+            if (grant := self._tokens.find(token)) is not None:
+                known = asking()
+                known.tenant, known.token, known.scopes = grant.tenant, grant.name, grant.scopes
+                begin(known)
+                return self._tenant(grant.tenant)
         address = request.client.host if request.client else ""
         wait = self._guesses.wait(address)
         if any(given) and not wait:
@@ -100,14 +87,7 @@ class Tenants:
 
     def holds_token(self, text: str) -> bool:
         """Return whether a text is a token of the service, or holds one, as it is or encoded."""
-        return self.closed and any(token in form for form in _forms(text) for token in self._folded)
-
-    def _of_token(self, given: str) -> Tenant | None:
-        name = None
-        for token, tenant in self._settings.tokens.items():  # all of them: the time tells nothing
-            if hmac.compare_digest(token.encode(), given.encode("utf-8", "replace")):
-                name = tenant
-        return None if name is None else self._tenant(name)
+        return self._tokens.in_text(text)
 
     def _tenant(self, name: str) -> Tenant:
         known = self._tenants.get(name)
@@ -142,19 +122,6 @@ def bearer(value: str) -> str:
     """Return the key in a value of Authorization, whatever the letters of `Bearer`; else the whole value."""
     scheme, _, key = value.strip().partition(" ")
     return key.strip() if scheme.lower() == "bearer" else value.strip()
-
-
-def _forms(text: str) -> list[str]:
-    """Return a text as it is, percent-decoded once and twice, and its words of base64 decoded."""
-    once = unquote_plus(text)
-    plain = [text, unquote(text), once, unquote_plus(once)]
-    coded = [_decoded(word) for one in dict.fromkeys(plain) for word in _BASE64.findall(one)]
-    return [one.casefold() for one in dict.fromkeys([*plain, *coded])]
-
-
-def _decoded(word: str) -> str:
-    whole = word.translate(_URL_SAFE)[: len(word) // 4 * 4 if len(word) % 4 == 1 else None]
-    return base64.b64decode(whole + "=" * (-len(whole) % 4)).decode("latin-1")
 
 
 def _given(headers: Mapping[str, str]) -> list[str]:

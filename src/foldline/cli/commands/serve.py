@@ -9,13 +9,13 @@ import webbrowser
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
-from typing import NoReturn
+from typing import Literal, NoReturn
 
 import click
 import msgspec
 
 from foldline import files
-from foldline.cli.options import STORE, command, option
+from foldline.cli.options import STORE, OneOf, command, option
 from foldline.cli.tracing import traced
 from foldline.config import settings
 from foldline.errors import InputError
@@ -47,6 +47,10 @@ class ServeOptions(msgspec.Struct, frozen=True):
         "Who writes summaries: upstream (the model that is asked), offline (code alone), PROVIDER:MODEL "
         " [default: upstream]",
         metavar="WHO",
+    )
+    log: Literal["plain", "json"] | None = option(
+        "On standard error: what goes wrong, or each request too, as JSON lines  [default: plain]",
+        type=OneOf(("plain", "json")),
     )
     workers: int | None = option("Processes that serve together  [default: 1]", type=click.IntRange(1, 256))
 

@@ -39,6 +39,7 @@ from foldline.service.api.operation import (
     operations_of,
 )
 from foldline.service.api.state import ApiState
+from foldline.service.asking import require
 from foldline.service.bodies import decoded, decoded_json, read_body, while_there
 from foldline.service.guesses import Denied
 from foldline.service.metrics import Metrics
@@ -113,6 +114,7 @@ class Api:
         tenant = self._tenants.find(request)
         if isinstance(tenant, Denied):
             return tenant.problem()
+        require(operation.needs)
         if seconds := await tenant.rate.wait():
             return too_many(seconds)
         raw, kind = await read_body(request, self._serve, json=operation.takes != BYTES), operation.body
@@ -179,6 +181,7 @@ class Api:
         **given: Any,
     ) -> T:
         """Run an operation for another face, `given` what it takes; raises FoldlineError."""
+        require(operation.needs)
         return await self._done(operation, ApiCall(self.state, tenant, names or {}, given, raw), None)
 
     async def _done(self, operation: Operation[T], call: ApiCall, condition: str | None) -> T:

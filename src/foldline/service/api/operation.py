@@ -26,6 +26,7 @@ from typing import (
 import msgspec
 from starlette.responses import Response
 
+from foldline.config import Scope
 from foldline.errors import InputError
 from foldline.service.api.idempotency import Remembered
 from foldline.service.api.state import ApiState
@@ -87,7 +88,8 @@ class OperationSettings(TypedDict, total=False):
     `changes` says that `If-Match` is looked at: `held` keeps other changes off until the operation has ended;
     one that is not is cancelled where its client leaves.
     A POST that changes, or begins, a session takes an idempotency key (`keyed`); `resumes` says that the
-    operation finds out by itself what an earlier try under its key has done.
+    operation finds out by itself what an earlier try under its key has done. `scope` is what a token must
+    allow, where that is not to read (GET) or to write.
     """
 
     status: int
@@ -99,6 +101,7 @@ class OperationSettings(TypedDict, total=False):
     resumes: bool
     read: Callable[[bytes], Any]
     listed: bool
+    scope: Scope
 
 
 class Operation(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
@@ -127,6 +130,12 @@ class Operation(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
     resumes: bool = False
     read: Callable[[bytes], Any] | None = None
     listed: bool = True
+    scope: Scope | None = None
+
+    @property
+    def needs(self) -> Scope:
+        """What a token must allow."""
+        return self.scope or ("read" if self.method == "GET" else "write")
 
     @property
     def of_session(self) -> bool:

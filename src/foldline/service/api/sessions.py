@@ -184,7 +184,7 @@ async def rename_session(call: ApiCall, body: NewTitle) -> LeafResult:
     return LeafResult(call.session.leaf)
 
 
-@operation("DELETE", AT, status=204, changes=True)
+@operation("DELETE", AT, status=204, changes=True, scope="admin")
 async def delete_session(call: ApiCall) -> None:
     """Delete a session with all of its branches, for good."""
     async with _without_a_turn(call):

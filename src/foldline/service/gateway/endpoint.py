@@ -19,11 +19,17 @@ from foldline.providers.sdk import Assembler
 Vendor = Literal["openai", "anthropic", "google"]
 _KINDS: Final = {
     401: "authentication_error",
+    403: "permission_error",
     413: "request_too_large",
     429: "rate_limit_error",
     502: "api_error",
 }
-_STATUSES: Final = {401: "UNAUTHENTICATED", 429: "RESOURCE_EXHAUSTED", 502: "UNAVAILABLE"}  # Google's
+_STATUSES: Final = {  # Google's
+    401: "UNAUTHENTICATED",
+    403: "PERMISSION_DENIED",
+    429: "RESOURCE_EXHAUSTED",
+    502: "UNAVAILABLE",
+}
 
 
 class Endpoint(msgspec.Struct, frozen=True):

@@ -26,6 +26,8 @@ from foldline import providers
 from foldline.catalogue import ModelInfo
 from foldline.config import ServeSettings, Settings
 from foldline.errors import FoldlineError
+from foldline.service.access_log import REQUEST_ID
+from foldline.service.asking import asking, require
 from foldline.service.bodies import decoded, read_body, while_there
 from foldline.service.gateway.agent_session import AgentSession, AskedModel
 from foldline.service.gateway.compaction_answer import MadeItem, compacted, response, streamed
@@ -166,6 +168,10 @@ class Gateway:
             if tenant.wait:
                 return refusal(vendor, 429, TOO_MANY, wait=tenant.wait)
             return refusal(vendor, 401, "a token is needed: send it as the key, or as foldline-token")
+        try:
+            require("write")
+        except Refused as error:
+            return refusal(vendor, error.status, str(error))
         if seconds := await tenant.rate.wait():
             return refusal(vendor, 429, "too many requests", wait=seconds)
         return tenant
@@ -174,7 +180,10 @@ class Gateway:
         """Return the query and the headers of a request as they are passed on."""
         secret = self._tenants.holds_token
         query = asked_on(request.scope["query_string"].decode("latin-1"), secret=secret)
-        return query, sent_on(request.headers.items(), vendor, secret=secret)
+        headers = sent_on(request.headers.items(), vendor, secret=secret)
+        if not any(name == REQUEST_ID for name, _ in headers):
+            headers.append((REQUEST_ID, asking().id))
+        return query, headers
 
     def _unreached(self, vendor: Vendor, error: httpx2.HTTPError) -> Response:
         """Say that there is no answer, and how that shows; what the upstream sent is only in the log."""
