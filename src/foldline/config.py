@@ -134,7 +134,7 @@ class ServeSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     `tokens` maps a token, or its hash, to its tenant or to what it allows; without any, only this machine may
     ask. `summaries` says who writes them: `upstream` (the model that is asked, with the key of the request),
-    `offline` (code alone), or a provider's name. `max_body` in bytes, `max_messages` in one request, `rate` in
+    `offline` (code alone), or a provider's name. `max_body` in bytes, `max_messages` in a request, `rate` in
     requests a minute and tenant (0: no limit), `drain` the seconds that a stop waits for what is under way,
     `workers` the processes, `at_once` how many requests one of them takes at the same time.
     `summaries_at_once` and `summary_rate` (a minute; 0: no limit) bound the drafts of each provider, over all

@@ -11,10 +11,12 @@ from tests.service.api.client import api, talk, user
 from tests.service.served import in_front_of, served
 from tests.support import patient
 
+from foldline.config import TokenGrant
 
-def figures(url):
+
+def figures(url, **headers):
     """All samples by name and labels."""
-    text = patient.get(f"{url}/metrics").text
+    text = patient.get(f"{url}/metrics", headers=headers).text
     return {
         (sample.name, *sorted(sample.labels.items())): sample.value
         for family in text_string_to_metric_families(text)
@@ -43,6 +45,35 @@ def test_the_time_that_the_gateway_adds_and_its_failures_are_counted():
     with served(openai_upstream="http://127.0.0.1:9", store="memory://") as url:
         assert patient.post(f"{url}/v1/chat/completions", json=body, headers=key).status_code == 502
         assert figures(url)["foldline_upstream_failures_total", ("vendor", "openai")] == 1
+
+
+def test_tokens_price_and_time_are_counted_by_tenant_and_model():
+    tokens = {"the-token-of-ada": "ada", "the-token-of-bob": "bob"}
+    tokens["the-token-of-prometheus"] = TokenGrant(scopes=("metrics",))
+    body = {"model": "gpt-5", "messages": [user("Hello.")]}
+    with api(tokens=tokens, headers={"authorization": "Bearer the-token-of-bob"}) as (client, _):
+        client.begin("one")
+        client.turn("one", "Hello.")
+        own, all_ = (
+            figures(client.url, authorization=f"Bearer the-token-of-{one}") for one in ("bob", "prometheus")
+        )
+        others = figures(client.url, authorization="Bearer the-token-of-ada")
+    name = next(labels for name, *labels in own if name == "foldline_reply_seconds_count")
+    assert name[0][1].startswith("openai-compatible:scripted@")
+    assert name[1] == ("tenant", "bob")
+    counted = sum(value for (figure, *_), value in own.items() if figure == "foldline_tokens_total")
+    assert counted > 0
+    assert own.items() <= all_.items()
+    assert not [labels for _, *labels in others if ("tenant", "bob") in labels]
+    assert ("foldline_requests_total", ("face", "api"), ("status", "201")) in others
+    with in_front_of(["Hello."], tokens=tokens) as (url, _):
+        headers = {"foldline-token": "the-token-of-ada", "authorization": "Bearer k"}
+        assert patient.post(f"{url}/v1/chat/completions", json=body, headers=headers).status_code == 200
+        found = figures(url, authorization="Bearer the-token-of-prometheus")
+    labels = (("model", "openai:gpt-5"), ("tenant", "ada"))
+    assert found["foldline_reply_seconds_count", *labels] == 1
+    assert found["foldline_usd_total", *labels] > 0
+    assert found["foldline_tokens_total", ("kind", "output"), *labels] > 0
 
 
 def test_a_request_is_a_span_and_the_parent_of_its_compaction(spans):

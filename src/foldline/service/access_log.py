@@ -19,7 +19,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from foldline.core.secrets.redact import redact
-from foldline.service.asking import Asking, asking, begin
+from foldline.service.at_hand import RequestAtHand, at_hand, begin
 
 log = logging.getLogger("foldline.access")
 
@@ -40,7 +40,7 @@ class AccessLog:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        request = Asking(self._id(Headers(scope=scope).get(REQUEST_ID, "")))
+        request = RequestAtHand(self._id(Headers(scope=scope).get(REQUEST_ID, "")))
         begin(request)
         started, status, size = time.perf_counter(), CLOSED, 0
 
@@ -77,7 +77,7 @@ class JsonFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the line."""
-        request = asking()
+        request = at_hand()
         line: dict[str, Any] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),

@@ -22,7 +22,7 @@ from foldline.service import metrics as figures
 from foldline.service.access_log import AccessLog
 from foldline.service.admission import AdmissionLimit
 from foldline.service.api.api import Api
-from foldline.service.asking import asking, require
+from foldline.service.at_hand import at_hand, require
 from foldline.service.gateway.endpoint import ENDPOINTS, RESPONSES
 from foldline.service.gateway.gateway import Gateway
 from foldline.service.guesses import Denied
@@ -190,10 +190,12 @@ class Service:
         found = self.tenants.find(request)
         if isinstance(found, Denied):
             return found.problem()
-        if "metrics" not in asking().scopes:
+        tenant = None
+        if self.tenants.closed and "metrics" not in at_hand().scopes:
             require("read")
+            tenant = found.name
         self.metrics.sessions.set(sum(len(one.sessions) for one in self.tenants.all()))
-        return Response(self.metrics.text(), media_type=figures.MEDIA)
+        return Response(self.metrics.text(tenant), media_type=figures.MEDIA)
 
 
 def make_app(serve: ServeSettings | None = None) -> Starlette:

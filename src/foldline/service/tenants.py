@@ -9,8 +9,8 @@ from typing import Final
 
 from starlette.requests import HTTPConnection
 
-from foldline.config import ServeSettings
-from foldline.service.asking import asking, begin
+from foldline.config import ServeSettings, TokenGrant
+from foldline.service.at_hand import at_hand, begin
 from foldline.service.guesses import Denied, Guesses
 from foldline.service.jobs.drafts import DraftLimit, StoredDrafts
 from foldline.service.open_sessions import OpenSessions
@@ -71,13 +71,12 @@ class Tenants:
         A right token is never denied; a wrong one is counted. Without tokens there is one tenant.
         """
         if not self.closed:
+            _asks(TokenGrant(MAIN))
             return self._tenant(MAIN)
         given = _given(request.headers) if typed is None else [typed]
         for token in given:
             if (grant := self._tokens.find(token)) is not None:
-                known = asking()
-                known.tenant, known.token, known.scopes = grant.tenant, grant.name, grant.scopes
-                begin(known)
+                _asks(grant)
                 return self._tenant(grant.tenant)
         address = request.client.host if request.client else ""
         wait = self._guesses.wait(address)
@@ -111,6 +110,13 @@ class Tenants:
         for tenant in self.all():
             await tenant.presence.close()
             await tenant.store.close()
+
+
+def _asks(grant: TokenGrant) -> None:
+    """Say of the request that is answered who asks."""
+    known = at_hand()
+    known.tenant, known.token, known.scopes = grant.tenant, grant.name, grant.scopes
+    begin(known)
 
 
 def _values_of(store: Store) -> KeyValues:

@@ -39,7 +39,7 @@ from foldline.service.api.operation import (
     operations_of,
 )
 from foldline.service.api.state import ApiState
-from foldline.service.asking import require
+from foldline.service.at_hand import require
 from foldline.service.bodies import decoded, decoded_json, read_body, while_there
 from foldline.service.guesses import Denied
 from foldline.service.metrics import Metrics

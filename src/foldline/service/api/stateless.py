@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+import time
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
-from typing import Final
+from functools import partial
+from typing import Any, Final
 
+import msgspec
 from sse_starlette import EventSourceResponse
 from starlette.responses import Response
 
 import foldline
 from foldline.core.log.codec import encode_utf8
+from foldline.core.log.messages import Usage
+from foldline.core.measure.price import cost
 from foldline.dialects import UI_MESSAGE
 from foldline.errors import InputError
 from foldline.providers import Provider, Retrying
@@ -53,7 +58,8 @@ async def answer_history(call: ApiCall, body: Asking) -> Response:
     """Fold a history where it must be, and stream the model's reply as a UI message of the AI SDK."""
     provider = _provider(call, body, body.model or call.state.models.chosen(None))
     folding = await apart(_folding(call, body, provider, provider.dialect))
-    return EventSourceResponse(_events(StatelessTurn(folding, Retrying(provider))), headers=MEDIA)
+    turn = StatelessTurn(folding, Retrying(provider))
+    return EventSourceResponse(_events(turn, partial(_count, call, folding, provider.name)), headers=MEDIA)
 
 
 async def _folding(call: ApiCall, asking: Asking, provider: Provider | None, dialect: str) -> Folding:
@@ -87,8 +93,21 @@ def _provider(call: ApiCall, asking: Asking, model: str) -> Provider:
     return call.state.models.made_for(model, key=call.key, window=asking.window)
 
 
-async def _events(turn: StatelessTurn) -> AsyncGenerator[dict[str, str]]:
+def _count(call: ApiCall, folding: Folding, model: str, told: dict[str, Any], seconds: float) -> None:
+    """Count the reply of a turn, by what its last chunk tells."""
+    price = folding.session.setup.info.price
+    usage = None if told["usage"] is None else msgspec.convert(told["usage"], Usage)
+    usd = cost(usage, price) if usage is not None and price is not None else None
+    call.state.metrics.replied(model, usage, usd, seconds)
+
+
+async def _events(
+    turn: StatelessTurn, count: Callable[[dict[str, Any], float], None]
+) -> AsyncGenerator[dict[str, str]]:
+    began = time.perf_counter()
     async with aclosing(turn.chunks()) as chunks:
         async for chunk in chunks:
+            if chunk["type"] == "finish":
+                count(chunk["messageMetadata"], time.perf_counter() - began)
             yield {"data": encode_utf8(chunk).decode()}
     yield {"data": "[DONE]"}

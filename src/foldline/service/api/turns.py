@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AsyncExitStack
 from functools import partial
@@ -108,6 +109,7 @@ class Turn:
         )
         self._record = record
         self._uses = uses
+        self._asked = time.perf_counter()  # when the model was asked last
         self._queue: asyncio.Queue[tuple[str, dict[str, Any]] | None] = asyncio.Queue()
         self._work: asyncio.Task[None] | None = None
         self._off: Callable[[], None] = call.session.on(EVERY, self.heard)
@@ -116,6 +118,12 @@ class Turn:
         """Tell of something that happened."""
         if isinstance(event, CompactionDone | PruneDone):
             self._call.state.metrics.folded(event.receipt)
+        if isinstance(event, CallEnded):
+            self._asked = time.perf_counter()
+        if isinstance(event, ReplyEnded):
+            took = time.perf_counter() - self._asked
+            model = self._agent.session.setup.model or ""
+            self._call.state.metrics.replied(model, event.usage, event.usd, took)
         for name, data in told(event):
             if name != DONE:  # it is told when all else was
                 self._tell(name, data)

@@ -17,7 +17,6 @@ from foldline.core.log.log import resent_key
 from foldline.core.log.messages import Message, Native
 from foldline.core.view import AddedItem, Item, native_items
 from foldline.dialects import get
-from foldline.dialects.base import decode_reply
 from foldline.dialects.in_turn import in_turn
 from foldline.errors import CallsOpen, CompactionFailed, FloorExceeded
 from foldline.service.gateway.compaction_item import sealed
@@ -186,12 +185,9 @@ class AgentSession:
             self._tell(unit.raw, message, key, entry)
         self._leaf = entries[-1]
 
-    async def answered(self, reply: dict[str, Any], dialect: str, after: str | None) -> None:
+    async def answered(self, message: Message, after: str | None) -> None:
         """Store a model's reply, unless the client has gone on elsewhere since."""
-        if self.tip != after:
-            return
-        message = decode_reply(reply, dialect)
-        if not message.parts:
+        if self.tip != after or not message.parts:
             return
         raw = message.native.raw if message.native is not None else b""
         await self._say([Unit(raw, 0)], [message])

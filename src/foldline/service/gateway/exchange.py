@@ -13,7 +13,10 @@ import msgspec
 
 from foldline.core.log.codec import encode_utf8
 from foldline.core.log.entries import Receipt
+from foldline.core.log.messages import Usage
 from foldline.core.measure.overflow import refuses_roles
+from foldline.core.measure.price import cost
+from foldline.dialects.base import decode_reply
 from foldline.errors import FoldlineError
 from foldline.providers.failures import from_body, scrub_with
 from foldline.service.gateway.agent_session import AgentSession
@@ -53,6 +56,7 @@ class Exchange:
         self._after: str | None = None
         self._folded = False
         self._receipts: list[Receipt] = []
+        self._sent = 0.0  # when the request went to the model
 
     async def prepare(self) -> bytes:
         """Store what is new in the request, fold, and return the bytes to send."""
@@ -87,6 +91,7 @@ class Exchange:
 
     async def _try(self, body: bytes, send: Send) -> tuple[Relayed, Any]:
         """Return the passage, and what was refused where that may be an overflow."""
+        self._sent = time.perf_counter()
         response = await send(body)
         self._ends.push_async_callback(response.aclose)
         headers = passed_back(response)
@@ -144,15 +149,24 @@ class Exchange:
     async def _store(self, reader: ReplyReader) -> None:
         """Store the reply, if it came whole; that it cannot be stored is no reason to withhold it."""
         reply = reader.whole()
-        if reply is None or self._after is None:
+        if reply is None:
             return
         try:
-            async with self._talk.lock:
-                await self._talk.answered(reply, self._asked.endpoint.dialect, self._after)
+            message = decode_reply(reply, self._asked.endpoint.dialect)
+            self._count(message.usage)
+            if self._after is not None:
+                async with self._talk.lock:
+                    await self._talk.answered(message, self._after)
         except FoldlineError as error:
             log.warning("session %s: a reply was not stored: %s", self._talk.session.id, error)
         except Exception:  # a defect of ours
             log.exception("session %s: a reply was not stored", self._talk.session.id)
+
+    def _count(self, usage: Usage | None) -> None:
+        info = self._talk.session.setup.info
+        model = f"{self._asked.endpoint.vendor}:{self._asked.model}"
+        usd = cost(usage, info.price) if usage is not None and info.price is not None else None
+        self._metrics.replied(model, usage, usd, time.perf_counter() - self._sent)
 
     async def _mend(self, refused: Any, passage: Relayed) -> bytes | None:
         """Return the request folded after an overflow; None where it was none, or nothing can be done."""

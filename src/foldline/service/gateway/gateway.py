@@ -27,7 +27,7 @@ from foldline.catalogue import ModelInfo
 from foldline.config import ServeSettings, Settings
 from foldline.errors import FoldlineError
 from foldline.service.access_log import REQUEST_ID
-from foldline.service.asking import asking, require
+from foldline.service.at_hand import at_hand, require
 from foldline.service.bodies import decoded, read_body, while_there
 from foldline.service.gateway.agent_session import AgentSession, AskedModel
 from foldline.service.gateway.compaction_answer import MadeItem, compacted, response, streamed
@@ -182,7 +182,7 @@ class Gateway:
         query = asked_on(request.scope["query_string"].decode("latin-1"), secret=secret)
         headers = sent_on(request.headers.items(), vendor, secret=secret)
         if not any(name == REQUEST_ID for name, _ in headers):
-            headers.append((REQUEST_ID, asking().id))
+            headers.append((REQUEST_ID, at_hand().id))
         return query, headers
 
     def _unreached(self, vendor: Vendor, error: httpx2.HTTPError) -> Response:

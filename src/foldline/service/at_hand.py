@@ -13,7 +13,7 @@ from foldline.config import EVERYTHING, Scope
 from foldline.service.problems import Refused
 
 
-class Asking(msgspec.Struct):
+class RequestAtHand(msgspec.Struct):
     """A request: its id, its tenant, the name of its token, and what that allows."""
 
     id: str = ""
@@ -22,20 +22,20 @@ class Asking(msgspec.Struct):
     scopes: tuple[Scope, ...] = EVERYTHING
 
 
-_CURRENT: ContextVar[Asking | None] = ContextVar("asking", default=None)
+_CURRENT: ContextVar[RequestAtHand | None] = ContextVar("at_hand", default=None)
 
 
-def asking() -> Asking:
+def at_hand() -> RequestAtHand:
     """Return the request that is being answered; without one, that of nobody, who may do everything."""
-    return _CURRENT.get() or Asking()
+    return _CURRENT.get() or RequestAtHand()
 
 
-def begin(request: Asking) -> None:
+def begin(request: RequestAtHand) -> None:
     """Have a request be the one that is being answered, up to the end of its task."""
     _CURRENT.set(request)
 
 
 def require(scope: Scope) -> None:
     """Raise Refused (403) unless the token of the request allows this."""
-    if scope not in asking().scopes:
+    if scope not in at_hand().scopes:
         raise Refused(403, "the token does not allow this", f"it needs the scope {scope!r}")
