@@ -33,14 +33,15 @@ async def execute(
     aside: bool = False,
     prefix: Prefix | None = None,
     failed: Callable[[str], None] = lambda _: None,
+    on_text: Callable[[str | None], None] | None = None,
 ) -> T:
     """Run a plan, or whatever asks for summaries as one does, to its end; returns its outcome.
 
     Where a summariser raises, or says that no model could be asked, the plan falls back, the receipt notes
     why, and `failed` is told. With `aside` the work of the plan, and of code that writes a summary, is done
     in a thread, so that an event loop goes on meanwhile: nothing that the plan reads may change then. Every
-    request carries `prefix`, the next request of the session that is folded. Cancellation passes through:
-    nothing was written.
+    request carries `prefix`, the next request of the session that is folded, and `on_text`, who reads a
+    summary while a model writes it. Cancellation passes through: nothing was written.
     """
     reply: SummaryReply | None = None
     while True:
@@ -49,7 +50,7 @@ async def execute(
         if isinstance(step, _Ended):
             return step.outcome
         try:
-            asked = step if prefix is None else msgspec.structs.replace(step, prefix=prefix)
+            asked = msgspec.structs.replace(step, prefix=prefix or step.prefix, on_text=on_text)
             reply = await written(summarizer, asked, aside=aside)
         except Exception as error:  # whatever a model call raises, the session must go on
             reply = _failure(summarizer.name, error)

@@ -55,6 +55,7 @@ def served_by_all(*, store="memory://", **changes):
             store = f"sqlite:///{folder}/s.db"
         urls = [stack.enter_context(served(store=store, **changes)) for _ in range(count)]
         TWINS[urls[0]] = urls
+        stack.callback(TWINS.pop, urls[0])  # a later service may be given the same port
         yield urls[0]
 
 

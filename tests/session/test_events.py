@@ -10,6 +10,8 @@ from tests.support.waiting import until as settled
 from foldline.core.measure.window import Window
 from foldline.errors import InputError
 from foldline.session.events import EVERY, KINDS, Event
+from foldline.summarizers import ModelSummarizer
+from foldline.testing import Scripted
 
 
 async def test_a_drafted_boundary_is_told_step_by_step(store):
@@ -47,6 +49,24 @@ async def test_what_people_do_is_told(store):
     assert [event.on for event in heard.of("pinned")] == [True, False]
     assert heard.of("undone")[0].entry == heard.of("redone")[0].entry == heard.of("compacted")[0].entry
     assert heard.of("nothing")[0].why == "nothing_new"
+
+
+async def test_a_summary_that_somebody_waits_for_is_told_as_it_is_written(store):
+    summarizer = ModelSummarizer(Scripted(lambda _: "## Goal\nCount the pelicans.", window=50_000))
+    session = session_on(store, summarizer, policy=changed(background=False))
+    await turns(session, 8)
+    unheard = await session.preview()
+    heard = Heard(session)
+    pieces = []
+    assert (await session.preview(on_text=pieces.append)).summary == unheard.summary
+    assert pieces[0] is None
+    written = "".join("|" if one is None else one for one in pieces)  # one that is rejected comes again
+    assert set(written.split("|")) == {"", "## Goal\nCount the pelicans."}
+    assert heard == [], "who previews reads along alone"
+    await session.compact()
+    assert "".join("|" if event.anew else event.text for event in heard.of("summary")) == written
+    assert heard.names[0] == "compaction_started"
+    assert heard.names[-1] == "compacted"
 
 
 async def test_a_callback_that_raises_is_logged_and_hurts_nobody(store, caplog):

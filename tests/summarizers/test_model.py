@@ -48,6 +48,18 @@ async def folded(summarizer, messages=None):
 
 
 @pytest.mark.parametrize("dialect", ["openai-chat", "openai-responses", "anthropic"])
+async def test_a_summary_is_read_while_it_is_written(dialect):
+    _, summarizer = model([BUSY, GOOD], dialect=dialect, price=PRICE)
+    pieces = []
+    reply = await summarizer.summarize(msgspec.structs.replace(asked(), on_text=pieces.append))
+    assert pieces[0] is None
+    assert len(pieces) > 2
+    assert "".join(pieces[1:]) == reply.text == GOOD
+    assert reply.usage.output > 0
+    assert reply.price > 0
+
+
+@pytest.mark.parametrize("dialect", ["openai-chat", "openai-responses", "anthropic"])
 async def test_the_conversation_goes_out_as_text_without_tools_or_thinking(dialect):
     served, summarizer = model([GOOD], dialect=dialect, price=PRICE)
     done = await folded(summarizer)

@@ -6,7 +6,8 @@ import pytest
 from tests.tui.screen import chat, until
 
 from foldline.agent.commands.registry import COMMANDS
-from foldline.providers import Patience, Retrying
+from foldline.providers import Delta, Patience, Retrying
+from foldline.summarizers import ModelSummarizer
 from foldline.testing import Answer, Gate, Refusal, Scripted, call, calls
 
 LONG = "It is done as you said. " * 60
@@ -85,6 +86,32 @@ async def test_a_boundary_is_a_marker_and_folded_messages_are_dimmed_and_there(t
         assert not any(block.has_class("folded") for block in talk.app.transcript.query("PromptBlock"))
         [marker] = talk.app.transcript.query("BoundaryBlock")
         assert marker.title_line().startswith("undone: folded above:")
+
+
+class _HeldSummaries(Scripted):
+    """A model that waits behind the first piece of a summary."""
+
+    gate: Gate | None = None
+
+    async def stream(self, call):
+        async for piece in super().stream(call):
+            yield piece
+            if self.gate is not None and isinstance(piece, Delta):
+                await self.gate.passed()
+
+
+async def test_a_summary_is_in_view_while_a_model_writes_it(tmp_path):
+    model = _HeldSummaries(answers, window=60_000)
+    async with chat(tmp_path, model) as talk:
+        for turn in range(6):
+            await talk.say(f"Turn {turn}. Never push to main.")
+        talk.host.session.summarizer = ModelSummarizer(model, window=model.window)
+        model.gate = Gate()
+        await talk.type("/compact")
+        await until(talk.pilot, lambda: "The summary, as it is written:" in talk.text)
+        model.gate.open()
+        await until(talk.pilot, lambda: talk.app.transcript.query("BoundaryBlock"))
+        await until(talk.pilot, lambda: "The summary, as it is written:" not in talk.text)
 
 
 async def test_what_was_taken_out_is_dimmed_and_a_marker_says_so(tmp_path):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 
@@ -36,6 +36,7 @@ from foldline.session.events import (
     NothingDone,
     PruneDone,
     Struck,
+    SummaryStreamed,
     WarningGiven,
 )
 from foldline.session.hooks import PlannedCompaction
@@ -100,13 +101,14 @@ class BoundaryMaker:
             base=drafted(state, Pruned("", None, Receipt(ask.reason))),
         )
 
-    async def make(self, work: BoundaryWork, opened: Span) -> Outcome:
-        """Make a boundary, beside whatever the session does meanwhile."""
+    async def make(self, work: BoundaryWork, opened: Span, *, waited: bool = False) -> Outcome:
+        """Make a boundary, beside whatever the session does meanwhile; who waits for it may read along."""
         info = await self._shared.store.info(self._shared.id) if opened.recording else None
         started, counter = time.perf_counter(), self._model.setup.counter
         total = info.messages if info else 0
         watched = spans.Watched(self._shared.summarizer, opened, work.size, counter, total)
-        outcome = await self.execute(work, watched)
+        read = waited and self._events.heard(SummaryStreamed.name)
+        outcome = await self.execute(work, watched, self._streamed if read else None)
         if isinstance(outcome, Nothing):
             return outcome
         spent = round((time.perf_counter() - started) * 1000, 3)
@@ -121,13 +123,25 @@ class BoundaryMaker:
         with spans.compaction(self._shared.id, job.ask.reason, job.size, name=spans.DRAFT) as opened:
             return await self.make(work, opened)
 
-    async def execute(self, work: BoundaryWork, summarizer: Summarizer) -> Outcome:
-        """Plan the boundary as hooks let it, with summaries by `summarizer`."""
+    async def execute(
+        self, work: BoundaryWork, summarizer: Summarizer, on_text: Callable[[str | None], None] | None
+    ) -> Outcome:
+        """Plan the boundary as hooks let it, with summaries by `summarizer`, which `on_text` reads along."""
         ask = await self._shared.hooks.onto(work.ask, self._planned_of(work))
         if isinstance(ask, Nothing):
             return ask
         steps = _planned(work.entries, ask, self._model.setup.counter, self._cursor.state.clean)
-        return await execute(steps, summarizer, aside=True, prefix=work.prefix, failed=self._summary_failed)
+        return await execute(
+            steps,
+            summarizer,
+            aside=True,
+            prefix=work.prefix,
+            failed=self._summary_failed,
+            on_text=on_text,
+        )
+
+    def _streamed(self, text: str | None) -> None:
+        self._events.emit(SummaryStreamed(text=text or "", anew=text is None))
 
     def _planned_of(self, work: BoundaryWork) -> PlannedCompaction:
         return PlannedCompaction(

@@ -68,7 +68,7 @@ class Compactor:
             self._events.emit(CompactionStarted(reason=reason, size=work.size))
             with spans.compaction(self._shared.id, reason, work.size) as opened:
                 try:
-                    outcome = await self.maker.make(work, opened)
+                    outcome = await self.maker.make(work, opened, waited=True)
                 except Exception as error:
                     await self.maker.failed(reason, error)
                     if isinstance(error, FoldlineError):

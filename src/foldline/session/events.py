@@ -70,6 +70,17 @@ class CompactionStarted(Event, frozen=True):
     size: int
 
 
+class SummaryStreamed(Event, frozen=True):
+    """A piece of the summary that somebody waits for, as the model writes it; `anew`: what came is void.
+
+    It is what the model says, not checked yet: the checkpoint may be another text.
+    """
+
+    name: ClassVar[str] = "summary"
+    text: str
+    anew: bool = False
+
+
 class CompactionDone(Event, frozen=True):
     """A checkpoint was committed; `drafted` says that it was made in the background."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Literal
 
 import msgspec
@@ -86,14 +87,19 @@ class ByHand:
         target: int | None = None,
         up_to: str | None = None,
         since: str | None = None,
+        on_text: Callable[[str | None], None] | None = None,
     ) -> Preview | Nothing:
-        """Return what `compact` would append, and append nothing; `commit` appends that very boundary."""
+        """Return what `compact` would append, and append nothing; `commit` appends that very boundary.
+
+        `on_text` is called with each piece of the summary that a model writes, before it is checked, and with
+        None where it begins anew.
+        """
         chosen = fold_range(up_to, since, target)
         await self._give_way()
         async with self._shared.locked(follow=False):
             reason = "manual" if target is None else "target"
             work = await self._maker.take(reason, instructions, target, chosen=chosen)
-        outcome = await self._maker.execute(work, self._shared.summarizer)
+        outcome = await self._maker.execute(work, self._shared.summarizer, on_text)
         if isinstance(outcome, Nothing):
             return outcome
         return Preview(msgspec.structs.replace(work.base, boundary=outcome), work.ask)

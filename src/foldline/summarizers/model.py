@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
-from typing import Any, Final
+from collections.abc import Callable, Sequence
+from contextlib import aclosing
+from typing import Any, Final, cast
 
 import msgspec
 
@@ -43,6 +44,10 @@ QUOTED: Final = 200  # characters of a provider's error that a receipt quotes
 
 # After these the same model may answer to another form of the request.
 _OTHER_FORM: Final = frozenset({"overflow", "bad_request"})
+
+
+OnText = Callable[[str | None], None]
+"""Who reads a summary while it is written: a piece of it, or None where it begins anew."""
 
 
 class _Unusable(Exception):
@@ -172,7 +177,8 @@ class ModelSummarizer:
         self, who: Candidate, request: SummaryRequest, prefix: Prefix, tally: _Cost
     ) -> Reply:
         """Ask within the session; never again if the expected cache was not there."""
-        reply = await self._ask(who, asked_in_session(request, who, prefix), prefix.tokens, tally)
+        call = asked_in_session(request, who, prefix)
+        reply = await self._ask(who, call, prefix.tokens, tally, request.on_text)
         read = reply.usage.cache_read if reply.usage is not None else 0
         if read < HIT * min(prefix.cache.warm, prefix.tokens):
             self._missed = True
@@ -241,17 +247,33 @@ class ModelSummarizer:
             max_tokens=who.max_tokens(request, size),
             thinking=False,
         )
-        return await self._ask(who, call, size, tally)
+        return await self._ask(who, call, size, tally, request.on_text)
 
-    async def _ask(self, who: Candidate, call: Call, size: int, tally: _Cost) -> Reply:
+    async def _ask(
+        self, who: Candidate, call: Call, size: int, tally: _Cost, on_text: OnText | None
+    ) -> Reply:
         tally.calls += 1
         tally.sent = size
         patient = (
             who.provider if isinstance(who.provider, Retrying) else Retrying(who.provider, self._patience)
         )
-        reply = await patient.complete(msgspec.structs.replace(call, timeout=self._timeout))
+        call = msgspec.structs.replace(call, timeout=self._timeout)
+        reply = await (patient.complete(call) if on_text is None else _streamed(patient, call, on_text))
         tally.take(reply, who.price)
         return reply
+
+
+async def _streamed(provider: Provider, call: Call, on_text: OnText) -> Reply:
+    """Return the whole reply, and pass its text on while it is written."""
+    on_text(None)
+    # a provider's stream is a generator: closing it closes its connection
+    async with aclosing(cast("Any", provider.stream(call))) as pieces:
+        async for piece in pieces:
+            if isinstance(piece, Reply):
+                return piece
+            if piece.kind in ("text", "restart"):
+                on_text(piece.text if piece.kind == "text" else None)
+    raise ProviderError("the stream ended without a reply", kind="connection", provider=provider.name)
 
 
 def _as_candidate(given: Provider | Candidate | None) -> Candidate | None:

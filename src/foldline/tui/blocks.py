@@ -192,6 +192,26 @@ class BoundaryBlock(Block):
         return line
 
 
+class SummaryBlock(Static):
+    """The end of a summary while a model writes it."""
+
+    DEFAULT_CSS = """
+    SummaryBlock {
+        height: auto; max-height: 8; padding: 0 1; color: $text-muted; border-left: thick $accent;
+    }
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._text = ""
+
+    def write(self, text: str) -> None:
+        """Show one more piece: the newest lines of what there is."""
+        self._text += text
+        lines = self._text[-8 * 500 :].splitlines()[-7:]
+        self.update(Text(clean("\n".join(["The summary, as it is written:", *lines]))))
+
+
 class NoteBlock(Block):
     """What the program says: the answer of a command, a warning, an error."""
 

@@ -170,6 +170,7 @@ class Conversation:
                     self.host.check_idle()
                 outcome = await screen(argument.strip())
         except FoldlineError as error:
+            await self._transcript.end()
             await self._transcript.note(str(error), "error")
             return
         if outcome is not None:

@@ -91,7 +91,7 @@ class PreviewScreen(Dialog[str]):
         title.update("Drawing up …")
         try:
             await self._pin()
-            found = await self._session.preview(focus or None)
+            found = await self._session.preview(focus or None, on_text=self._streamed)
         except FoldlineError as error:
             title.update(Text(clean(f"It cannot be drawn up: {error}")))
             return
@@ -104,6 +104,14 @@ class PreviewScreen(Dialog[str]):
         )
         self.query_one(TextArea).text = clean(found.summary or "(old tool results would be cleared)")
         await self._list(found)
+
+    def _streamed(self, text: str | None) -> None:
+        """Show the summary while a model writes it."""
+        area = self.query_one(TextArea)
+        if text is None:
+            area.text = ""
+        else:
+            area.insert(clean(text), area.document.end)
 
     async def _list(self, found: Preview) -> None:
         """List the messages of the view in order, with what becomes of each."""

@@ -21,9 +21,25 @@ from foldline.agent.events import (
 from foldline.core.cut.edits import summary_of
 from foldline.core.log.entries import Compacted, Entry, Pruned, Said
 from foldline.core.log.log import undone
-from foldline.session.events import CompactionDone, Event, ProviderCompacted, PruneDone
+from foldline.session.events import (
+    CompactionDone,
+    Event,
+    NothingDone,
+    ProviderCompacted,
+    PruneDone,
+    Struck,
+    SummaryStreamed,
+)
 from foldline.session.recall import HIDDEN
-from foldline.tui.blocks import Block, BoundaryBlock, CallBlock, NoteBlock, PromptBlock, ReplyBlock
+from foldline.tui.blocks import (
+    Block,
+    BoundaryBlock,
+    CallBlock,
+    NoteBlock,
+    PromptBlock,
+    ReplyBlock,
+    SummaryBlock,
+)
 
 if TYPE_CHECKING:
     from foldline.session.session import Session
@@ -42,6 +58,7 @@ class Transcript(VerticalScroll, can_focus=False):
         super().__init__()
         self._calls: dict[str, CallBlock] = {}
         self._reply: ReplyBlock | None = None
+        self._summarized: SummaryBlock | None = None
         self._entry = ""  # of the reply whose calls are running
 
     # ---- what was said before
@@ -49,7 +66,7 @@ class Transcript(VerticalScroll, can_focus=False):
     async def load(self, session: Session) -> None:
         """Show the newest part of a session's path."""
         await self.remove_children()
-        self._calls, self._reply = {}, None
+        self._calls, self._reply, self._summarized = {}, None, None
         path = [entry async for entry in session.store.path(session.id)]
         shown = path[-SHOWN:]
         blocks: list[Widget] = []
@@ -119,7 +136,12 @@ class Transcript(VerticalScroll, can_focus=False):
             case CallEnded():
                 if event.id in self._calls:
                     self._calls[event.id].show_answer(event.text, failed=event.failed)
+            case SummaryStreamed():
+                await self._summary(event)
+            case NothingDone() | Struck():
+                await self._drop_summary()
             case CompactionDone() | PruneDone():
+                await self._drop_summary()
                 await self._boundary(event, session)
             case ProviderCompacted():
                 await self.note(f"{compacted_by_provider(event)} /undo takes it back.")
@@ -132,6 +154,18 @@ class Transcript(VerticalScroll, can_focus=False):
             self._reply = ReplyBlock()
             await self.add(self._reply)
         return self._reply
+
+    async def _summary(self, event: SummaryStreamed) -> None:
+        if event.anew or self._summarized is None:
+            await self._drop_summary()
+            self._summarized = SummaryBlock()
+            await self.add(self._summarized)
+        self._summarized.write(event.text)
+
+    async def _drop_summary(self) -> None:
+        written, self._summarized = self._summarized, None
+        if written is not None:
+            await written.remove()
 
     async def _drop_reply(self) -> None:
         reply, self._reply = self._reply, None
@@ -151,6 +185,7 @@ class Transcript(VerticalScroll, can_focus=False):
     async def end(self) -> None:
         """A turn has ended: what streamed and was not stored is gone."""
         await self._drop_reply()
+        await self._drop_summary()
 
     async def _boundary(self, event: CompactionDone | PruneDone, session: Session) -> None:
         entry = await session.store.entry(session.id, event.entry)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final, Literal
 
 import msgspec
@@ -48,7 +49,9 @@ class SummaryRequest(msgspec.Struct, frozen=True):
     is the session's own next request (None: there is no session to ask in); `refused`: it was just refused as
     too large, so that nothing can be asked in it. `secrets` were taken out of `folded` and `kept`; the
     session's own messages still hold them. `always` is what the policy adds to every request, `project` what
-    the project's instructions say of summaries; `instructions` are for this one.
+    the project's instructions say of summaries; `instructions` are for this one. `on_text` is
+    called with each piece of a model's text as it comes, before it is checked, and with None where it begins
+    anew.
     """
 
     kind: RequestKind
@@ -71,6 +74,7 @@ class SummaryRequest(msgspec.Struct, frozen=True):
     prefix: Prefix | None = None
     always: str = ""
     project: str = ""
+    on_text: Callable[[str | None], None] | None = None
 
     @property
     def story_tokens(self) -> int:

@@ -20,6 +20,8 @@ _NUMBERING = re.compile(
 """A number that begins what follows, not one that ends a sentence ("set the retries to 10.")."""
 _NUMBERED = 40
 """Characters before a full stop in which such a number stands."""
+_HALF_QUOTED = re.compile(r'\A"|(?<=[.!?])"\Z')
+"""A mark of a quotation that holds more than the one sentence."""
 _LONGEST = 600
 """Characters beyond which a "sentence" is data, not prose."""
 _CODES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[()][0-9A-Z]|[0-?@-Z\\-_])")
@@ -35,7 +37,10 @@ def without_code(text: str) -> Iterator[str]:
 
 
 def sentences(text: str) -> Iterator[str]:
-    """Yield the sentences and list items of a text, without fenced blocks, bullets and heading marks."""
+    """Yield the sentences and list items of a text.
+
+    Fenced blocks are left out, bullets, heading marks and half a pair of quotes cut off.
+    """
     for prose in without_code(text):
         start = 0
         for match in _BREAK.finditer(prose):
@@ -62,6 +67,8 @@ def _sentence(piece: str) -> Iterator[str]:
     """Yield the piece without its bullet, if it is prose at all."""
     lead = _BULLET.match(piece)
     trimmed = piece[lead.end() if lead else 0 :].strip()
+    if trimmed.count('"') == 1:
+        trimmed = _HALF_QUOTED.sub("", trimmed)
     if 2 <= len(trimmed) <= _LONGEST:
         yield trimmed
 
