@@ -22,7 +22,7 @@ from foldline.service.server import HttpServer
 
 DOCS: Final = Path(__file__).resolve().parent.parent / "docs"
 DESKTOP, PHONE = (1280, 800), (390, 844)
-TO_THE_FOLD: Final = "document.querySelector('.fold-edge').scrollIntoView({block: 'center'})"
+TO_THE_FOLD: Final = "document.querySelector('.fold-line').scrollIntoView({block: 'center'})"
 ARGUMENTS: Final = ("--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run")
 
 

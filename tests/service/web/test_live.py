@@ -8,7 +8,7 @@ import time
 import pytest
 from tests.service.api.client import FILLER, Client, api, reply, talk, user
 from tests.service.served import served
-from tests.service.web.browser import fold, message, opened, panel, say, seen, still
+from tests.service.web.browser import fold, message, opened, panel, say, seen, steer, still
 
 from foldline.testing import Faulty, Scripted, serve_in_thread
 
@@ -146,6 +146,37 @@ def test_the_moldable_walk(chromium, tmp_path):
         assert "the window was nearly full" in page.locator("#panel").inner_text()
 
 
+def test_a_fold_and_its_undo_stay_in_place(page, service):
+    service.begin("place", messages=talk(20))
+    page.goto("/web/s/place")
+    page.evaluate("window.same = true")
+    fold(page, "Fold at once")
+    seen(page, "Folded:")
+    page.locator(".fold-line.holds").wait_for()
+    box = page.locator(".fold-line.holds").bounding_box()
+    assert 0 < box["y"] < 900  # it is in sight
+    page.locator("#said").get_by_role("button", name="Undo").click()
+    seen(page, "The newest fold is undone")
+    page.locator(".fold-line.undone").wait_for()
+    page.locator("#history article.user").last.hover()
+    steer(page.locator("#history article.user").last, "Pin")
+    seen(page, "Pinned: every later view")
+    assert page.evaluate("window.same")  # no page was loaded anew
+
+
+def test_a_result_that_comes_later_joins_its_call(page, service):
+    call = {"id": "c", "type": "function", "function": {"name": "read", "arguments": '{"path": "a.py"}'}}
+    service.begin("later", messages=[user("Read it.")])
+    service.say("later", {"role": "assistant", "content": None, "tool_calls": [call]})
+    page.goto("/web/s/later")
+    page.locator(".step .waits").wait_for()
+    service.say("later", {"role": "tool", "tool_call_id": "c", "content": "A line of the file."})
+    page.locator(".step .waits").wait_for(state="hidden")
+    page.locator(".step > summary").click()
+    seen(page, "A line of the file.")
+    assert page.locator("#history > article").count() == 2
+
+
 def test_a_second_fold_by_hand_stacks(page, service):
     service.begin("stack", messages=talk(12))
     page.goto("/web/s/stack")
@@ -155,7 +186,7 @@ def test_a_second_fold_by_hand_stacks(page, service):
     fold(page, "Fold at once", "the numbers")
     seen(page, "Folded:")
     assert page.locator(".fold-line").count() == 2
-    assert page.locator(".fold-edge").count() == 1
+    assert page.locator(".fold-line.holds").count() == 1
     before = page.locator("article.message").all_inner_texts()
     page.reload()
     assert page.locator("article.message").all_inner_texts() == before

@@ -28,7 +28,7 @@ def test_nothing_that_a_session_holds_runs(page, service):
     service.begin("hostile", title=HOSTILE, messages=said)
 
     def clean():
-        assert page.locator("img, main script, main svg:not(.course, .gauge svg)").count() == 0
+        assert page.locator("img, main script, main svg:not(.course, .gauge svg, .icon)").count() == 0
 
     page.goto("/web/s/hostile")
     assert HOSTILE in page.locator("h1").inner_text()
@@ -37,8 +37,8 @@ def test_nothing_that_a_session_holds_runs(page, service):
     summary.fill(f"{summary.input_value()}\n{HOSTILE}")
     clean()
     page.get_by_role("button", name="Fold", exact=True).click()
-    page.locator(".fold-edge summary").click()
-    assert HOSTILE in page.locator(".fold-edge").inner_text()
+    page.locator(".fold-line.holds summary").click()
+    assert HOSTILE in page.locator(".fold-line.holds").inner_text()
     clean()
     for _, name in PANELS:
         panel(page, name)
@@ -98,6 +98,20 @@ def test_all_of_it_is_reached_by_keys(page, service):
 
 
 # ---- sizes and colours
+
+
+@pytest.mark.parametrize("size", [{"width": 1280, "height": 720}, PHONE], ids=["desktop", "phone"])
+def test_the_field_to_write_in_and_the_meter_stay_in_view(chromium, service, size):
+    name = f"shell-{size['width']}"
+    service.begin(name, messages=talk(20))
+    with opened(chromium, service.url, viewport=size) as page:
+        page.goto(f"/web/s/{name}")
+        for end in ("newest", "oldest"):
+            for what in ("#words", "#gauge", ".actions summary.main"):
+                box = page.locator(what).first.bounding_box()
+                assert box["y"] >= 0, (end, what)
+                assert box["y"] + box["height"] <= size["height"], (end, what)
+            page.locator("#history article").first.scroll_into_view_if_needed()
 
 
 def test_a_phone_scrolls_down_alone(chromium, service):
@@ -192,7 +206,7 @@ def test_axe_finds_nothing_serious(page, service, axe, scheme):
     page.locator(".fold-line.undone").wait_for()
     check("undone")
     page.get_by_role("button", name="Redo fold").click()
-    page.locator(".fold-edge").wait_for()
+    page.locator(".fold-line.holds").wait_for()
     service.say(name, *talk(12, first=100)[2:])
     for place in (
         "",
@@ -208,6 +222,9 @@ def test_axe_finds_nothing_serious(page, service, axe, scheme):
         menu(page, one)
         check(one)
         page.keyboard.press("Escape")
+    for step in page.locator(".step > summary").all():
+        step.click()
+    check("calls")
     page.locator(".message .menu summary").first.click()
     check("menu")
     menu(page, "Hand off")

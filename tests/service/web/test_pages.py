@@ -96,10 +96,11 @@ def test_folding_undoing_and_redoing_by_buttons(browser):
     page = browser.post("/web/s/one/do/compact", instructions="numbers")
     assert "Folded:" in page
     assert "folded messages" in page
-    assert 'class="fold-line"' in page
+    assert page.count('class="fold-line') == 1
+    assert re.search(r"<b>\d+ messages folded</b>", page)
     page = browser.post("/web/s/one/do/undo")
     assert "is undone" in page
-    assert 'class="fold-line undone"' in page
+    assert 'class="fold-line undone' in page
     assert "The fold holds again" in browser.post("/web/s/one/do/redo")
     assert "Nothing was folded" in browser.post("/web/s/one/do/compact")
 
@@ -110,10 +111,10 @@ def test_folding_up_to_and_from_a_message_by_its_buttons(browser):
     assert "Fold from here" in browser.get("/web/s/one")
     page = browser.post("/web/s/one/do/fold-since", entry=entry)
     assert "Folded:" in page
-    assert "Fold made here" in page
+    assert 'class="fold-line holds' in page
     assert "&lt;folded-range&gt;" in page
     browser.post("/web/s/one/do/undo")
-    assert "Folded up to here." in browser.post("/web/s/one/do/fold-up-to", entry=entry)
+    assert 'class="fold-line holds' in browser.post("/web/s/one/do/fold-up-to", entry=entry)
     assert "none of the messages that can be folded" in browser.post("/web/s/one/do/fold-since", entry=entry)
 
 
@@ -179,7 +180,7 @@ def test_a_talk_without_a_script_goes_on_past_its_window(browser):
     for number in range(14):
         page = browser.post("/web/s/one/say", text=f"Question {number}. {FILLER * 8}")
         assert "Answer" in page
-    assert 'class="fold-line"' in page
+    assert 'class="fold-line holds' in page
     assert browser.client.get("/sessions/one/stats").json()["stats"]["total_messages"] == 28
 
 
@@ -193,14 +194,14 @@ def test_the_calls_of_the_model_itself_are_shown_as_such(browser):
     said = [user("Go on."), {"role": "assistant", "content": None, "tool_calls": calls}, *results]
     browser.client.begin("one", messages=said)
     page = browser.get("/web/s/one")
-    shown = re.findall(r"<summary>(The model [^<]+|Calls )<code>(\w+)</code>", page)
+    shown = re.findall(r"<summary>(The model [^<]+|)<code>(\w+)</code>", page)
     assert shown == [
         ("The model asks for a fold ", "compact_context"),
         ("The model asks how full its window is ", "context_stats"),
         ("The model searches what was folded ", "recall_search"),
         ("The model reads what was folded ", "recall_read"),
         ("The model lists what was folded ", "recall_list"),
-        ("Calls ", "compact"),
+        ("", "compact"),
     ]
 
 
@@ -353,15 +354,86 @@ def test_what_was_said_meanwhile_comes_by_itself(browser):
     found = since(page)
     assert "And this?" in found.text
     assert "Question 19" not in found.text
-    assert "hx-retarget" not in found.headers
+    assert '<div id="history"' not in found.text
     assert since(found.text).status_code == 204
     browser.client.post("/sessions/one/compact")
     found = since(found.text)
-    assert found.headers["hx-retarget"] == "#history"
+    assert '<div id="history" hx-swap-oob="innerHTML">' in found.text
     assert "fold-line" in found.text
     browser.client.send("DELETE", "/sessions/one")
     assert since(page).status_code == 286  # asks no more
     browser.get("/web/s/one", 404)
+
+
+def calling(*ids):
+    calls = [
+        {"id": one, "type": "function", "function": {"name": "read", "arguments": f'{{"path": "{one}.py"}}'}}
+        for one in ids
+    ]
+    return {"role": "assistant", "content": None, "tool_calls": calls}
+
+
+def answer(call, text):
+    return {"role": "tool", "tool_call_id": call, "content": text}
+
+
+def test_a_call_and_what_it_was_answered_are_one_row(browser):
+    browser.client.begin(
+        "one", messages=[user("Read both."), calling("a", "b"), answer("b", "def b(): pass")]
+    )
+    page = browser.get("/web/s/one")
+    steps = re.findall(r'<details class="step" id="c-([^"]+)">(.*?)<details class="step"', page, re.DOTALL)
+    assert "no result yet" in steps[0][1]
+    assert page.count("no result yet") == 1
+    entry = browser.client.get("/sessions/one/history").json()["items"][-1]["entry"]
+    assert page.index('id="c-') < page.index("<code>read</code>") < page.index(f'id="e-{entry}"')
+    path = re.search(r'id="live" hx-get="([^"]+)"', page)[1].replace("&amp;", "&")
+    browser.client.say("one", answer("a", "def a(): pass"), user("And c?"), calling("c"), answer("c", "none"))
+    found = browser.http.get(path, headers={"hx-request": "true"}).text
+    assert f'hx-swap-oob="beforeend:#c-{steps[0][0]}"' in found
+    assert found.count('hx-swap-oob="beforeend') == 1
+    assert found.count('class="message assistant') == 1  # the row of c, with its result in it
+
+
+def test_texts_are_shown_as_they_were_written_at_a_switch(browser):
+    browser.client.begin(
+        "one", messages=[user("Hi."), reply("**Bold** words."), calling("a"), answer("a", "x")]
+    )
+    page = browser.get("/web/s/one")
+    assert "<strong>Bold</strong>" in page
+    assert "<dt>path</dt>" in page
+    page = browser.get("/web/s/one/raw", on="1")
+    assert "**Bold** words." in page
+    assert "<dt>path</dt>" not in page
+    assert "<strong>Bold</strong>" in browser.get("/web/s/one/raw", on="0")
+
+
+def test_what_a_button_did_is_put_in_place_for_a_page_with_a_script(browser):
+    browser.client.begin("one", messages=talk(20))
+    asked = {"headers": {"hx-request": "true"}}
+    found = browser.http.post("/web/s/one/do/compact", data={}, **asked)
+    assert "<html" not in found.text
+    assert found.headers["hx-trigger-after-settle"] == "folded"
+    assert found.text.count('class="fold-line') == 1
+    assert re.search(
+        r'<p class="notice"[^>]*>Folded: .*?</p>\s*<form action="/web/s/one/do/undo"', found.text
+    )
+    found = browser.http.post("/web/s/one/do/undo", data={}, **asked)
+    assert "is undone" in found.text
+    assert found.headers["hx-trigger-after-settle"] == "done"
+    assert "There is no fold to undo" in browser.http.post("/web/s/one/do/undo", data={}, **asked).text
+
+
+def test_the_meter_names_what_fills_the_window_and_when_it_folds(browser):
+    browser.client.begin("one", messages=talk(20))
+    page = browser.get("/web/s/one")
+    gauge = re.search(r'<div class="gauge.*?</ul>', page, re.DOTALL)[0]
+    figures = browser.client.get("/sessions/one/stats").json()
+    left = figures["folds_at"] - figures["stats"]["context_tokens"]
+    a_turn = figures["stats"]["context_tokens"] / 21
+    assert f"folds in about {-int(-left // a_turn)} turns" in gauge
+    for name in ("user", "assistant", "free", "reserve"):
+        assert f">{name} " in gauge
 
 
 def test_no_other_page_can_click(browser):

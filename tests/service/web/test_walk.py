@@ -131,10 +131,10 @@ def test_a_fold_is_shown_kept_edited_made_undone_and_redone(page, service, walke
     summary.fill(f"{summary.input_value()}\n\nWords of my own.")
     page.get_by_role("button", name="Fold", exact=True).click()
     seen(page, "1 message kept by hand, under Rules.")
-    edge = page.locator(".fold-edge")
-    edge.locator("summary").click()
-    assert "Words of my own." in edge.inner_text()
-    assert page.locator(".fold-line").count() == 1
+    mark = page.locator(".fold-line")
+    assert mark.count() == 1
+    mark.locator("summary").click()
+    assert "Words of my own." in mark.inner_text()
     sent = page.locator("#panel").inner_text()
     assert "Words of my own." in sent
     view = service.get(f"/sessions/{session}/view").text
@@ -237,9 +237,9 @@ def test_a_session_is_talked_to_renamed_cleared_and_deleted(page, service, walke
     texts = page.locator("#history article.message .text").all_inner_texts()
     assert [one for one in texts[-2:] if "And what else?" in one or one.startswith("Reply")] == texts[-2:]
     assert page.locator("#words").input_value() == ""
-    menu(page, "More")
+    menu(page, "Rename")
     page.get_by_label("Title").fill("Another title")
-    page.get_by_role("button", name="Rename").click()
+    page.get_by_role("button", name="Save").click()
     page.locator("h1", has_text="Another title").wait_for()
     menu(page, "More")
     page.get_by_role("button", name="Clear").click()
@@ -247,7 +247,7 @@ def test_a_session_is_talked_to_renamed_cleared_and_deleted(page, service, walke
     seen(page, "Nothing was said yet.")
     panel(page, "Branches").get_by_role("button", name="Go there").first.click()
     message(page, "And what else?").wait_for()
-    menu(page, "More")
+    menu(page, "Delete")
     page.get_by_label("Delete it with all branches").check()
     page.get_by_role("button", name="Delete").click()
     page.wait_for_url("**/web/")

@@ -9,6 +9,8 @@ import msgspec
 
 from foldline.agent.spending import Spending, spent
 from foldline.core.cut.edits import folds, summary_of
+from foldline.core.decide.presets import resolve
+from foldline.core.decide.triggers import thresholds
 from foldline.core.log.codec import encode_utf8
 from foldline.core.log.entries import Compacted, Pruned, Receipt, Said
 from foldline.core.log.log import undone
@@ -22,6 +24,7 @@ from foldline.core.log.messages import (
     ToolResult,
     Usage,
 )
+from foldline.core.measure.price import Price
 from foldline.dialects import get
 from foldline.service.api.operation import ApiCall, Offset, Page, operation
 from foldline.service.api.sessions import AT, HitList
@@ -41,12 +44,16 @@ class HistoryPage(msgspec.Struct, frozen=True):
 
 
 class ShownPart(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A part of a message as text: words, thinking, a call (`name`, arguments in JSON), a result, media."""
+    """A part of a message as text: words, thinking, a call (`name`, arguments in JSON), a result, media.
+
+    `call` is the id by which a call and its result name each other.
+    """
 
     kind: Literal["text", "thinking", "call", "result", "media", "other"]
     text: str
     name: str = ""
     failed: bool = False
+    call: str = ""
 
 
 class ShownMessage(msgspec.Struct, frozen=True, tag="message", tag_field="kind"):
@@ -111,12 +118,20 @@ class ViewResult(msgspec.Struct, frozen=True):
 
 
 class StatsResult(msgspec.Struct, frozen=True):
-    """The figures of a session, and what its replies and summaries took: usage and dollars."""
+    """The figures of a session, and what its replies and summaries took: usage and dollars.
+
+    `system_tokens` and `tool_tokens` are given apart from the messages. Past `folds_at` tokens it is folded
+    by itself (null: never). `price` is the model's, where it is known.
+    """
 
     stats: Stats
     spent: Spending
     model: str | None
     leaf: str | None
+    system_tokens: int = 0
+    tool_tokens: int = 0
+    folds_at: int | None = None
+    price: Price | None = None
 
 
 class RecallQuery(msgspec.Struct, frozen=True):
@@ -196,14 +211,12 @@ def _part(part: Part) -> ShownPart:
             return ShownPart("text", text)
         case Thinking(text):
             return ShownPart("thinking", text)
-        case ToolCall(_, name, given):
+        case ToolCall(key, name, given):
             words = given if isinstance(given, str) else msgspec.json.format(encode_utf8(given)).decode()
-            return ShownPart("call", words, name)
-        case ToolResult(_, content, is_error):
-            inner = [_part(one) for one in content]
-            return ShownPart(
-                "result", "\n".join(one.text or f"[{one.name}]" for one in inner), failed=is_error
-            )
+            return ShownPart("call", words, name, call=key)
+        case ToolResult(key, content, is_error):
+            words = "\n".join(one.text or f"[{one.name}]" for one in map(_part, content))
+            return ShownPart("result", words, failed=is_error, call=key)
         case Media(kind, mime, _, _, name):
             return ShownPart("media", "", " ".join(one for one in (kind, mime, name) if one))
         case Opaque(_, kind):
@@ -259,8 +272,18 @@ async def take_context(call: ApiCall) -> ViewResult:
 async def read_stats(call: ApiCall) -> StatsResult:
     """Show the figures: messages, summaries, ratio, tokens, window, usage, price."""
     session = call.session
-    found = await session.stats()
-    return StatsResult(found, await spent(session), session.setup.info.name, session.leaf)
+    setup = session.setup
+    policy = resolve(setup.policy, setup.model, setup.window)
+    return StatsResult(
+        await session.stats(),
+        await spent(session),
+        setup.info.name,
+        session.leaf,
+        system_tokens=setup.overhead.system,
+        tool_tokens=setup.overhead.tools,
+        folds_at=thresholds(policy, setup.window).hard if policy.enabled else None,
+        price=setup.info.price,
+    )
 
 
 @operation("GET", f"{AT}/recall")

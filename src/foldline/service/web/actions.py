@@ -146,7 +146,7 @@ async def folded(asked: PageRequest, found: CompactionResult, how: str, *more: s
         empty = not (await asked.ask(sessions.show_session)).info.messages
         return asked.back(problem=NOTHING_YET if empty else why(cast("Nothing", found.nothing)))
     sizes = f"{how}: {short(receipt.tokens_before)} tokens are {short(receipt.tokens_after)} now."
-    return asked.back(EDGE, notice=" ".join((sizes, *more)))
+    return asked.back(EDGE, notice=" ".join((sizes, *more)), undo="yes")
 
 
 def to_message(asked: PageRequest, entry: str, **told: str) -> Response:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Final
 
@@ -9,6 +10,9 @@ import msgspec
 
 from foldline.core.checkpoint.receipt import in_window_order
 from foldline.service.api.boundaries import TimePoint
+from foldline.service.api.history import ShownMessage, StatsResult
+from foldline.service.web.shown import who
+from foldline.session.recall import HIDDEN
 from foldline.session.view import Stats
 
 KINDS: Final = {  # the category and the name of its colour
@@ -20,6 +24,8 @@ KINDS: Final = {  # the category and the name of its colour
     "tool results": "results",
     "unanswered": "other",
 }
+PROMPT, TOOLS = "system prompt", "tools"  # given apart from the messages
+APART: Final = {PROMPT: "system", TOOLS: "toolset"}
 WIDTH, HEIGHT = 1_000.0, 220.0  # of the plot, in its own units
 WARM, HOT, FULL = 0.70, 0.85, 0.95  # of what may be used
 
@@ -37,7 +43,9 @@ class Segment(msgspec.Struct, frozen=True):
 class WindowMeter(msgspec.Struct, frozen=True):
     """How much of the window the next request takes; `limit` is the place of what may be used, in percent.
 
-    What is larger than the window fills the whole meter, and the limit stands further left.
+    What is larger than the window fills the whole meter, and the limit stands further left. `free` may still
+    be used, `reserve` is left to the reply. `turns` is after how many it is folded by itself, about; None: it
+    never is, or that cannot be told.
     """
 
     used: int
@@ -47,29 +55,53 @@ class WindowMeter(msgspec.Struct, frozen=True):
     level: str
     limit: float
     segments: list[Segment]
+    free: int
+    reserve: int
+    turns: int | None
 
 
-def meter(stats: Stats) -> WindowMeter:
-    """Return the meter of a session."""
+def meter(figures: StatsResult, newest: Sequence[ShownMessage]) -> WindowMeter:
+    """Return the meter of a session; by its `newest` messages it is told how fast it grows."""
+    stats = figures.stats
     window = max(stats.window.context, 1)
     whole = max(window, stats.context_tokens)
     usable = max(stats.usable, 1)
-    scale = stats.context_tokens / max(
-        sum(stats.by_category.values()), 1
-    )  # usage counts, categories estimate
+    apart = {PROMPT: figures.system_tokens, TOOLS: figures.tool_tokens}
+    sizes = {**apart, **{name: stats.by_category[name] for name in in_window_order(stats.by_category)}}
+    scale = stats.context_tokens / max(sum(sizes.values()), 1)  # usage counts, categories estimate
     segments: list[Segment] = []
     place = 0.0
-    for name in in_window_order(stats.by_category):
-        count = stats.by_category[name]
+    for name, count in sizes.items():
+        if name in apart and not count:
+            continue
         width = max(0.0, min(100 * count * scale / whole, 100 - place))
-        segments.append(Segment(name, KINDS.get(name, "other"), round(count * scale), place, width))
+        colour = APART.get(name) or KINDS.get(name, "other")
+        segments.append(Segment(name, colour, round(count * scale), place, width))
         place += width
     share = stats.context_tokens / usable
     levels = ((FULL, "full"), (HOT, "hot"), (WARM, "warm"))
-    level = next((name for least, name in levels if share >= least), "cool")
     return WindowMeter(
-        stats.context_tokens, stats.usable, window, share, level, min(100.0, 100 * usable / whole), segments
+        used=stats.context_tokens,
+        usable=stats.usable,
+        window=window,
+        share=share,
+        level=next((name for least, name in levels if share >= least), "cool"),
+        limit=min(100.0, 100 * usable / whole),
+        segments=segments,
+        free=max(0, usable - stats.context_tokens),
+        reserve=max(0, window - max(usable, stats.context_tokens)),
+        turns=turns_left(stats.context_tokens, figures.folds_at, newest),
     )
+
+
+def turns_left(used: int, folds_at: int | None, newest: Sequence[ShownMessage]) -> int | None:
+    """Return after how many turns of the size of the newest ones it is folded; None where none is known."""
+    sent = [one for one in newest if one.how not in HIDDEN]
+    turns = sum(who(one) == "user" for one in sent)
+    growth = sum(one.tokens for one in sent)
+    if folds_at is None or not turns or not growth:
+        return None
+    return max(0, math.ceil((folds_at - used) * turns / growth))
 
 
 class Area(msgspec.Struct, frozen=True):

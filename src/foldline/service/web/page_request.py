@@ -20,6 +20,7 @@ from foldline.service.tenants import Tenant, Tenants
 from foldline.service.web.rendering import Pages, segment
 
 BASE: Final = "/web"
+RAW: Final = "foldline-raw"  # the cookie of who wants texts as they were written
 FORM: Final = 1_000_000  # bytes of a form without a file
 STOP_ASKING: Final = 286  # a status at which htmx asks no more
 
@@ -83,6 +84,11 @@ class PageRequest:
         """Whether htmx asks for a part of the page."""
         return self.request.headers.get("hx-request") == "true"
 
+    @property
+    def raw(self) -> bool:
+        """Whether texts are shown as they were written, without Markdown and colours."""
+        return self.request.cookies.get(RAW) == "1"
+
     def check_length(self, most: int, what: str) -> None:
         """Raise TooLarge for a body that is larger, or does not tell its size."""
         told = self.request.headers.get("content-length", "")
@@ -110,7 +116,7 @@ class PageRequest:
     ) -> Response:
         """Return a page; `here` is its place in the navigation."""
         return self.pages.page(
-            template, status, headers, **{"base": BASE, "here": "", "problem": "", **given}
+            template, status, headers, **{"base": BASE, "here": "", "problem": "", "raw": self.raw, **given}
         )
 
     def problem(self, status: int, title: str, detail: str) -> Response:

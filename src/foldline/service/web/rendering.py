@@ -9,6 +9,7 @@ from urllib.parse import quote
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 from starlette.responses import Response
 
+from foldline.service.web import prose
 from foldline.service.web.shown import Beginnings, called, marked, start, who
 from foldline.terminal import clean
 
@@ -59,6 +60,16 @@ def money(dollars: float | None) -> str:
     if dollars is None:
         return "-"
     return f"${dollars:,.2f}" if dollars >= 1 or not dollars else f"${dollars:.4f}"
+
+
+def about(dollars: float) -> str:
+    """Return a price that is only an estimate: two digits of it."""
+    return money(dollars) if dollars >= 1 else f"${float(f'{dollars:.2g}'):.{2 if dollars >= 0.1 else 3}f}"
+
+
+def seconds(milliseconds: float) -> str:
+    """Return how long something took, in seconds."""
+    return f"{milliseconds / 1_000:.{1 if milliseconds >= 100 else 2}f} s"
 
 
 def moment(at: float | None) -> str:
@@ -132,6 +143,9 @@ class Pages:
             called,
             marked,
             plural,
+            seconds,
+            about,
+            *prose.FILTERS,
         ):
             filters[filter_.__name__] = filter_
 

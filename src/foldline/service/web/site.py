@@ -59,6 +59,7 @@ class Site:
             f"{SESSION}/since": session_page.since,
             f"{SESSION}/panel/{{panel}}": panels.panel,
             f"{SESSION}/at/{{entry}}": session_page.at,
+            f"{SESSION}/raw": session_page.raw,
             f"{SESSION}/download": actions.download,
             f"{SESSION}/preview": _to_session,
             f"{preview}/{{step}}": _to_session,

@@ -3,10 +3,24 @@
 
 // what is told goes after a while, unless it asks for something
 let telling = 0;
-const said = (text, { stays = true } = {}) => {
+const toast = document.getElementById("said");
+const going_away = (seconds) => {
   clearTimeout(telling);
-  document.getElementById("said").textContent = text;
-  if (!stays) telling = setTimeout(() => said(""), 6000);
+  telling = setTimeout(() => (toast.matches(":hover, :focus-within") ? going_away(seconds) : said("")), 1000 * seconds);
+};
+const said = (text, { stays = true, undo = false } = {}) => {
+  clearTimeout(telling);
+  toast.textContent = text;
+  const form = undo && document.querySelector("#lifts form")?.cloneNode(true);
+  if (form) {
+    const button = form.querySelector("button");
+    button.textContent = "Undo";
+    button.className = "";
+    button.disabled = false;
+    toast.append(form);
+    htmx.process(form);
+  }
+  if (!stays) going_away(6);
 };
 
 // what came of a button is heard and seen once: it is no part of the address
@@ -14,7 +28,7 @@ const came = document.querySelector(".problem[tabindex], .notice[tabindex]");
 if (came) {
   came.focus({ preventScroll: true });
   const address = new URL(location);
-  for (const name of ["notice", "problem", "draft"]) address.searchParams.delete(name);
+  for (const name of ["notice", "problem", "draft", "undo"]) address.searchParams.delete(name);
   history.replaceState(history.state, "", address);
 }
 
@@ -35,6 +49,44 @@ if (drop) {
       if ("wait" in drop.dataset) return;
       drop.requestSubmit();
     }
+  });
+}
+
+// the newest messages are in sight, and stay there while they come, unless somebody reads further up
+const scroller = document.getElementById("scroller");
+let atTheEnd = true;
+const scrolls = () => getComputedStyle(scroller).overflowY === "auto"; // by itself; on a phone the page does
+const toTheEnd = () => {
+  if (scrolls()) scroller.scrollTop = scroller.scrollHeight;
+  else scroller.parentElement.scrollIntoView({ block: "end", behavior: "instant" });
+};
+const follows = () => {
+  if (atTheEnd) toTheEnd();
+};
+if (scroller && document.getElementById("live")) {
+  if (!location.hash || !document.getElementById(location.hash.slice(1))) toTheEnd();
+  const look = () => {
+    const below = scrolls()
+      ? scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight
+      : scroller.parentElement.getBoundingClientRect().bottom - innerHeight;
+    atTheEnd = below < 60;
+  };
+  document.addEventListener("scroll", look, { capture: true, passive: true });
+  document.addEventListener("htmx:afterSwap", follows);
+  // what a button changed is put in place: who reads stays where they read, and a new fold is shown
+  let place = 0;
+  document.addEventListener("htmx:oobBeforeSwap", () => {
+    place = scroller.scrollTop;
+  });
+  document.addEventListener("htmx:oobAfterSwap", (event) => {
+    if (event.detail.target.id !== "history") return;
+    if (atTheEnd) toTheEnd();
+    else scroller.scrollTop = place;
+  });
+  document.addEventListener("folded", () => {
+    const mark = document.getElementById("edge")?.parentElement;
+    mark?.classList.add("fresh");
+    mark?.scrollIntoView({ block: "center" });
   });
 }
 
@@ -71,6 +123,7 @@ if (say) {
   const field = say.elements.text;
   const send = say.querySelector("button.main");
   let work = null;
+  let folded = false; // by itself, while the model was asked
   const look = () => {
     const live = document.getElementById("live");
     if (live) htmx.trigger(live, "look");
@@ -78,12 +131,15 @@ if (say) {
   const follow = async (response) => {
     look(); // what was said stands in the history
     for await (const [name, data] of events(response)) {
-      if (name === "message.delta") words.textContent += data.text;
+      if (name === "message.delta") {
+        words.textContent += data.text;
+        follows();
+      }
       if (name === "message.restart") words.textContent = "";
       if (name === "retrying") said(`The model does not answer: asked again in ${Math.ceil(data.wait)} s.`);
       if (name === "compaction.started") said("Folding …");
-      if (name === "compaction.committed") said("Folded.");
-      if (name === "done") return data.how === "failed" ? data.detail : "Answered.";
+      if (name === "compaction.committed") folded = true;
+      if (name === "done") return data.how === "failed" ? data.detail : "";
     }
     return "The connection was lost. What was whole is kept.";
   };
@@ -92,7 +148,9 @@ if (say) {
     words.textContent = "";
     reply.hidden = stop.hidden = false;
     send.disabled = true;
+    folded = false;
     said("The model answers …");
+    toTheEnd();
     try {
       const response = await fetch(say.action, {
         method: "POST",
@@ -106,7 +164,8 @@ if (say) {
         throw new Error(told.detail ?? `It was not sent: the service answers ${response.status}.`);
       }
       const ended = await follow(response);
-      said(ended, { stays: ended !== "Answered." });
+      if (ended) said(ended);
+      else said(folded ? "Answered. Older messages were folded." : "Answered.", { stays: false, undo: folded });
     } catch (error) {
       const stopped = error.name === "AbortError";
       said(stopped ? "Stopped. Your message is kept, the half reply is not." : error.message);
@@ -128,22 +187,6 @@ if (say) {
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) say.requestSubmit();
   });
   stop.addEventListener("click", () => work && work.abort());
-}
-
-// the newest messages are in sight, and stay there while they come, unless somebody reads further up
-const history_ = document.getElementById("history");
-if (history_ && document.getElementById("live")) {
-  const toTheEnd = () => {
-    history_.scrollTop = history_.scrollHeight;
-  };
-  if (!location.hash || !document.getElementById(location.hash.slice(1))) toTheEnd();
-  let atTheEnd = true;
-  history_.addEventListener("scroll", () => {
-    atTheEnd = history_.scrollHeight - history_.scrollTop - history_.clientHeight < 60;
-  });
-  document.addEventListener("htmx:afterSwap", () => {
-    if (atTheEnd) toTheEnd();
-  });
 }
 
 // a panel that is made anew shows open what was open
@@ -196,6 +239,16 @@ if (going) {
 
 // an open menu ends at Escape, at a click beside it, and where another one is opened
 const menus = ".actions > details, .menu";
+document.addEventListener("htmx:beforeRequest", (event) => {
+  if (event.detail.target === toast) said("");
+});
+document.addEventListener("htmx:afterRequest", (event) => {
+  if (event.detail.target !== toast) return;
+  if (event.detail.successful) {
+    close(null);
+    going_away(20);
+  } else if (event.detail.xhr.status) said(`It was not done: the service answers ${event.detail.xhr.status}.`);
+});
 const close = (but) => {
   for (const one of document.querySelectorAll(menus)) if (!one.contains(but)) one.open = false;
 };

@@ -1,0 +1,106 @@
+"""What was said as HTML: Markdown, code and diffs, and nothing in it that runs, loads or is styled by itself."""
+
+from __future__ import annotations
+
+import json
+from html.parser import HTMLParser
+
+import pytest
+from tests.service.web.browser import HOSTILE
+
+from foldline.service.web.prose import begins, code, prose, rows
+
+MODEL = """## Plan
+
+Change `a.py`, **then** run it; see [the docs](https://example.com/a?b=1&c=2).
+
+| file | lines |
+| ---- | ----: |
+| a.py | 12 |
+
+```python
+def rate(days): return min(4 * days, 40)
+```
+"""
+
+
+def test_the_models_words_are_read_as_markdown():
+    made = prose(MODEL)
+    for part in ("<h2>Plan</h2>", "<code>a.py</code>", "<strong>then</strong>", '<td class="n">12</td>'):
+        assert part in made
+    assert '<a href="https://example.com/a?b=1&amp;c=2" rel="noopener noreferrer nofollow"' in made
+    assert '<span class="hl-k">def</span>' in made
+    assert "style=" not in made
+
+
+def test_of_the_users_words_names_and_pastes_stay_as_they_are():
+    made = prose("__init__ and *args*\n# a comment\n- one\n- `two`", "user")
+    assert "__init__ and *args*<br />" in made
+    assert "# a comment" in made
+    assert "<li><code>two</code></li>" in made
+
+
+@pytest.mark.parametrize("who", ["user", "assistant"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        HOSTILE,
+        f"```html\n{HOSTILE}\n```",
+        f"`{HOSTILE}`",
+        "[x](javascript:alert(1)) [x](data:text/html;base64,AA) [x](/web/s/one) [x](//evil.example)",
+        "![x](https://evil.example/pixel.png)",
+        "<https://ok.example/><script>window.ran=1</script>",
+        '| a |\n|:-:|\n| <img src="x"> |',
+        '```"><script>window.ran=1</script>\nx\n```',
+    ],
+)
+def test_nothing_of_a_text_runs_or_loads(who, text):
+    for tag, attributes in tags(prose(text, who)):
+        assert tag in ("p", "br", "pre", "code", "span", "a", "table", "thead", "tbody", "tr", "th", "td")
+        assert set(attributes) <= {"class", "href", "rel", "target"}
+        assert attributes.get("href", "https://").startswith("https://")
+
+
+def tags(html):
+    found = []
+    parser = HTMLParser()
+    parser.handle_starttag = lambda tag, attributes: found.append((tag, dict(attributes)))
+    parser.feed(html)
+    assert found
+    return found
+
+
+def test_code_is_coloured_by_its_file_and_keeps_its_line_numbers():
+    made = code("    9\tdef rate():\n   10\t    return 4\n", "src/fees.py")
+    assert '<span class="no">    9</span> <span class="hl-k">def</span>' in made
+    assert '<span class="no">   10</span>' in made
+    assert code("<b>1</b>") == "&lt;b&gt;1&lt;/b&gt;"
+    assert code("x" * 30_000, "a.py") == "x" * 30_000  # too large to be coloured
+
+
+def test_a_diff_is_told_apart_by_line():
+    made = code("diff --git a/x b/x\n@@ -1 +1 @@\n-old <b>\n+new")
+    assert '<span class="hl-gd">-old &lt;b&gt;</span>' in made
+    assert '<span class="hl-gi">+new</span>' in made
+
+
+def test_what_a_call_is_given_is_rows_and_an_edit_is_a_diff():
+    given = {"path": "a.py", "old_string": "x = 1\ny = 2", "new_string": "x = 1\ny = 3", "count": [1, 2]}
+    found = rows(json.dumps(given))
+    assert [row.name for row in found] == ["path", "change", "count"]
+    assert '<span class="hl-gd">-y = 2</span>\n<span class="hl-gi">+y = 3</span>' in found[1].value
+    assert found[1].long
+    assert rows("not JSON") is rows("[1]") is rows("{bad") is None
+    assert rows("{}") == []
+
+
+def test_a_long_text_is_cut_at_a_line():
+    assert begins("short") == 5
+    assert begins("a" * 3_000 + "\n" + "b" * 3_000) == 3_001
+    assert begins("a" * 9_000) == 4_000
+
+
+def test_what_turns_the_text_around_it_is_shown_as_a_mark():
+    for made in (prose("a\u202eb"), code("a\u202eb"), rows('{"a": "x\u202ey"}')[0].value):
+        assert "\u202e" not in made
+        assert "\\u202e" in made
