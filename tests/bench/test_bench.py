@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import time
 
 import pytest
 from tests.cli.calling import EXAMPLES
 
+from foldline.bench import public
 from foldline.bench.corpus import RULES, DirtyTalk, Talk, context, planted
-from foldline.bench.measures import MEASURES, BenchSetup
+from foldline.bench.measures import MEASURES
+from foldline.bench.measuring import BenchSetup
 from foldline.bench.plan import benched
 from foldline.bench.report import headline, page
-from foldline.bench.system import System, texts
+from foldline.bench.system import System, installed, texts
 from foldline.bench.systems import SYSTEMS, chosen
 from foldline.dialects import get
 from foldline.errors import InputError
@@ -96,6 +99,29 @@ def test_what_a_session_costs():
     assert ours["tokens"] < whole["tokens"]
     assert ours["usd"] < whole["usd"]
     assert whole["cached"] > 0.9
+
+
+def test_arguments_that_later_calls_take_from_the_first_half():
+    turns = [
+        ("Open the order.", ["get_order(order_id=12446)"], ['{"item": "lamp-77", "price": 30}']),
+        ("Tell Ann of 12446.", ["send(to='ann@example.org', text='lamp-77')"], ["sent"]),
+        ("Again.", ["send('ann@example.org', 'lamp-77', 12446, True)"], ["sent"]),
+    ]
+    past = "\n".join(map(str, turns[0]))
+    assert list(public._needed(past, turns[1:])) == ["lamp-77"]  # told by the call itself from then on
+    said = list(public._said("task", 0, *turns[0]))
+    assert get("openai-chat").validate(said) == []
+    assert json.loads(said[1]["tool_calls"][0]["function"]["arguments"]) == {"order_id": 12446}
+
+
+def test_a_measure_without_its_package_says_what_to_install():
+    found = benched(chosen(["newest"]), ["canaries", "arguments"], SMALL, "", jobs=1)
+    for name, package in (("canaries", "compaction-conformance-kit"), ("arguments", "bfcl-eval")):
+        cell = row(found, "newest").cells[name]
+        if installed(package) is None:
+            assert cell.problem == f"not installed: pip install {package}"
+        else:
+            assert 0 < cell.figures["kept_0.2"] <= 1
 
 
 # ---- the run and its report

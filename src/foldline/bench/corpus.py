@@ -2,16 +2,13 @@
 
 A dirty log has what real ones have and providers refuse: calls that were cut short, several at once, results
 that come late, twice or for no call, ids that come again. The rules are of the five kinds that COMPINT plants
-(what to do, what to tell, how to work, what to prefer, how to write), in words of our own; with `conpact`
-installed, its public ones are planted too.
+(what to do, what to tell, how to work, what to prefer, how to write), in words of our own.
 """
 
 from __future__ import annotations
 
 import random
-import runpy
 from collections.abc import Iterator, Sequence
-from importlib.metadata import PackageNotFoundError, files
 from typing import Any
 
 Messages = list[dict[str, Any]]
@@ -218,16 +215,3 @@ def planted(messages: Messages, rules: Sequence[str], place: tuple[float, float]
         at = prompts[first + (last - first) * number // max(1, len(rules) - 1)]
         found[at]["content"] = f"{rule}\n{found[at]['content']}"
     return found
-
-
-def public_rules() -> tuple[str, ...]:
-    """Return COMPINT's constraints as its package frames them; none where `conpact` is not installed."""
-    try:
-        listed = files("conpact") or []
-    except PackageNotFoundError:
-        return ()
-    # the package itself imports what fetches its contexts
-    path = next(file.locate() for file in listed if file.name == "constraints.py")
-    known = runpy.run_path(str(path))
-    render = known["render_sc"]
-    return tuple(render(one["sc"], strict=False, direct=True) for one in known["SCS"])

@@ -1,61 +1,29 @@
-"""What is measured: each measure is a function of a system and a setup to figures, which columns describe.
-
-Sizes are characters / 4, times are those of the processor. A view that exceeds its budget wins nothing.
-"""
+"""What is measured: a measure is a table, with what it is about, its columns, and who takes the figures."""
 
 from __future__ import annotations
 
-import statistics
-import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Literal
 
 import msgspec
 
-from foldline.bench.corpus import RULES, DirtyTalk, Messages, Talk, context, planted, public_rules
-from foldline.bench.running import run, timed
-from foldline.bench.system import LiveSystem, System, said, size
-from foldline.catalogue import Catalogue
-from foldline.core.lab.retention import cut_at, demand, score, spoken
-from foldline.core.log.entries import Said
-from foldline.core.measure.price import cost
-from foldline.core.measure.tokens import OFFLINE
-from foldline.core.view import ViewState, native_items
-from foldline.dialects import get
-from foldline.lab.report import usages
-from foldline.lab.scored_cuts import common_names
-from foldline.lab.sources import session_files
-from foldline.lab.steps import steps
-from foldline.transcripts import read
-
-Figure = float | int | str | None
-Figures = dict[str, Figure]
-
-PRICED = "claude-sonnet-4-5"  # whose prices the tokens of a session are told in
-BUDGETS = (0.1, 0.05)  # shares of a session that a fold may leave
-PLACES = {"top": (0.0, 0.15), "middle": (0.42, 0.58)}  # where rules are planted
-CUTS = (0.5, 0.75)  # where a session is folded, to see what its rest needs
-FULL_SIZES = (1_000, 10_000, 100_000)  # messages at which a turn is timed in a full run
-TURNS = 20  # timed at each size
-ASKED_EVERY = 200  # messages, while a session grows to a size
-OVER = 1.1  # times its budget that a view may have: everybody counts tokens a little differently
-
-
-class BenchSetup(msgspec.Struct, frozen=True):
-    """How large everything is; `seconds` is what one measure of one system may take."""
-
-    seed: int = 7
-    window: int = 32_000
-    messages: int = 2_000  # of a dirty log, and of the session whose tokens are counted
-    context: int = 100_000  # tokens of a session that is folded once
-    contexts: int = 3
-    sizes: tuple[int, ...] = FULL_SIZES[:2]
-    sessions: tuple[str, ...] = ()
-    seconds: float = 120.0
-
-    def contexts_made(self) -> Iterable[Messages]:
-        """Yield the sessions to be folded once."""
-        return (context(self.context, self.seed + number) for number in range(self.contexts))
+from foldline.bench.measuring import (
+    ARGUMENT_BUDGETS,
+    BUDGETS,
+    FULL_SIZES,
+    KIT_BUDGETS,
+    PLACES,
+    BenchSetup,
+    Figures,
+    arguments,
+    costs,
+    kept_canaries,
+    retention,
+    rules,
+    valid,
+)
+from foldline.bench.public import BFCL, KIT
+from foldline.bench.system import System
 
 
 class Column(msgspec.Struct, frozen=True):
@@ -78,159 +46,15 @@ class Measure(msgspec.Struct, frozen=True):
     needs: str = ""  # a package
 
 
-OVER_BUDGET = Column("over", "over budget")  # folds whose view is larger than asked for
-VIEW = Column("view", "view / budget", form="share")
+OF_FOLDS = (
+    Column("view", "view / budget", form="share"),
+    Column("over", "over budget"),  # folds whose view is larger than asked for
+    Column("raised", "raised", "less"),
+)
 
 
-class Folds:
-    """The folds of one measure, and how large their views were."""
-
-    def __init__(self, system: System) -> None:
-        self._system = system
-        self._ratios: list[float] = []
-
-    def __call__(self, messages: Messages, budget: int) -> list[str]:
-        """Return the texts of the view of one fold."""
-        view = said(self._system.make(budget)(messages))
-        self._ratios.append(sum(map(size, view)) / budget)
-        return view
-
-    @property
-    def sizes(self) -> Figures:
-        """The figures of `VIEW` and `OVER_BUDGET`."""
-        return {
-            "view": statistics.fmean(self._ratios),
-            "over": sum(ratio > OVER for ratio in self._ratios),
-        }
-
-
-def tokens(messages: Messages) -> int:
-    """Return the size of a session."""
-    return sum(map(size, said(messages)))
-
-
-# ---- Valid
-
-
-def valid(system: System, setup: BenchSetup) -> Figures:
-    """Say a dirty log to a system."""
-    found = run(system, DirtyTalk(setup.seed).messages(setup.messages), setup.window, setup.seconds)
-    return {
-        "requests": found.requests,
-        "invalid": found.invalid,
-        "raised": found.raised,
-        "overflows": found.overflows,
-        "left": found.left,
-        "broken": ", ".join(rule for rule, _ in found.broken.most_common(3)),
-        "note": found.note,
-    }
-
-
-# ---- Rules
-
-
-def rules(system: System, setup: BenchSetup) -> Figures:
-    """Plant rules in sessions, fold them, and look for the rules word for word."""
-    folds, kept = Folds(system), dict[str, list[bool]]()
-    for name, known in (("own", RULES), ("public", public_rules())):
-        for number, messages in enumerate(setup.contexts_made() if known else ()):
-            some = known[number :: setup.contexts]
-            for where, place in PLACES.items():
-                full = planted(messages, some, place)
-                for share in BUDGETS:
-                    view = plain("\n".join(folds(full, int(share * tokens(full)))))
-                    found = [plain(rule) in view for rule in some]
-                    kept.setdefault(f"{name}_{where}_{share}", []).extend(found)
-    return {**{name: statistics.fmean(found) for name, found in kept.items()}, **folds.sizes}
-
-
-def plain(text: str) -> str:
-    """Return text as it is compared: without the breaks of lines, and without what JSON escapes."""
-    return " ".join(text.replace('\\"', '"').split())
-
-
-# ---- Retention
-
-
-def retention(system: System, setup: BenchSetup) -> Figures:
-    """Cut sessions, fold what was said, and look for what the rest uses of it."""
-    folds, found = Folds(system), dict[str, list[float]]()
-    decode = get("openai-chat").decode
-    for messages in own(setup.sessions) if setup.sessions else setup.contexts_made():
-        scored = [spoken(decode(message)) for message in messages]
-        for at in sorted({at for share in CUTS if (at := cut_at(scored, share))}):
-            wanted = demand(scored[:at], scored[at:], common_names())
-            for share in BUDGETS if wanted.telling else ():
-                view = "\n".join(folds(messages[:at], int(share * tokens(messages[:at]))))
-                scores = score(wanted, view)
-                for name in ("handle", "far"):
-                    if (value := getattr(scores, name)) is not None:
-                        found.setdefault(f"{name}_{share}", []).append(value)
-    figures: Figures = {name: statistics.fmean(values) for name, values in found.items()}
-    return {**figures, **folds.sizes, "cuts": len(found.get(f"handle_{BUDGETS[0]}", ()))} if found else {}
-
-
-def own(names: Sequence[str]) -> Iterable[Messages]:
-    """Yield the sessions of files, as messages of Chat Completions."""
-    for file in session_files(names):
-        entries = [step for step in steps(read(file), OFFLINE) if isinstance(step, Said)]
-        view = ViewState(entries, counter=OFFLINE).view()
-        yield get("openai-chat").render(native_items(view), whole=True).messages
-
-
-# ---- Cost
-
-
-def costs(system: System, setup: BenchSetup) -> Figures:
-    """Time turns at several sizes and one fold, and count what a session sends."""
-    found = run(system, Talk(setup.seed).messages(setup.messages), setup.window, setup.seconds)
-    whole = next(iter(setup.contexts_made()))
-    fold = system.make(tokens(whole) // 10)
-    price = Catalogue().look_up(PRICED).price
-    _, cached = usages(found.tokens, found.cached, 0)
-    return {
-        "tokens": found.tokens / 1e6,
-        "cached": found.cached / max(1, found.tokens),
-        "usd": cost(cached, price) if price else None,
-        "overflows": found.overflows,
-        "fold": timed(fold, whole),
-        **turns(system, setup),
-        "note": found.note,
-    }
-
-
-def turns(system: System, setup: BenchSetup) -> Figures:
-    """Return the milliseconds of a turn at each size: a prompt, a view, a reply."""
-    talk, live, done, figures = Talk(setup.seed), system.opened(setup.window), 0, Figures()
-    begun = time.monotonic()
-    try:
-        for messages in setup.sizes:
-            while done < messages:
-                live.say(talk.prompt())
-                live.say(talk.reply())
-                done += 2
-                if done % ASKED_EVERY == 0:
-                    live.view()
-                if time.monotonic() - begun > setup.seconds / 4:
-                    return figures
-            taken = [_turn(live, talk) for _ in range(TURNS)]
-            figures[f"turn_{messages}"] = statistics.median(taken) * 1e3
-            done += 2 * TURNS
-    finally:
-        live.close()
-    return figures
-
-
-def _turn(live: LiveSystem, talk: Talk) -> float:
-    prompt, reply = talk.prompt(), talk.reply()
-    return timed(live.say, prompt) + timed(live.view) + timed(live.say, reply)
-
-
-# ---- the table of measures
-
-
-def _by_budget(title: str, key: str) -> tuple[Column, ...]:
-    return tuple(Column(f"{key}_{share}", f"{title}, {share:.0%}", "more", "share") for share in BUDGETS)
+def _by_budget(title: str, key: str, budgets: tuple[float, ...] = BUDGETS) -> tuple[Column, ...]:
+    return tuple(Column(f"{key}_{share}", f"{title}, {share:.0%}", "more", "share") for share in budgets)
 
 
 def _places(name: str, title: str) -> tuple[Column, ...]:
@@ -261,7 +85,7 @@ MEASURES: Mapping[str, Measure] = {
             "15 rules of a user, each in a message of its own at the top or in the middle of a session, "
             "which is folded to a tenth or a twentieth: the share that the view has word for word. "
             "Public: COMPINT's constraints, where its package `conpact` is installed.",
-            (*_places("own", "ours,"), *_places("public", "public,"), VIEW, OVER_BUDGET),
+            (*_places("own", "ours,"), *_places("public", "public,"), *OF_FOLDS),
             rules,
             reads=True,
         ),
@@ -274,11 +98,29 @@ MEASURES: Mapping[str, Measure] = {
                 *_by_budget("needed", "handle"),
                 *_by_budget("far", "far"),
                 Column("cuts", "cuts"),
-                VIEW,
-                OVER_BUDGET,
+                *OF_FOLDS,
             ),
             retention,
             reads=True,
+        ),
+        Measure(
+            "canaries",
+            "compaction-conformance-kit: its session of some 2,000 tokens with 20 things to keep, "
+            "folded to its own budgets; its probe says what is left.",
+            (*_by_budget("kept", "kept", KIT_BUDGETS), *OF_FOLDS),
+            kept_canaries,
+            reads=True,
+            needs=KIT,
+        ),
+        Measure(
+            "arguments",
+            "BFCL v4, multi_turn_long_context: the first halves of 20 tasks make a session, which is "
+            "folded to a fifth or a tenth: the share of those arguments of the other halves' gold calls "
+            "which only the first had told, that the view has.",
+            (*_by_budget("kept", "kept", ARGUMENT_BUDGETS), Column("arguments", "arguments"), *OF_FOLDS),
+            arguments,
+            reads=True,
+            needs=BFCL,
         ),
         Measure(
             "cost",

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import logging
+import warnings
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from datetime import UTC, datetime
 from functools import partial
 from importlib.metadata import version
+from io import StringIO
 
 import msgspec
 
 from foldline.bench.machine import machine
-from foldline.bench.measures import MEASURES, BenchSetup, Figures
-from foldline.bench.system import Kind, System
+from foldline.bench.measures import MEASURES
+from foldline.bench.measuring import BenchSetup, Figures
+from foldline.bench.system import Kind, System, installed
 from foldline.bench.systems import SYSTEMS
 from foldline.errors import InputError, did_you_mean
 from foldline.lab.runner import Failed, LocalPool
@@ -104,17 +109,33 @@ def benched(
 
 def _known(system: System, name: str) -> Cell | None:
     """Return the cell that needs no work."""
-    if system.version is None:
-        return Cell(problem=f"not installed: pip install {system.package}")
-    if system.writer and MEASURES[name].reads:
+    measure = MEASURES[name]
+    for package in filter(None, (measure.needs, system.package)):
+        if installed(package) is None:
+            return Cell(problem=f"not installed: pip install {package}")
+    if system.writer and measure.reads:
         return Cell(problem=MODEL_NEEDED)
     return None
+
+
+@contextmanager
+def _quiet() -> Generator[None]:
+    """Let nobody print, log or warn among the figures."""
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        with redirect_stdout(StringIO()), redirect_stderr(StringIO()), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(before)
 
 
 def _taken(setup: BenchSetup, pair: tuple[str, str]) -> Cell:
     system, name = pair
     try:
-        return Cell(MEASURES[name].take(SYSTEMS[system], setup))
+        with _quiet():
+            return Cell(MEASURES[name].take(SYSTEMS[system], setup))
     except Exception as error:
         text = " ".join(str(error).split())
         return Cell(problem=f"failed: {type(error).__name__}: {text}"[:200])

@@ -13,7 +13,7 @@ import msgspec
 from foldline.bench.system import LiveSystem, Messages, System, said, size
 from foldline.dialects import get
 
-LIMIT = 0.7  # of the time of a measure, after which a session is stopped and told so far
+LIMIT = 0.5  # of the time of a measure, after which a session is stopped and told so far
 RAISED_MOST = 20  # requests that may fail before the error is told in place of the figures
 
 

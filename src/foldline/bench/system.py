@@ -22,6 +22,14 @@ CHARACTERS = 4  # of a token: one count for all systems, whatever they count the
 FRAME = 4  # tokens around a message
 
 
+def installed(package: str) -> str | None:
+    """Return the version of a package; None where it is not installed."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
 class LiveSystem(Protocol):
     """A session under one system."""
 
@@ -62,10 +70,7 @@ class System(msgspec.Struct, frozen=True):
     @property
     def version(self) -> str | None:
         """The version that is installed; None if none is."""
-        try:
-            return version(self.package)
-        except PackageNotFoundError:
-            return None
+        return installed(self.package)
 
     def opened(self, window: int) -> LiveSystem:
         """Open a session; a system without sessions is asked for a fold of all messages at each request."""

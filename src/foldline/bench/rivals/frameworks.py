@@ -9,7 +9,18 @@ from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
-from foldline.bench.rivals.registry import NOTE, calls, module, named, note, rival, wait
+from foldline.bench.rivals.registry import (
+    NOTE,
+    calls,
+    count,
+    folder,
+    module,
+    named,
+    note,
+    rival,
+    wait,
+    with_vocabulary,
+)
 from foldline.bench.system import Fold, Messages, said, size
 
 # ---- LangChain and deepagents
@@ -30,26 +41,18 @@ def _model() -> Any:
 
 
 def _sent(middleware: Any, state: dict[str, Any], messages: list[Any]) -> list[Any]:
-    """Return what a middleware's `wrap_model_call` sends the model, and keep what it changes of the state."""
+    """Return what a middleware sends the model, and take over what it changes of the state."""
+    types = module("langchain.agents.middleware.types")
     sent: list[Any] = []
-    request = SimpleNamespace(
-        messages=messages,
-        state=state,
-        runtime=None,
-        system_message=None,
-        tools=[],
-        model=getattr(middleware, "model", None),
+
+    def handler(request: Any) -> Any:
+        sent[:] = request.messages
+        return types.ModelResponse(result=[])
+
+    state["messages"] = messages
+    done = middleware.wrap_model_call(
+        types.ModelRequest(model=getattr(middleware, "model", None), messages=messages, state=state), handler
     )
-
-    def override(**changed: Any) -> Any:
-        return SimpleNamespace(**{**vars(request), **changed})
-
-    def handler(changed: Any) -> Any:
-        sent[:] = changed.messages
-        return module("langchain.agents.middleware.types").ModelResponse(result=[])
-
-    request.override = override
-    done = middleware.wrap_model_call(request, handler)
     command = getattr(done, "command", None)
     state.update(getattr(command, "update", None) or {})
     return sent
@@ -97,17 +100,16 @@ def langchain_summarization(budget: int) -> Fold:
 def deepagents_summarization(budget: int) -> Fold:
     """SummarizationMiddleware(model, backend=..., trigger=("tokens", budget), keep=("tokens", budget //
     2))"""
+    place = folder()
     kind, backends = module("deepagents.middleware.summarization"), module("deepagents.backends")
     middleware = kind.SummarizationMiddleware(
-        _model(), backend=backends.StateBackend(), trigger=("tokens", budget), keep=("tokens", budget // 2)
+        _model(),
+        backend=backends.FilesystemBackend(root_dir=place(), virtual_mode=True),
+        trigger=("tokens", budget),
+        keep=("tokens", budget // 2),
     )
-    state: dict[str, Any] = {}
-
-    def fold(messages: list[Any]) -> list[Any]:
-        state["messages"] = messages
-        return _sent(middleware, state, messages)
-
-    return _langchain(fold)
+    state: dict[str, Any] = {"place": place}  # it is there as long as the fold
+    return _langchain(partial(_sent, middleware, state))
 
 
 # ---- pydantic-ai
@@ -338,9 +340,16 @@ def _converse(messages: Messages) -> list[dict[str, Any]]:
 
 @rival("agno", writer=True)
 def agno_compaction(budget: int) -> Fold:
-    """Agent(compaction=Compaction(compact_at_tokens=budget, uncompacted_tokens=budget // 2))"""
+    """Agent(compaction=Compaction(compact_at_tokens=budget, uncompacted_tokens=budget // 2,
+    token_counter=...))"""
+
+    def counted(messages: list[Any], tools: Any) -> int:
+        del tools
+        return sum(count(_agno(one)) for one in messages)
+
+    with_vocabulary()
     kind, message = module("agno.compaction").Compaction, module("agno.models.message").Message
-    compaction = kind(compact_at_tokens=budget, uncompacted_tokens=budget // 2)
+    compaction = kind(compact_at_tokens=budget, uncompacted_tokens=budget // 2, token_counter=counted)
     compaction._summarize = note  # noqa: SLF001 - what a model would write
     records: list[Any] = [None]
 
@@ -348,7 +357,7 @@ def agno_compaction(budget: int) -> Fold:
         given = [message.model_validate({**one, "id": str(place)}) for place, one in enumerate(messages)]
         view = compaction.apply_record(given, records[0]) if records[0] else given
         if compaction.should_compact(view):
-            records[0] = compaction.compact(given, previous=records[0])
+            records[0] = compaction.compact(given, previous=records[0], session_id="bench")
             view = compaction.apply_record(given, records[0])
         return [_agno(one) for one in view]
 

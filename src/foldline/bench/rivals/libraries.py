@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from pathlib import Path
 from typing import Any
 
-from foldline.bench.rivals.registry import NOTE, module, note, rival
+from foldline.bench.rivals.registry import NOTE, count, folder, module, note, rival, with_vocabulary
 from foldline.bench.system import Fold, Messages
-
-
-def count(message: Any) -> int:
-    """Count the tokens of a message, or of a text."""
-    return len(str(message)) // 4
 
 
 @rival("litellm")
@@ -38,16 +32,17 @@ def headroom(budget: int) -> Fold:
 @rival("ctxkeeper", writer=True)
 def ctxkeeper(budget: int) -> Fold:
     """Keeper(ask, state_dir, budget=budget).complete(body)"""
-    place = Path(tempfile.mkdtemp(prefix="bench"))
+    place = folder()
     sent: list[Any] = []
 
     def ask(body: dict[str, Any]) -> dict[str, Any]:
         sent.append(body["messages"])
         return {"choices": [{"message": {"role": "assistant", "content": NOTE}, "finish_reason": "stop"}]}
 
-    keeper = module("ctxkeeper").Keeper(ask, place, budget=budget)
+    keeper = module("ctxkeeper").Keeper(ask, Path(place()), budget=budget)
 
     def fold(messages: Messages) -> list[Any]:
+        place()  # it is there as long as the fold
         keeper.complete({"model": "m", "messages": messages})
         return sent[-1]
 
@@ -96,6 +91,7 @@ def contextgc(budget: int) -> Fold:
 @rival("contextpress")
 def contextpress(budget: int) -> Fold:
     """ContextManager(type="agent").compress(messages, token_budget=budget)"""
+    with_vocabulary()
     manager = module("contextpress").ContextManager(type="agent")
     return lambda messages: manager.compress(messages, token_budget=budget)
 

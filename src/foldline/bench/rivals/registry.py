@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from collections.abc import Callable, Coroutine
 from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from foldline.bench.system import Fold, Messages, System
@@ -36,6 +40,25 @@ def rival(
 def module(name: str) -> Any:
     """Import a module of a package that need not be installed."""
     return import_module(name)
+
+
+def with_vocabulary() -> None:
+    """Let tiktoken take the vocabulary that LiteLLM brings along: it would fetch one."""
+    litellm = find_spec("litellm")
+    if litellm is not None and litellm.origin is not None:
+        place = Path(litellm.origin).parent / "litellm_core_utils" / "tokenizers"
+        os.environ.setdefault("TIKTOKEN_CACHE_DIR", str(place))
+
+
+def folder() -> Callable[[], str]:
+    """Make a folder that is deleted with what is returned, which tells its path."""
+    place = TemporaryDirectory(prefix="foldline-bench-", ignore_cleanup_errors=True)
+    return lambda: place.name
+
+
+def count(message: Any) -> int:
+    """Count the tokens of a message, or of a text."""
+    return len(str(message)) // 4
 
 
 def wait(coroutine: Coroutine[Any, Any, Any]) -> Any:
