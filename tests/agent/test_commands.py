@@ -138,7 +138,9 @@ async def test_autocompact_is_set_and_saved_with_comments_kept(tmp_path):
     file.parent.mkdir(parents=True)
     file.write_text("# mine\npolicy = 'pi'  # from the seed\n")
     async with host_on(tmp_path) as host:
-        assert "**on**" in (await run(host, "/autocompact")).text
+        shown = (await run(host, "/autocompact")).text
+        assert "**on**" in shown
+        assert "Folds past 83,616 tokens; the view has 2," in shown
         assert "**off**" in (await run(host, "/autocompact off")).text
         assert not host.session.policy.enabled
         assert "Reserve 9,000" in (await run(host, "/autocompact reserve 9,000")).text

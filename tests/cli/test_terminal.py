@@ -49,6 +49,8 @@ CASES = {
     "show": ["show", "ID"],
     "show, as JSON": ["show", "ID", "--json"],
     "exclude, no such entry": ["exclude", "ID", NAME],
+    "undo, nothing to undo": ["undo", "ID"],
+    "redo, nothing to redo": ["redo", "ID"],
     "merge": ["merge", "ID"],
     "merge, no such branch": ["merge", "ID", NAME],
     "search": ["search", "Next"],

@@ -43,6 +43,8 @@ COMMANDS = {
     "export": "Write a session in the format of another tool.",
     "sessions": "List the stored sessions.",
     "show": "Show a stored session: history, view, boundaries.",
+    "undo": "Undo the newest compaction of a stored session.",
+    "redo": "Take back the newest undo of a stored session.",
     "merge": "Note in a session what was done on another branch.",
     "exclude": "Take a message of a stored session out of its context.",
     "search": "Search everything that was said, folded messages included.",
@@ -60,6 +62,7 @@ MODULES = {
     "import": "import_",
     **dict.fromkeys(("wrap", "unwrap", "doctor"), "wrap"),
     "statusline": "hook",
+    "redo": "undo",
     **dict.fromkeys(("sessions", "show", "search"), "stored"),
     **dict.fromkeys(("verify", "backup", "migrate", "purge"), "stores"),
 }

@@ -13,6 +13,7 @@ from foldline.agent.host import Host
 from foldline.agent.settings_file import save
 from foldline.core.checkpoint.receipt import token_change
 from foldline.core.decide.ask import Nothing
+from foldline.core.decide.triggers import thresholds
 from foldline.core.log.entries import Receipt
 from foldline.errors import InputError
 
@@ -117,8 +118,12 @@ def autocompact_text(host: Host) -> str:
     reserve = policy.reserve.resolve(window)
     kept = policy.keep.amount.resolve(window, window.input_limit - reserve) if policy.keep.amount else 0
     messages = f", {policy.keep.messages} messages" if policy.keep.messages else ""
+    at = thresholds(policy, window)
+    folds = f"Folds past {at.hard:,} tokens" if at.hard is not None else "Never folds by itself"
+    drafts = f", a summary is prepared from {at.soft:,}" if at.soft is not None else ""
     return (
         f"Auto-compaction is **{'on' if policy.enabled else 'off'}** (policy {policy.name}). "
+        f"{folds}{drafts}; the view has {host.session.view_tokens:,}. "
         f"Reserve {reserve:,} tokens, keep {kept:,} tokens{messages}. "
         "Set with `/autocompact on|off`, `/autocompact reserve N`, `/autocompact keep N`."
     )

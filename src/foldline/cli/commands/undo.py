@@ -1,0 +1,55 @@
+"""`foldline undo SESSION` and `redo SESSION`: the newest compaction taken back, and done again."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+import msgspec
+
+from foldline.cli.options import STORE, Shown, argument, command
+from foldline.cli.output import out
+from foldline.cli.store import known, with_store
+from foldline.errors import InputError
+from foldline.session.opening import open_session
+from foldline.session.session import Session
+from foldline.stores import Store
+
+
+class Changed(msgspec.Struct, frozen=True):
+    """What was undone or redone: the session, the boundary's entry, and the view's size in tokens since."""
+
+    session: str
+    entry: str
+    view_tokens: int
+
+
+@command("foldline undo login-bug     the newest compaction or exclusion: what it took is in view again")
+def undo(session: str = argument("ID"), store_url: str | None = STORE) -> Shown:
+    """Undo the newest compaction or exclusion of the stored session ID; what was said since stays."""
+    found = _changed(session, store_url, Session.undo, "there is no compaction to undo")
+    words = f"undone: {found.entry[:8]}, the view has {found.view_tokens:,} tokens"
+    return _shown(found, f"{words}; `foldline redo {found.session}` takes it back")
+
+
+@command("foldline redo login-bug     the compaction that was undone last counts again")
+def redo(session: str = argument("ID"), store_url: str | None = STORE) -> Shown:
+    """Take back the newest undo of the stored session ID."""
+    found = _changed(session, store_url, Session.redo, "there is no undo to take back")
+    return _shown(found, f"counts again: {found.entry[:8]}, the view has {found.view_tokens:,} tokens")
+
+
+def _changed(
+    session: str, url: str | None, change: Callable[[Session], Awaitable[str | None]], nothing: str
+) -> Changed:
+    async def work(store: Store) -> Changed:
+        name = await known(store, session)
+        async with open_session(store, name) as opened:
+            if (entry := await change(opened)) is None:
+                raise InputError(f"{nothing} in {name}: `foldline show {name}` lists its boundaries")
+            return Changed(name, entry, opened.view_tokens)
+
+    return with_store(url, work)
+
+
+def _shown(found: Changed, words: str) -> Shown:
+    return Shown(lambda: msgspec.to_builtins(found), lambda: out().print(words))
