@@ -164,6 +164,20 @@ def test_a_fold_and_its_undo_stay_in_place(page, service):
     assert page.evaluate("window.same")  # no page was loaded anew
 
 
+def test_the_map_beside_the_history_leads_to_every_part_of_it(page, service):
+    service.begin("mapped", messages=talk(60))
+    service.post("/sessions/mapped/compact")
+    page.goto("/web/s/mapped")
+    parts = page.locator("#map a")
+    parts.first.wait_for()
+    assert parts.count() == 40
+    assert page.locator("#map .fold-mark").count() == 1
+    page.wait_for_function("Number(document.getElementById('seen').getAttribute('y')) > 800")  # at the end
+    parts.first.click()
+    page.locator("article:target", has_text="Question 0").or_(page.locator("article:target")).wait_for()
+    assert "Question 0." in page.locator("#history").inner_text()
+
+
 def test_a_result_that_comes_later_joins_its_call(page, service):
     call = {"id": "c", "type": "function", "function": {"name": "read", "arguments": '{"path": "a.py"}'}}
     service.begin("later", messages=[user("Read it.")])

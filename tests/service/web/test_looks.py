@@ -28,7 +28,9 @@ def test_nothing_that_a_session_holds_runs(page, service):
     service.begin("hostile", title=HOSTILE, messages=said)
 
     def clean():
-        assert page.locator("img, main script, main svg:not(.course, .gauge svg, .icon)").count() == 0
+        assert (
+            page.locator("img, main script, main svg:not(.course, .gauge svg, #bars svg, .icon)").count() == 0
+        )
 
     page.goto("/web/s/hostile")
     assert HOSTILE in page.locator("h1").inner_text()
@@ -95,6 +97,38 @@ def test_all_of_it_is_reached_by_keys(page, service):
     tab_to(page, ".tabs a[href*=receipts]")
     page.keyboard.press("Enter")
     page.locator("#panel h3", has_text="Folds").wait_for()
+
+
+def test_keys_lead_through_the_messages_and_to_all_that_can_be_done(page, service):
+    service.begin("shortcuts", messages=talk(12))
+    page.goto("/web/s/shortcuts")
+    page.keyboard.press("j")
+    held = "document.activeElement.id"
+    first = page.evaluate(held)
+    page.keyboard.press("k")
+    second = page.evaluate(held)
+    assert first.startswith("e-")
+    assert second.startswith("e-")
+    assert first != second
+    page.keyboard.press("c")
+    assert page.evaluate(held) == "words"
+    page.keyboard.type("j/k")
+    assert page.locator("#words").input_value() == "j/k"  # a field takes what is typed
+    page.locator("h1").click()
+    page.evaluate("document.activeElement.blur()")
+    page.keyboard.press("/")
+    page.wait_for_function(f"{held} === 'recall'")
+    page.keyboard.press("Control+k")
+    page.keyboard.type("download")
+    assert page.locator("#palette li").all_inner_texts() == ["Download"]
+    page.keyboard.press("Enter")
+    page.wait_for_function(f"{held} === 'format'")
+    page.keyboard.press("Escape")
+    page.keyboard.press("Control+k")
+    page.keyboard.type("replay")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/web/replay*")
 
 
 # ---- sizes and colours

@@ -136,6 +136,9 @@ def test_a_fold_is_shown_edited_and_made_and_messages_are_kept_in_it(browser):
     first = browser.client.get("/sessions/one/history", limit=100).json()["items"][4]
     page = browser.post("/web/s/one/preview", instructions="")
     assert "Preview of a fold" in page
+    assert f'<span class="chip">{RULE}</span>' in page
+    assert re.search(r"<b>Now</b> <span>[\d,]+ tokens", page)
+    assert "What it changes" not in page  # there is no summary before it
     (name,) = set(re.findall(r"/preview/([0-9a-f]+)/commit", page))
     page = browser.post(f"/web/s/one/preview/{name}/keep", keep=first["entry"], instructions="")
     assert "checked disabled" in page
@@ -146,6 +149,20 @@ def test_a_fold_is_shown_edited_and_made_and_messages_are_kept_in_it(browser):
     assert "A summary of my own." in view
     assert first["parts"][0]["text"][:40] in view
     assert RULE in page  # the summary has left it out, which is told
+
+
+def test_a_preview_has_an_address_and_tells_what_it_changes(browser):
+    browser.client.begin("one", messages=talk(20))
+    browser.post("/web/s/one/do/compact")
+    browser.client.say("one", *talk(20, first=100)[2:])
+    made = browser.http.post("/web/s/one/preview", data={"instructions": "numbers"})
+    assert made.history[0].status_code == 303
+    page = browser.get(made.url.path, instructions="numbers")
+    assert 'name="instructions" value="numbers"' in page
+    assert "What it changes in the summary before it" in page
+    assert 'class="hl-gi"' in page
+    browser.post(f"{made.url.path}/drop")
+    assert "That preview is gone" in browser.get(made.url.path)
 
 
 def test_branches_rewinds_forks_pins_and_hand_offs_by_buttons(browser):

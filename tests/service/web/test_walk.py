@@ -114,9 +114,17 @@ def test_a_fold_is_shown_kept_edited_made_undone_and_redone(page, service, walke
     assert page.get_by_role("button", name="Undo fold").is_disabled()
     fold(page, "Preview", "the numbers")
     seen(page, "nothing has changed yet")
+    page.locator("summary", has_text="Receipt").click()
     assert page.locator(".receipt").inner_text().count("nothing") == 1  # the price of code
     assert walked.rule in page.locator("#summary").input_value()
+    before = page.locator("#after").inner_text()
     page.locator(".pick li", has_text=walked.asked).get_by_role("checkbox").check()
+    assert page.locator("#after").inner_text() != before  # what it would come to
+    page.get_by_label("The summary that stands").fill("Words that would be lost.")
+    page.get_by_role("link", name="Sessions", exact=True).click()
+    page.go_back()
+    assert page.get_by_label("The summary that stands").input_value() == "Words that would be lost."
+    assert page.locator(".pick li", has_text=walked.asked).get_by_role("checkbox").is_checked()
     page.get_by_role("button", name="Preview again").click()
     assert page.locator(".pick li", has_text=walked.asked).get_by_role("checkbox").is_disabled()
     page.get_by_role("button", name="Cancel").click()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -69,15 +69,6 @@ def meter(figures: StatsResult, newest: Sequence[ShownMessage]) -> WindowMeter:
     apart = {PROMPT: figures.system_tokens, TOOLS: figures.tool_tokens}
     sizes = {**apart, **{name: stats.by_category[name] for name in in_window_order(stats.by_category)}}
     scale = stats.context_tokens / max(sum(sizes.values()), 1)  # usage counts, categories estimate
-    segments: list[Segment] = []
-    place = 0.0
-    for name, count in sizes.items():
-        if name in apart and not count:
-            continue
-        width = max(0.0, min(100 * count * scale / whole, 100 - place))
-        colour = APART.get(name) or KINDS.get(name, "other")
-        segments.append(Segment(name, colour, round(count * scale), place, width))
-        place += width
     share = stats.context_tokens / usable
     levels = ((FULL, "full"), (HOT, "hot"), (WARM, "warm"))
     return WindowMeter(
@@ -87,11 +78,24 @@ def meter(figures: StatsResult, newest: Sequence[ShownMessage]) -> WindowMeter:
         share=share,
         level=next((name for least, name in levels if share >= least), "cool"),
         limit=min(100.0, 100 * usable / whole),
-        segments=segments,
+        segments=segmented({name: size * scale for name, size in sizes.items()}, whole),
         free=max(0, usable - stats.context_tokens),
         reserve=max(0, window - max(usable, stats.context_tokens)),
         turns=turns_left(stats.context_tokens, figures.folds_at, newest),
     )
+
+
+def segmented(sizes: Mapping[str, float], whole: int) -> list[Segment]:
+    """Return sizes as parts of a bar that stands for the `whole`, one behind the other."""
+    found: list[Segment] = []
+    place = 0.0
+    for name, size in sizes.items():
+        if name in APART and not size:
+            continue
+        width = max(0.0, min(100 * size / max(whole, 1), 100 - place))
+        found.append(Segment(name, APART.get(name) or KINDS.get(name, "other"), round(size), place, width))
+        place += width
+    return found
 
 
 def turns_left(used: int, folds_at: int | None, newest: Sequence[ShownMessage]) -> int | None:
@@ -155,6 +159,27 @@ def course(points: Sequence[TimePoint], stats: Stats) -> Course:
     now = round(sum(sizes[-1].values())) if sizes else 0
     messages = points[-1].message if points else 0
     return Course(areas, folds, _y(stats.usable, most), most, highest, now, messages)
+
+
+class Slice(msgspec.Struct, frozen=True):
+    """A part of the plot that leads to a message: where it begins, and how long it is."""
+
+    entry: str
+    message: int
+    tokens: int
+    start: float
+    length: float
+
+
+def slices(points: Sequence[TimePoint], most: int = 40) -> list[Slice]:
+    """Return the plot in so many parts of one length, each with the message in its middle."""
+    count = min(most, len(points))
+    found: list[Slice] = []
+    for number in range(count):
+        point = points[(2 * number + 1) * len(points) // (2 * count)]
+        start = WIDTH * number / count
+        found.append(Slice(point.entry, point.message, point.tokens, start, WIDTH / count))
+    return found
 
 
 def _of_total(by_category: dict[str, int], total: int) -> dict[str, float]:

@@ -16,7 +16,7 @@ from foldline.service.api.history import (
     ViewResult,
 )
 from foldline.service.api.operation import Operation
-from foldline.service.web.meter import course
+from foldline.service.web.meter import course, slices
 from foldline.service.web.page_request import BASE, PageRequest
 from foldline.service.web.rendering import segment
 from foldline.service.web.shown import largest, sent
@@ -57,6 +57,14 @@ async def panel(asked: PageRequest) -> Response:
     stats = await asked.ask(history.read_stats)
     detail = await asked.ask(sessions.show_session)
     return asked.page("panel.html", info=detail.info, **await panel_content(asked, name, stats))
+
+
+async def minimap(asked: PageRequest) -> Response:
+    """Show the session by the size of what was sent: beside the history, where it leads to any message."""
+    stats = await asked.ask(history.read_stats)
+    points = (await asked.ask(boundaries.read_timeline)).points
+    info = (await asked.ask(sessions.show_session)).info
+    return asked.page("map.html", info=info, data=course(points, stats.stats), slices=slices(points))
 
 
 async def panel_content(asked: PageRequest, name: str, stats: StatsResult) -> dict[str, Any]:

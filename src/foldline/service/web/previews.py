@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from typing import Final
+from urllib.parse import urlencode
 
 import msgspec
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 
-from foldline.service.api import compaction, history, messages, sessions
+from foldline.core.checkpoint.receipt import in_window_order
+from foldline.service.api import boundaries, compaction, history, messages, sessions
 from foldline.service.api.compaction import CompactionWish, EditedSummary, PreviewResult
 from foldline.service.api.history import HistoryPage, ShownMessage
 from foldline.service.problems import Refused
 from foldline.service.web.actions import folded, plain, why
-from foldline.service.web.page_request import PageRequest
-from foldline.service.web.rendering import plural
+from foldline.service.web.grouping import newest_fold
+from foldline.service.web.meter import Segment, segmented
+from foldline.service.web.page_request import BASE, PageRequest, to_session
+from foldline.service.web.prose import diff
+from foldline.service.web.rendering import plural, segment
 from foldline.session.recall import HIDDEN
 from foldline.terminal import clean
 
@@ -32,8 +37,21 @@ class PreviewForm(msgspec.Struct, frozen=True):
 
 async def preview(asked: PageRequest) -> Response:
     """Show what a fold would do."""
-    form = await asked.form()
-    return await _page(asked, form.get("instructions", ""))
+    instructions = (await asked.form()).get("instructions", "")
+    made = await _made(asked, instructions)
+    if made.id is None:
+        return await _page(asked, made, instructions)
+    place = f"{BASE}/s/{segment(asked.session)}/preview/{made.id}"
+    return RedirectResponse(f"{place}?{urlencode({'instructions': instructions})}", 303)
+
+
+async def show(asked: PageRequest) -> Response:
+    """Show a preview that was made, as long as it is kept."""
+    try:
+        made = await asked.ask(compaction.show_preview, preview=asked.request.path_params["preview"])
+    except Refused:
+        return to_session(asked.session, notice="That preview is gone: make another one.")
+    return await _page(asked, made, asked.request.query_params.get("instructions", "")[:2_000])
 
 
 async def keep(asked: PageRequest) -> Response:
@@ -42,7 +60,8 @@ async def keep(asked: PageRequest) -> Response:
     edited = await _edited(asked, form)
     await _drop(asked)
     await _pin(asked, form.keep)
-    return await _page(asked, form.instructions, edited, [*form.kept, *form.keep])
+    made = await _made(asked, form.instructions)
+    return await _page(asked, made, form.instructions, edited, [*form.kept, *form.keep])
 
 
 async def commit(asked: PageRequest) -> Response:
@@ -55,7 +74,7 @@ async def commit(asked: PageRequest) -> Response:
         await _pin(asked, form.keep)
         again: PreviewResult = await _made(asked, form.instructions)
         if again.id is None:
-            return await _page(asked, form.instructions, edited, [*form.kept, *form.keep])
+            return await _page(asked, again, form.instructions, edited, [*form.kept, *form.keep])
         name = again.id
     found = await asked.ask(compaction.commit_preview, body=EditedSummary(edited), preview=name)
     kept = len(form.keep) + len(form.kept)
@@ -76,17 +95,26 @@ async def leave(asked: PageRequest) -> Response:
 
 
 async def _page(
-    asked: PageRequest, instructions: str, edited: str | None = None, kept: list[str] | None = None
+    asked: PageRequest,
+    shown: PreviewResult,
+    instructions: str,
+    edited: str | None = None,
+    kept: list[str] | None = None,
 ) -> Response:
-    shown = await _made(asked, instructions)
     newest = await asked.ask(history.read_history, query=HistoryPage(SHOWN))
     sent = [one for one in newest.items if isinstance(one, ShownMessage) and one.how not in HIDDEN]
     first = shown.receipt.first_kept if shown.receipt is not None else None
     places = [number for number, one in enumerate(sent) if one.entry == first]
     end = places[0] if places else len(sent)
     detail = await asked.ask(sessions.show_session)
+    figures = await asked.ask(history.read_stats)
+    last = newest_fold((await asked.ask(boundaries.list_boundaries)).boundaries)
     return asked.page(
         "preview.html",
+        usable=figures.stats.usable,
+        bars=_bars(shown, figures.stats.usable),
+        rules=(await asked.ask(messages.list_constraints)).standing,
+        changed=diff(last.summary, shown.summary) if last and last.summary and shown.summary else "",
         here="sessions",
         info=detail.info,
         shown=shown,
@@ -97,6 +125,25 @@ async def _page(
         staying=sent[end:],
         kept=kept or [],
     )
+
+
+def _bars(shown: PreviewResult, usable: int) -> list[tuple[str, int, list[Segment]]]:
+    """Return the view as it is and as it would be: what it is called, its size, and that by kind."""
+    if shown.receipt is None:
+        return []
+    told = shown.receipt
+    whole = max(usable, told.tokens_before)
+    sides = ("Now", told.tokens_before, 0), ("After", told.tokens_after, 1)
+    return [
+        (
+            name,
+            size,
+            segmented(
+                {kind: told.by_category[kind][side] for kind in in_window_order(told.by_category)}, whole
+            ),
+        )
+        for name, size, side in sides
+    ]
 
 
 async def _made(asked: PageRequest, instructions: str) -> PreviewResult:

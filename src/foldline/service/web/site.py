@@ -21,6 +21,7 @@ from foldline.service.web.replay_page import ReplayPages
 STATIC: Final = {
     **dict.fromkeys(("page.css", "session.css", "replay.css", "touch.css", "list.css"), "text/css"),
     "page.js": "text/javascript",
+    "keys.js": "text/javascript",
     "list.js": "text/javascript",
     "htmx.min.js": "text/javascript",
     "fold.svg": "image/svg+xml",
@@ -60,8 +61,10 @@ class Site:
             f"{SESSION}/panel/{{panel}}": panels.panel,
             f"{SESSION}/at/{{entry}}": session_page.at,
             f"{SESSION}/raw": session_page.raw,
+            f"{SESSION}/map": panels.minimap,
             f"{SESSION}/download": actions.download,
             f"{SESSION}/preview": _to_session,
+            preview: previews.show,
             f"{preview}/{{step}}": _to_session,
             f"{SESSION}/handoff": _to_session,
             "/replay": replays.form,

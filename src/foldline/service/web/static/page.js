@@ -71,6 +71,27 @@ if (scroller && document.getElementById("live")) {
       : scroller.parentElement.getBoundingClientRect().bottom - innerHeight;
     atTheEnd = below < 60;
   };
+  // the part of the session that is in sight, on the map beside it
+  let drawn = 0;
+  const mark = () => {
+    const seen = document.getElementById("seen");
+    if (!seen) return;
+    const all = [...document.querySelectorAll("#history article")];
+    const [top, bottom] = [scroller.getBoundingClientRect().top, scroller.getBoundingClientRect().bottom];
+    const inSight = all.map((one) => one.getBoundingClientRect());
+    const is = (box) => box.height && box.bottom > top && box.top < bottom;
+    const count = Number(document.getElementById("map").dataset.messages);
+    const at = (number) => (1000 * Math.max(0, count - all.length + number)) / Math.max(count, 1);
+    const [first, last] = [at(inSight.findIndex(is)), at(inSight.findLastIndex(is) + 1)];
+    seen.setAttribute("y", first);
+    seen.setAttribute("height", Math.max(last - first, 4));
+  };
+  const soon = () => {
+    cancelAnimationFrame(drawn);
+    drawn = requestAnimationFrame(mark);
+  };
+  document.addEventListener("htmx:afterSettle", soon);
+  document.addEventListener("scroll", soon, { capture: true, passive: true });
   document.addEventListener("scroll", look, { capture: true, passive: true });
   document.addEventListener("htmx:afterSwap", follows);
   // what a button changed is put in place: who reads stays where they read, and a new fold is shown
@@ -227,13 +248,37 @@ if (filter) {
   });
 }
 
-// how many of them go, and how many stay
+// how many of them go, and how many stay; what that comes to in tokens; what was edited stays at Back
 const going = document.getElementById("going");
 if (going) {
+  const form = document.getElementById("fold");
   const [go, stay] = [Number(going.dataset.go), Number(going.dataset.stay)];
-  document.getElementById("fold").addEventListener("change", () => {
-    const ticked = document.querySelectorAll(".pick input:checked:not(:disabled)").length;
-    going.textContent = `Of ${go + stay} messages, ${go - ticked} go and ${stay + ticked} stay.`;
+  const { after, usable } = document.getElementById("bars").dataset;
+  const byHand = document.getElementById("by-hand");
+  const ticks = () => [...form.querySelectorAll(".pick input:checked:not(:disabled)")];
+  const count = () => {
+    const ticked = ticks();
+    const tokens = ticked.reduce((sum, one) => sum + Number(one.dataset.tokens), 0);
+    going.textContent = `Of ${go + stay} messages, ${go - ticked.length} go and ${stay + ticked.length} stay.`;
+    const [whole, most] = [Number(after) + tokens, Math.max(Number(usable), 1)];
+    const share = Math.round((100 * whole) / most);
+    document.getElementById("after").textContent =
+      `${tokens ? "about " : ""}${whole.toLocaleString("en")} tokens, ${share}% of what may be used`;
+    byHand.setAttribute("width", Math.min((100 * tokens) / most, 100 - Number(byHand.getAttribute("x"))));
+  };
+  const kept = `foldline:${location.pathname}`;
+  const known = JSON.parse(sessionStorage.getItem(kept) ?? "null");
+  if (known) {
+    if (form.elements.summary) form.elements.summary.value = known.summary;
+    for (const one of form.querySelectorAll(".pick input:not(:disabled)"))
+      one.checked = known.ticked.includes(one.value);
+    count();
+  }
+  form.addEventListener("input", (event) => {
+    if (event.target.type === "search") return;
+    count();
+    const edits = { summary: form.elements.summary?.value, ticked: ticks().map((one) => one.value) };
+    sessionStorage.setItem(kept, JSON.stringify(edits));
   });
 }
 
