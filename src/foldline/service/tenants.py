@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Mapping
 from http.cookies import CookieError, SimpleCookie
 from typing import Final
@@ -10,6 +11,7 @@ from typing import Final
 from starlette.requests import HTTPConnection
 
 from foldline.config import ServeSettings, TokenGrant
+from foldline.errors import StoreError
 from foldline.service.at_hand import at_hand, begin
 from foldline.service.guesses import Denied, Guesses
 from foldline.service.jobs.drafts import DraftLimit, StoredDrafts
@@ -23,6 +25,8 @@ from foldline.stores.urls import url_beside
 
 HEADER: Final = "foldline-token"  # stands for the client's own key, which then goes on to the model
 MAIN: Final = "default"  # the tenant where there are no others
+AGENTS: Final = "agent"  # the space of the programs that sessions are of
+KEPT_SECONDS: Final = 10 * 365 * 86_400.0  # that what is known of a session is kept beside its log
 
 
 class Tenant:
@@ -38,6 +42,11 @@ class Tenant:
         self.drafts = StoredDrafts(self.presence, limit)
         self.sessions = OpenSessions(store, settings.open_sessions)
         self.rate = RateLimit(values, "requests", settings.rate)
+
+    async def note_agent(self, session: str, agent: str) -> None:
+        """Keep which program a session is of, beside its log; a store that refuses that has no agent."""
+        with contextlib.suppress(StoreError):
+            await self.values.put(AGENTS, session, agent.encode(), seconds=KEPT_SECONDS, session=session)
 
 
 class Tenants:

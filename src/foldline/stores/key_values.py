@@ -59,6 +59,25 @@ class KeyValues:
         found = await self._run(lambda tables: tables.database.row("value", space=space, key=key, now=now))
         return None if found is None else found[0]
 
+    async def put(self, space: str, key: str, value: bytes, *, seconds: float, session: str) -> None:
+        """Put a value of a session, whatever is there. Raises StoreError for one over `LARGEST`."""
+        _check_size(value)
+
+        def work(database: Database, now: float) -> None:
+            database.change("delete_value", space=space, key=key, old=None, now=now)
+            values = {"space": space, "key": key, "value": value, "session": session}
+            if not database.change("add_value", **values, now=now, seconds=seconds):
+                raise Contended
+
+        await self._change(work)
+
+    async def values(self, space: str) -> dict[str, bytes]:
+        """Return all values of a space by their keys."""
+        now = time.time()
+        return dict(
+            await self._run(lambda tables: tables.database.rows("space_values", space=space, now=now))
+        )
+
     async def replace(self, space: str, key: str, old: bytes, new: bytes, *, seconds: float) -> bool:
         """Put a value in the place of an old one, if that is still there; return whether the new one is.
 

@@ -8,6 +8,7 @@ A request for a reply takes these steps. If one of the second to fourth fails, i
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import AsyncGenerator, Awaitable
 from contextlib import AsyncExitStack
 from functools import partial
@@ -66,6 +67,16 @@ SUBAGENT: Final = (  # say that a sub-agent asks: any client, Codex, Claude Code
     "x-claude-code-agent-id",
     "x-parent-session-id",
 )
+
+_PRODUCT: Final = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,39}")
+NAMES: Final = {  # of products by which agents call themselves otherwise
+    "claude-cli": "claude-code",
+    "codex_cli_rs": "codex",
+    "codex_exec": "codex",
+    "codex-tui": "codex",
+    "codex_vscode": "codex",
+    "geminicli": "gemini-cli",
+}
 
 
 class _From(msgspec.Struct, frozen=True):
@@ -267,7 +278,10 @@ class Gateway:
         if resumed is not None:
             return resumed
         name = origin.request.headers.get(SESSION)
-        return await finder.find(asked, name if name and valid_name(name) else None), asked
+        found = await finder.find(asked, name if name and valid_name(name) else None)
+        if found.tip is None and (agent := agent_of(origin.request.headers.get("user-agent", ""))):
+            await origin.tenant.note_agent(found.session.id, agent)
+        return found, asked
 
     def _bring_summarizer(self, talk: AgentSession, asked: AgentRequest) -> None:
         """Have this request's summaries written by the model that it asks.
@@ -316,6 +330,12 @@ class Gateway:
         model = PaidByRequest(asked.model, asked.endpoint, url, info)
         missing = not asked.model or providers.missing(f"{model.name}@{url}")
         return written_by(self._serve, lambda: None if missing else model, info)
+
+
+def agent_of(user_agent: str) -> str:
+    """Return the program that asks, by the first product that it names; "" where it names none."""
+    name = _PRODUCT.match(user_agent)
+    return NAMES.get(name[0].lower(), name[0]) if name else ""
 
 
 def _read(endpoint: Endpoint, raw: bytes) -> tuple[AgentRequest | None, bytes]:

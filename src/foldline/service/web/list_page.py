@@ -16,12 +16,14 @@ from foldline.core.log.codec import encode_utf8
 from foldline.core.log.log import digest
 from foldline.errors import FoldlineError, InputError
 from foldline.service.api import sessions, transfers
-from foldline.service.api.sessions import NewSession, SearchQuery, SessionPage
+from foldline.service.api.sessions import NewSession, SearchQuery, SessionList, SessionPage
 from foldline.service.api.transfers import ImportQuery
 from foldline.service.bodies import while_there
 from foldline.service.problems import words_of
 from foldline.service.web.connecting import recipes
 from foldline.service.web.page_request import BASE, PageRequest, to_session
+from foldline.service.web.rendering import model_name
+from foldline.service.web.rows import COLUMNS, ListQuery, Row, list_query, rows_of
 from foldline.stores.base import Hit, SessionInfo
 
 LIMIT: Final = 50  # sessions at once
@@ -38,34 +40,54 @@ def policies_of(settings: Settings) -> dict[str, str]:
 
 async def list_page(asked: PageRequest, problem: str = "") -> Response:
     """Show the sessions, and what a search found in them; to htmx the list alone, where it has changed."""
-    query = asked.request.query_params
-    words, start = query.get("q", "")[:1_000].strip(), _number(query.get("offset", ""))
-    found = await asked.ask(sessions.list_sessions, query=SessionPage(LIMIT, start))
-    state = digest(encode_utf8([found.total, *found.sessions[:1]]))[:16]
+    query, listed = asked.request.query_params, list_query(asked)
+    newest = await asked.ask(sessions.list_sessions, query=SessionPage(1))
     part = asked.partial and not problem
-    if part and query.get("state") == state:  # asked every few seconds
+    if part and query.get("state") == _state(asked, newest):  # asked every few seconds
         return Response(status_code=204)
+    rows, count = await _listed(asked, listed)
+    state = _state(asked, newest)  # with the figures that were read meanwhile
+    words = query.get("q", "")[:1_000].strip()
     hits = HitPage() if part or not words else await _hits(asked, words, _number(query.get("at", "")))
-    listed = [*found.sessions, *await _found_in(asked, hits.hits)]
     return asked.page(
         "list.html" if part else "sessions.html",
         400 if problem else 200,
         here="sessions",
-        sessions=found.sessions,
-        total=found.total,
-        offset=start,
+        rows=rows,
+        total=newest.total,
+        count=count,
+        listed=listed,
+        columns=COLUMNS,
+        behind=asked.savings.behind,
+        known_agents=asked.savings.agents,
+        known_models=sorted(set(map(model_name, asked.savings.models))),
         limit=LIMIT,
-        query=urlencode({"offset": start, "state": state}),
+        state=state,
         q=words,
         found=hits,
         per_page=HITS,
-        names=await asked.pages.beginnings.names(asked.tenant, listed),
+        names=await asked.pages.beginnings.names(asked.tenant, await _found_in(asked, hits.hits)),
         policies=policies_of(asked.settings),
         usual=asked.usual_policy,
         problem=problem,
         notice=query.get("notice", "")[:500],
-        **({} if found.total else recipes(asked)),
+        **({} if newest.total else recipes(asked)),
     )
+
+
+def _state(asked: PageRequest, newest: SessionList) -> str:
+    """Return a word that changes where anything in the list has changed."""
+    return digest(encode_utf8([newest, asked.savings.version]))[:16]
+
+
+async def _listed(asked: PageRequest, listed: ListQuery) -> tuple[list[Row], int]:
+    """Return the rows of a page of the list, and how many there are on all its pages."""
+    start = listed.offset
+    if listed.is_plain:
+        found = await asked.ask(sessions.list_sessions, query=SessionPage(LIMIT, start))
+        return await rows_of(asked, found.sessions), found.total
+    every = listed.rows(await rows_of(asked, await asked.tenant.store.sessions()))
+    return every[start : start + LIMIT], len(every)
 
 
 def _number(text: str) -> int:

@@ -18,6 +18,7 @@ from foldline.service.guesses import TOO_MANY, Denied
 from foldline.service.problems import Refused, status_of, words_of
 from foldline.service.tenants import Tenant, Tenants
 from foldline.service.web.rendering import Pages, segment
+from foldline.service.web.savings import SavingsBook
 
 BASE: Final = "/web"
 RAW: Final = "foldline-raw"  # the cookie of who wants texts as they were written
@@ -62,6 +63,16 @@ class PageRequest:
     def max_body(self) -> int:
         """The bytes that a body may have."""
         return self._api.state.serve.max_body
+
+    @property
+    def savings(self) -> SavingsBook:
+        """What the sessions have cost and saved."""
+        return self.pages.savings.of(self.tenant, self.settings.catalogue())
+
+    @property
+    def window(self) -> int | None:
+        """The window that the service is told, in tokens."""
+        return self._api.state.serve.window
 
     @property
     def closed(self) -> bool:

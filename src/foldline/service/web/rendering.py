@@ -10,6 +10,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescap
 from starlette.responses import Response
 
 from foldline.service.web import prose
+from foldline.service.web.savings import SavingsBooks
 from foldline.service.web.shown import Beginnings, called, marked, start, who
 from foldline.terminal import clean
 
@@ -72,6 +73,14 @@ def seconds(milliseconds: float) -> str:
     return f"{milliseconds / 1_000:.{1 if milliseconds >= 100 else 2}f} s"
 
 
+def usd(dollars: float | None) -> str:
+    """Return a price as a list shows it: to the cent; `-` for one that is not known."""
+    if dollars is None:
+        return "-"
+    sign, amount = ("−" if dollars < 0 else ""), abs(dollars)
+    return f"{sign}<$0.01" if 0 < amount < 0.005 else f"{sign}${amount:,.2f}"
+
+
 def moment(at: float | None) -> str:
     """Return Unix time as UTC, to the minute; empty for none."""
     return "" if at is None else time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(at))
@@ -115,10 +124,11 @@ def _shown(value: Any) -> Any:
 
 
 class Pages:
-    """The templates, and what sessions are called in them."""
+    """The templates, and what is known of the sessions in them."""
 
     def __init__(self) -> None:
         self.beginnings = Beginnings()
+        self.savings = SavingsBooks()
         self._templates = Environment(
             loader=PackageLoader("foldline.service.web"),
             autoescape=select_autoescape(default=True, default_for_string=True),
@@ -132,6 +142,7 @@ class Pages:
             tokens,
             short,
             money,
+            usd,
             moment,
             ago,
             instant,

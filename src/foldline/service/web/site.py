@@ -14,6 +14,7 @@ from foldline.service.guesses import Denied
 from foldline.service.tenants import HEADER, Tenants
 from foldline.service.web import actions, list_page, panels, previews, session_page
 from foldline.service.web.connecting import connect_page
+from foldline.service.web.overview import overview_page
 from foldline.service.web.page_request import BASE, PageHandlers, PageRequest, login, to_session
 from foldline.service.web.rendering import HEADERS, Pages
 from foldline.service.web.replay_page import ReplayPages
@@ -55,6 +56,7 @@ class Site:
             "/": list_page.list_page,
             "/list": list_page.list_page,
             "/connect": connect_page,
+            "/overview": overview_page,
             SESSION: session_page.session_page,
             f"{SESSION}/earlier": session_page.earlier,
             f"{SESSION}/since": session_page.since,
@@ -92,7 +94,8 @@ class Site:
         ]
 
     async def close(self) -> None:
-        """End the replays that are under way, and remove their files."""
+        """End what is under way, and remove the files of replays."""
+        await self._pages.savings.close()
         await self._replays.jobs.close()
 
     async def _file(self, request: Request) -> Response:

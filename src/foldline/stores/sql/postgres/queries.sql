@@ -188,6 +188,9 @@ WHERE space = :space AND key = :key AND expires > extract(epoch FROM statement_t
 -- name: value_keys
 SELECT key FROM key_values WHERE space = :space AND expires > extract(epoch FROM statement_timestamp())
 
+-- name: space_values
+SELECT key, value FROM key_values WHERE space = :space AND expires > extract(epoch FROM statement_timestamp())
+
 -- name: add_value
 INSERT INTO key_values (space, key, session, value, written, expires)
 VALUES (

@@ -156,6 +156,9 @@ SELECT value FROM key_values WHERE space = :space AND key = :key AND expires > :
 -- name: value_keys
 SELECT key FROM key_values WHERE space = :space AND expires > :now
 
+-- name: space_values
+SELECT key, value FROM key_values WHERE space = :space AND expires > :now
+
 -- name: add_value
 INSERT INTO key_values (space, key, session, value, written, expires)
 VALUES (:space, :key, :session, :value, :now, :now + :seconds)

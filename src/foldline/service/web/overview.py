@@ -1,0 +1,85 @@
+"""All sessions together: what they cost and what folds saved, by day, agent and model."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from typing import Final
+
+import msgspec
+from starlette.responses import Response
+
+from foldline.service.web.page_request import PageRequest
+from foldline.service.web.rendering import model_name
+from foldline.service.web.savings import UNKNOWN, Savings, Sum, summed
+
+DAYS: Final = 30  # that are drawn
+DAY: Final = 86_400
+HEIGHT: Final = 120.0  # of the drawing; a day is 10 wide
+
+
+class Line(msgspec.Struct, frozen=True):
+    """A line of a table: what is summed, how many sessions have it, the sum."""
+
+    name: str
+    sessions: int
+    sum: Sum
+
+
+class Bar(msgspec.Struct, frozen=True):
+    """A day as it is drawn: its sum, and where its bar stands."""
+
+    day: str
+    sum: Sum
+    x: int
+    height: float
+
+
+async def overview_page(asked: PageRequest) -> Response:
+    """Show what all sessions come to; to htmx the part that changes."""
+    sessions = await asked.tenant.store.sessions()
+    known = await asked.savings.look(sessions)
+    found = list(known.values())
+    sums = [
+        (one, day, model, sum_) for one in found for day, by in one.days.items() for model, sum_ in by.items()
+    ]
+    by_day = {line.name: line.sum for line in _lines(sums, lambda _, day, __: day)}
+    return asked.page(
+        "overview_part.html" if asked.partial else "overview.html",
+        here="overview",
+        whole=summed(one for *_, one in sums),
+        sessions=len(sessions),
+        messages=sum(one.messages for one in sessions),
+        folds=sum(one.compactions for one in sessions),
+        behind=len(sessions) - sum(1 for one in sessions if one.id in known) or asked.savings.behind,
+        agents=_lines(sums, lambda one, _, __: one.agent),
+        models=_lines(sums, lambda _, __, model: model_name(model)),
+        bars=bars(by_day, time.time()),
+        undated=by_day.get(UNKNOWN),
+        height=HEIGHT,
+    )
+
+
+Part = tuple[Savings, str, str, Sum]
+
+
+def _lines(parts: Iterable[Part], key: Callable[[Savings, str, str], str]) -> list[Line]:
+    """Return sums by a key, the one that saved most first."""
+    found: dict[str, tuple[set[int], list[Sum]]] = {}
+    for one, day, model, sum_ in parts:
+        who, sums = found.setdefault(key(one, day, model), (set(), []))
+        who.add(id(one))
+        sums.append(sum_)
+    lines = [Line(name, len(who), summed(sums)) for name, (who, sums) in found.items()]
+    return sorted(lines, key=lambda line: (-line.sum.saved, -line.sum.usd, line.name))
+
+
+def bars(by_day: dict[str, Sum], now: float) -> list[Bar]:
+    """Return the newest days as they are drawn, by what was saved; the largest fills the height."""
+    days = [time.strftime("%Y-%m-%d", time.gmtime(now - DAY * back)) for back in reversed(range(DAYS))]
+    sums = [by_day.get(day, Sum()) for day in days]
+    most = max(one.saved for one in sums) or 1
+    return [
+        Bar(day, one, 10 * number, round(HEIGHT * one.saved / most, 1))
+        for number, (day, one) in enumerate(zip(days, sums, strict=True))
+    ]

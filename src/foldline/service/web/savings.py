@@ -1,0 +1,343 @@
+"""What a session has cost, and what its folds have saved: counted from its log, and kept beside it.
+
+A request behind a fold carries that much less, and so does each one after it. The tokens that a reply was
+spared are what the folds on its path took out of the view; their price is what the rest of that request's
+input cost on average, by its own usage. What is not known is counted apart, never guessed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterable, Callable, Iterable, Sequence
+from contextvars import Context
+from functools import cache
+from typing import Final
+
+import msgspec
+
+from foldline.catalogue import Catalogue
+from foldline.core.log.entries import Compacted, Entry, Lifted, Noted, Pruned, Receipt, Said
+from foldline.core.log.messages import Usage
+from foldline.core.measure.price import Price, cost
+from foldline.core.measure.window import Window
+from foldline.errors import FoldlineError
+from foldline.service.tenants import AGENTS, KEPT_SECONDS, Tenant
+from foldline.service.web.shown import beginning
+from foldline.session.branch_summary import BRANCH_NOTE
+from foldline.session.kept import MODEL, kept_in
+from foldline.session.links import LINK
+from foldline.stores.base import SessionInfo, Store
+from foldline.stores.key_values import pack, unpack
+
+log = logging.getLogger("foldline")
+
+SPACE: Final = "savings"
+PATIENCE: Final = 0.3  # seconds that a page waits for figures that are not read yet
+UNKNOWN: Final = ""  # a day or a model that nothing tells
+FREE: Final = ("", "offline", "by hand")  # who writes summaries that cost nothing
+PriceOf = Callable[[str], Price | None]
+
+
+class Sum(msgspec.Struct, omit_defaults=True):
+    """Replies and what they cost, what they were spared, and what summaries cost.
+
+    `unpriced` counts replies and summaries of unknown price, `unpriced_saved` the tokens that were saved at
+    an unknown price. The price of what was saved has that of the summaries still in it.
+    """
+
+    replies: int = 0
+    usd: float = 0.0
+    unpriced: int = 0
+    saved: int = 0
+    saved_usd: float = 0.0
+    unpriced_saved: int = 0
+    summaries_usd: float = 0.0
+
+    def add(self, other: Sum) -> None:
+        """Add another one."""
+        for name in self.__struct_fields__:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+
+    @property
+    def spent(self) -> float | None:
+        """USD for replies and summaries; None where none of it is known."""
+        known = self.usd + self.summaries_usd
+        return None if self.unpriced and not known else known
+
+    @property
+    def gain(self) -> float | None:
+        """USD that were saved, less those for the summaries; None where no price of it is known."""
+        if self.unpriced_saved and not self.saved_usd:
+            return None
+        return self.saved_usd - self.summaries_usd
+
+
+class _At(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What holds behind an entry: tokens that are folded away, the next request's size, what was said."""
+
+    out: int = 0
+    size: int | None = 0  # None: not known
+    said: bool = False
+
+
+class Savings(msgspec.Struct, omit_defaults=True):
+    """The figures of a session: of all branches by day and model, and what holds at its leaf.
+
+    `entries` were read, the newest of them `last`, when the leaf was `leaf`. `begins` are the user's first
+    words, `agent` is the program that speaks, where it has said so.
+    """
+
+    entries: int = 0
+    leaf: str | None = None
+    last: str | None = None
+    agent: str = ""
+    begins: str = ""
+    model: str = ""
+    window: int | Window | None = None
+    at: _At = _At()
+    folds: dict[str, int] = {}
+    days: dict[str, dict[str, Sum]] = {}
+
+    @property
+    def whole(self) -> Sum:
+        """The sum of all days and models."""
+        return summed(one for models in self.days.values() for one in models.values())
+
+    @property
+    def size(self) -> int | None:
+        """The tokens of the next request; None where they are not known."""
+        return self.at.size
+
+
+def summed(sums: Iterable[Sum]) -> Sum:
+    """Return the sum of sums."""
+    found = Sum()
+    for one in sums:
+        found.add(one)
+    return found
+
+
+async def counted(store: Store, info: SessionInfo, known: Savings | None, price_of: PriceOf) -> Savings:
+    """Return the figures of a session as it is stored; where it has only grown, its new entries are read."""
+    found = None
+    if known is not None and known.last == known.leaf and known.entries <= info.entries:
+        copy = msgspec.msgpack.decode(msgspec.msgpack.encode(known), type=Savings)
+        found = await _Count(copy, price_of, straight=True).read(
+            store.all(info.id, after=known.entries), info
+        )
+    if found is None:
+        found = await _Count(Savings(), price_of).read(store.all(info.id), info)
+    assert found is not None
+    found.begins = found.begins or await beginning(store, info.id)
+    return found
+
+
+class _Count:
+    """Counts entries as they were appended; `straight`: only ones of which each follows the last."""
+
+    def __init__(self, found: Savings, price_of: PriceOf, *, straight: bool = False) -> None:
+        self._found = found
+        self._price_of = price_of
+        self._straight = straight
+        self._places: dict[str | None, _At] = {None: _At(), found.last: found.at}
+
+    async def read(self, entries: AsyncIterable[Entry], info: SessionInfo) -> Savings | None:
+        """Return the figures with these entries; None where they do not follow each other to the leaf."""
+        found = self._found
+        async for entry in entries:
+            if self._straight and entry.parent != found.last:
+                return None
+            at = self._places[entry.parent]
+            if self._straight:
+                self._places.clear()
+            self._places[entry.id] = self._taken(entry, at)
+            found.last = entry.id
+            found.entries += 1
+            if found.entries == info.entries:  # more may come meanwhile
+                break
+        if info.leaf not in self._places:
+            if self._straight:
+                return None
+            self._places[info.leaf] = _At(size=None)
+        found.leaf, found.at = info.leaf, self._places[info.leaf]
+        return found
+
+    def _taken(self, entry: Entry, at: _At) -> _At:
+        """Count an entry, and return what holds behind it."""
+        match entry:
+            case Said():
+                return self._said(entry, at)
+            case Compacted() | Pruned():
+                return self._folded(entry, at)
+            case Lifted(target=target, lifted=lifted):
+                change = -self._found.folds.get(target, 0) if lifted else self._found.folds.get(target, 0)
+                size = None if at.size is None else at.size - change
+                return msgspec.structs.replace(at, out=at.out + change, size=size)
+            case Noted(kind=kind, data=data):
+                if kind == MODEL and (kept := kept_in([entry])) is not None:
+                    self._found.model, self._found.window = kept.model, kept.window
+                elif kind == LINK and data.get("how") == "fork" and data.get("way") == "from":
+                    self._found.days = {}  # what came before is counted in the session that it is of
+                elif kind == BRANCH_NOTE:
+                    self._summary(data.get("price"), data.get("summarizer", ""), entry.at)
+            case _:
+                pass
+        return at
+
+    def _said(self, entry: Said, at: _At) -> _At:
+        message, usage = entry.message, entry.message.usage
+        size = None if at.size is None else at.size + entry.tokens
+        if message.role != "assistant":
+            return msgspec.structs.replace(at, size=size, said=True)
+        self._found.model = message.model or self._found.model
+        one = self._sum(entry.at)
+        one.replies += 1
+        one.saved += at.out
+        price = self._price_of(self._found.model) if usage is not None else None
+        if usage is None or price is None:
+            one.unpriced += 1
+            one.unpriced_saved += at.out
+        else:
+            one.usd += cost(usage, price)
+            read = msgspec.structs.replace(usage, output=0)
+            if sent := _input(usage):
+                one.saved_usd += at.out * cost(read, price) / sent
+            else:
+                one.unpriced_saved += at.out
+        if usage is not None and _input(usage):
+            size = _input(usage) + usage.output
+        return msgspec.structs.replace(at, size=size, said=True)
+
+    def _folded(self, entry: Compacted | Pruned, at: _At) -> _At:
+        receipt: Receipt = entry.receipt
+        if receipt.reason == "imported":  # its sizes are another agent's
+            return msgspec.structs.replace(at, size=None)
+        if isinstance(entry, Compacted):
+            self._summary(receipt.price, receipt.summarizer, entry.at)
+        less = max(0, receipt.tokens_before - receipt.tokens_after) if at.said else 0  # a hand-off begins so
+        self._found.folds[entry.id] = less
+        return msgspec.structs.replace(at, out=at.out + less, size=receipt.tokens_after)
+
+    def _summary(self, price: float | None, summarizer: str, at: float | None) -> None:
+        one = self._sum(at)
+        one.summaries_usd += price or 0.0
+        one.unpriced += price is None and summarizer not in FREE
+
+    def _sum(self, at: float | None) -> Sum:
+        models = self._found.days.setdefault(
+            UNKNOWN if at is None else time.strftime("%Y-%m-%d", time.gmtime(at)), {}
+        )
+        return models.setdefault(self._found.model, Sum())
+
+
+def _input(usage: Usage) -> int:
+    return usage.input + usage.cache_read + usage.cache_write
+
+
+# ---- of all sessions
+
+
+class SavingsBook:
+    """The figures of the sessions of one tenant, read in the background, the last asked for first.
+
+    They are derived: kept in the store beside the log, and read anew where the log has changed.
+    """
+
+    def __init__(self, tenant: Tenant, catalogue: Catalogue) -> None:
+        self.version = 0  # changes with what is known
+        self._tenant = tenant
+        self._look_up = cache(catalogue.look_up)
+        self._known: dict[str, Savings] | None = None
+        self._waiting: dict[str, SessionInfo] = {}
+        self._reading: asyncio.Task[None] | None = None
+        self._looked = False  # through all sessions
+
+    async def look(self, sessions: Sequence[SessionInfo]) -> dict[str, Savings]:
+        """Return what is known of sessions by their ids; what has changed is read, with some patience."""
+        if self._known is None:
+            stored = await self._tenant.values.values(SPACE)
+            read = {name: unpack(raw, Savings) for name, raw in stored.items()}
+            self._known = {name: one for name, one in read.items() if one is not None}
+        known = self._known
+        behind = {one.id: one for one in sessions if not _fresh(known.get(one.id), one)}
+        if behind or not self._looked:
+            self._waiting = {**behind, **self._waiting}
+            if self._reading is None or self._reading.done():
+                self._reading = asyncio.create_task(self._read(known), context=Context())
+            await asyncio.wait({self._reading}, timeout=PATIENCE)
+        return {one.id: known[one.id] for one in sessions if one.id in known}
+
+    def _price_of(self, model: str) -> Price | None:
+        return self._look_up(model).price
+
+    def window_of(self, model: str, given: int | Window | None) -> int | None:
+        """Return the context of a model, in tokens; None where it is not known."""
+        info = self._look_up(model, given)
+        return info.window.context if info.known else None
+
+    @property
+    def behind(self) -> int:
+        """How many sessions are still to be read."""
+        return len(self._waiting)
+
+    @property
+    def agents(self) -> list[str]:
+        """The agents that are known."""
+        return sorted({one.agent for one in (self._known or {}).values() if one.agent})
+
+    @property
+    def models(self) -> list[str]:
+        """The models that are known."""
+        return list({one.model for one in (self._known or {}).values() if one.model})
+
+    async def _read(self, known: dict[str, Savings]) -> None:
+        """Read what waits, and at first whatever has changed since this was kept."""
+        if not self._looked:
+            self._looked = True
+            every = await self._tenant.store.sessions()
+            self._waiting |= {one.id: one for one in every if not _fresh(known.get(one.id), one)}
+        while self._waiting:
+            info = next(iter(self._waiting.values()))
+            known[info.id] = await self._counted(info, known.get(info.id))
+            self._waiting.pop(info.id, None)
+            self.version += 1
+
+    async def _counted(self, info: SessionInfo, known: Savings | None) -> Savings:
+        values, found = self._tenant.values, Savings(info.entries, info.leaf, at=_At(size=None))
+        try:
+            found = await counted(self._tenant.store, info, known, self._price_of)
+            agent = await values.get(AGENTS, info.id)
+            found.agent = found.agent if agent is None else agent.decode("utf-8", "replace")
+            await values.put(SPACE, info.id, pack(found), seconds=KEPT_SECONDS, session=info.id)
+        except FoldlineError as error:  # damaged, deleted, or a store that can only be read
+            log.info("the figures of session %s are not kept: %s", info.id, error)
+        return found
+
+    async def close(self) -> None:
+        """Read no more."""
+        if self._reading is not None:
+            self._reading.cancel()
+            await asyncio.wait([self._reading])
+
+
+def _fresh(known: Savings | None, info: SessionInfo) -> bool:
+    return known is not None and (known.entries, known.leaf) == (info.entries, info.leaf)
+
+
+class SavingsBooks:
+    """The figures of all tenants."""
+
+    def __init__(self) -> None:
+        self._books: dict[str, SavingsBook] = {}
+
+    def of(self, tenant: Tenant, catalogue: Catalogue) -> SavingsBook:
+        """Return those of a tenant."""
+        if tenant.name not in self._books:
+            self._books[tenant.name] = SavingsBook(tenant, catalogue)
+        return self._books[tenant.name]
+
+    async def close(self) -> None:
+        """Read no more."""
+        await asyncio.gather(*(one.close() for one in self._books.values()))

@@ -1,0 +1,212 @@
+"""What sessions cost and what folds saved: counted from logs of known sizes, listed, summed up."""
+
+from __future__ import annotations
+
+import re
+import time
+from pathlib import Path
+
+import httpx2
+import msgspec
+import pytest
+from tests.service.api.client import Client, api, reply, talk, user
+from tests.service.served import in_front_of
+from tests.service.web.test_list import browser, part  # noqa: F401 - a fixture
+from tests.service.web.test_pages import Browser
+from tests.support.talk import assistant
+from tests.support.talk import user as asks
+
+import foldline
+from foldline.core.log.messages import Usage
+from foldline.core.measure.price import Price
+from foldline.service.gateway.gateway import agent_of
+from foldline.service.web.overview import DAYS, HEIGHT, bars
+from foldline.service.web.savings import Sum, counted
+from foldline.stores import MemoryStore
+
+USAGE = Usage(input=1_000, cache_read=8_000, cache_write=1_000, output=100)
+PRICE = Price(input=3.0, output=15.0, cache_read=0.3, cache_write=3.75)
+PAID = (3.0 * 1_000 + 0.3 * 8_000 + 3.75 * 1_000) / 1e6  # for the input of such a reply
+WORDS = "It works as it was asked for, and every word of it is needed. " * 30
+
+
+def said(session, number, **more):
+    answer = assistant(f"Answer {number}. {WORDS}", usage=USAGE, model="sonnet", **more)
+    return session.append(asks(f"Question {number}. {WORDS}"), answer)
+
+
+async def figures(store, name="s", known=None):
+    return await counted(
+        store, await store.info(name), known, lambda model: PRICE if model == "sonnet" else None
+    )
+
+
+async def both(store, known, name="s"):
+    """The figures as they go on from what was known, which are those of a whole count."""
+    found = await figures(store, name, known)
+    assert msgspec.to_builtins(found) == msgspec.to_builtins(await figures(store, name))
+    return found
+
+
+async def test_each_reply_behind_a_fold_saves_what_the_fold_took_out():
+    store = MemoryStore()
+    async with foldline.open(store, "s", window=100_000) as session:
+        for number in range(12):
+            await said(session, number)
+        before = await figures(store)
+        assert (before.begins[:11], before.model) == ("Question 0.", "sonnet")
+        assert before.size == USAGE.total
+        assert (before.whole.replies, before.whole.saved, before.whole.gain) == (12, 0, 0)
+        assert before.whole.spent == pytest.approx(12 * (PAID + 15.0 * 100 / 1e6))
+        receipt = await session.compact()
+        less = receipt.tokens_before - receipt.tokens_after
+        assert less > 100
+        folded = await both(store, before)
+        assert (folded.size, folded.whole.saved) == (receipt.tokens_after, 0)
+        await said(session, 12)
+        await said(session, 13)
+        found = await both(store, folded)
+        assert found.whole.saved == 2 * less
+        assert found.whole.gain == pytest.approx(2 * less * PAID / 10_000)
+        assert list(found.days) == [time.strftime("%Y-%m-%d", time.gmtime())]
+        await session.undo()
+        await said(session, 14)
+        undone = await both(store, found)
+        assert undone.whole.saved == 2 * less
+        await session.redo()
+        await said(session, 15)
+        assert (await both(store, undone)).whole.saved == 3 * less
+
+
+async def test_branches_count_with_what_holds_on_them_and_a_fork_with_what_is_its_own():
+    store = MemoryStore()
+    async with foldline.open(store, "s", window=100_000) as session:
+        for number in range(12):
+            await said(session, number)
+        left = session.leaf
+        await session.compact()
+        await said(session, 12)
+        folded = await figures(store)
+        await session.branch(left)  # where nothing is folded
+        back = await both(store, folded)
+        assert back.size == USAGE.total
+        await said(session, 13)
+        found = await both(store, back)
+        assert found.whole.saved == folded.whole.saved
+        assert found.whole.replies == 14
+        await session.fork("copy")
+    async with foldline.open(store, "copy", window=100_000) as copy:
+        assert (await figures(store, "copy")).whole.replies == 0
+        await said(copy, 14)
+        assert (await figures(store, "copy")).whole.replies == 1
+
+
+async def test_what_is_not_known_is_counted_apart():
+    store = MemoryStore()
+    async with foldline.open(store, "s", window=100_000) as session:
+        for number in range(12):
+            await session.append(asks(f"Question {number}. {WORDS}"), assistant(f"Answer {number}. {WORDS}"))
+        await session.compact()
+        await session.append(asks("And now?"), assistant("Done."))
+    whole = (await figures(store)).whole
+    assert (whole.replies, whole.unpriced, whole.spent, whole.gain) == (13, 13, None, None)
+    assert whole.unpriced_saved == whole.saved > 0
+
+
+def test_the_days_are_drawn_by_what_they_saved():
+    now = 1_790_000_000.0
+    today, before = (time.strftime("%Y-%m-%d", time.gmtime(now - n * 86_400)) for n in (0, 3))
+    drawn = bars({today: Sum(saved=50), before: Sum(saved=100), "": Sum(saved=999)}, now)
+    assert len(drawn) == DAYS
+    assert [(one.day, one.height) for one in drawn if one.sum.saved] == [
+        (before, HEIGHT),
+        (today, HEIGHT / 2),
+    ]
+    assert bars({}, now)[-1].height == 0
+
+
+@pytest.mark.parametrize(
+    ("header", "agent"),
+    [
+        ("claude-cli/2.1.0 (external, cli)", "claude-code"),
+        ("codex_cli_rs/0.169.0 (Linux)", "codex"),
+        ("OpenAI/Python 2.1", "OpenAI"),
+        ("<script>", ""),
+        ("", ""),
+    ],
+)
+def test_an_agent_is_known_by_the_product_that_it_names(header, agent):
+    assert agent_of(header) == agent
+
+
+def test_a_session_of_the_gateway_has_its_agent_model_size_and_savings():
+    with in_front_of(lambda asked: f"Answer {asked.index}. {WORDS}", window=12_000) as (url, _):
+        messages, headers = [], {"user-agent": "claude-cli/2.1 (x)", "authorization": "Bearer key"}
+        with httpx2.Client(base_url=url, timeout=60, headers=headers) as http:
+            for number in range(20):
+                messages.append(user(f"Question {number}. {WORDS}"))
+                body = {"model": "gpt-5.2", "messages": messages}
+                found = http.post("/v1/chat/completions", json=body).raise_for_status().json()
+                messages.append(found["choices"][0]["message"])
+            made = Browser(Client(url))
+            page = made.get("/web/")
+            row = re.search(r"<tbody>(.*?)</tbody>", page, re.DOTALL)[1]
+            assert "<td>claude-code</td>" in row
+            assert "<td>gpt-5.2</td>" in row
+            assert "of 12k" in row
+            saved = re.search(r'data-unit="saved">([\d.]+k?)', row)[1]
+            assert saved != "0"
+            overview = made.get("/web/overview")
+            assert '<a href="/web/?agent=claude-code">claude-code</a>' in overview
+            assert f"<dd>{saved}</dd>" in overview
+            assert "1 session" not in overview  # all of them were read
+            made.http.close()
+
+
+def test_the_list_is_sorted_filtered_and_says_what_is_not_known(browser):  # noqa: F811
+    browser.client.begin("small", title="A small one", messages=[user("Hello."), reply("Hello.")])
+    browser.client.begin("large", title="A large one", messages=talk(10))
+    raw = Path("examples/research.jsonl").read_bytes()
+    imported = browser.client.send("POST", "/imports", content=raw).json()["session"]
+
+    def names(**query):
+        page = browser.get("/web/", **query)
+        return re.findall(r'<a id="s-([^"]+)"', page), page
+
+    found, page = names()
+    assert set(found) == {"small", "large", imported}
+    assert 'aria-sort="descending"><a id="by-updated"' in page
+    assert "<option>pi</option>" in page
+    assert names(sort="messages")[0] == [imported, "large", "small"]
+    assert names(sort="-messages")[0] == ["small", "large", imported]
+    assert names(sort="spent")[0][0] == imported  # the only known price
+    assert names(sort="nonsense")[0] == found
+    assert names(f="SMALL one")[0] == ["small"]
+    assert names(agent="pi")[0] == [imported]
+    assert "No session is like that" in names(f="zebra")[1]
+    shown = part(browser, names(f="small")[1]).status_code
+    assert shown == 204
+    browser.client.say("small", user("More."))
+    assert part(browser, page).status_code == 200
+
+
+def test_what_was_read_is_kept_beside_the_log_and_goes_with_it(tmp_path):
+    store = f"sqlite:///{tmp_path / 's.db'}"
+    with api(store=store) as (client, _):
+        browser_ = Browser(client)
+        client.begin("one", messages=talk(5))
+        client.begin("two", messages=talk(5))
+        browser_.get("/web/overview")
+        client.send("DELETE", "/sessions/two")
+        browser_.http.close()
+    again = foldline.stores.find_store(store)
+
+    async def kept():
+        try:
+            return set(await again.key_values.values("savings"))
+        finally:
+            await again.close()
+
+    import asyncio
+
+    assert asyncio.run(kept()) == {"one"}
