@@ -30,6 +30,7 @@ from foldline.service.problems import Refused
 from foldline.service.web.list_page import policies_of
 from foldline.service.web.page_request import BASE, STOP_ASKING, PageRequest
 from foldline.service.web.rendering import HEADERS
+from foldline.service.web.verdict import left_out, scatter, verdict
 
 LISTED: Final = 200  # sessions that can be chosen
 FIELDS: Final = 200  # of the form
@@ -133,6 +134,9 @@ class ReplayPages:
             measures=MEASURES,
             meanings=MEANINGS,
             most=_most(job),
+            verdict=verdict(job.rows),
+            drawn=scatter(job.rows),
+            left_out=left_out(job.rows),
             can_draw=can_draw(),
         )
 
