@@ -11,6 +11,7 @@ from typing import Final
 
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
+from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Mount, Route, Router
@@ -72,7 +73,7 @@ class Service:
                 Mount("/api", _as_named(self._api_routes())),
                 Route("/", _to_the_page),
                 Route("/web", _to_the_page),
-                Mount("/web", _as_named(self._site.routes())),
+                Mount("/web", GZipMiddleware(_as_named(self._site.routes()), 1_000, 5)),  # streams pass
             ],
             middleware=[
                 Middleware(AccessLog, secret=self.tenants.holds_token),

@@ -9,6 +9,7 @@ from typing import Final
 import msgspec
 from starlette.responses import Response
 
+from foldline.service.api.sessions import SessionPage, list_sessions
 from foldline.service.web.page_request import PageRequest
 from foldline.service.web.rendering import model_name
 from foldline.service.web.savings import UNKNOWN, Savings, Sum, summed
@@ -37,6 +38,7 @@ class Bar(msgspec.Struct, frozen=True):
 
 async def overview_page(asked: PageRequest) -> Response:
     """Show what all sessions come to; to htmx the part that changes."""
+    await asked.ask(list_sessions, query=SessionPage(1))  # whether it may be read
     sessions = await asked.tenant.store.sessions()
     known = await asked.savings.look(sessions)
     found = list(known.values())

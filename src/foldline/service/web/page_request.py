@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeVar
 from urllib.parse import parse_qs, urlencode, urlsplit
 
+from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import RedirectResponse, Response
 
@@ -19,6 +21,8 @@ from foldline.service.problems import Refused, status_of, words_of
 from foldline.service.tenants import Tenant, Tenants
 from foldline.service.web.rendering import Pages, segment
 from foldline.service.web.savings import SavingsBook
+
+log = logging.getLogger("foldline")
 
 BASE: Final = "/web"
 RAW: Final = "foldline-raw"  # the cookie of who wants texts as they were written
@@ -75,6 +79,11 @@ class PageRequest:
         return self._api.state.serve.window
 
     @property
+    def _tenant_name(self) -> str:
+        """Whose sessions these are, where a token says that."""
+        return self.tenant.name if self.closed else ""
+
+    @property
     def closed(self) -> bool:
         """Whether a token is needed."""
         return bool(self._api.state.serve.tokens)
@@ -127,7 +136,17 @@ class PageRequest:
     ) -> Response:
         """Return a page; `here` is its place in the navigation."""
         return self.pages.page(
-            template, status, headers, **{"base": BASE, "here": "", "problem": "", "raw": self.raw, **given}
+            template,
+            status,
+            headers,
+            **{
+                "base": BASE,
+                "here": "",
+                "problem": "",
+                "raw": self.raw,
+                "tenant": self._tenant_name,
+                **given,
+            },
         )
 
     def problem(self, status: int, title: str, detail: str) -> Response:
@@ -135,8 +154,11 @@ class PageRequest:
         return self.page("problem.html", status, title=title, detail=detail)
 
 
-def login(pages: Pages, denied: Denied | None = None) -> Response:
-    """Return the page that asks for a token, and says why one that was given is not taken."""
+def login(pages: Pages, denied: Denied | None = None, to: str = "") -> Response:
+    """Return the page that asks for a token, and says why one that was given is not taken.
+
+    `to` is the address that was asked for without one: the page leads there.
+    """
     status, headers, problem = 200, {}, ""
     if denied is not None and denied.wait:
         status, headers, problem = (
@@ -146,7 +168,13 @@ def login(pages: Pages, denied: Denied | None = None) -> Response:
         )
     elif denied is not None:
         status, problem = 401, "There is no such token."
-    return pages.page("login.html", status, headers, base=BASE, here="", problem=problem)
+    return pages.page("login.html", status, headers, base=BASE, here="", problem=problem, to=within(to))
+
+
+def within(address: str) -> str:
+    """Return an address where it is one of a page here, without a host; else that of the list."""
+    begins = address.startswith(f"{BASE}/") and not address.startswith(f"{BASE}/login")
+    return address if begins and not set(address) & set("\\\r\n") else f"{BASE}/"
 
 
 class PageHandlers:
@@ -165,7 +193,9 @@ class PageHandlers:
             if isinstance(tenant, Denied):
                 if tenant.wait:
                     return login(self._pages, tenant)
-                return RedirectResponse(f"{BASE}/login", 303)
+                asked_for = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+                known = {"to": asked_for} if request.method == "GET" and asked_for != f"{BASE}/" else {}
+                return RedirectResponse(f"{BASE}/login{'?' if known else ''}{urlencode(known)}", 303)
             asked = PageRequest(request, tenant, self._api, self._pages)
             if await tenant.rate.wait():
                 return asked.problem(429, "Too many requests", "Wait a moment.")
@@ -180,5 +210,10 @@ class PageHandlers:
             except FoldlineError as error:
                 title = error.title if isinstance(error, Refused) else "It cannot be done"
                 return asked.problem(status_of(error), title, words_of(error))
+            except HTTPException as error:  # of a form that cannot be read
+                return asked.problem(error.status_code, "It cannot be read", error.detail)
+            except Exception:
+                log.exception("a page failed: %s %s", request.method, request.url.path)
+                return asked.problem(500, "Something went wrong here", "The log of the service says what.")
 
         return handle

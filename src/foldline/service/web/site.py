@@ -15,7 +15,7 @@ from foldline.service.tenants import HEADER, Tenants
 from foldline.service.web import actions, list_page, panels, previews, session_page
 from foldline.service.web.connecting import connect_page
 from foldline.service.web.overview import overview_page
-from foldline.service.web.page_request import BASE, PageHandlers, PageRequest, login, to_session
+from foldline.service.web.page_request import BASE, PageHandlers, PageRequest, login, to_session, within
 from foldline.service.web.rendering import HEADERS, Pages
 from foldline.service.web.replay_page import ReplayPages
 
@@ -35,6 +35,19 @@ LONGEST: Final = 4_096  # characters of a form with a token
 async def _to_session(asked: PageRequest) -> Response:
     """Lead back from the address of a page that a form had made: it is not kept."""
     return to_session(asked.session)
+
+
+async def _unknown(asked: PageRequest) -> Response:
+    """Say that there is no such page."""
+    return asked.problem(404, "No such page", f"There is nothing at {asked.request.url.path[:200]}.")
+
+
+async def _logout(request: Request) -> Response:
+    """Have the browser forget the token."""
+    del request
+    answer = RedirectResponse(f"{BASE}/login", 303)
+    answer.delete_cookie(HEADER, path=BASE, httponly=True, samesite="strict")
+    return answer
 
 
 class Site:
@@ -90,7 +103,9 @@ class Site:
             *(Route(path, asks(handler)) for path, handler in read.items()),
             *(Route(path, asks(handler), methods=["POST"]) for path, handler in done.items()),
             Route("/login", self._login, methods=["GET", "POST"]),
+            Route("/logout", _logout, methods=["POST"]),
             Route("/static/{name}", self._file),
+            Route("/{path:path}", asks(_unknown), methods=["GET", "POST"]),
         ]
 
     async def close(self) -> None:
@@ -107,15 +122,15 @@ class Site:
 
     async def _login(self, request: Request) -> Response:
         """Take a token, and keep it in the browser until that is closed."""
-        denied = None
+        denied, to = None, request.query_params.get("to", "")
         if request.method == "POST" and int(request.headers.get("content-length") or LONGEST + 1) <= LONGEST:
             async with request.form(max_files=0, max_fields=4) as form:
-                token = str(form.get("token") or "").strip()
+                token, to = str(form.get("token") or "").strip(), str(form.get("to") or "")
             found = self._tenants.find(request, typed=token)
             if not isinstance(found, Denied):
-                answer = RedirectResponse(f"{BASE}/", 303)
+                answer = RedirectResponse(within(to), 303)
                 secure = request.url.scheme == "https"
                 answer.set_cookie(HEADER, token, path=BASE, httponly=True, samesite="strict", secure=secure)
                 return answer
             denied = found
-        return login(self._pages, denied)
+        return login(self._pages, denied, to)
