@@ -57,6 +57,7 @@ IN_POLICIES: Final = {
     "reserved_output": "hard",
     "model": "summary_model",
     "instructions": "summary_instructions",
+    "certify": "certify",
 }
 """The keys of `[compaction]`, and the fields of a policy that they set."""
 
@@ -73,6 +74,7 @@ class CompactionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     reserved_output: Annotated[int, msgspec.Meta(ge=1)] | None = None
     model: str | None = None
     instructions: str | None = None
+    certify: Annotated[int, msgspec.Meta(ge=0)] | None = None
 
     def over(self, policy: Policy) -> Policy:
         """Return a policy with what is set here."""

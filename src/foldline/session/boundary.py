@@ -29,6 +29,7 @@ from foldline.errors import FloorExceeded, FoldlineError
 from foldline.executor import execute
 from foldline.images import scaled
 from foldline.session import spans
+from foldline.session.certificate import Certifier
 from foldline.session.cursor import RETRIES
 from foldline.session.events import (
     CompactionDone,
@@ -73,6 +74,7 @@ class BoundaryMaker:
         self._cursor = shared.cursor
         self._model = shared.model
         self._events = shared.events
+        self.certifier = Certifier(shared)
 
     # ---- making a boundary; the lock is held to take the work, and not while it is done
 
@@ -111,6 +113,8 @@ class BoundaryMaker:
         outcome = await self.execute(work, watched, self._streamed if read else None)
         if isinstance(outcome, Nothing):
             return outcome
+        if isinstance(outcome, Compacted):
+            outcome = await self.certifier.certified(work.entries, outcome, work.ask.policy)
         spent = round((time.perf_counter() - started) * 1000, 3)
         receipt = msgspec.structs.replace(outcome.receipt, duration_ms=spent)
         return msgspec.structs.replace(outcome, receipt=receipt)

@@ -14,9 +14,10 @@ from foldline.core.compact.exclude import exclude
 from foldline.core.compact.rebase import Draft, with_summary
 from foldline.core.cut.edits import folds, summary_of
 from foldline.core.decide.ask import FoldRequest, Nothing, fold_range
-from foldline.core.log.entries import Boundary, Receipt, Said
+from foldline.core.log.entries import Boundary, Compacted, Receipt, Said
 from foldline.errors import InputError, LeafMoved
 from foldline.session import spans
+from foldline.session.certificate import is_price
 from foldline.session.compactor import Compactor
 from foldline.session.cursor import RETRIES
 from foldline.session.shared import Shared
@@ -102,6 +103,8 @@ class ByHand:
         outcome = await self._maker.execute(work, self._shared.summarizer, on_text)
         if isinstance(outcome, Nothing):
             return outcome
+        if isinstance(outcome, Compacted):
+            outcome = await self._maker.certifier.priced(work.entries, outcome, work.ask.policy)
         return Preview(msgspec.structs.replace(work.base, boundary=outcome), work.ask)
 
     async def commit(self, preview: Preview, *, summary: str | None = None) -> Receipt | Nothing:
@@ -115,6 +118,7 @@ class ByHand:
         draft = preview.draft if summary is None else with_summary(preview.draft, summary)
         async with self._maker.one:
             await self._compactor.drafts.stop()
+            draft = await self._certified(draft, preview.ask)
             size = self._shared.model.view_tokens
             with spans.compaction(self._shared.id, preview.ask.reason, size) as opened:
                 async with self._shared.locked(follow=False):
@@ -145,6 +149,18 @@ class ByHand:
                 raise LeafMoved(f"session {shared.id} is written to faster than it can be followed")
         await self._compactor.drafts.stop()  # one of the path as it was is void
         return boundary.receipt
+
+    async def _certified(self, draft: Draft, ask: FoldRequest) -> Draft:
+        """Return the draft as it is committed, with a certificate in the place of what it was to cost."""
+        if not isinstance(draft.boundary, Compacted) or not ask.policy.certify:
+            return draft
+        async with self._shared.locked(follow=False) as cursor:
+            entries = cursor.state.entries()
+        notes = tuple(note for note in draft.boundary.receipt.notes if not is_price(note))
+        receipt = msgspec.structs.replace(draft.boundary.receipt, notes=notes)
+        bare = msgspec.structs.replace(draft.boundary, receipt=receipt)
+        boundary = await self._maker.certifier.certified(entries, bare, ask.policy)
+        return msgspec.structs.replace(draft, boundary=boundary)
 
     async def _give_way(self) -> None:
         await self._shared.follow()

@@ -113,6 +113,21 @@ class ModelSummarizer:
         """The name of the session's own model."""
         return self._own.name
 
+    @property
+    def dialect(self) -> str:
+        """The dialect of the session's own model."""
+        return self._own.provider.dialect
+
+    @property
+    def price(self) -> Price | None:
+        """What the session's own model costs; None if unknown."""
+        return self._own.price
+
+    async def decide(self, call: Call) -> tuple[Reply, float | None]:
+        """Ask the session's own model as the session does; return its reply and what it cost in USD."""
+        spent = _Cost()
+        return await self._ask(self._own, call, 0, spent, None), spent.price
+
     async def close(self) -> None:
         """Close the connections of all models."""
         for one in (self._own, self._other):

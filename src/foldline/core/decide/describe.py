@@ -126,6 +126,7 @@ def _summary(policy: Policy) -> str:
             ("acknowledgement", policy.ack),
             ("numbered", policy.versions),
             ("instructions of its own", policy.summary_instructions),
+            (f"{policy.certify} decisions made again", policy.certify),
             ("then the model is asked to go on", policy.continuation),
         )
         if there

@@ -101,6 +101,7 @@ class Policy(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
     versions: bool = False  # the summary says its number
     summary_model: str | None = None
     background: bool = False
+    certify: int = 0  # newest decisions that the model makes again, to see whether a fold changes them
     warn_each: bool = False  # every compaction warns of what is lost, not just the third, sixth, twelfth ...
     per_model: dict[str, dict[str, object]] = {}  # model name prefix -> fields to replace
 

@@ -69,13 +69,39 @@ class StandingConstraints(msgspec.Struct, frozen=True, omit_defaults=True):
     excess: tuple[str, ...] = ()
 
 
+class Certificate(msgspec.Struct, frozen=True, omit_defaults=True):
+    """In how many recorded decisions a fold changes nothing: `model` made them again from both contexts.
+
+    How often either context gives the recorded decision again tells the model's own chance from the fold.
+    `failed` could not be made again; `price` in USD, None where it is not known.
+    """
+
+    decisions: int
+    unchanged: int
+    whole_as_recorded: int
+    folded_as_recorded: int
+    failed: int = 0
+    model: str = ""
+    price: float | None = None
+
+    @property
+    def words(self) -> str:
+        """What it says, for people."""
+        more = f"; {self.failed} could not be made again" if self.failed else ""
+        return (
+            f"the next action is unchanged in {self.unchanged} of {self.decisions} decisions made again "
+            f"(as recorded: {self.whole_as_recorded} from the whole context, {self.folded_as_recorded} from "
+            f"the folded one{more})"
+        )
+
+
 class Receipt(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a boundary did. Token figures are Foldline's own count, system prompt and tools included.
 
     `reason` is `imported` for a boundary that another agent made: `origin` is what its file says of it, in
     the file's words. `repeated` counts how often the summary was asked for again because the process that had
     asked for it died. `created_at` is ISO 8601 UTC; `by_category` maps a category to [tokens before, tokens
-    after]. `constraints` is None where none were looked for.
+    after]. `constraints` is None where none were looked for, `certificate` where the policy asks for none.
     """
 
     reason: Reason | Literal["imported"]
@@ -96,6 +122,7 @@ class Receipt(msgspec.Struct, frozen=True, omit_defaults=True):
     notes: tuple[str, ...] = ()
     origin: dict[str, Any] = {}
     repeated: int = 0
+    certificate: Certificate | None = None
 
 
 class Checkpoint(msgspec.Struct, frozen=True, omit_defaults=True):
