@@ -46,7 +46,7 @@ class Tenant:
     async def note_agent(self, session: str, agent: str) -> None:
         """Keep which program a session is of, beside its log; a store that refuses that has no agent."""
         with contextlib.suppress(StoreError):
-            await self.values.put(AGENTS, session, agent.encode(), seconds=KEPT_SECONDS, session=session)
+            await self.values.put_all(AGENTS, {session: agent.encode()}, seconds=KEPT_SECONDS)
 
 
 class Tenants:

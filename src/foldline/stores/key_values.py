@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 import zlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -59,15 +59,17 @@ class KeyValues:
         found = await self._run(lambda tables: tables.database.row("value", space=space, key=key, now=now))
         return None if found is None else found[0]
 
-    async def put(self, space: str, key: str, value: bytes, *, seconds: float, session: str) -> None:
-        """Put a value of a session, whatever is there. Raises StoreError for one over `LARGEST`."""
-        _check_size(value)
+    async def put_all(self, space: str, values: Mapping[str, bytes], *, seconds: float) -> None:
+        """Put values of sessions, by their ids, whatever is there. Raises StoreError for a large one."""
+        for value in values.values():
+            _check_size(value)
 
         def work(database: Database, now: float) -> None:
-            database.change("delete_value", space=space, key=key, old=None, now=now)
-            values = {"space": space, "key": key, "value": value, "session": session}
-            if not database.change("add_value", **values, now=now, seconds=seconds):
-                raise Contended
+            for key, value in values.items():
+                database.change("delete_value", space=space, key=key, old=None, now=now)
+                given = {"space": space, "key": key, "value": value, "session": key}
+                if not database.change("add_value", **given, now=now, seconds=seconds):
+                    raise Contended
 
         await self._change(work)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import httpx2
 import pytest
 from tests.service.api.client import api, reply, user
-from tests.service.web.browser import opened, seen
+from tests.service.web.browser import menu, opened, seen
 from tests.service.web.test_pages import Browser
 
 from foldline.service.web.connecting import FRAMEWORKS, USUAL, agents, frameworks
@@ -115,3 +115,38 @@ def test_a_list_that_waits_fills_without_being_loaded_anew(chromium, tmp_path):
         for file in ("session", "research"):
             client.send("POST", "/imports", content=Path(f"examples/{file}.jsonl").read_bytes())
         page.locator("tbody tr").nth(2).wait_for()
+
+
+@pytest.mark.slow
+def test_many_files_show_how_far_they_are_and_can_be_stopped(chromium, tmp_path):
+    raw = Path("examples/research.jsonl").read_bytes()
+    files = [
+        {"name": f"{n}.jsonl", "mimeType": "text/plain", "buffer": raw.replace(b"Hebe", b"Hebe %d" % n)}
+        for n in range(3)
+    ]
+    files[1]["buffer"] = b"\x00\xff"
+    with api(store=f"sqlite:///{tmp_path / 's.db'}") as (client, _), opened(chromium, client.url) as page:
+        held = []
+
+        def bring():
+            page.goto("/web/")
+            menu(page, "Import")
+            page.set_input_files("#file", files)
+            page.get_by_role("button", name="Import", exact=True).click()
+
+        bring()
+        seen(page, "Imported 2 of 3 files. 1.jsonl was not imported")
+        assert client.get("/sessions").json()["total"] == 2
+        assert "notice" not in page.url  # what came of it is told once
+
+        def hold(route):
+            held.append(route)
+            if len(held) < 3:
+                route.continue_()
+
+        page.route("**/web/import", hold)
+        bring()
+        seen(page, "Importing 3 of 3: 2.jsonl")
+        page.get_by_role("button", name="Cancel").click()
+        seen(page, "Imported 1 of 3 files. 1.jsonl was not imported")
+        seen(page, "Stopped.")

@@ -323,6 +323,27 @@ def test_a_session_is_written_out_as_a_file(browser):
         assert "Question 2" in found.text
 
 
+def test_a_session_is_on_one_page_to_be_printed_with_its_folds(browser):
+    browser.client.begin("one", title="To print", messages=talk(60))
+    browser.client.post("/sessions/one/compact")
+    assert 'href="/web/s/one/print"' in browser.get("/web/s/one")
+    page = browser.get("/web/s/one/print")
+    assert [f"Question {number}." in page for number in range(60)] == [True] * 60
+    assert "Compacted" in page
+    browser.get("/web/s/nobody/print", 404)
+
+
+def test_a_fold_before_the_first_page_is_led_to(browser):
+    browser.client.begin("one", messages=talk(20))
+    fold = browser.client.post("/sessions/one/compact").json()
+    browser.client.say("one", *talk(100, first=100)[2:])
+    boundary = browser.client.get("/sessions/one/boundaries").json()["boundaries"][0]["entry"]
+    assert fold
+    assert f'id="e-{boundary}"' not in browser.get("/web/s/one")
+    assert f"/at/{boundary}" in browser.get("/web/s/one", panel="receipts")
+    assert f'id="e-{boundary}"' in browser.get(f"/web/s/one/at/{boundary}")
+
+
 def test_for_another_agent_the_page_says_where_the_file_goes(browser):
     browser.client.begin("one", messages=talk(3))
     page = browser.get("/web/s/one/download", format="claude-code", cwd="/home/ada/shop")

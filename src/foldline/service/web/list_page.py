@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 
 import msgspec
 from starlette.datastructures import UploadFile
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
 
 from foldline.config import Settings
 from foldline.core.decide.presets import PRESETS
@@ -23,7 +23,7 @@ from foldline.service.problems import words_of
 from foldline.service.web.connecting import recipes
 from foldline.service.web.page_request import BASE, PageRequest, to_session
 from foldline.service.web.rendering import model_name
-from foldline.service.web.rows import COLUMNS, ListQuery, Row, list_query, rows_of
+from foldline.service.web.rows import COLUMNS, ListedSession, ListQuery, list_query, rows_of
 from foldline.stores.base import Hit, SessionInfo
 
 LIMIT: Final = 50  # sessions at once
@@ -80,7 +80,7 @@ def _state(asked: PageRequest, newest: SessionList) -> str:
     return digest(encode_utf8([newest, asked.savings.version]))[:16]
 
 
-async def _listed(asked: PageRequest, listed: ListQuery) -> tuple[list[Row], int]:
+async def _listed(asked: PageRequest, listed: ListQuery) -> tuple[list[ListedSession], int]:
     """Return the rows of a page of the list, and how many there are on all its pages."""
     start = listed.offset
     if listed.is_plain:
@@ -141,6 +141,8 @@ async def put(asked: PageRequest) -> Response:
                 done.append(await while_there(asked.request, _imported(asked, await one.read())))
             except FoldlineError as error:
                 failed.append(f"{name[:100]} was not imported: {words_of(error)}")
+    if asked.partial:  # by the page's script, file by file
+        return PlainTextResponse(" ".join(failed))
     if len(given) == 1:
         return to_session(done[0][0], notice=done[0][1][:500]) if done else await list_page(asked, failed[0])
     if not done:

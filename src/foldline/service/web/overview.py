@@ -19,7 +19,7 @@ DAY: Final = 86_400
 HEIGHT: Final = 120.0  # of the drawing; a day is 10 wide
 
 
-class Line(msgspec.Struct, frozen=True):
+class SumLine(msgspec.Struct, frozen=True):
     """A line of a table: what is summed, how many sessions have it, the sum."""
 
     name: str
@@ -65,14 +65,14 @@ async def overview_page(asked: PageRequest) -> Response:
 Part = tuple[Savings, str, str, Sum]
 
 
-def _lines(parts: Iterable[Part], key: Callable[[Savings, str, str], str]) -> list[Line]:
+def _lines(parts: Iterable[Part], key: Callable[[Savings, str, str], str]) -> list[SumLine]:
     """Return sums by a key, the one that saved most first."""
     found: dict[str, tuple[set[int], list[Sum]]] = {}
     for one, day, model, sum_ in parts:
         who, sums = found.setdefault(key(one, day, model), (set(), []))
         who.add(id(one))
         sums.append(sum_)
-    lines = [Line(name, len(who), summed(sums)) for name, (who, sums) in found.items()]
+    lines = [SumLine(name, len(who), summed(sums)) for name, (who, sums) in found.items()]
     return sorted(lines, key=lambda line: (-line.sum.saved, -line.sum.usd, line.name))
 
 

@@ -18,7 +18,7 @@ NAME: Final = 80  # characters of a session's name
 NEWEST: Final = "updated"  # what the list is sorted by, unless it is asked for otherwise
 
 
-class Row(msgspec.Struct, frozen=True):
+class ListedSession(msgspec.Struct, frozen=True):
     """A session in the list. What is not known is None; `known` says whether its figures were read."""
 
     info: SessionInfo
@@ -26,9 +26,14 @@ class Row(msgspec.Struct, frozen=True):
     known: bool
     agent: str
     model: str
-    whole: Sum
+    savings: Savings
     size: int | None
     window: int | None
+
+    @property
+    def whole(self) -> Sum:
+        """What it has cost and saved."""
+        return self.savings.whole
 
     @property
     def fill(self) -> float | None:
@@ -36,7 +41,7 @@ class Row(msgspec.Struct, frozen=True):
         return self.size / self.window if self.size is not None and self.window else None
 
 
-KEYS: Final[dict[str, Callable[[Row], float | None]]] = {
+KEYS: Final[dict[str, Callable[[ListedSession], float | None]]] = {
     NEWEST: lambda row: row.info.updated,
     "messages": lambda row: row.info.messages,
     "fill": lambda row: row.fill,
@@ -100,11 +105,11 @@ class ListQuery(msgspec.Struct, frozen=True):
         """Return how it is sorted by a key, as a screen reader says it; "" where it is not."""
         return {key: "descending", f"-{key}": "ascending"}.get(self.sort, "")
 
-    def rows(self, rows: Sequence[Row]) -> list[Row]:
+    def rows(self, rows: Sequence[ListedSession]) -> list[ListedSession]:
         """Return those that are shown, in order; what is not known comes last."""
         words = self.words.casefold().split()
 
-        def shown(row: Row) -> bool:
+        def shown(row: ListedSession) -> bool:
             text = f"{row.name} {row.info.id}".casefold()
             agent, model = self.agent in ("", row.agent), self.model in ("", row.model)
             return agent and model and all(word in text for word in words)
@@ -112,7 +117,7 @@ class ListQuery(msgspec.Struct, frozen=True):
         key = KEYS[self.sort.removeprefix("-")]
         sign = 1 if self.sort.startswith("-") else -1
 
-        def place(row: Row) -> tuple[bool, float]:
+        def place(row: ListedSession) -> tuple[bool, float]:
             value = key(row)
             return value is None, sign * (value or 0.0)
 
@@ -132,22 +137,22 @@ def list_query(asked: PageRequest) -> ListQuery:
     )
 
 
-async def rows_of(asked: PageRequest, sessions: Sequence[SessionInfo]) -> list[Row]:
+async def rows_of(asked: PageRequest, sessions: Sequence[SessionInfo]) -> list[ListedSession]:
     """Return the rows of sessions, with what is known of them by now."""
     known = await asked.savings.look(sessions)
     return [_row(asked, one, known.get(one.id)) for one in sessions]
 
 
-def _row(asked: PageRequest, info: SessionInfo, known: Savings | None) -> Row:
+def _row(asked: PageRequest, info: SessionInfo, known: Savings | None) -> ListedSession:
     found = known or Savings()
     size = found.size if known and info.messages else None
-    return Row(
+    return ListedSession(
         info=info,
         name=info.title or line(found.begins, NAME) or info.id,
         known=known is not None,
         agent=found.agent,
         model=model_name(found.model),
-        whole=found.whole,
+        savings=found,
         size=size,
         window=asked.savings.window_of(found.model, found.window or asked.window),
     )

@@ -8,6 +8,7 @@ input cost on average, by its own usage. What is not known is counted apart, nev
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
 from collections.abc import AsyncIterable, Callable, Iterable, Sequence
@@ -22,7 +23,7 @@ from foldline.core.log.entries import Compacted, Entry, Lifted, Noted, Pruned, R
 from foldline.core.log.messages import Usage
 from foldline.core.measure.price import Price, cost
 from foldline.core.measure.window import Window
-from foldline.errors import FoldlineError
+from foldline.errors import FoldlineError, StoreError
 from foldline.service.tenants import AGENTS, KEPT_SECONDS, Tenant
 from foldline.service.web.shown import beginning
 from foldline.session.branch_summary import BRANCH_NOTE
@@ -34,6 +35,7 @@ from foldline.stores.key_values import pack, unpack
 log = logging.getLogger("foldline")
 
 SPACE: Final = "savings"
+AT_ONCE: Final = 64  # figures that are written in one step
 PATIENCE: Final = 0.3  # seconds that a page waits for figures that are not read yet
 UNKNOWN: Final = ""  # a day or a model that nothing tells
 FREE: Final = ("", "offline", "by hand")  # who writes summaries that cost nothing
@@ -265,7 +267,7 @@ class SavingsBook:
         if behind or not self._looked:
             self._waiting = {**behind, **self._waiting}
             if self._reading is None or self._reading.done():
-                self._reading = asyncio.create_task(self._read(known), context=Context())
+                self._reading = asyncio.create_task(self._tried(known), context=Context())
             await asyncio.wait({self._reading}, timeout=PATIENCE)
         return {one.id: known[one.id] for one in sessions if one.id in known}
 
@@ -292,28 +294,43 @@ class SavingsBook:
         """The models that are known."""
         return list({one.model for one in (self._known or {}).values() if one.model})
 
+    async def _tried(self, known: dict[str, Savings]) -> None:
+        try:
+            await self._read(known)
+        except StoreError as error:  # what waits is read at the next look
+            log.info("the figures of sessions cannot be read: %s", error)
+
     async def _read(self, known: dict[str, Savings]) -> None:
         """Read what waits, and at first whatever has changed since this was kept."""
         if not self._looked:
             self._looked = True
             every = await self._tenant.store.sessions()
             self._waiting |= {one.id: one for one in every if not _fresh(known.get(one.id), one)}
+        agents = await self._tenant.values.values(AGENTS)
+        new: dict[str, bytes] = {}
         while self._waiting:
             info = next(iter(self._waiting.values()))
-            known[info.id] = await self._counted(info, known.get(info.id))
+            found = await self._counted(info, known.get(info.id))
+            if (agent := agents.get(info.id)) is not None:
+                found.agent = agent.decode("utf-8", "replace")
+            known[info.id], new[info.id] = found, pack(found)
             self._waiting.pop(info.id, None)
             self.version += 1
+            if len(new) == AT_ONCE or not self._waiting:
+                await self._keep(new)
+                new = {}
 
     async def _counted(self, info: SessionInfo, known: Savings | None) -> Savings:
-        values, found = self._tenant.values, Savings(info.entries, info.leaf, at=_At(size=None))
         try:
-            found = await counted(self._tenant.store, info, known, self._price_of)
-            agent = await values.get(AGENTS, info.id)
-            found.agent = found.agent if agent is None else agent.decode("utf-8", "replace")
-            await values.put(SPACE, info.id, pack(found), seconds=KEPT_SECONDS, session=info.id)
-        except FoldlineError as error:  # damaged, deleted, or a store that can only be read
-            log.info("the figures of session %s are not kept: %s", info.id, error)
-        return found
+            return await counted(self._tenant.store, info, known, self._price_of)
+        except FoldlineError as error:  # it is damaged, or was deleted
+            log.info("the figures of session %s cannot be read: %s", info.id, error)
+            return Savings(info.entries, info.leaf, at=_At(size=None))
+
+    async def _keep(self, new: dict[str, bytes]) -> None:
+        """Keep figures in the store; one that can only be read keeps none."""
+        with contextlib.suppress(StoreError):
+            await self._tenant.values.put_all(SPACE, new, seconds=KEPT_SECONDS)
 
     async def close(self) -> None:
         """Read no more."""

@@ -16,6 +16,7 @@ from foldline.service.web import actions, list_page, panels, previews, session_p
 from foldline.service.web.connecting import connect_page
 from foldline.service.web.overview import overview_page
 from foldline.service.web.page_request import BASE, PageHandlers, PageRequest, login, to_session, within
+from foldline.service.web.print_page import print_page
 from foldline.service.web.rendering import HEADERS, Pages
 from foldline.service.web.replay_page import ReplayPages
 
@@ -78,6 +79,7 @@ class Site:
             f"{SESSION}/raw": session_page.raw,
             f"{SESSION}/map": panels.minimap,
             f"{SESSION}/download": actions.download,
+            f"{SESSION}/print": print_page,
             f"{SESSION}/preview": _to_session,
             preview: previews.show,
             f"{preview}/{{step}}": _to_session,

@@ -1,25 +1,76 @@
 // The list of sessions: commands copied, times that go on, a filter that asks while one types.
 "use strict";
 
-for (const button of document.querySelectorAll("[data-copy]")) button.hidden = false;
+const show = () => {
+  for (const one of document.querySelectorAll("[data-copy], [data-link], [data-print]")) one.hidden = false;
+};
+show();
+document.addEventListener("htmx:afterSwap", show);
 document.addEventListener("click", async (event) => {
-  const button = event.target.closest("[data-copy]");
+  const button = event.target.closest("[data-copy], [data-link], [data-print]");
   if (!button) return;
-  const text = button.dataset.copy || button.parentElement.querySelector("pre").textContent;
+  if ("print" in button.dataset) return print();
+  const place = button.parentElement.querySelector("pre");
   try {
-    await navigator.clipboard.writeText(text);
-    button.textContent = "Copied";
-    setTimeout(() => {
-      button.textContent = "Copy";
-    }, 2000);
+    await navigator.clipboard.writeText("link" in button.dataset ? location.href : place.textContent);
   } catch {
     // a page over plain HTTP may not write there: the text is marked instead
-    getSelection().selectAllChildren(button.parentElement.querySelector("pre") ?? button);
+    getSelection().selectAllChildren(place ?? button);
+    return;
   }
+  const before = button.textContent;
+  if (before === "Copied") return;
+  button.textContent = "Copied";
+  setTimeout(() => {
+    button.textContent = before;
+  }, 2000);
 });
-document.addEventListener("htmx:afterSwap", () => {
-  for (const button of document.querySelectorAll("[data-copy]")) button.hidden = false;
-});
+
+// files on their way: how many of them are there, and a way to stop
+const form = document.getElementById("drop");
+const working = document.getElementById("working");
+if (form && working) {
+  const [label, bar, cancel] = working.children;
+  const tell = (text) => {
+    working.hidden = false;
+    label.textContent = text;
+  };
+  let left = null;
+  cancel.addEventListener("click", () => {
+    if (left) left.abort();
+    else window.stop();
+    working.hidden = true;
+    document.getElementById("said").textContent = "Stopped.";
+  });
+  const sent = async (file) => {
+    const body = new FormData();
+    body.append("file", file);
+    const headers = { "hx-request": "true" };
+    const answer = await fetch(form.action, { method: "POST", body, headers, signal: left.signal });
+    return answer.ok ? answer.text() : `${file.name} was not imported: the service answers ${answer.status}.`;
+  };
+  form.addEventListener("submit", async (event) => {
+    const files = [...form.elements.file.files];
+    if (files.length < 2) return tell("wait" in form.dataset ? "Sending …" : "Importing …");
+    event.preventDefault();
+    left = new AbortController();
+    const failed = [];
+    bar.max = files.length;
+    try {
+      for (const [number, file] of files.entries()) {
+        bar.value = number;
+        tell(`Importing ${number + 1} of ${files.length}: ${file.name}`);
+        const problem = await sent(file);
+        if (problem) failed.push(problem);
+      }
+    } catch (error) {
+      failed.push(error.name === "AbortError" ? "Stopped." : error.message);
+    }
+    const done = left.signal.aborted ? bar.value - failed.length + 1 : files.length - failed.length;
+    const told = [`Imported ${done} of ${files.length} files.`, ...failed].join(" ").slice(0, 500);
+    location = `${form.action.replace(/import$/, "")}?${new URLSearchParams({ notice: told })}`;
+  });
+}
 
 // the same words as the service's
 const ago = (at) => {
