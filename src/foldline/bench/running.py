@@ -13,7 +13,7 @@ import msgspec
 from foldline.bench.system import LiveSystem, Messages, System, said, size
 from foldline.dialects import get
 
-LIMIT = 0.5  # of the time of a measure, after which a session is stopped and told so far
+LIMIT = 0.25  # of the time of a measure, after which a session is stopped and told so far
 RAISED_MOST = 20  # requests that may fail before the error is told in place of the figures
 
 
@@ -38,14 +38,14 @@ class LiveResult(msgspec.Struct):
 
 
 def run(system: System, log: Messages, window: int, seconds: float) -> LiveResult:
-    """Say a log to a system; a session takes `LIMIT` of the seconds at most."""
+    """Say a log to a system; it takes `LIMIT` of the seconds at most, of the processor's."""
     found = LiveResult(planned=sum(one["role"] == "assistant" for one in log))
-    live, begun = system.opened(window), time.monotonic()
+    live, begun = system.opened(window), time.process_time()
     before: list[str] = []
     try:
         for number, message in enumerate(log):
             if message["role"] == "assistant":
-                if time.monotonic() - begun > LIMIT * seconds:
+                if time.process_time() - begun > LIMIT * seconds:
                     break
                 before = _asked(system, live, found, before, window)
             found.seconds += timed(live.say, message)

@@ -33,8 +33,8 @@ def installed(package: str) -> str | None:
 class LiveSystem(Protocol):
     """A session under one system."""
 
-    def say(self, message: dict[str, Any]) -> None:
-        """Take the next message."""
+    def say(self, *messages: dict[str, Any]) -> None:
+        """Take the next messages."""
         ...
 
     def view(self) -> Sequence[Any]:
@@ -87,9 +87,9 @@ class Refolded:
         self._fold = fold
         self._messages: Messages = []
 
-    def say(self, message: dict[str, Any]) -> None:
-        """Take the next message."""
-        self._messages.append(message)
+    def say(self, *messages: dict[str, Any]) -> None:
+        """Take the next messages."""
+        self._messages += messages
 
     def view(self) -> Sequence[Any]:
         """Return the fold of everything."""

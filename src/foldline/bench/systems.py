@@ -24,9 +24,9 @@ class LivePreset:
     def __init__(self, policy: str, window: int) -> None:
         self._session = foldline.open_sync("memory://", "bench", window=window, policy=policy)
 
-    def say(self, message: dict[str, Any]) -> None:
-        """Append a message."""
-        self._session.append(message)
+    def say(self, *messages: dict[str, Any]) -> None:
+        """Append messages."""
+        self._session.append(*messages)
 
     def view(self) -> Sequence[Any]:
         """Return the context, which is folded first if it must be."""

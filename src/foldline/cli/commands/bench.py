@@ -49,7 +49,9 @@ def bench(
     messages: int = option("Messages of a live session.", default=USUAL.messages),
     context: int = option("Tokens of a session that is folded once.", default=USUAL.context),
     seed: int = option("Other made-up sessions.", default=7),
-    timeout: int = option("Seconds that one measure of one system may take.", default=int(USUAL.seconds)),
+    timeout: int | None = option(
+        "Seconds that one measure of one system may take  [default: 120, with --full 1200]"
+    ),
     jobs: int | None = option("Processes  [default: one per core]"),
     as_json: Path | None = option(
         "Write the figures as JSON; - is standard output.",
@@ -75,7 +77,7 @@ def bench(
         context=context,
         sizes=FULL_SIZES if full else FULL_SIZES[:2],
         sessions=sessions,
-        seconds=timeout,
+        seconds=timeout or USUAL.seconds * (10 if full else 1),
     )
     with progress(f"measuring {len(rows)} systems", len(rows) * len(asked)) as tick:
         found = benched(rows, asked, setup, shlex.join(["foldline", *sys.argv[1:]]), jobs=jobs, tick=tick)
