@@ -84,7 +84,8 @@ def take(browser: Browser, url: str) -> None:
             shoot(shown, name)
     with page(browser, DESKTOP) as shown:
         shown.goto(session)
-        shown.get_by_role("link", name="Compare policies").first.click()
+        shown.locator(".more > summary").click()
+        shown.get_by_role("link", name="Compare policies").click()
         shown.get_by_role("button", name="Replay").click()
         shown.get_by_text("Done in").wait_for(timeout=120_000)
         shown.wait_for_function("[...document.images].every((one) => one.complete)")

@@ -161,6 +161,12 @@ def test_a_fold_and_its_undo_stay_in_place(page, service):
     page.locator("#history article.user").last.hover()
     steer(page.locator("#history article.user").last, "Pin")
     seen(page, "Pinned: every later view")
+    page.locator("#scroller").evaluate("one => one.scrollTo(0, 0)")
+    say(page, "And now?")
+    reply_ = page.locator("#history article.assistant").last
+    assert "Reply" in reply_.inner_text()
+    box = reply_.bounding_box()
+    assert box["y"] + box["height"] <= page.locator("#say").bounding_box()["y"] + 1  # its end is in sight
     assert page.evaluate("window.same")  # no page was loaded anew
 
 

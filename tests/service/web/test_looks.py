@@ -146,6 +146,15 @@ def test_the_field_to_write_in_and_the_meter_stay_in_view(chromium, service, siz
                 assert box["y"] >= 0, (end, what)
                 assert box["y"] + box["height"] <= size["height"], (end, what)
             page.locator("#history article").first.scroll_into_view_if_needed()
+        small = page.evaluate(SMALL)
+        assert small == []
+
+
+SMALL = """() => [...document.querySelectorAll(
+  ".actions > details > summary, .actions button, .tabs a, .menu > summary, .say button, .fold-line summary"
+)].filter((one) => one.checkVisibility({contentVisibilityAuto: true}))
+  .filter((one) => one.getBoundingClientRect().height < 32 || one.getBoundingClientRect().width < 32)
+  .map((one) => one.outerHTML)"""
 
 
 def test_a_phone_scrolls_down_alone(chromium, service):

@@ -31,7 +31,6 @@ from foldline.terminal import clean
 
 KEPT: Final = 512  # texts that are remembered as HTML: a page is asked for again and again
 LARGEST: Final = 20_000  # characters of code that are coloured
-SHOWN: Final = 4_000  # characters of a text before the rest waits behind a click
 ROWS: Final = 40  # arguments of a call that are shown as rows
 _SCHEMES: Final = ("http://", "https://", "mailto:")
 _PATHS: Final = ("file_path", "path", "filename", "file", "notebook_path")
@@ -83,8 +82,8 @@ def prose(text: str, who: str = "assistant") -> Markup:
     return _safe((_USERS if who == "user" else _OURS).render(clean(text)))
 
 
-def begins(text: str, most: int = SHOWN) -> int:
-    """Return where a long text is cut: at the last line break before so many characters."""
+def begins(text: str, most: int = 4_000) -> int:
+    """Return where a long text is cut, as the rest waits behind a click: at a line break, if it can be."""
     if len(text) <= most:
         return len(text)
     return text.rfind("\n", most // 2, most) + 1 or most

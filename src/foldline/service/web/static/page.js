@@ -94,13 +94,26 @@ if (scroller && document.getElementById("live")) {
   document.addEventListener("scroll", soon, { capture: true, passive: true });
   document.addEventListener("scroll", look, { capture: true, passive: true });
   document.addEventListener("htmx:afterSwap", follows);
+  // what was asked before a button changed the history is out of date
+  document.addEventListener("htmx:beforeRequest", ({ detail: { elt } }) => {
+    if (elt.id !== "live") return;
+    const late = (event) => elt.isConnected || event.preventDefault();
+    elt.addEventListener("htmx:beforeOnLoad", late, { once: true });
+  });
   // what a button changed is put in place: who reads stays where they read, and a new fold is shown
   let place = 0;
-  document.addEventListener("htmx:oobBeforeSwap", () => {
+  let opened = [];
+  let held = "";
+  document.addEventListener("htmx:oobBeforeSwap", (event) => {
+    if (event.detail.target.id !== "history") return;
     place = scroller.scrollTop;
+    opened = [...document.querySelectorAll("#history .step[open]")].map((one) => one.id);
+    held = document.activeElement?.closest("#history article")?.id;
   });
   document.addEventListener("htmx:oobAfterSwap", (event) => {
     if (event.detail.target.id !== "history") return;
+    for (const id of opened) document.getElementById(id)?.setAttribute("open", "");
+    if (held) document.getElementById(held)?.focus({ preventScroll: true });
     if (atTheEnd) toTheEnd();
     else scroller.scrollTop = place;
   });
