@@ -92,7 +92,8 @@ VALUES = {
     "serve.summaries": AWAY,
     "serve.tokens": {"a": "b"}, "serve.max_body": 1, "serve.max_messages": 1, "serve.rate": 1, "serve.open_sessions": 1,
     "serve.drain": 1.0, "serve.workers": 2, "serve.at_once": 1, "serve.summaries_at_once": 1,
-    "serve.summary_rate": 1, "serve.log": "json",
+    "serve.summary_rate": 1, "serve.log": "json", "serve.keep_days": 9.0,
+    "serve.webhooks": [{"url": AWAY, "secret": "s", "events": [], "tenant": ""}],
 }  # fmt: skip
 
 

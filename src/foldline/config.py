@@ -131,6 +131,18 @@ class TokenGrant(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     name: str = ""
 
 
+class Webhook(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """An address to which events of sessions are posted, signed with `secret`.
+
+    `events` and `tenant` choose among them; without, all are posted.
+    """
+
+    url: str
+    secret: str
+    events: tuple[str, ...] = ()
+    tenant: str = ""
+
+
 class ServeSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The service: where it listens, where it sends requests, who may ask, and how much.
 
@@ -141,6 +153,7 @@ class ServeSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     `workers` the processes, `at_once` how many requests one of them takes at the same time.
     `summaries_at_once` and `summary_rate` (a minute; 0: no limit) bound the drafts of each provider, over all
     workers. `log` is `json` for a line about each request and all that is told, `plain` for what goes wrong.
+    Sessions to which nothing was added for `keep_days` are deleted (0: kept).
     """
 
     host: str = "127.0.0.1"
@@ -164,6 +177,8 @@ class ServeSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     summaries_at_once: Annotated[int, msgspec.Meta(ge=1)] = 8
     summary_rate: Annotated[int, msgspec.Meta(ge=0)] = 0
     log: Literal["plain", "json"] = "plain"
+    keep_days: Annotated[float, msgspec.Meta(ge=0)] = 0
+    webhooks: tuple[Webhook, ...] = ()
 
     def url_of(self, model: str) -> str | None:
         """Return where a vendor's own model is, with `/v1`; None for one that its name places."""

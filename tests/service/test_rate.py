@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 
+from tests.service.api.client import api
 from tests.support.values import MemoryKeyValues
 
 from foldline.errors import StoreError
@@ -58,3 +60,20 @@ async def test_requests_do_not_queue_for_a_store_that_is_away(monkeypatch):
     values = Away()
     assert await admitted([RateLimit(values, "requests", 60)], 100) == 100
     assert values.asked == 1
+
+
+def test_what_is_left_is_told_in_every_answer():
+    with api(rate=60) as (client, _):
+        left = []
+        for _ in range(3):
+            headers = client.get("/sessions").headers
+            assert headers["ratelimit-policy"] == '"requests";q=60;w=60'
+            told = re.fullmatch(r'"requests";r=(\d+);t=(\d+)', headers["ratelimit"])
+            left.append(int(told[1]))
+            assert 0 <= 60 - left[-1] <= int(told[2]) + 1
+        assert 55 <= left[-1] <= 59
+        while (found := client.http.get("/sessions")).status_code == 200:
+            pass
+        assert (found.status_code, found.headers["ratelimit"].split(";")[1]) == (429, "r=0")
+    with api() as (client, _):
+        assert "ratelimit" not in client.get("/sessions").headers

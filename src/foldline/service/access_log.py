@@ -48,7 +48,9 @@ class AccessLog:
             nonlocal status, size
             if message["type"] == "http.response.start":
                 status = message["status"]
-                MutableHeaders(scope=message).setdefault(REQUEST_ID, request.id)
+                headers = MutableHeaders(scope=message)
+                for name, value in ((REQUEST_ID, request.id), *request.headers.items()):
+                    headers.setdefault(name, value)
             elif message["type"] == "http.response.body":
                 size += len(message.get("body", b""))
             await send(message)

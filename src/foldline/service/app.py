@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import partial
@@ -23,6 +24,7 @@ from foldline.service import metrics as figures
 from foldline.service.access_log import AccessLog
 from foldline.service.admission import AdmissionLimit
 from foldline.service.api.api import Api
+from foldline.service.api.deletion import delete_idle
 from foldline.service.at_hand import at_hand, require
 from foldline.service.gateway.endpoint import ENDPOINTS, RESPONSES
 from foldline.service.gateway.gateway import Gateway
@@ -39,6 +41,7 @@ log = logging.getLogger("foldline")
 
 PASSED_ON: Final = ("GET", "POST", "PUT", "PATCH", "DELETE")  # by the gateway, under any other path
 RECOVERY_SECONDS: Final = 5.0  # between two looks for drafts of dead workers
+RETENTION_SECONDS: Final = 3_600.0  # between two looks for sessions that are too old
 PRIVATE: Final = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
 
 Handler = Callable[[Request], Awaitable[Response]]
@@ -54,7 +57,7 @@ class Service:
         if serve.summaries not in BY_RULE:
             providers.get(serve.summaries)
         self.metrics = Metrics()
-        self.tenants = Tenants(serve, serve.store or known.store)
+        self.tenants = Tenants(serve, serve.store or known.store, self.metrics)
         self.gateway = Gateway(serve, known, self.tenants, self.metrics)
         self.api = Api(serve, known, self.tenants, self.metrics)
         self._site = Site(self.api, self.tenants)
@@ -89,13 +92,16 @@ class Service:
     @asynccontextmanager
     async def _lifespan(self, app: Starlette) -> AsyncGenerator[None]:
         del app
-        recovering = asyncio.create_task(self._recover_drafts())
+        beside = [asyncio.create_task(self._recover_drafts())]
+        if self.serve.keep_days:
+            beside.append(asyncio.create_task(self._forget_old()))
         self.ready = True
         try:
             yield
         finally:
             self.ready = False
-            recovering.cancel()
+            for task in beside:
+                task.cancel()
             await self._site.close()
             await asyncio.gather(self.api.finish(), self.tenants.finish(self.serve.drain))
             await self.tenants.close()
@@ -111,6 +117,17 @@ class Service:
                     await tenant.drafts.recover(partial(self.api.state.make_draft, tenant))
                 except StoreError as error:
                     log.info("drafts of dead workers could not be looked for: %s", error)
+
+    async def _forget_old(self) -> None:
+        """Delete the sessions of all tenants to which nothing was added for long."""
+        while True:
+            before = time.time() - self.serve.keep_days * 86_400
+            for tenant in self.tenants.every():
+                try:
+                    await delete_idle(self.api.state, tenant, before)
+                except StoreError as error:
+                    log.warning("old sessions are deleted later: %s", error)
+            await asyncio.sleep(RETENTION_SECONDS)
 
     def _gateway_routes(self) -> list[Route]:
         gateway = self.gateway

@@ -14,12 +14,13 @@ from foldline.service.problems import Refused
 
 
 class RequestAtHand(msgspec.Struct):
-    """A request: its id, its tenant, the name of its token, and what that allows."""
+    """A request: its id, tenant, the name of its token, what that allows; `headers` are for its answer."""
 
     id: str = ""
     tenant: str = ""
     token: str = ""
     scopes: tuple[Scope, ...] = EVERYTHING
+    headers: dict[str, str] = {}
 
 
 _CURRENT: ContextVar[RequestAtHand | None] = ContextVar("at_hand", default=None)

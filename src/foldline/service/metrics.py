@@ -93,21 +93,21 @@ class Metrics:
         """Count what the gateway took before a request went on."""
         self._seconds.observe(seconds)
 
-    def folded(self, receipt: Receipt) -> None:
-        """Count a boundary."""
+    def folded(self, receipt: Receipt, tenant: str) -> None:
+        """Count a boundary of a tenant."""
         self._folds.labels(receipt.reason).inc()
         self._saved.inc(max(0, receipt.tokens_before - receipt.tokens_after))
         if receipt.usage is not None:
-            self._used(receipt.summarizer, receipt.usage, receipt.price)
+            self._used(tenant, receipt.summarizer, receipt.usage, receipt.price)
 
     def replied(self, model: str, usage: Usage | None, usd: float | None, seconds: float) -> None:
         """Count a reply: what it took, where the model says so, its price, where that is known, its time."""
         self._replies.labels(at_hand().tenant, self._told_apart(model)).observe(seconds)
         if usage is not None:
-            self._used(model, usage, usd)
+            self._used(at_hand().tenant, model, usage, usd)
 
-    def _used(self, model: str, usage: Usage, usd: float | None) -> None:
-        labels = (at_hand().tenant, self._told_apart(model))
+    def _used(self, tenant: str, model: str, usage: Usage, usd: float | None) -> None:
+        labels = (tenant, self._told_apart(model))
         for kind in ("input", "cache_read", "cache_write", "output"):
             self._tokens.labels(*labels, kind).inc(getattr(usage, kind))
         self._usd.labels(*labels).inc(usd or 0.0)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import time
 from typing import Final
 
 import msgspec
 
 from foldline.errors import StoreError
+from foldline.service.at_hand import at_hand
 from foldline.stores.key_values import KeyValues
 
 log = logging.getLogger("foldline")
@@ -28,14 +30,20 @@ class Bucket(msgspec.Struct, frozen=True):
 
 
 class RateLimit:
-    """A token bucket in the store; each worker takes what it needs in a second ahead, in one step."""
+    """A token bucket in the store; each worker takes what it needs in a second ahead, in one step.
 
-    def __init__(self, values: KeyValues, name: str, per_minute: int) -> None:
+    What is left is `told` in the answer to a request, as draft-ietf-httpapi-ratelimit-headers-10 has it: what
+    this worker knows, for others may have taken more.
+    """
+
+    def __init__(self, values: KeyValues, name: str, per_minute: int, *, told: bool = False) -> None:
         self._values = values
         self._name = name
         self._most = float(per_minute)
         self._share = max(1.0, per_minute // 60)
         self._ahead = 0.0
+        self._left = self._most  # in the bucket, when this worker looked last
+        self._told = told
         self._taking = asyncio.Lock()  # those of one worker are not each other's rivals
         self._away_until = 0.0  # monotonic
 
@@ -44,19 +52,30 @@ class RateLimit:
         if not self._most:
             return 0.0
         async with self._taking:
-            if time.monotonic() < self._away_until:
+            wait = await self._counted()
+        if self._told:
+            left = int(self._left + self._ahead)
+            full = math.ceil((self._most - left) * 60.0 / self._most)
+            at_hand().headers |= {
+                "ratelimit-policy": f'"{self._name}";q={self._most:.0f};w=60',
+                "ratelimit": f'"{self._name}";r={left};t={full}',
+            }
+        return wait
+
+    async def _counted(self) -> float:
+        if time.monotonic() < self._away_until:
+            return 0.0
+        if self._ahead < 1.0:
+            try:
+                left = await self._take()
+            except StoreError as error:
+                log.warning("a rate is not counted for a while: %s", error)
+                self._away_until = time.monotonic() + AWAY_SECONDS
                 return 0.0
             if self._ahead < 1.0:
-                try:
-                    left = await self._take()
-                except StoreError as error:
-                    log.warning("a rate is not counted for a while: %s", error)
-                    self._away_until = time.monotonic() + AWAY_SECONDS
-                    return 0.0
-                if self._ahead < 1.0:
-                    return max(0.1, (1.0 - left) * 60.0 / self._most)
-            self._ahead -= 1.0
-            return 0.0
+                return max(0.1, (1.0 - left) * 60.0 / self._most)
+        self._ahead -= 1.0
+        return 0.0
 
     async def _take(self) -> float:
         """Take a share ahead; return what was there, less than 1 where nothing could be taken."""
@@ -67,6 +86,7 @@ class RateLimit:
             now = max(now, known.at)  # another machine's clock may be ahead
             left = min(self._most, known.left + (now - known.at) * self._most / 60.0)
             if left < 1.0:
+                self._left = left
                 return left
             taken = min(self._share, left // 1)
             new = msgspec.msgpack.encode(Bucket(left - taken, now))
@@ -76,5 +96,6 @@ class RateLimit:
                 done = await self._values.replace(SPACE, self._name, raw, new, seconds=SECONDS)
             if done:
                 self._ahead += taken
+                self._left = left - taken
                 return left
         return 0.0  # other workers were faster each time

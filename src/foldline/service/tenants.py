@@ -13,12 +13,15 @@ from starlette.requests import HTTPConnection
 from foldline.config import ServeSettings, TokenGrant
 from foldline.errors import StoreError
 from foldline.service.at_hand import at_hand, begin
+from foldline.service.feed import Feed
 from foldline.service.guesses import Denied, Guesses
 from foldline.service.jobs.drafts import DraftLimit, StoredDrafts
+from foldline.service.metrics import Metrics
 from foldline.service.open_sessions import OpenSessions
 from foldline.service.presence import Presence
 from foldline.service.rate import RateLimit
 from foldline.service.tokens import Tokens
+from foldline.service.webhooks import Webhooks
 from foldline.stores import MemoryStore, Store, find_store
 from foldline.stores.key_values import KeyValues
 from foldline.stores.urls import url_beside
@@ -33,15 +36,16 @@ class Tenant:
     """One of those who ask: a store, the sessions that are open, and how much may still be asked."""
 
     def __init__(
-        self, name: str, store: Store, settings: ServeSettings, values: KeyValues, limit: DraftLimit
+        self, name: str, store: Store, settings: ServeSettings, limit: DraftLimit, feed: Feed
     ) -> None:
         self.name = name
         self.store = store
-        self.values = values
+        self.values = values = _values_of(store)
+        self.feed = feed
         self.presence = Presence(values)
         self.drafts = StoredDrafts(self.presence, limit)
         self.sessions = OpenSessions(store, settings.open_sessions)
-        self.rate = RateLimit(values, "requests", settings.rate)
+        self.rate = RateLimit(values, "requests", settings.rate, told=True)
 
     async def note_agent(self, session: str, agent: str) -> None:
         """Keep which program a session is of, beside its log; a store that refuses that has no agent."""
@@ -52,15 +56,16 @@ class Tenant:
 class Tenants:
     """Finds the tenant of a request."""
 
-    def __init__(self, settings: ServeSettings, store: str | None) -> None:
+    def __init__(self, settings: ServeSettings, store: str | None, metrics: Metrics | None = None) -> None:
         self._tokens = Tokens(settings.tokens)
+        self._metrics = metrics or Metrics()
+        self._webhooks = Webhooks(settings.webhooks, self.holds_token)
         self._settings = settings
         self._store = store
         main = find_store(store)
-        values = _values_of(main)
         at_once = max(1, settings.summaries_at_once // settings.workers)
-        self._limit = DraftLimit(values, at_once, settings.summary_rate)  # of all tenants
-        self._tenants = {MAIN: Tenant(MAIN, main, settings, values, self._limit)}
+        self._limit = DraftLimit(_values_of(main), at_once, settings.summary_rate)  # of all tenants
+        self._tenants = {MAIN: self._made(MAIN, main)}
         for grant in self._tokens.grants:
             find_store(self._url(grant.tenant))  # what no tenant can have is told at the start
         self._guesses = Guesses()
@@ -73,6 +78,12 @@ class Tenants:
     def all(self) -> list[Tenant]:
         """Return the tenants that have asked since the start, and the main one."""
         return list(self._tenants.values())
+
+    def every(self) -> list[Tenant]:
+        """Return all tenants, those that have not asked yet included."""
+        for grant in self._tokens.grants:
+            self._tenant(grant.tenant)
+        return self.all()
 
     def find(self, request: HTTPConnection, typed: str | None = None) -> Tenant | Denied:
         """Return the tenant of a request, or of a token that was typed in it.
@@ -101,9 +112,12 @@ class Tenants:
         known = self._tenants.get(name)
         if known is None:
             store = find_store(self._url(name))
-            known = Tenant(name, store, self._settings, _values_of(store), self._limit)
-            self._tenants[name] = known
+            known = self._tenants[name] = self._made(name, store)
         return known
+
+    def _made(self, name: str, store: Store) -> Tenant:
+        feed = Feed(name, store, self._metrics, self._webhooks)
+        return Tenant(name, store, self._settings, self._limit, feed)
 
     def _url(self, name: str) -> str | None:
         return self._store if name == MAIN else url_beside(self._store, name)
@@ -113,6 +127,7 @@ class Tenants:
         await asyncio.gather(*(tenant.sessions.close(seconds) for tenant in self.all()))
         for tenant in self.all():
             await tenant.drafts.close()
+        await self._webhooks.close(seconds)
 
     async def close(self) -> None:
         """Close every store."""

@@ -43,6 +43,7 @@ def append(tables: Tables, session: str, entries: Sequence[Entry], seen: str | N
             "created": first,
             "updated": last,
             "title": tree.title_in(entries),
+            "user": tree.user_in(entries),
         }
         if not tables.database.append(moved, rows):
             raise Contended

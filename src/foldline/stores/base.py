@@ -13,12 +13,12 @@ Mark = Literal["compacted", "pruned", "lifted", "pinned", "noted"]  # the kinds 
 MARKS: Final[tuple[Mark, ...]] = get_args(Mark)
 
 
-class SessionInfo(msgspec.Struct, frozen=True):
+class SessionInfo(msgspec.Struct, frozen=True, omit_defaults=True):
     """One session of a store.
 
     `messages`, `compactions` (lifted ones included) and `tokens` count on the path of the leaf; `entries`
     counts every branch. `title` is the newest one ("" if there is none); `created` and `updated` are Unix
-    times.
+    times. `user` is whose it is, where a service noted that.
     """
 
     id: str
@@ -30,6 +30,7 @@ class SessionInfo(msgspec.Struct, frozen=True):
     compactions: int
     tokens: int
     leaf: str | None
+    user: str = ""
 
 
 _PAGE: Final = 256  # entries that `backwards` reads in one step
@@ -55,7 +56,8 @@ class Hit(msgspec.Struct, frozen=True, omit_defaults=True):
 class Store(Protocol):
     """A place for sessions. Every method is safe to cancel: it then writes everything or nothing.
 
-    The service needs more of a store: `key_values` and `shared`, as `database_store.DatabaseStore` has them.
+    The service needs more of a store: `key_values`, `shared` and what is asked by user and by age, as
+    `database_store.DatabaseStore` has them.
 
     Any method may raise StoreError (the store cannot do it), StoreCorrupt (the stored data are not what was
     appended) and, at the first use of a database, StoreVersion and FormatError.

@@ -18,6 +18,7 @@ from foldline.core.log.entries import Entry
 from foldline.errors import StoreError
 from foldline.stores import index, search
 from foldline.stores.appending import append
+from foldline.stores.audit_log import AuditLog
 from foldline.stores.base import FEW, Hit
 from foldline.stores.database import Database
 from foldline.stores.index import WordIndex
@@ -51,6 +52,7 @@ class DatabaseStore(ABC, Generic[D]):
 
     def __init__(self, name: str, index_: WordIndex, audit: Callable[[D, str | None], list[str]]) -> None:
         self.key_values = KeyValues(self.run)
+        self.audit_log = AuditLog(self.run)
         self._name = name
         self._index = index_
         self._audit = audit
@@ -102,6 +104,9 @@ class DatabaseStore(ABC, Generic[D]):
     entry = _does(Tables.entry)
     entries = _does(Tables.entries)
     sessions = _does(Tables.sessions)
+    sessions_of = _does(Tables.sessions_of)
+    count_of = _does(Tables.count_of)
+    idle = _does(Tables.idle)
     info = _does(Tables.info)
     ids = _does(Tables.ids)
     count = _does(Tables.count)

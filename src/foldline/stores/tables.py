@@ -123,6 +123,20 @@ class Tables:
             SessionInfo(*row) for row in self.database.rows("newest_sessions", limit=limit, offset=offset)
         ]
 
+    def sessions_of(self, user: str, *, limit: int | None = None, offset: int = 0) -> list[SessionInfo]:
+        """Return the sessions of a user, the last updated first."""
+        rows = self.database.rows("sessions_of_user", user=user, limit=limit, offset=offset)
+        return [SessionInfo(*row) for row in rows]
+
+    def count_of(self, user: str) -> int:
+        """Return how many sessions a user has."""
+        row = self.database.row("count_sessions_of_user", user=user)
+        return row[0] if row else 0
+
+    def idle(self, before: float, limit: int) -> list[str]:
+        """Return the ids of sessions that were not updated since then (Unix time), the oldest first."""
+        return [id_ for (id_,) in self.database.rows("idle_sessions", before=before, limit=limit)]
+
     def info(self, session: str) -> SessionInfo | None:
         """Return what `sessions` tells of one session."""
         row = self.database.row("info", **named(session))

@@ -6,12 +6,15 @@ of segments, so that any part of it is read in a few ranges of `seq`, however lo
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple, TypeGuard
 
 from foldline.core.log.entries import Compacted, Entry, Lifted, Noted, Said
 from foldline.errors import InputError, StoreCorrupt, StoreError
 
+SERVED: Final = "served"  # the note of a service: how it opens a session, and whose that is
+USER: Final = r"^[!-~]{1,256}$(?!\n)"  # a user's name
 Spans = list[tuple[int, int]]  # ranges of seq, both ends included, in path order
 
 
@@ -141,6 +144,17 @@ def title_in(entries: Iterable[Entry]) -> str | None:
         entry.data.get("title") for entry in entries if isinstance(entry, Noted) and entry.kind == "title"
     ]
     return next((title for title in reversed(notes) if isinstance(title, str)), None)
+
+
+def user_in(entries: Iterable[Entry]) -> str | None:
+    """Return the user whom the service noted last in these entries; None if there is none."""
+    notes = [entry.data.get("user") for entry in entries if isinstance(entry, Noted) and entry.kind == SERVED]
+    return next((user for user in reversed(notes) if is_user(user)), None)
+
+
+def is_user(name: object) -> TypeGuard[str]:
+    """Return whether a value can be the name of a user."""
+    return isinstance(name, str) and re.search(USER, name) is not None
 
 
 def times_in(entries: Sequence[Entry], now: float) -> tuple[float, float]:

@@ -6,16 +6,20 @@ from tests.support.live import session_on
 from tests.support.talk import assistant, reminder, system, user
 
 from foldline.config import ServeSettings
+from foldline.service.feed import Feed
 from foldline.service.jobs.drafts import DraftLimit
+from foldline.service.metrics import Metrics
 from foldline.service.tenants import Tenant
 from foldline.service.web.shown import Beginnings
+from foldline.service.webhooks import Webhooks
 from foldline.stores import MemoryStore
 
 
 async def test_a_session_is_called_by_its_title_else_its_first_words_else_its_id():
     store = MemoryStore()
     values = store.key_values
-    tenant = Tenant("default", store, ServeSettings(), values, DraftLimit(values))
+    feed = Feed("default", store, Metrics(), Webhooks((), bool))
+    tenant = Tenant("default", store, ServeSettings(), DraftLimit(values), feed)
     names = Beginnings()
 
     async def called():

@@ -18,6 +18,8 @@ from foldline.errors import FoldlineError, InputError, LeafMoved, StoreError, St
 from foldline.service.api import (
     boundaries,
     compaction,
+    deletion,
+    events,
     history,
     messages,
     sessions,
@@ -49,7 +51,19 @@ from foldline.service.tenants import Tenant, Tenants, bearer
 log = logging.getLogger("foldline")
 T = TypeVar("T")
 
-TOPICS: Final = (sessions, history, boundaries, messages, turns, compaction, tree, transfers, stateless)
+TOPICS: Final = (
+    sessions,
+    deletion,
+    history,
+    boundaries,
+    events,
+    messages,
+    turns,
+    compaction,
+    tree,
+    transfers,
+    stateless,
+)
 OPERATIONS: Final = tuple(one for topic in TOPICS for one in operations_of(topic))
 LISTED: Final = tuple(one for one in OPERATIONS if one.listed)
 KEY: Final = "idempotency-key"
@@ -125,7 +139,7 @@ class Api:
         if kind is not None:
             given["body"] = await decoded(raw, operation.read or partial(decoded_json, kind=kind))
         own = None if self._tenants.closed else bearer(request.headers.get("authorization", "")) or None
-        call = ApiCall(self.state, tenant, names, given, raw, own)
+        call = ApiCall(self.state, tenant, names, given, raw, own, request.headers)
         key = request.headers.get(KEY)
         if key is None or not operation.keyed:
             return await self._run(operation, call, request)

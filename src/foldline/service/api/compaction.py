@@ -65,7 +65,6 @@ async def compact(call: ApiCall, body: CompactionWish) -> CompactionResult:
 def _told(call: ApiCall, outcome: Receipt | Nothing) -> CompactionResult:
     if isinstance(outcome, Nothing):
         return CompactionResult(None, outcome, call.session.leaf)
-    call.state.metrics.folded(outcome)
     return CompactionResult(outcome, None, call.session.leaf)
 
 

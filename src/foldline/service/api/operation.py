@@ -56,8 +56,8 @@ class ApiCall(msgspec.Struct):
     """One request, checked: whose it is, the names in its path, its session (where the path names one).
 
     `given` is the query and the body as they are read, `raw` the body as it came, `headers` those of the
-    answer; `remembered` is there where the request has an idempotency key. `key` is a provider's that the
-    client pays with.
+    answer, `asked` those of the request; `remembered` is there where the request has an idempotency key.
+    `key` is a provider's that the client pays with.
     """
 
     state: ApiState
@@ -66,6 +66,7 @@ class ApiCall(msgspec.Struct):
     given: dict[str, Any]
     raw: bytes = b""
     key: str | None = None
+    asked: Mapping[str, str] = {}
     headers: dict[str, str] = {}
     found: Session | None = None
     remembered: Remembered | None = None

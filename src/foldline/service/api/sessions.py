@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, TypeAlias, cast
 
 import msgspec
 
@@ -21,19 +21,26 @@ from foldline.service.api.operation import (
     etag,
     operation,
 )
-from foldline.service.api.state import SessionOptions, stored_options
+from foldline.service.api.state import ApiState, SessionOptions, stored_options
 from foldline.service.problems import Refused
+from foldline.service.tenants import Tenant
 from foldline.session.links import Link
 from foldline.stores.base import Hit, SessionInfo, Store
+from foldline.stores.database_store import DatabaseStore
+from foldline.stores.tree import USER
 
 AT: Final = "/sessions/{session}"
+User: TypeAlias = Annotated[str, msgspec.Meta(pattern=USER, description="A user, as the client calls them")]
+_Key: TypeAlias = Annotated[str, msgspec.Meta(min_length=1, max_length=64)]
+_Value: TypeAlias = Annotated[str, msgspec.Meta(max_length=512)]
+Metadata: TypeAlias = Annotated[dict[_Key, _Value], msgspec.Meta(max_length=16)]
 
 
 class NewSession(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A session to begin; its id is made up where none is given.
 
     `model` is one of those that are configured, `policy` a preset or one of the settings. `messages` are of
-    any dialect.
+    any dialect. `user` is whose it is among the client's users, `metadata` what the client knows it by.
     """
 
     id: NewId | None = None
@@ -42,6 +49,8 @@ class NewSession(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     policy: Title | None = None
     system: Words | None = None
     messages: list[Any] = []
+    user: User | None = None
+    metadata: Metadata = {}
 
 
 class SessionList(msgspec.Struct, frozen=True):
@@ -52,11 +61,12 @@ class SessionList(msgspec.Struct, frozen=True):
 
 
 class SessionPage(msgspec.Struct, frozen=True):
-    """Which of the sessions to list; `title` are words that a title holds."""
+    """Which of the sessions to list: those of a user, or with a title that holds some words."""
 
     limit: Page = 50
     offset: Offset = 0
     title: str = ""
+    user: User | None = None
 
 
 class SearchQuery(msgspec.Struct, frozen=True):
@@ -80,6 +90,7 @@ class SessionDetail(msgspec.Struct, frozen=True):
     policy: str
     dialect: str
     links: list[Link]
+    metadata: dict[str, str] = {}
     verified: list[str] | None = None
 
 
@@ -110,7 +121,7 @@ async def create_session(call: ApiCall, body: NewSession) -> SessionInfo:
     state.check_policy(body.policy)
     name = body.id or f"s-{secrets.token_hex(8)}"
     async with state.of(call.tenant).lock(name):
-        options = SessionOptions(body.model, body.policy, body.system)
+        options = SessionOptions(body.model, body.policy, body.system, body.user, body.metadata)
         if await store.info(name) is not None or not await _begun(store, name, options):
             raise taken(name)
         try:
@@ -149,10 +160,17 @@ async def list_sessions(call: ApiCall, query: SessionPage) -> SessionList:
     """List sessions, the last updated first."""
     words = query.title.casefold().split()
     store = call.tenant.store
-    if not words:
+    if query.user is not None:
+        own = people(store)
+        if not words:
+            page = await own.sessions_of(query.user, limit=query.limit, offset=query.offset)
+            return SessionList(page, await own.count_of(query.user))
+        every = await own.sessions_of(query.user)
+    elif words:
+        every = await store.sessions()
+    else:
         page = await store.sessions(limit=query.limit, offset=query.offset)
         return SessionList(page, await store.count())
-    every = await store.sessions()
     found = [info for info in every if all(word in info.title.casefold() for word in words)]
     return SessionList(found[query.offset : query.offset + query.limit], len(found))
 
@@ -173,6 +191,7 @@ async def show_session(call: ApiCall, query: DetailQuery) -> SessionDetail:
         policy=session.policy.name,
         dialect=session.dialect,
         links=await session.links(),
+        metadata=(await stored_options(call.tenant.store, session.id)).metadata,
         verified=await session.verify() if query.verify else None,
     )
 
@@ -187,16 +206,22 @@ async def rename_session(call: ApiCall, body: NewTitle) -> LeafResult:
 @operation("DELETE", AT, status=204, changes=True, scope="admin")
 async def delete_session(call: ApiCall) -> None:
     """Delete a session with all of its branches, for good."""
-    async with _without_a_turn(call):
-        call.tenant.sessions.forget(call.session.id)
-        await call.tenant.store.purge(call.session.id)
+    async with without_a_turn(call.state, call.tenant, call.session.id):
+        await purge(call.tenant, call.session.id)
+
+
+async def purge(tenant: Tenant, name: str, why: str = "asked") -> None:
+    """Delete a session for good, and tell."""
+    tenant.sessions.forget(name)
+    await tenant.store.purge(name)
+    await tenant.feed.tell("deleted", name, why=why)
 
 
 @operation("POST", f"{AT}/clear", changes=True, keyed=True)
 async def clear_session(call: ApiCall) -> LeafResult:
     """Begin again with an empty path; what was said stays as a branch."""
     session, store = call.session, call.tenant.store
-    async with _without_a_turn(call):
+    async with without_a_turn(call.state, call.tenant, session.id):
         title = (await info_of(store, session.id)).title
         options = await stored_options(store, session.id)
         await store.move(session.id, None, seen=session.leaf)
@@ -207,10 +232,17 @@ async def clear_session(call: ApiCall) -> LeafResult:
     return LeafResult(session.leaf)
 
 
+def people(store: Store) -> DatabaseStore[Any]:
+    """Return a store that is asked by user; raises Refused where it cannot be."""
+    if not isinstance(store, DatabaseStore):
+        raise Refused(501, "the store cannot do it", "it does not know the users of sessions")
+    return cast("DatabaseStore[Any]", store)
+
+
 @asynccontextmanager
-async def _without_a_turn(call: ApiCall) -> AsyncGenerator[None]:
+async def without_a_turn(state: ApiState, tenant: Tenant, name: str) -> AsyncGenerator[None]:
     """Have the session's turn, so that none goes on meanwhile; raises Refused where one does."""
-    turns, name = call.state.of(call.tenant).turns, call.session.id
+    turns = state.of(tenant).turns
     if not await turns.take(name):
         raise busy(name)
     try:

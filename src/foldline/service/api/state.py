@@ -33,8 +33,8 @@ from foldline.session.preview import Preview
 from foldline.session.session import Session
 from foldline.stores import Store
 from foldline.stores.key_values import KeyValues, pack, unpack
+from foldline.stores.tree import SERVED
 
-NOTE: Final = "served"  # the kind of the note that holds them
 HEAD: Final = 64  # entries at the beginning of a session among which it stands
 PREVIEWS: Final = "preview"
 MOST: Final = 64  # previews of a tenant; the oldest leaves
@@ -47,10 +47,12 @@ class SessionOptions(msgspec.Struct, frozen=True, omit_defaults=True):
     model: str | None = None
     policy: str | None = None
     system: str | None = None
+    user: str | None = None
+    metadata: dict[str, str] = {}
 
     def noted(self) -> Noted:
         """Return the note of these options, not chained yet."""
-        return Noted("", None, NOTE, cast("dict[str, Any]", msgspec.to_builtins(self)), at=time.time())
+        return Noted("", None, SERVED, cast("dict[str, Any]", msgspec.to_builtins(self)), at=time.time())
 
 
 async def stored_options(store: Store, session: str) -> SessionOptions:
@@ -70,7 +72,7 @@ async def stored_options(store: Store, session: str) -> SessionOptions:
 
 
 def _options(entry: Entry) -> SessionOptions | None:
-    if not isinstance(entry, Noted) or entry.kind != NOTE:
+    if not isinstance(entry, Noted) or entry.kind != SERVED:
         return None
     try:
         return msgspec.convert(entry.data, SessionOptions)
@@ -197,6 +199,7 @@ class ApiState:
         )
         paid = self.serve.summaries != OFFLINE
         opened.make_drafts_by(tenant.drafts.durable(model) if paid else tenant.drafts)
+        tenant.feed.watch(opened)
         return closing(opened)
 
     async def make_draft(self, tenant: Tenant, model: str | None, job: DraftJob) -> Outcome:

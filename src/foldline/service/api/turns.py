@@ -116,8 +116,6 @@ class Turn:
 
     def heard(self, event: Event) -> None:
         """Tell of something that happened."""
-        if isinstance(event, CompactionDone | PruneDone):
-            self._call.state.metrics.folded(event.receipt)
         if isinstance(event, CallEnded):
             self._asked = time.perf_counter()
         if isinstance(event, ReplyEnded):

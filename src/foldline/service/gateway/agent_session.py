@@ -21,10 +21,10 @@ from foldline.dialects.in_turn import in_turn
 from foldline.errors import CallsOpen, CompactionFailed, FloorExceeded
 from foldline.service.gateway.compaction_item import sealed
 from foldline.service.gateway.request import AgentRequest, Unit
-from foldline.service.metrics import Metrics
 from foldline.session.events import CompactionDone, PruneDone
 from foldline.session.session import Session
 from foldline.session.view import ContextMessages
+from foldline.stores.tree import SERVED
 from foldline.summarizers import Summarizer
 from foldline.waiting import EACH, aside
 
@@ -66,6 +66,7 @@ class AgentSession:
             str, int
         ] = {}  # entries of the path, in order: how many messages were told by then
         self._leaf: str | None = None  # up to which the stored path is known
+        self._user = ""
         self._folds: set[str] = set()  # boundaries that are untold, or were told
         for name in ("compacted", "pruned"):
             session.on(name, self._heard)
@@ -192,6 +193,16 @@ class AgentSession:
         raw = message.native.raw if message.native is not None else b""
         await self._say([Unit(raw, 0)], [message])
 
+    async def belongs_to(self, user: str) -> None:
+        """Note whose the session is, where that is new."""
+        if not user or user == self._user:
+            return
+        info = await self.session.store.info(self.session.id)
+        if info is None or info.user != user:
+            await self.session.note(SERVED, user=user)
+            await self.catch_up()
+        self._user = user
+
     def folded(self, asked: AgentRequest, view: ContextMessages) -> list[Any] | None:
         """Return the messages to send instead of the client's own; None where those are the whole view."""
         changed = view.token or asked.at is not None or self.session.in_turn
@@ -224,11 +235,9 @@ class AgentSession:
         await self.catch_up()
         return sealed(self.session.id, self.session.leaf or "", self._rendered(asked))
 
-    def take_untold(self, metrics: Metrics) -> list[Receipt]:
+    def take_untold(self) -> list[Receipt]:
         """Return the folds that no response has told yet: the next one does."""
         found, self.untold = self.untold, []
-        for receipt in found:
-            metrics.folded(receipt)
         return found
 
     async def context(self) -> ContextMessages:

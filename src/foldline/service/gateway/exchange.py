@@ -58,12 +58,13 @@ class Exchange:
         self._receipts: list[Receipt] = []
         self._sent = 0.0  # when the request went to the model
 
-    async def prepare(self) -> bytes:
-        """Store what is new in the request, fold, and return the bytes to send."""
+    async def prepare(self, user: str) -> bytes:
+        """Store what is new in the request, and whose it is, fold, and return the bytes to send."""
         talk, started = self._talk, time.perf_counter()
         async with talk.lock:
             if not await talk.follow(self._asked):
                 return self._asked.raw
+            await talk.belongs_to(user)
             self._after = talk.tip
             self._view = await talk.context()
             body = self._body(self._view)
@@ -73,7 +74,7 @@ class Exchange:
     def _body(self, view: ContextMessages) -> bytes:
         messages = self._talk.folded(self._asked, view)
         self._folded = messages is not None
-        self._receipts += self._talk.take_untold(self._metrics)
+        self._receipts += self._talk.take_untold()
         body = self._asked if messages is None else self._asked.changed(messages=messages)
         most, wanted = self._talk.session.max_tokens, body.max_tokens
         if most is None or (wanted is not None and wanted <= most):

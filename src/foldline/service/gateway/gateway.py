@@ -54,6 +54,7 @@ from foldline.service.problems import Refused
 from foldline.service.tenants import Tenant, Tenants
 from foldline.session.session import Session
 from foldline.session.shared import summaries_by
+from foldline.stores.tree import is_user
 from foldline.summarizers import Summarizer
 
 log = logging.getLogger("foldline")
@@ -61,6 +62,7 @@ T = TypeVar("T")
 
 UNCHANGED: Final = "a request passes unchanged"
 SESSION: Final = "foldline-session"  # names the session of a request
+USER: Final = "foldline-user"  # names the user of a request
 SUBAGENT: Final = (  # say that a sub-agent asks: any client, Codex, Claude Code, OpenCode
     "foldline-subagent",
     "x-openai-subagent",
@@ -84,6 +86,12 @@ class _From(msgspec.Struct, frozen=True):
 
     request: Request
     tenant: Tenant
+
+    @property
+    def user(self) -> str:
+        """Whose the session is, among the client's users."""
+        named = self.request.headers.get(USER)
+        return named if is_user(named) else ""
 
     @property
     def subagent(self) -> bool:
@@ -218,12 +226,14 @@ class Gateway:
         self._bring_summarizer(talk, asked)
         talk.applies_template = not self._upstreams.is_vendors(asked.endpoint.vendor)
         exchange = Exchange(talk, asked, self._metrics, ends)
-        preparing = while_there(origin.request, self._prepared(exchange, talk, asked))
+        preparing = while_there(origin.request, self._prepared(exchange, talk, asked, origin.user))
         return await exchange.run(await _tried(preparing, UNCHANGED) or asked.raw, send)
 
-    async def _prepared(self, exchange: Exchange, talk: AgentSession, asked: AgentRequest) -> bytes:
+    async def _prepared(
+        self, exchange: Exchange, talk: AgentSession, asked: AgentRequest, user: str
+    ) -> bytes:
         await self._use_model(talk, asked)
-        return await exchange.prepare()
+        return await exchange.prepare(user)
 
     # ---- a compaction item
 
@@ -251,7 +261,7 @@ class Gateway:
                 if not await talk.follow(asked):
                     return None
                 item = await talk.compact(asked)
-                return MadeItem(item, talk.take_untold(self._metrics))
+                return MadeItem(item, talk.take_untold())
 
     async def _stateless(self, asked: AgentRequest) -> MadeItem:
         """Return the item of a history that cannot be stored: what is folded is in it alone."""
@@ -320,6 +330,7 @@ class Gateway:
         )
         drafts, paid = origin.tenant.drafts, self._serve.summaries not in BY_RULE  # by the service
         opened.make_drafts_by(drafts.durable(None) if paid else drafts)
+        origin.tenant.feed.watch(opened)
         return closing(opened)
 
     def _summarizer(self, asked: AgentRequest, info: ModelInfo) -> Summarizer:

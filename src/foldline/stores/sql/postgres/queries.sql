@@ -9,20 +9,36 @@ WHERE s.session_id = :key AND s.id = :id
 
 -- name: info
 SELECT s.id, s.title, s.created, s.updated, coalesce(e.messages, 0), s.entries,
-    coalesce(e.compactions, 0), coalesce(e.tokens, 0), s.leaf
+    coalesce(e.compactions, 0), coalesce(e.tokens, 0), s.leaf, s.of_user
 FROM sessions s
 LEFT JOIN entries e ON e.session_id = s.session_id AND e.id = s.leaf
 WHERE s.session_id = :key AND s.id = :id
 
 -- name: newest_sessions
 SELECT s.id, s.title, s.created, s.updated, coalesce(e.messages, 0), s.entries,
-    coalesce(e.compactions, 0), coalesce(e.tokens, 0), s.leaf
+    coalesce(e.compactions, 0), coalesce(e.tokens, 0), s.leaf, s.of_user
 FROM (
     SELECT * FROM sessions ORDER BY updated DESC, begun DESC, session_id
     LIMIT CAST(:limit AS bigint) OFFSET :offset
 ) s
 LEFT JOIN entries e ON e.session_id = s.session_id AND e.id = s.leaf
 ORDER BY s.updated DESC, s.begun DESC, s.session_id
+
+-- name: sessions_of_user
+SELECT s.id, s.title, s.created, s.updated, coalesce(e.messages, 0), s.entries,
+    coalesce(e.compactions, 0), coalesce(e.tokens, 0), s.leaf, s.of_user
+FROM (
+    SELECT * FROM sessions WHERE of_user = :user ORDER BY updated DESC, begun DESC, session_id
+    LIMIT CAST(:limit AS bigint) OFFSET :offset
+) s
+LEFT JOIN entries e ON e.session_id = s.session_id AND e.id = s.leaf
+ORDER BY s.updated DESC, s.begun DESC, s.session_id
+
+-- name: count_sessions_of_user
+SELECT count(*) FROM sessions WHERE of_user = :user
+
+-- name: idle_sessions
+SELECT id FROM sessions WHERE updated < :before ORDER BY updated LIMIT :limit
 
 -- name: ids_from
 SELECT id FROM sessions WHERE id >= :first AND id < :past ORDER BY begun DESC, session_id LIMIT :limit
@@ -38,15 +54,16 @@ WHERE s.session_id = :session
 SELECT count(*) FROM sessions
 
 -- name: begin_session
-INSERT INTO sessions (session_id, id, begun, leaf, entries, title, created, updated)
+INSERT INTO sessions (session_id, id, begun, leaf, entries, title, created, updated, of_user)
 VALUES (
-    :key, :id, extract(epoch FROM clock_timestamp()), :leaf, :entries, coalesce(:title, ''), :created, :updated
+    :key, :id, extract(epoch FROM clock_timestamp()), :leaf, :entries, coalesce(:title, ''), :created, :updated, coalesce(:user, '')
 )
 ON CONFLICT DO NOTHING
 
 -- name: advance_leaf
 -- Only if the session is still as it was read.
-UPDATE sessions SET leaf = :leaf, entries = :entries, updated = :updated, title = coalesce(:title, title)
+UPDATE sessions SET leaf = :leaf, entries = :entries, updated = :updated, title = coalesce(:title, title),
+    of_user = coalesce(:user, of_user)
 WHERE session_id = :session AND leaf IS NOT DISTINCT FROM :seen AND entries = :before
 
 -- name: move_leaf
@@ -224,3 +241,11 @@ DELETE FROM key_values WHERE (space, key) IN (
 
 -- name: forget_values
 DELETE FROM key_values WHERE session = :id
+
+-- name: add_audit
+INSERT INTO audit (at, action, session, record) VALUES (:at, :action, :session, :record)
+
+-- name: audit_page
+SELECT no, at, action, session, record FROM audit
+WHERE (CAST(:session AS text) IS NULL OR session = :session) AND (CAST(:before AS bigint) IS NULL OR no < :before)
+ORDER BY no DESC LIMIT :limit

@@ -8,17 +8,33 @@ WHERE s.id = :id
 
 -- name: info
 SELECT s.id, s.title, s.created, s.updated, coalesce(e.messages, 0), s.entries,
-    coalesce(e.compactions, 0), coalesce(e.tokens, 0), s.leaf
+    coalesce(e.compactions, 0), coalesce(e.tokens, 0), s.leaf, s.of_user
 FROM sessions s
 LEFT JOIN entries e ON e.session_no = s.no AND e.id = s.leaf
 WHERE s.id = :id
 
 -- name: newest_sessions
 SELECT s.id, s.title, s.created, s.updated, coalesce(e.messages, 0), s.entries,
-    coalesce(e.compactions, 0), coalesce(e.tokens, 0), s.leaf
+    coalesce(e.compactions, 0), coalesce(e.tokens, 0), s.leaf, s.of_user
 FROM (SELECT * FROM sessions ORDER BY updated DESC, no DESC LIMIT coalesce(:limit, -1) OFFSET :offset) s
 LEFT JOIN entries e ON e.session_no = s.no AND e.id = s.leaf
 ORDER BY s.updated DESC, s.no DESC
+
+-- name: sessions_of_user
+SELECT s.id, s.title, s.created, s.updated, coalesce(e.messages, 0), s.entries,
+    coalesce(e.compactions, 0), coalesce(e.tokens, 0), s.leaf, s.of_user
+FROM (
+    SELECT * FROM sessions WHERE of_user = :user
+    ORDER BY updated DESC, no DESC LIMIT coalesce(:limit, -1) OFFSET :offset
+) s
+LEFT JOIN entries e ON e.session_no = s.no AND e.id = s.leaf
+ORDER BY s.updated DESC, s.no DESC
+
+-- name: count_sessions_of_user
+SELECT count(*) FROM sessions WHERE of_user = :user
+
+-- name: idle_sessions
+SELECT id FROM sessions WHERE updated < :before ORDER BY updated LIMIT :limit
 
 -- name: ids_from
 SELECT id FROM sessions WHERE id >= :first AND id < :past ORDER BY no DESC LIMIT :limit
@@ -33,12 +49,13 @@ SELECT e.seq FROM sessions s JOIN entries e ON e.session_no = s.no AND e.id = s.
 SELECT count(*) FROM sessions
 
 -- name: begin_session
-INSERT INTO sessions (id, leaf, entries, title, created, updated)
-VALUES (:id, :leaf, :entries, coalesce(:title, ''), :created, :updated)
+INSERT INTO sessions (id, leaf, entries, title, created, updated, of_user)
+VALUES (:id, :leaf, :entries, coalesce(:title, ''), :created, :updated, coalesce(:user, ''))
 
 -- name: advance_leaf
 -- Only if the session is still as it was read.
-UPDATE sessions SET leaf = :leaf, entries = :entries, updated = :updated, title = coalesce(:title, title)
+UPDATE sessions SET leaf = :leaf, entries = :entries, updated = :updated, title = coalesce(:title, title),
+    of_user = coalesce(:user, of_user)
 WHERE no = :session AND leaf IS :seen AND entries = :before
 
 -- name: move_leaf
@@ -183,3 +200,11 @@ DELETE FROM key_values WHERE expires <= :now
 
 -- name: forget_values
 DELETE FROM key_values WHERE session = :id
+
+-- name: add_audit
+INSERT INTO audit (at, action, session, record) VALUES (:at, :action, :session, :record)
+
+-- name: audit_page
+SELECT no, at, action, session, record FROM audit
+WHERE (:session IS NULL OR session = :session) AND (:before IS NULL OR no < :before)
+ORDER BY no DESC LIMIT :limit

@@ -1,0 +1,85 @@
+"""A session as a stream of what is appended to it, by whichever worker and client."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from typing import Any, Final
+
+import msgspec
+from sse_starlette import EventSourceResponse, ServerSentEvent
+from starlette.responses import Response
+
+from foldline.core.log.codec import encode_utf8
+from foldline.core.log.entries import Compacted, Entry, Lifted, Pinned, Pruned, Said
+from foldline.service.api.operation import STREAM, ApiCall, operation
+from foldline.service.api.sessions import AT
+from foldline.service.feed import figures
+from foldline.stores.base import Store, backwards
+
+PING_SECONDS: Final = 15
+SEND_SECONDS: Final = 60.0  # that a client may take to read what was sent
+LOOK_SECONDS: Final = 1.0  # between two looks for what is new
+MOST: Final = 1_000  # entries behind the one that a client knows; where there are more it reads anew
+
+
+class EventQuery(msgspec.Struct, frozen=True):
+    """The entry behind which to begin (`Last-Event-ID` goes before); without one, what comes from now on."""
+
+    after: str | None = None
+
+
+@operation("GET", f"{AT}/events", media=STREAM)
+async def follow_session(call: ApiCall, query: EventQuery) -> Response:
+    """Follow a session: server-sent events for messages, folds, undos, pins and titles."""
+    after = call.asked.get("last-event-id") or query.after or call.session.leaf
+    events = _events(call, call.session.id, after)
+    return EventSourceResponse(events, ping=PING_SECONDS, send_timeout=SEND_SECONDS)
+
+
+async def _events(call: ApiCall, session: str, leaf: str | None) -> AsyncGenerator[ServerSentEvent]:
+    store = call.tenant.store
+    while True:  # until the client leaves, or the service stops
+        now = await store.leaf(session)
+        if now is None and await store.info(session) is None:
+            yield ServerSentEvent("{}", event="deleted")
+            return
+        if now != leaf:
+            new = await _since(store, session, leaf, now)
+            if new is None:
+                yield _event("moved", now, {})
+            for entry in new or ():
+                if (told := _told(entry)) is not None:
+                    yield _event(told[0], entry.id, told[1])
+            leaf = now
+        await asyncio.sleep(LOOK_SECONDS)
+
+
+async def _since(store: Store, session: str, known: str | None, leaf: str | None) -> list[Entry] | None:
+    """Return the entries of the path to `leaf` behind a known one; None where that is not near it."""
+    new: list[Entry] = []
+    async for entry in backwards(store, session, leaf=leaf):
+        if entry.id == known:
+            return new[::-1]
+        if len(new) == MOST:
+            return None
+        new.append(entry)
+    return new[::-1] if known is None else None
+
+
+def _told(entry: Entry) -> tuple[str, dict[str, Any]] | None:
+    """Return the name and the data of an entry's event; None for a note that only we read."""
+    if isinstance(entry, Said):
+        return "message", {"role": entry.message.role, "tokens": entry.tokens}
+    if isinstance(entry, Compacted | Pruned):
+        return ("compacted" if isinstance(entry, Compacted) else "pruned"), figures(entry.receipt)
+    if isinstance(entry, Lifted):
+        return ("undone" if entry.lifted else "redone"), {"boundary": entry.target}
+    if isinstance(entry, Pinned):
+        return ("pinned" if entry.on else "unpinned"), {"of": entry.target}
+    return ("titled", {"title": entry.data.get("title")}) if entry.kind == "title" else None
+
+
+def _event(name: str, entry: str | None, data: dict[str, Any]) -> ServerSentEvent:
+    told = {"entry": entry, **data}
+    return ServerSentEvent(encode_utf8(told).decode(), event=name, id=entry)

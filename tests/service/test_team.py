@@ -1,0 +1,230 @@
+"""A service for a team: whose sessions are, what is deleted with them, who did what, and who is told."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import http.server
+import json
+import threading
+import time
+
+import msgspec
+import pytest
+from tests.service.api.client import api, talk, user
+from tests.service.served import in_front_of
+from tests.support import patient
+from tests.support.waiting import wait_until
+
+from foldline.config import ServeSettings, TokenGrant, Webhook
+from foldline.errors import InputError
+from foldline.service.tenants import Tenants
+from foldline.service.tokens import hashed, new_token
+
+OWNER, WRITER = new_token(), new_token()
+TOKENS = {
+    hashed(OWNER): TokenGrant("acme", name="owner"),
+    hashed(WRITER): TokenGrant("acme", ("read", "write")),
+}
+SECRET = "whsec_" + base64.b64encode(b"k" * 32).decode()
+
+
+@pytest.fixture(params=["memory", "sqlite", "postgres"])
+def store(request, tmp_path):
+    if request.param == "postgres":
+        return request.getfixturevalue("postgres_url")
+    return "memory://" if request.param == "memory" else f"sqlite:///{tmp_path / 's.db'}"
+
+
+def ids(client, **query):
+    found = client.get("/sessions", **query).json()
+    return found["total"], {one["id"] for one in found["sessions"]}
+
+
+def test_sessions_have_a_user_by_whom_they_are_listed_and_deleted(store):
+    with api(store=store) as (client, _):
+        client.begin("a1", user="ada", title="The parser", metadata={"project": "compiler"}, messages=talk(2))
+        client.begin("a2", user="ada")
+        client.begin("b1", user="bob")
+        client.begin("none")
+        forked = client.post("/sessions/a1/fork", status=201).json()["id"]
+        next_ = client.post("/sessions/a1/handoff", {"goal": "Mend it."}, status=201).json()["id"]
+        client.post("/sessions/a2/clear")
+        shown = client.get("/sessions/a1").json()
+        assert (shown["info"]["user"], shown["metadata"]) == ("ada", {"project": "compiler"})
+        assert ids(client, user="ada") == (4, {"a1", "a2", forked, next_})
+        assert ids(client, user="ada", title="parser")[1] >= {"a1"}
+        assert ids(client, user="ada", limit=1)[0] == 4
+        assert ids(client, user="nobody") == (0, set())
+        client.send("DELETE", "/sessions", 400)
+        assert client.send("DELETE", "/sessions", 200, params={"user": "ada"}).json() == {
+            "deleted": 4,
+            "busy": [],
+        }
+        assert ids(client) == (2, {"b1", "none"})
+        client.get("/sessions/a1", 404)
+        lines = client.get("/audit").json()["lines"]
+        assert {(one["action"], one["session"]) for one in lines} >= {("deleted", "a1"), ("deleted", forked)}
+
+
+def test_an_agent_names_the_user_of_its_session():
+    body = {"model": "m", "messages": [user("Hello.")]}
+    with in_front_of(["Hello.", "Hello.", "Hello."]) as (url, model):
+        for name in ("ada", "ada", "not a name"):
+            headers = {"authorization": "Bearer k", "foldline-user": name}
+            assert patient.post(f"{url}/v1/chat/completions", json=body, headers=headers).status_code == 200
+        listed = patient.get(f"{url}/api/sessions", params={"user": "ada"}).json()
+        assert listed["total"] >= 1
+        assert "foldline-user" not in str([asked.headers for asked in model.requests])
+
+
+def test_what_was_not_used_for_long_is_deleted(tmp_path):
+    url = f"sqlite:///{tmp_path / 's.db'}"
+    with api(store=url) as (client, _):
+        client.begin("one", messages=talk(2))
+    with api(store=url, keep_days=400.0) as (client, _):
+        client.begin("two")
+        assert ids(client) == (2, {"one", "two"})
+    time.sleep(0.01)
+    with api(store=url, keep_days=1e-9) as (client, _):
+        wait_until(lambda: ids(client) == (0, set()), 60)
+        lines = client.get("/audit").json()["lines"]
+        assert {one["data"]["why"] for one in lines if one["action"] == "deleted"} == {"age"}
+
+
+def test_folds_and_undos_are_in_the_audit_log_with_who_made_them(store):
+    headers = {"authorization": f"Bearer {OWNER}", "x-request-id": "r-1"}
+    with api(store=store, tokens=TOKENS, headers=headers) as (client, _):
+        client.begin("one", messages=talk(20))
+        receipt = client.post("/sessions/one/compact").json()["receipt"]
+        client.post("/sessions/one/undo")
+        client.post("/sessions/one/redo")
+        client.begin("two", messages=talk(20))
+        client.post("/sessions/two/compact")
+
+        def lines(**query):
+            return client.get("/audit", **query).json()["lines"]
+
+        wait_until(lambda: len(lines()) == 4, 60)
+        found = sorted(lines(session="one"), key=lambda line: line["no"])
+        assert {line["action"] for line in found} == {"compacted", "undone", "redone"}
+        assert {(line["token"], line["request"]) for line in found} == {("owner", "r-1")}
+        assert len({line["entry"] for line in found}) == 1
+        (fold,) = (line for line in found if line["action"] == "compacted")
+        assert fold["data"]["tokens_before"] == receipt["tokens_before"]
+        assert "Question" not in str(found)
+        first = client.get("/audit", limit=3).json()
+        rest = client.get("/audit", limit=3, before=first["next"]).json()
+        assert [len(first["lines"]), len(rest["lines"]), rest["next"]] == [3, 1, None]
+        found = patient.get(f"{client.url}/api/audit", headers={"authorization": f"Bearer {WRITER}"})
+        assert found.status_code == 403
+
+
+class Receiver(http.server.BaseHTTPRequestHandler):
+    """Takes webhooks; the first delivery of each fails."""
+
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers["content-length"]))
+        known = self.server.came.setdefault(self.headers["webhook-id"], [])
+        known.append((dict(self.headers.items()), body))
+        self.send_response(500 if len(known) == 1 else 204)
+        self.end_headers()
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def receiver():
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Receiver)
+    server.came = {}
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield server
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_a_fold_is_posted_signed_and_again_where_it_was_not_taken(receiver, monkeypatch):
+    monkeypatch.setattr("foldline.service.webhooks.WAITS", (0.0, 0.01))
+    hook = Webhook(f"http://127.0.0.1:{receiver.server_port}/in", SECRET, ("session.compacted",))
+    with api(webhooks=(hook,)) as (client, _):
+        client.begin("one", messages=talk(20))
+        receipt = client.post("/sessions/one/compact").json()["receipt"]
+        client.post("/sessions/one/undo")
+        wait_until(lambda: [len(tries) for tries in receiver.came.values()] == [2], 60)
+    ((name, tries),) = receiver.came.items()
+    for headers, body in tries:
+        signed = f"{name}.{headers['webhook-timestamp']}.".encode() + body
+        mac = base64.b64encode(hmac.new(b"k" * 32, signed, hashlib.sha256).digest()).decode()
+        assert headers["webhook-signature"] == f"v1,{mac}"
+        assert abs(int(headers["webhook-timestamp"]) - time.time()) < 300
+    told = json.loads(tries[-1][1])
+    assert told["type"] == "session.compacted"
+    assert (told["data"]["tenant"], told["data"]["session"]) == ("default", "one")
+    assert told["data"]["tokens_after"] == receipt["tokens_after"]
+    assert b"Question" not in tries[-1][1]
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"secret": "short"}, "openssl rand"),
+        ({"secret": "whsec_abc"}, "openssl rand"),
+        ({"url": "x"}, "http://"),
+    ],
+)
+def test_a_webhook_that_cannot_be_is_told_at_the_start(changes, told):
+    hook = msgspec.structs.replace(Webhook("https://example.com", SECRET), **changes)
+    with pytest.raises(InputError, match=told):
+        Tenants(ServeSettings(webhooks=(hook,)), "memory://")
+
+
+def follow(client, session, count, **headers):
+    """The next events of a session as (name, data)."""
+    found = []
+    with client.http.stream("GET", f"/sessions/{session}/events", headers=headers) as response:
+        assert response.headers["content-type"].startswith("text/event-stream")
+        block = {}
+        for line in response.iter_lines():
+            if line and not line.startswith(":"):
+                block |= [line.split(": ", 1)]
+            elif not line and block:
+                found.append((block["event"], json.loads(block["data"])))
+                block = {}
+            if len(found) == count:
+                return found
+    return found
+
+
+def test_a_session_is_followed_and_gone_on_with_from_the_last_event(store):
+    with api(store=store) as (client, _), api(store=store) as (other, _):
+        shared = client if store == "memory://" else other
+        client.begin("one", messages=talk(20))
+        before = client.leaf("one")[1:-1]
+        shared.post("/sessions/one/compact")
+        shared.post("/sessions/one/undo")
+        shared.say("one", user("And now?"))
+        events = follow(client, "one", 3, **{"last-event-id": before})
+        assert [name for name, _ in events] == ["compacted", "undone", "message"]
+        assert events[0][1]["tokens_after"] < events[0][1]["tokens_before"]
+        assert events[2][1]["role"] == "user"
+        assert follow(client, "one", 1, **{"last-event-id": events[1][1]["entry"]}) == events[2:]
+        assert [name for name, _ in follow(client, "one", 1, **{"last-event-id": "none"})] == ["moved"]
+        client.get("/sessions/none/events", 404)
+
+
+def test_who_follows_hears_what_comes_and_that_the_session_is_deleted():
+    with api() as (client, _):
+        client.begin("one")
+        said = threading.Timer(0.5, lambda: client.say("one", user("Hello.")))
+        said.start()
+        ((name, told),) = follow(client, "one", 1)
+        said.join()
+        assert (name, told["role"]) == ("message", "user")
+        gone = threading.Timer(0.5, lambda: client.send("DELETE", "/sessions/one"))
+        gone.start()
+        assert follow(client, "one", 9) == [("deleted", {})]
+        gone.join()
