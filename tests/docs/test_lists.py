@@ -11,7 +11,7 @@ import foldline
 from foldline.cli.app import cli
 from foldline.config import ServeSettings
 from foldline.core.ledger.table import KINDS
-from foldline.service.api.api import LISTED
+from foldline.service.api.api import OPERATIONS
 from foldline.service.api.turns import NAMES
 from foldline.session import events
 
@@ -53,7 +53,7 @@ def test_every_operation_of_the_service_is_in_the_table():
     page = (DOCS / "service.md").read_text(encoding="utf-8")
     listed = re.findall(r"`([A-Z]+) (\S+)`", page.split("<!-- operations -->")[1].split("<!-- end -->")[0])
     assert sorted((method, path.replace("…", "/sessions/{session}")) for method, path in listed) == sorted(
-        (one.method, one.path) for one in LISTED
+        (one.method, one.path) for one in OPERATIONS
     )
 
 

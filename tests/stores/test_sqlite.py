@@ -134,6 +134,7 @@ async def test_a_database_of_the_first_version_is_migrated(store: SqliteStore, f
     database.executescript(
         "DROP TABLE search; ALTER TABLE sessions DROP COLUMN indexed; DROP INDEX marks;"
         "DROP TABLE key_values; DROP INDEX sessions_by_update;"
+        "DROP INDEX sessions_by_user; ALTER TABLE sessions DROP COLUMN of_user; DROP TABLE audit;"
         "CREATE INDEX events ON entries (key) WHERE kind IN ('compacted', 'lifted'); PRAGMA user_version = 1;"
     )
     database.close()

@@ -23,6 +23,39 @@ from foldline.errors import (
 log = logging.getLogger("foldline")
 
 MEDIA: Final = "application/problem+json"
+PROBLEMS: Final = {
+    "the request is wrong": "The body, the query or a header is not what is taken; the detail says what.",
+    "a token is needed": "No token was sent, or a wrong or expired one.",
+    "the token does not allow this": "The token lacks a scope: read, write, admin or metrics.",
+    "another page asks": "A browser sent this for a page of another origin.",
+    "another name": "Without tokens the service answers only under the names of this machine.",
+    "not found": "There is nothing at this path.",
+    "no such session": "The session was deleted, or never was; those of other tenants are not found either.",
+    "no such preview": "A preview is kept for an hour, until it is committed or dropped.",
+    "method not allowed": "The header Allow names the methods of this path.",
+    "the body came too slowly": "A body has to come within two minutes.",
+    "tool calls wait for their results": "Append the results of the open calls first.",
+    "the session went on differently": "The history that was sent is not the one that is stored.",
+    "a turn is under way": "A session has one turn at a time: wait for it, or close its stream.",
+    "there is such a session": "Give another id.",
+    "still under way": "The first request with this idempotency key has not ended: send it again later.",
+    "it was done": "The first answer is too large to be given again: read what it has changed.",
+    "it is not known whether it was done": "The worker died: look at the session, and use another key.",
+    "the session has moved on": "The leaf is not the one of If-Match; `leaf` is the current one.",
+    "the body is too large": "The settings max_body and max_messages bound a request.",
+    "it cannot be made to fit": "System prompt, tools, pins and the newest messages are too large.",
+    "it cannot be done": "The session is not in the state for this; the detail says why.",
+    "the idempotency key is taken": "It was sent with another request.",
+    "no WebSocket": "Send a POST.",
+    "too many requests": "The tenant's rate is used up, or many wrong tokens came: wait for Retry-After.",
+    "the client has left": "The connection was closed before the request was read.",
+    "it failed": "A defect of the service: its log says more, under the request's id.",
+    "the store cannot do it": "The store does not answer, or lacks what is asked; the log says more.",
+    "the model could not answer": "The provider refused, or could not be reached.",
+    "too much at once": "The worker has as many requests as it takes: try again after Retry-After.",
+    "not ready": "The service is starting or stopping, or its store does not answer.",
+}
+"""What can go wrong, by its title: each has a type of its own, which leads to these words."""
 
 
 class Refused(FoldlineError):
@@ -59,9 +92,15 @@ def words_of(error: Exception) -> str:
 
 def problem(status: int, title: str, detail: str = "", **more: Any) -> Response:
     """Return an error as problem details."""
-    body = {"type": "about:blank", "title": title, "status": status}
+    kind = f"/api/problems#{slug(title)}" if title in PROBLEMS else "about:blank"
+    body = {"type": kind, "title": title, "status": status}
     body |= {"detail": detail} if detail else {}
     return JSONResponse(body | more, status_code=status, media_type=MEDIA)
+
+
+def slug(title: str) -> str:
+    """Return the end of a problem's type."""
+    return title.replace(" ", "-").lower()
 
 
 def status_of(error: FoldlineError) -> int:

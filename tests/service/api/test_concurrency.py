@@ -10,7 +10,7 @@ from tests.support.values import MemoryKeyValues
 
 import foldline
 from foldline.service.api import idempotency
-from foldline.service.api.api import LISTED
+from foldline.service.api.api import OPERATIONS
 from foldline.service.api.idempotency import Given, IdempotencyKeys
 from foldline.service.api.state import KeptPreviews
 from foldline.service.presence import Presence
@@ -150,7 +150,7 @@ TOKENS = {"tokens": {"mine-of-sixteen-and-more": "one", "theirs-of-sixteen-or-mo
 
 
 def paths():
-    for one in LISTED:
+    for one in OPERATIONS:
         if one.of_session:
             yield one.method, one.path
 
@@ -163,13 +163,15 @@ def test_no_tenant_sees_another_ones_session(kind, tmp_path):
         client,
         model,
     ):
-        client.begin("secret", messages=talk(20))
+        client.begin("secret", user="ada", messages=talk(20))
         entry = client.get("/sessions/secret/history").json()["items"][0]["entry"]
         preview = client.post("/sessions/secret/previews").json()["id"]
         before = client.leaf("secret")
         other = Client(client.url, Authorization="Bearer theirs-of-sixteen-or-more")
         assert other.get("/sessions").json()["total"] == 0
         assert other.get("/search", q="Question").json()["hits"] == []
+        assert other.send("DELETE", "/sessions", 200, params={"user": "ada"}).json()["deleted"] == 0
+        assert other.get("/audit").json()["lines"] == []
         for method, path in paths():
             place = path.format(session="secret", entry=entry, preview=preview)
             body = {"title": "T"} if method == "PATCH" else bodies.get(path.rsplit("/", 1)[-1], {})

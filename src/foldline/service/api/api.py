@@ -40,6 +40,7 @@ from foldline.service.api.operation import (
     matches,
     operations_of,
 )
+from foldline.service.api.reference import pages
 from foldline.service.api.state import ApiState
 from foldline.service.at_hand import require
 from foldline.service.bodies import decoded, decoded_json, read_body, while_there
@@ -65,7 +66,6 @@ TOPICS: Final = (
     stateless,
 )
 OPERATIONS: Final = tuple(one for topic in TOPICS for one in operations_of(topic))
-LISTED: Final = tuple(one for one in OPERATIONS if one.listed)
 KEY: Final = "idempotency-key"
 Handler = Callable[[Request], Awaitable[Response]]
 
@@ -77,14 +77,17 @@ class Api:
         self._serve = serve
         self._tenants = tenants
         self.state = ApiState(serve, known, metrics)
-        self.index = self._known(index(LISTED))
+        self.index = self._known(index(OPERATIONS))
 
     def routes(self) -> list[Route]:
         """Return the routes below `/api`."""
-        described = document(LISTED, tokens=self._tenants.closed)
+        described = document(OPERATIONS, tokens=self._tenants.closed)
+        reference, problems = pages(described)
         return [
             Route("/", self.index),
             Route("/openapi.json", self._known(described)),
+            Route("/docs", _page(reference)),
+            Route("/problems", _page(problems)),
             *(Route(one.path, self._handler(one), methods=[one.method]) for one in OPERATIONS),
         ]
 
@@ -218,6 +221,14 @@ class Api:
             if operation.method != "DELETE":
                 call.headers.setdefault("etag", etag(session.leaf))
             return found
+
+
+def _page(page: Response) -> Handler:
+    async def answer(request: Request) -> Response:
+        del request
+        return Response(page.body, headers=dict(page.headers))
+
+    return answer
 
 
 def _nothing_done(error: BaseException) -> bool:

@@ -56,7 +56,14 @@ class LiftResult(msgspec.Struct, frozen=True):
     leaf: str | None
 
 
-@operation("POST", f"{AT}/compact", changes=True, held=False, keyed=True)
+@operation(
+    "POST",
+    f"{AT}/compact",
+    changes=True,
+    held=False,
+    keyed=True,
+    example={"instructions": "Keep what concerns the parser."},
+)
 async def compact(call: ApiCall, body: CompactionWish) -> CompactionResult:
     """Compact now; what is said meanwhile stays in order."""
     return _told(call, await call.session.compact(**msgspec.structs.asdict(body)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import msgspec
 
@@ -45,7 +45,10 @@ class AppendResult(msgspec.Struct, frozen=True):
     leaf: str | None
 
 
-@operation("POST", f"{AT}/messages", status=201, changes=True, keyed=True, resumes=True)
+EXAMPLE: Final = {"messages": [{"role": "user", "content": "Never push to main."}]}
+
+
+@operation("POST", f"{AT}/messages", status=201, changes=True, keyed=True, resumes=True, example=EXAMPLE)
 async def append_messages(call: ApiCall, body: NewMessages) -> AppendResult:
     """Append messages in one commit, durable when it is answered."""
     entries = None

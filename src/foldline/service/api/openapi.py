@@ -30,6 +30,8 @@ def index(operations: Sequence[Operation[Any]]) -> dict[str, Any]:
         "name": "foldline",
         "version": VERSION,
         "openapi": "/api/openapi.json",
+        "docs": "/api/docs",
+        "problems": "/api/problems",
         "operations": [f"{one.method} /api{one.path}: {one.about}" for one in operations],
     }
 
@@ -55,6 +57,7 @@ def document(operations: Sequence[Operation[Any]], *, tokens: bool) -> dict[str,
             "description": "Sessions that never overflow: kept, folded and recalled over HTTP.",
         },
         "servers": [{"url": "/api"}],
+        "tags": [{"name": name} for name in dict.fromkeys(one.topic for one in operations)],
         "paths": paths,
         "components": {"schemas": components, "securitySchemes": schemes},
     }
@@ -66,11 +69,13 @@ def _operation(one: Operation[Any], refs: dict[Any, Any]) -> dict[str, Any]:
         "operationId": one.name,
         "summary": one.about,
         "tags": [one.topic],
+        "x-scope": one.needs,
         "parameters": [*_path(one), *_query(one), *_headers(one)],
         "responses": {str(one.status): _success(one, refs), "default": _refused(refs)},
     }
     if one.body is not None:
-        found["requestBody"] = {"content": {one.takes: {"schema": refs[one.body]}}, "required": True}
+        content = {"schema": refs[one.body]} | ({"example": one.example} if one.example else {})
+        found["requestBody"] = {"content": {one.takes: content}, "required": True}
     elif one.takes == BYTES:
         found["requestBody"] = {"content": {BYTES: {}}, "required": True}
     return found

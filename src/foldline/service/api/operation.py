@@ -90,7 +90,7 @@ class OperationSettings(TypedDict, total=False):
     one that is not is cancelled where its client leaves.
     A POST that changes, or begins, a session takes an idempotency key (`keyed`); `resumes` says that the
     operation finds out by itself what an earlier try under its key has done. `scope` is what a token must
-    allow, where that is not to read (GET) or to write.
+    allow, where that is not to read (GET) or to write; `example` is a body as a client may send it.
     """
 
     status: int
@@ -101,8 +101,8 @@ class OperationSettings(TypedDict, total=False):
     keyed: bool
     resumes: bool
     read: Callable[[bytes], Any]
-    listed: bool
     scope: Scope
+    example: Any
 
 
 class Operation(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
@@ -110,7 +110,7 @@ class Operation(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
 
     `body` and `query` are the types that are read, `result` the one that is answered in JSON (None: nothing,
     or another `media`). `takes` is the media type of the body, which `read` reads where it is no plain JSON.
-    `topic` is the file that it stands in; one that is not `listed` is in no document.
+    `topic` is the file that it stands in.
     """
 
     name: str
@@ -130,8 +130,8 @@ class Operation(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
     keyed: bool = False
     resumes: bool = False
     read: Callable[[bytes], Any] | None = None
-    listed: bool = True
     scope: Scope | None = None
+    example: Any = None
 
     @property
     def needs(self) -> Scope:

@@ -112,7 +112,10 @@ class LeafResult(msgspec.Struct, frozen=True):
     leaf: str | None
 
 
-@operation("POST", "/sessions", status=201, keyed=True)
+EXAMPLE: Final = {"title": "The parser", "user": "ada", "metadata": {"project": "compiler"}}
+
+
+@operation("POST", "/sessions", status=201, keyed=True, example=EXAMPLE)
 async def create_session(call: ApiCall, body: NewSession) -> SessionInfo:
     """Begin a session."""
     state, store = call.state, call.tenant.store

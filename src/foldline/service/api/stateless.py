@@ -19,7 +19,7 @@ from foldline.core.measure.price import cost
 from foldline.dialects import UI_MESSAGE
 from foldline.errors import InputError
 from foldline.providers import Provider, Retrying
-from foldline.service.api.operation import JSON, STREAM, ApiCall, operation
+from foldline.service.api.operation import STREAM, ApiCall, operation
 from foldline.service.models import closing, written_by
 from foldline.service.stateless.fork import SESSION, Asking, Folding, asking_of, forked, to_send
 from foldline.service.stateless.turn import StatelessTurn
@@ -29,13 +29,28 @@ POLICY: Final = "moldable"  # where neither the request nor the settings name on
 MEDIA: Final = {"x-vercel-ai-ui-message-stream": "v1"}  # the protocol of the AI SDK's useChat
 
 
-@operation("POST", "/fold", held=False, read=asking_of, listed=False)
-async def fold_history(call: ApiCall, body: Asking) -> Response:
+EXAMPLE: Final = {
+    "messages": [{"id": "1", "role": "user", "parts": [{"type": "text", "text": "Never push to main."}]}],
+    "compactionState": None,
+}
+
+
+class FoldResult(msgspec.Struct, frozen=True, rename="camel"):
+    """What to send to the model, and the state to send along with the history next time."""
+
+    messages: list[Any]
+    compaction_state: Any
+    compacted: bool
+    warnings: list[str]
+
+
+@operation("POST", "/fold", held=False, read=asking_of, example=EXAMPLE)
+async def fold_history(call: ApiCall, body: Asking) -> FoldResult:
     """Fold a history where its policy says so, and tell from where on it is sent."""
     return await apart(_folded(call, body))
 
 
-async def _folded(call: ApiCall, asking: Asking) -> Response:
+async def _folded(call: ApiCall, asking: Asking) -> FoldResult:
     provider, unasked = _writer(call, asking)
     folding = await _folding(call, asking, provider, UI_MESSAGE)
     async with folding.session:
@@ -44,16 +59,11 @@ async def _folded(call: ApiCall, asking: Asking) -> Response:
         await folding.folded()
     if unasked and folding.changed:
         folding.warnings.append(f"the summary was written without a model: {unasked}")
-    found = {
-        "messages": to_send(folding.fork, folding.state, messages),
-        "compactionState": folding.state,
-        "compacted": folding.changed,
-        "warnings": folding.warnings,
-    }
-    return Response(encode_utf8(found), media_type=JSON)
+    sent = to_send(folding.fork, folding.state, messages)
+    return FoldResult(sent, folding.state, folding.changed, folding.warnings)
 
 
-@operation("POST", "/turn", media=STREAM, held=False, read=asking_of, listed=False)
+@operation("POST", "/turn", media=STREAM, held=False, read=asking_of, example=EXAMPLE)
 async def answer_history(call: ApiCall, body: Asking) -> Response:
     """Fold a history where it must be, and stream the model's reply as a UI message of the AI SDK."""
     provider = _provider(call, body, body.model or call.state.models.chosen(None))

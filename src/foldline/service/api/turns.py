@@ -221,7 +221,15 @@ def _event(name: str, data: dict[str, Any]) -> ServerSentEvent:
     return ServerSentEvent(encode_utf8(data).decode(), event=name)
 
 
-@operation("POST", f"{AT}/turns", media=STREAM, changes=True, keyed=True, resumes=True)
+@operation(
+    "POST",
+    f"{AT}/turns",
+    media=STREAM,
+    changes=True,
+    keyed=True,
+    resumes=True,
+    example={"text": "Why does the build fail?"},
+)
 async def turn(call: ApiCall, body: TurnWish) -> Response:
     """Say something and have the model answer: server-sent events, `done` the last."""
     session, state = call.session, call.state
