@@ -1,10 +1,15 @@
-"""Spans as JSON lines in the file that FOLDLINE_TRACE_FILE names."""
+"""Where spans go: as JSON lines to the file that FOLDLINE_TRACE_FILE names, and by OTLP to a collector.
+
+The collector (Langfuse, Phoenix, Jaeger) is set as OpenTelemetry has it, by OTEL_EXPORTER_OTLP_ENDPOINT.
+"""
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from importlib import import_module
 from io import TextIOWrapper
 from pathlib import Path
 from typing import Any, Final
@@ -12,19 +17,42 @@ from typing import Any, Final
 from foldline.errors import InputError
 from foldline.files import append_private
 
+log = logging.getLogger("foldline")
+
 VARIABLE: Final = "FOLDLINE_TRACE_FILE"
+COLLECTOR: Final = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
+SERVICE: Final = "OTEL_SERVICE_NAME"
 
 
 @contextmanager
 def traced() -> Generator[None]:
-    """Write every span of the block to the file, one JSON object a line; nothing without the variable."""
+    """Write every span of the block to where the environment says; nothing where it says nothing."""
     name = os.environ.get(VARIABLE)
-    if not name:
+    with ExitStack() as ends:
+        processors = [_to_file(name, ends)] if name else []
+        if any(os.environ.get(one) for one in COLLECTOR) and (sent := _to_collector()) is not None:
+            processors.append(sent)
+        if processors:
+            _install(processors, ends)
         yield
-        return
+
+
+def _install(processors: list[Any], ends: ExitStack) -> None:
+    from opentelemetry import trace  # noqa: PLC0415  an optional extra
+    from opentelemetry.sdk.resources import Resource  # noqa: PLC0415
+    from opentelemetry.sdk.trace import TracerProvider  # noqa: PLC0415
+
+    resource = Resource.create({"service.name": os.environ.get(SERVICE, "foldline")})
+    provider = TracerProvider(resource=resource)
+    for one in processors:
+        provider.add_span_processor(one)
+    trace.set_tracer_provider(provider)
+    ends.callback(provider.shutdown)
+
+
+def _to_file(name: str, ends: ExitStack) -> Any:
+    """Return what writes spans to a file, one JSON object a line."""
     try:
-        from opentelemetry import trace  # noqa: PLC0415  an optional extra
-        from opentelemetry.sdk.trace import TracerProvider  # noqa: PLC0415
         from opentelemetry.sdk.trace.export import ConsoleSpanExporter, SimpleSpanProcessor  # noqa: PLC0415
     except ModuleNotFoundError as error:
         raise InputError(f"{VARIABLE} needs OpenTelemetry: pip install 'foldline[otel]'") from error
@@ -32,15 +60,21 @@ def traced() -> Generator[None]:
         opened = append_private(Path(name))
     except OSError as error:
         raise InputError(f"{VARIABLE}: {name} cannot be written: {error.strerror or error}") from error
-    with TextIOWrapper(opened, encoding="utf-8") as file:
-        provider = TracerProvider()
-        exporter = ConsoleSpanExporter(out=file, formatter=_line)
-        provider.add_span_processor(SimpleSpanProcessor(exporter))
-        trace.set_tracer_provider(provider)
-        try:
-            yield
-        finally:
-            provider.shutdown()
+    file = ends.enter_context(TextIOWrapper(opened, encoding="utf-8"))
+    return SimpleSpanProcessor(ConsoleSpanExporter(out=file, formatter=_line))
+
+
+def _to_collector() -> Any:
+    """Return what sends spans by OTLP over HTTP; None where that is not installed: others may have set it."""
+    try:
+        from opentelemetry.sdk.trace.export import BatchSpanProcessor  # noqa: PLC0415
+
+        exporter: Any = import_module("opentelemetry.exporter.otlp.proto.http.trace_exporter")
+    except ModuleNotFoundError:
+        needed = "pip install 'foldline[otel]' opentelemetry-exporter-otlp-proto-http"
+        log.warning("%s is set, and no span is sent: %s", COLLECTOR[0], needed)
+        return None
+    return BatchSpanProcessor(exporter.OTLPSpanExporter())
 
 
 def _line(span: Any) -> str:
