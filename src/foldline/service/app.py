@@ -23,8 +23,8 @@ from foldline.errors import FoldlineError, StoreError
 from foldline.service import metrics as figures
 from foldline.service.access_log import AccessLog
 from foldline.service.admission import AdmissionLimit
+from foldline.service.api.administration import delete_idle
 from foldline.service.api.api import Api
-from foldline.service.api.deletion import delete_idle
 from foldline.service.at_hand import at_hand, require
 from foldline.service.gateway.endpoint import ENDPOINTS, RESPONSES
 from foldline.service.gateway.gateway import Gateway

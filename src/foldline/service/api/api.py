@@ -16,9 +16,9 @@ from foldline.config import ServeSettings, Settings
 from foldline.core.log.codec import encode_utf8
 from foldline.errors import FoldlineError, InputError, LeafMoved, StoreError, StoreVersion
 from foldline.service.api import (
+    administration,
     boundaries,
     compaction,
-    deletion,
     events,
     history,
     messages,
@@ -54,7 +54,7 @@ T = TypeVar("T")
 
 TOPICS: Final = (
     sessions,
-    deletion,
+    administration,
     history,
     boundaries,
     events,
