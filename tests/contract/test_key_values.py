@@ -133,3 +133,18 @@ async def test_a_closed_store_has_no_values(tmp_path):
     await store.close()
     with pytest.raises(StoreError, match="closed"):
         await store.key_values.get("space", "k")
+
+
+async def test_values_of_sessions_are_put_together_over_what_is_there_and_read_together(stores):
+    one, two = (store.key_values for store in stores)
+    await stores[0].append("a", talk(None, "Hello."), seen=None)
+    await one.put_all("space", {"a": b"1", "b": b"2"}, seconds=60)
+    await two.put_all("space", {"a": b"3"}, seconds=60)
+    await one.put_all("other", {"a": b"4"}, seconds=60)
+    await one.put_all("space", {}, seconds=60)
+    assert await one.values("space") == await two.values("space") == {"a": b"3", "b": b"2"}
+    with pytest.raises(StoreError, match="too large"):
+        await one.put_all("space", {"c": b"5", "d": b"x" * (LARGEST + 1)}, seconds=60)
+    await stores[1].purge("a")
+    assert await one.values("space") == {"b": b"2"}
+    assert await one.values("other") == {}
