@@ -21,7 +21,8 @@ from foldline.service.web.rendering import HEADERS, Pages
 from foldline.service.web.replay_page import ReplayPages
 
 STATIC: Final = {
-    **dict.fromkeys(("page.css", "session.css", "replay.css", "touch.css", "list.css"), "text/css"),
+    **{f"{name}.css": "text/css" for name in ("page", "session", "messages", "fold", "meter")},
+    **{f"{name}.css": "text/css" for name in ("replay", "touch", "list")},
     "page.js": "text/javascript",
     "keys.js": "text/javascript",
     "list.js": "text/javascript",
