@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 
+import msgspec
 import pytest
 from tests.cli.calling import EXAMPLES
 
@@ -93,7 +94,8 @@ def test_retention_on_sessions_of_ones_own():
 
 
 def test_what_a_session_costs():
-    ours, whole = taken("foldline", "cost"), taken("everything", "cost")
+    setup = msgspec.structs.replace(SMALL, messages=320)
+    ours, whole = (taken(name, "cost", setup) for name in ("foldline", "everything"))
     assert ours["turn_20"] > 0
     assert ours["fold"] > 0
     assert ours["tokens"] < whole["tokens"]

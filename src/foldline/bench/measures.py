@@ -49,7 +49,7 @@ class Measure(msgspec.Struct, frozen=True):
 OF_FOLDS = (
     Column("view", "view / budget", form="share"),
     Column("over", "over budget"),  # folds whose view is larger than asked for
-    Column("raised", "raised", "less"),
+    Column("raised", "raised"),
 )
 
 
@@ -133,7 +133,7 @@ MEASURES: Mapping[str, Measure] = {
                 Column("tokens", "M tokens", form="number"),
                 Column("cached", "cached", "more", "share"),
                 Column("usd", "USD", "less", "number"),
-                Column("overflows", "overflows", "less"),
+                Column("overflows", "overflows"),
             ),
             costs,
         ),

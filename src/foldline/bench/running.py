@@ -37,8 +37,11 @@ class LiveResult(msgspec.Struct):
         return "" if self.requests == self.planned else f"stopped after {self.requests:,} requests"
 
 
-def run(system: System, log: Messages, window: int, seconds: float) -> LiveResult:
-    """Say a log to a system; it takes `LIMIT` of the seconds at most, of the processor's."""
+def run(system: System, log: Messages, window: int, seconds: float, *, judged: bool = True) -> LiveResult:
+    """Say a log to a system, and have its views `judged` by a strict provider.
+
+    It takes `LIMIT` of the seconds at most, of the processor's.
+    """
     found = LiveResult(planned=sum(one["role"] == "assistant" for one in log))
     live, begun = system.opened(window), time.process_time()
     before: list[str] = []
@@ -47,7 +50,8 @@ def run(system: System, log: Messages, window: int, seconds: float) -> LiveResul
             if message["role"] == "assistant":
                 if time.process_time() - begun > LIMIT * seconds:
                     break
-                before = _asked(system, live, found, before, window)
+                now = _asked(system, live, found, judged=judged)
+                before = _counted(found, now, before, window)
             found.seconds += timed(live.say, message)
             if number == len(log) - 1:
                 found.left = left(log, live)
@@ -56,8 +60,8 @@ def run(system: System, log: Messages, window: int, seconds: float) -> LiveResul
     return found
 
 
-def _asked(system: System, live: LiveSystem, found: LiveResult, before: list[str], window: int) -> list[str]:
-    """Ask for a view and look at it as a provider would; return its texts."""
+def _asked(system: System, live: LiveSystem, found: LiveResult, *, judged: bool) -> list[str]:
+    """Ask for a view, and look at it as a provider would; return its texts, none where it raises."""
     found.requests += 1
     begun = time.process_time()
     try:
@@ -66,19 +70,24 @@ def _asked(system: System, live: LiveSystem, found: LiveResult, before: list[str
         found.raised += 1
         if found.raised >= RAISED_MOST and found.raised == found.requests:
             raise
-        return before
+        return []
     finally:
         found.seconds += time.process_time() - begun
-    problems = {one.rule for one in get(system.dialect).validate(list(view))}
-    found.invalid += bool(problems)
-    found.broken.update(problems)
-    now = said(view)
+    if judged:
+        problems = {one.rule for one in get(system.dialect).validate(list(view))}
+        found.invalid += bool(problems)
+        found.broken.update(problems)
+    return said(view)
+
+
+def _counted(found: LiveResult, now: list[str], before: list[str], window: int) -> list[str]:
+    """Count what is sent, and what of it stood in the request before; return the request."""
     sizes = [size(text) for text in now]
     same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(before, now, strict=False)))
     found.tokens += sum(sizes)
     found.cached += sum(sizes[:same])
     found.overflows += sum(sizes) > window
-    return now
+    return now or before
 
 
 def timed(work: Any, *args: Any) -> float:
