@@ -50,7 +50,8 @@ async def execute(
         if isinstance(step, _Ended):
             return step.outcome
         try:
-            asked = msgspec.structs.replace(step, prefix=prefix or step.prefix, on_text=on_text)
+            given = {key: one for key, one in (("prefix", prefix), ("on_text", on_text)) if one is not None}
+            asked = msgspec.structs.replace(step, **given) if given else step
             reply = await written(summarizer, asked, aside=aside)
         except Exception as error:  # whatever a model call raises, the session must go on
             reply = _failure(summarizer.name, error)
