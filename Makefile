@@ -12,7 +12,7 @@ JOBS   ?= $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')  #
 PYTEST := $(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run serve test live check format lint types layers cover slow adapters races corpus bench soak mutate lock
+.PHONY: help setup run serve test live check format lint types layers cover slow adapters races corpus bench soak mutate wheel lock
 
 help:  ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -98,6 +98,9 @@ soak: $(READY)  ## the long runs
 mutate: $(READY)  ## mutation testing of the modules that decide what a view holds (half an hour)
 	@FOLDLINE_HYPOTHESIS=quick $(BIN)/python -m mutmut run --max-children 1
 	@$(BIN)/python -m mutmut results
+
+wheel: $(UV)  ## build the wheel, and use it on each Python with the newest and the lowest dependencies
+	@$(BIN)/python tools/wheel.py
 
 COMPILE := $(UV) pip compile pyproject.toml --universal --python-version 3.11 --no-header --no-emit-index-url --no-annotate -q
 

@@ -23,7 +23,7 @@ from foldline.errors import FoldlineError
 from foldline.stores import open_store
 from foldline.transcripts.places import AGENTS, NAMES
 
-Items = list[CompletionItem[str]]
+Items = list["CompletionItem[str]"]  # quoted: generic only since click 8.5
 Complete = Callable[[click.Context, click.Parameter, str], Items]
 
 MOST: Final = 100  # sessions that are offered
