@@ -153,6 +153,14 @@ FRAMEWORKS = (
         ('memory=Memory.from_defaults(session_id="id", token_limit=window)',),
     ),
     Framework(drivers.Smolagents, "smolagents", "smolagents"),
+    Framework(drivers.Agno, "agno", "agno"),
+    Framework(
+        drivers.AutoGen,
+        "autogen",
+        "autogen-agentchat",
+        "autogen_core.model_context",
+        ("model_context=BufferedChatCompletionContext(buffer_size=20)",),
+    ),
     Framework(
         drivers.LiteLLM,
         "litellm",

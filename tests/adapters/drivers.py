@@ -811,6 +811,166 @@ class LlamaIndex(Driver):
         return [chat_payload(one) for one in view]
 
 
+class Agno(Driver):
+    package = "agno"
+    copies = True
+
+    def make(self) -> None:
+        from agno.agent import Agent
+        from agno.db.in_memory import InMemoryDb
+
+        from foldline.adapters.agno import use_foldline
+
+        self.db = getattr(self, "db", None) or InMemoryDb()
+        self.agent: Any = Agent(
+            model=self.model(self.step),
+            tools=[self.look],
+            instructions="Be brief.",
+            db=self.db,
+            session_id="talk",
+            add_history_to_context=True,
+            num_history_runs=1_000_000,
+            telemetry=False,
+            **(self.beside() if self.own else {}),
+        )
+        if not self.own:
+            self.histories = use_foldline(self.agent, self.store, **self.options)
+
+    def model(self, step: Step) -> Any:
+        from agno.models.base import Model
+        from agno.models.response import ModelResponse
+
+        def answer(messages: Sequence[Any]) -> ModelResponse:
+            made = step([one for one in messages if one.role != "system"])
+            if isinstance(made, str):
+                return ModelResponse(role="assistant", content=made)
+            text, call, arguments = made
+            function = {"name": "look", "arguments": json.dumps(arguments)}
+            asked = [{"id": call, "type": "function", "function": function}]
+            return ModelResponse(role="assistant", content=text, tool_calls=asked)
+
+        class Scripted(Model):
+            def invoke(self, messages: Any, **_: Any) -> ModelResponse:
+                return answer(messages)
+
+            async def ainvoke(self, messages: Any, **_: Any) -> ModelResponse:
+                return answer(messages)
+
+            def invoke_stream(self, messages: Any, **_: Any) -> Any:
+                yield answer(messages)
+
+            async def ainvoke_stream(self, messages: Any, **_: Any) -> Any:
+                yield answer(messages)
+
+            def _parse_provider_response(self, response: Any, **_: Any) -> Any:
+                return response
+
+            def _parse_provider_response_delta(self, response: Any) -> Any:
+                return response
+
+        return Scripted(id="scripted")
+
+    async def say(self, text: str) -> None:
+        await self.agent.arun(text)
+
+    session = "talk"
+
+    async def history(self) -> Sequence[Any]:
+        return self.agent.get_session_messages(session_id="talk")
+
+    def shown(self, view: Sequence[Any]) -> list[Shown]:
+        out: list[Shown] = []
+        for one in view:
+            if one.role == "tool":
+                out.append(("result", one.tool_call_id))
+                continue
+            out.append(("text" if one.role == "assistant" else "user", one.content or ""))
+            out += [("call", call["id"]) for call in one.tool_calls or ()]
+        return out
+
+    def native(self, view: Sequence[Any]) -> list[Any]:
+        from foldline.adapters.agno import chat_payload
+
+        return [chat_payload(one) for one in view]
+
+
+class AutoGen(Driver):
+    package = "autogen_agentchat"
+
+    def make(self) -> None:
+        from autogen_agentchat.agents import AssistantAgent
+        from autogen_core.tools import FunctionTool
+
+        kept = self.agent.model_context._messages if hasattr(self, "agent") else []
+        given = self.beside()
+        self.agent: Any = AssistantAgent(
+            "coder",
+            self.model(self.step),
+            tools=[FunctionTool(self.look, "Look at a file.")],
+            system_message="Be brief.",
+            max_tool_iterations=1_000_000,
+            **given,
+        )
+        self.agent.model_context._messages = kept
+
+    def fold(self) -> dict[str, Any]:
+        from foldline.adapters.autogen import FoldlineContext
+
+        context = FoldlineContext(self.store, session="talk", **self.options)
+        self.histories = context.histories
+        return {"model_context": context}
+
+    def model(self, step: Step) -> Any:
+        from autogen_core import FunctionCall
+        from autogen_core.models import ChatCompletionClient, CreateResult, ModelInfo, RequestUsage
+
+        able = {"vision": False, "json_output": False, "structured_output": False}
+        info = ModelInfo(function_calling=True, family="unknown", **able)  # pyright: ignore
+
+        def unused(*_: Any, **__: Any) -> Any:
+            raise NotImplementedError
+
+        class Scripted(ChatCompletionClient):
+            model_info = capabilities = info  # pyright: ignore
+            create_stream = actual_usage = total_usage = count_tokens = remaining_tokens = close = unused
+
+            async def create(self, messages: Any, **_: Any) -> CreateResult:  # pyright: ignore
+                made = step([one for one in messages if one.type != "SystemMessage"])
+                usage = RequestUsage(prompt_tokens=0, completion_tokens=0)
+                if isinstance(made, str):
+                    return CreateResult(finish_reason="stop", content=made, usage=usage, cached=False)
+                text, call, arguments = made
+                asked = [FunctionCall(id=call, name="look", arguments=json.dumps(arguments))]
+                return CreateResult(
+                    finish_reason="function_calls", content=asked, usage=usage, cached=False, thought=text
+                )
+
+        return Scripted()
+
+    async def say(self, text: str) -> None:
+        await self.agent.run(task=text)
+
+    session = "talk"
+
+    async def history(self) -> Sequence[Any]:
+        return self.agent.model_context._messages
+
+    def shown(self, view: Sequence[Any]) -> list[Shown]:
+        out: list[Shown] = []
+        for one in self.native(view):
+            if one["role"] == "tool":
+                out.append(("result", one["tool_call_id"]))
+                continue
+            out.append(("text" if one["role"] == "assistant" else "user", one["content"] or ""))
+            out += [("call", call["id"]) for call in one.get("tool_calls", ())]
+        return out
+
+    def native(self, view: Sequence[Any]) -> list[Any]:
+        from foldline.adapters.autogen import chat_payloads
+
+        return [payload for one in view for payload in chat_payloads(one)]
+
+
 DRIVERS: tuple[Callable[..., Driver], ...] = (
     LangChain,
     PydanticAI,
@@ -821,6 +981,8 @@ DRIVERS: tuple[Callable[..., Driver], ...] = (
     LiteLLM,
     Smolagents,
     LlamaIndex,
+    Agno,
+    AutoGen,
 )
 
 

@@ -66,6 +66,14 @@ FRAMEWORKS: Final = (
         "use_foldline",
         'use_foldline(agent{and}, session="my-session")',
     ),
+    ("Agno", "agno", "agno", "use_foldline", "use_foldline(agent{and})"),
+    (
+        "AutoGen",
+        "autogen",
+        "autogen",
+        "FoldlineContext",
+        'c = FoldlineContext({})  # and session=, window=\nAssistantAgent("coder", client, model_context=c)',
+    ),
     ("LiteLLM", "litellm", "litellm", "FoldlineLogger", "litellm.callbacks = [FoldlineLogger({})]"),
 )
 

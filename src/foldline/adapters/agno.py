@@ -1,0 +1,134 @@
+"""Agno: one call.
+
+    use_foldline(agent, "sqlite:///sessions.db")
+
+The agent's session names the session. The stored runs stay whole; the model is sent the view at every call.
+Agno's `Compaction` is asked once a run, so that a long loop of tools overflows.
+"""
+
+# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator, Sequence
+from copy import copy
+from typing import Any, Unpack, cast
+
+from agno.agent import Agent
+from agno.models.base import Model
+from agno.models.message import Message as AgnoMessage
+from agno.models.utils import get_model
+from agno.utils.openai import images_to_message
+
+from foldline.adapters.history import AdapterOptions, FrameworkHistories, RequestSetup, read_chat
+from foldline.core.log.messages import Message
+from foldline.dialects import OPENAI_CHAT
+from foldline.stores import Store
+
+
+class AgnoForm:
+    """Agno's messages: those of Chat Completions, with pictures beside the text."""
+
+    dialect = OPENAI_CHAT
+
+    def decode(self, messages: Sequence[AgnoMessage]) -> list[list[Message]]:
+        """Read messages, each of which is one of ours."""
+        return read_chat([[chat_payload(message)] for message in messages])
+
+    def encode(self, payloads: Sequence[dict[str, Any]]) -> list[AgnoMessage]:
+        """Write Chat Completions messages as Agno's."""
+        made: list[AgnoMessage] = []
+        for payload in payloads:
+            content = payload.get("content") or ""
+            text = content if isinstance(content, str) else "\n".join(one.get("text", "") for one in content)
+            beside = {key: payload[key] for key in ("tool_calls", "tool_call_id") if payload.get(key)}
+            if payload["role"] == "tool":
+                beside["tool_name"] = payload["name"]
+            made.append(AgnoMessage(role=payload["role"], content=text, **beside))
+        return made
+
+
+def chat_payload(message: AgnoMessage) -> dict[str, Any]:
+    """Write a message as one of Chat Completions."""
+    text = message.get_content_string()
+    images = images_to_message(message.images) if message.images else []
+    content = [{"type": "text", "text": text}, *images] if images else text
+    payload: dict[str, Any] = {"role": message.role, "content": content}
+    if message.role == "assistant" and message.tool_calls:
+        payload["tool_calls"] = [
+            {"id": call["id"], "type": "function", "function": call["function"]}
+            for call in message.tool_calls
+        ]
+    if message.role == "tool":
+        payload["tool_call_id"] = message.tool_call_id
+    return payload
+
+
+def use_foldline(
+    agent: Agent,
+    store: str | Store | None = None,
+    *,
+    session: str = "default",
+    **options: Unpack[AdapterOptions],
+) -> FrameworkHistories[AgnoMessage]:
+    """Send an agent's model the view of a session instead of the whole history; returns what keeps it.
+
+    `store` is where sessions are kept (a URL or a Store; default: that of the settings). `session` names the
+    session of a call without a run. The options are those of `foldline.open`; without `window` and `model`
+    the window is that of the agent's model. The agent gets a copy of its model, which others may share.
+    """
+    histories = FrameworkHistories(store, AgnoForm(), **options)
+    found = get_model(agent.model)
+    if found is None:
+        raise ValueError("an agent without a model cannot be given a view: pass one to Agent(model=...)")
+    model = agent.model = copy(found)
+    plain: Any = found  # its methods have no types
+
+    def name(asked: dict[str, Any]) -> str:
+        return getattr(asked.get("run_response"), "session_id", None) or session
+
+    def parts(asked: dict[str, Any]) -> tuple[list[AgnoMessage], list[AgnoMessage]]:
+        messages = cast("list[AgnoMessage]", asked["messages"])
+        count = next((at for at, one in enumerate(messages) if one.role not in SYSTEM), len(messages))
+        return messages[:count], messages[count:]
+
+    def view(asked: dict[str, Any]) -> dict[str, Any]:
+        system, said = parts(asked)
+        shown = histories.view(name(asked), said, lambda: _setup(model, system, asked))
+        return {**asked, "messages": [*system, *shown]}
+
+    async def aview(asked: dict[str, Any]) -> dict[str, Any]:
+        system, said = parts(asked)
+        shown = await histories.aview(name(asked), said, lambda: _setup(model, system, asked))
+        return {**asked, "messages": [*system, *shown]}
+
+    def viewed(**asked: Any) -> Any:
+        return plain.invoke(**view(asked))
+
+    async def aviewed(**asked: Any) -> Any:
+        return await plain.ainvoke(**await aview(asked))
+
+    def streamed(**asked: Any) -> Iterator[Any]:
+        yield from plain.invoke_stream(**view(asked))
+
+    async def astreamed(**asked: Any) -> AsyncIterator[Any]:
+        async for part in plain.ainvoke_stream(**await aview(asked)):
+            yield part
+
+    beside: dict[str, Any] = {
+        "invoke": viewed,
+        "ainvoke": aviewed,
+        "invoke_stream": streamed,
+        "ainvoke_stream": astreamed,
+    }
+    vars(model).update(beside)
+    return histories
+
+
+SYSTEM = ("system", "developer")
+
+
+def _setup(model: Model, system: Sequence[AgnoMessage], asked: dict[str, Any]) -> RequestSetup:
+    """Return what is sent beside the messages, and the name of the model that they are sent to."""
+    text = "\n\n".join(one.get_content_string() for one in system)
+    return RequestSetup(text or None, asked.get("tools") or None, model.id)

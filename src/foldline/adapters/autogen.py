@@ -1,0 +1,120 @@
+"""AutoGen: one model context.
+
+    context = FoldlineContext("sqlite:///sessions.db", session="my-session", window=128_000)
+    AssistantAgent("coder", client, model_context=context)
+
+The context keeps every message, and saves them in its state; the model is sent the view at every call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Unpack
+
+from autogen_core import FunctionCall
+from autogen_core.model_context import UnboundedChatCompletionContext
+from autogen_core.models import (
+    AssistantMessage,
+    FunctionExecutionResult,
+    FunctionExecutionResultMessage,
+    LLMMessage,
+    SystemMessage,
+    UserMessage,
+)
+
+from foldline.adapters.history import AdapterOptions, FrameworkHistories, read_chat
+from foldline.core.log.messages import Message
+from foldline.dialects import OPENAI_CHAT
+from foldline.stores import Store
+
+SOURCE = "foldline"  # who says, by AutoGen's account, what Foldline writes
+
+
+class AutoGenForm:
+    """AutoGen's messages for models."""
+
+    dialect = OPENAI_CHAT
+
+    def decode(self, messages: Sequence[LLMMessage]) -> list[list[Message]]:
+        """Read messages; the results of a turn's calls are one each."""
+        return read_chat([chat_payloads(message) for message in messages])
+
+    def encode(self, payloads: Sequence[dict[str, Any]]) -> list[LLMMessage]:
+        """Write Chat Completions messages as AutoGen's."""
+        return [_written(payload) for payload in payloads]
+
+
+def chat_payloads(message: LLMMessage) -> list[dict[str, Any]]:
+    """Write a message as Chat Completions: one, or one for each result."""
+    match message:
+        case FunctionExecutionResultMessage(content=results):
+            return [{"role": "tool", "tool_call_id": one.call_id, "content": one.content} for one in results]
+        case AssistantMessage(content=str(text)):
+            return [{"role": "assistant", "content": text}]
+        case AssistantMessage(content=calls, thought=thought):
+            asked = [
+                {
+                    "id": call.id,
+                    "type": "function",
+                    "function": {"name": call.name, "arguments": call.arguments},
+                }
+                for call in calls
+                if isinstance(call, FunctionCall)
+            ]
+            return [{"role": "assistant", "content": thought, "tool_calls": asked}]
+        case UserMessage(content=list(parts)):
+            said = [
+                {"type": "text", "text": part}
+                if isinstance(part, str)
+                else {"type": "image_url", "image_url": {"url": part.data_uri}}
+                for part in parts
+            ]
+            return [{"role": "user", "content": said}]
+        case _:
+            role = "system" if isinstance(message, SystemMessage) else "user"
+            return [{"role": role, "content": message.content}]
+
+
+def _written(payload: dict[str, Any]) -> LLMMessage:
+    content = payload.get("content") or ""
+    text = content if isinstance(content, str) else "\n".join(part.get("text", "") for part in content)
+    match payload["role"]:
+        case "tool":
+            result = FunctionExecutionResult(
+                content=text, name=payload["name"], call_id=payload["tool_call_id"], is_error=False
+            )
+            return FunctionExecutionResultMessage(content=[result])
+        case "assistant" if payload.get("tool_calls"):
+            calls = [FunctionCall(id=call["id"], **call["function"]) for call in payload["tool_calls"]]
+            return AssistantMessage(content=calls, thought=text or None, source=SOURCE)
+        case "assistant":
+            return AssistantMessage(content=text, source=SOURCE)
+        case "system":
+            return SystemMessage(content=text)
+        case _:
+            return UserMessage(content=text, source=SOURCE)
+
+
+class FoldlineContext(UnboundedChatCompletionContext):
+    """Keeps every message, and gives an agent's model the view of a session.
+
+    `store` is where sessions are kept (a URL or a Store; default: that of the settings), `session` names
+    the one of this context. The options are those of `foldline.open`. A context does not know the model of
+    its agent: give `window`, or `model`.
+    """
+
+    def __init__(
+        self,
+        store: str | Store | None = None,
+        *,
+        session: str = "default",
+        initial_messages: list[LLMMessage] | None = None,
+        **options: Unpack[AdapterOptions],
+    ) -> None:
+        super().__init__(initial_messages)
+        self.histories = FrameworkHistories(store, AutoGenForm(), **options)
+        self._session = session
+
+    async def get_messages(self) -> list[LLMMessage]:
+        """Return what to send to the model in place of every message."""
+        return await self.histories.aview(self._session, self._messages)
