@@ -12,7 +12,7 @@ JOBS   ?= $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')  #
 PYTEST := $(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run serve test live check format lint types layers cover slow adapters races corpus bench soak mutate wheel lock
+.PHONY: help setup run serve test live check format lint types layers cover slow adapters races corpus bench soak mutate wheel docs lock
 
 help:  ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -101,6 +101,20 @@ mutate: $(READY)  ## mutation testing of the modules that decide what a view hol
 
 wheel: $(UV)  ## build the wheel, and use it on each Python with the newest and the lowest dependencies
 	@$(BIN)/python tools/wheel.py
+
+# in an environment of its own, beside those of the tests; links and headings that are not there fail
+SITE := $(VENV)/site
+
+$(SITE)/.ready: requirements-docs.lock
+	@$(PYTHON) -m venv $(SITE)
+	@$(SITE)/bin/python -m pip install --quiet --disable-pip-version-check --no-compile -r requirements-docs.lock
+	@touch $@
+
+docs: $(SITE)/.ready  ## build the pages as a site, in build/site
+	@rm -rf build/docs && mkdir -p build/docs
+	@git ls-files -z README.md ARCHITECTURE.md CHANGELOG.md CONTRIBUTING.md LICENSE docs examples deploy clients | xargs -0 tar -chf - | tar -xf - -C build/docs
+	@sed -i.old 's/^```python no-run/```python/' build/docs/docs/*.md && rm build/docs/docs/*.old
+	@NO_MKDOCS_2_WARNING=1 $(SITE)/bin/mkdocs build
 
 COMPILE := $(UV) pip compile pyproject.toml --universal --python-version 3.11 --no-header --no-emit-index-url --no-annotate -q
 
