@@ -63,10 +63,10 @@ types: $(READY)
 layers: $(READY)
 	@$(BIN)/lint-imports --no-cache
 
-# measuring doubles the time of a test: those of the core run a second time to be measured
+# measuring doubles the time of a test: those of the core run a second time to be measured, with few examples
 cover: $(READY)
 	@rm -f .coverage .coverage.*
-	@$(PYTEST) --cov --cov-report= tests/core tests/properties
+	@FOLDLINE_HYPOTHESIS=quick $(PYTEST) --cov --cov-report= tests/core tests/properties
 	@$(BIN)/coverage report --include='src/foldline/core/*' --fail-under=98
 
 slow: $(LIVE)  ## the slow tests
