@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bench.sessions import entries_of
-from bench.table import Row, cpu
+from budgets.sessions import entries_of, entries_within
+from budgets.table import Row, cpu
 
 from foldline.bench.corpus import Talk
 from foldline.core.checkpoint.request import SummaryReply, SummaryRequest
@@ -73,21 +73,9 @@ def parts(entries: Sequence[Said], speed: float) -> list[Row]:
     ]
 
 
-def session(seed: int, tokens: int) -> list[Said]:
-    """A session of about so many tokens."""
-    found: list[Said] = []
-    total = 0
-    for entry in entries_of(Talk(seed).messages(tokens // 120)):
-        total += entry.tokens
-        if total > tokens:
-            break
-        found.append(entry)
-    return found
-
-
 def offline(tokens: int) -> float:
     """The least CPU time of whole offline compactions of sessions of this size, none met before, in seconds."""
-    sessions = [session(seed, tokens) for seed in range(3)]
+    sessions = [entries_within(tokens, Talk(seed).messages(tokens // 120)) for seed in range(3)]
     return min(cpu(lambda entries=entries: whole(entries), 1) for entries in sessions)
 
 

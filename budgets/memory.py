@@ -8,8 +8,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from bench.sessions import prompt, reply
-from bench.table import Row
+from budgets.sessions import exchanges
+from budgets.table import Row
 
 import foldline
 
@@ -25,8 +25,7 @@ async def say(url: str, messages: int) -> None:
     """Say so many messages to a session in SQLite that compacts as its policy wants."""
     async with foldline.open(url, "bench", window=WINDOW) as session:
         for start in range(0, messages, BATCH):
-            natives = [one for n in range(start, start + BATCH, 2) for one in (prompt(n), reply(n))]
-            await session.append(*natives)
+            await session.append(*exchanges(start, start + BATCH))
             await session.context()
 
 
@@ -43,7 +42,7 @@ def child(messages: int) -> float:
     """Return the megabytes that this process came to hold at most while a session said so many messages."""
     _CLEAR.write_text("5", encoding="ascii")
     before = resident("VmRSS")
-    with tempfile.TemporaryDirectory(dir=Path(__file__).parent, prefix=".bench-") as name:
+    with tempfile.TemporaryDirectory(dir=Path(__file__).parent, prefix=".budgets-") as name:
         asyncio.run(say(f"sqlite:///{name}/memory.db", messages))
     return max(0.0, resident("VmHWM") - before)
 
@@ -51,7 +50,7 @@ def child(messages: int) -> float:
 def held(messages: int) -> float:
     """Measure a session in a process of its own."""
     done = subprocess.run(
-        [sys.executable, "-m", "bench.memory", str(messages)], check=True, capture_output=True
+        [sys.executable, "-m", "budgets.memory", str(messages)], check=True, capture_output=True
     )
     return float(done.stdout)
 

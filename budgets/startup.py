@@ -9,7 +9,7 @@ import sys
 import tempfile
 import time
 
-from bench.table import Row
+from budgets.table import Row
 
 TIMES = 15
 

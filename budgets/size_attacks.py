@@ -1,6 +1,6 @@
 """Does any text take more than linear time? Seconds at n and 4n characters for each payload in each place.
 
-    python -m bench.size_attacks [--save] [NAME]    all attacks, or those whose name holds NAME
+    python -m budgets.size_attacks [--save] [NAME]    all attacks, or those whose name holds NAME
 
 Seconds are those of the processor, so that other work on the machine counts little. Each is folded once by
 `foldline.compact`, appended to a live session and sent, folded with a model whose summary says it all again, by the
@@ -25,7 +25,7 @@ from io import BytesIO, StringIO, TextIOWrapper
 from typing import Any, NamedTuple
 
 import httpx2
-from bench.table import Row
+from budgets.table import Row
 from tests.service.served import served
 from tools.results import Table, save
 
@@ -377,7 +377,7 @@ def _command() -> None:
         print(f"{what:60} {one.once:8.3f} {one.four:8.3f} {one.ratio:6.1f}{flag}", flush=True)
         found.append(one)
     if given.save:
-        save("size-attacks", "python -m bench.size_attacks --save", [table(found)])
+        save("size-attacks", "python -m budgets.size_attacks --save", [table(found)])
 
 
 if __name__ == "__main__":

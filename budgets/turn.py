@@ -8,8 +8,8 @@ import statistics
 import time
 from typing import Any
 
-from bench.sessions import prompt, reply
-from bench.table import Row, cpu
+from budgets.sessions import exchanges, prompt, reply
+from budgets.table import Row, cpu
 
 import foldline
 from foldline.bench.corpus import Talk
@@ -76,10 +76,9 @@ async def measured(policy: str, *, usage: bool, folds: bool, sizes: tuple[int, .
         for size in sizes:
             while said < size:
                 count = min(500, size - said)
-                pairs = ((prompt(n), reply(n)) for n in range(said, said + count, 2))
                 if folds and said:
                     await fold(session)
-                await session.append(*[message for pair in pairs for message in pair])
+                await session.append(*exchanges(said, said + count))
                 said += count
             found.append(await turns(session, commits, usage=usage))
             said += 2 * TURNS
@@ -101,9 +100,8 @@ async def handed_out(natives: list[Any]) -> tuple[float, float]:
 
 def copies() -> list[Row]:
     """Handing out a view copies it: what that costs beside the least that a caller does with it."""
-    texts = [one for n in range(0, MESSAGES, 2) for one in (prompt(n), reply(n))]
     found: list[Row] = []
-    for name, natives in (("texts", texts), ("with tool calls", Talk().messages(MESSAGES))):
+    for name, natives in (("texts", exchanges(0, MESSAGES)), ("with tool calls", Talk().messages(MESSAGES))):
         taken, written = asyncio.run(handed_out(natives))
         found += [
             Row(f"context of {len(natives):,} messages, {name}", taken * 1e3, "ms"),

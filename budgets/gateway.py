@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
-from bench.table import Row
+from budgets.table import Row
 
 SIZES = (1_000, 50_000, 200_000)  # tokens of history
 ROUNDS = 60

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bench.table import Row, cpu
+from budgets.table import Row, cpu
 
 from foldline.bench.corpus import Talk
 from foldline.core.measure.tokens import OFFLINE, Counter

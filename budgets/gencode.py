@@ -7,9 +7,9 @@ trigger fires, with rules of the user's planted at its beginning.
 
 from __future__ import annotations
 
-from bench.planning import run
-from bench.sessions import entries_of
-from bench.table import Row, cpu
+from budgets.planning import run
+from budgets.sessions import entries_within
+from budgets.table import Row, cpu
 
 from foldline.bench.corpus import Talk
 from foldline.core.cut.prune import prune
@@ -37,14 +37,7 @@ def session() -> list[Said]:
     limit = thresholds(preset("gencode"), WINDOW).hard or WINDOW.context
     messages = Talk(11).messages(limit // 100)
     messages[0] = {"role": "user", "content": "\n".join([messages[0]["content"], *RULES])}
-    found: list[Said] = []
-    total = 0
-    for entry in entries_of(messages):
-        total += entry.tokens
-        if total > limit:
-            break
-        found.append(entry)
-    return found
+    return entries_within(limit, messages)
 
 
 def folded(name: str, entries: list[Said]) -> list[Row]:

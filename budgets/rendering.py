@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from bench.table import Row, cpu
+from budgets.table import Row, cpu
 
 from foldline.bench.corpus import Talk
 from foldline.core.log.messages import Message

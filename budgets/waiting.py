@@ -15,8 +15,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from bench.sessions import prompt, reply
-from bench.table import Row
+from budgets.sessions import prompt, reply
+from budgets.table import Row
 
 import foldline
 from foldline.summarizers.offline import OfflineSummarizer

@@ -14,8 +14,8 @@ from contextlib import suppress
 from pathlib import Path
 
 import httpx2
-from bench.gateway import running
-from bench.table import Row
+from budgets.gateway import running
+from budgets.table import Row
 
 import foldline
 from foldline.bench.corpus import Talk
@@ -88,7 +88,7 @@ def main(*, full: bool = False) -> list[Row]:
     """Measure a session of 20,000 messages (2,000 in the quick run)."""
     messages = 20_000 if full else 2_000
     rows = list[Row]()
-    with tempfile.TemporaryDirectory(dir=Path(__file__).parent, prefix=".bench-") as name:
+    with tempfile.TemporaryDirectory(dir=Path(__file__).parent, prefix=".budgets-") as name:
         url = f"sqlite:///{Path(name) / 'page.db'}"
         asyncio.run(fill(url, messages))
         with (

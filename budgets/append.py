@@ -1,7 +1,5 @@
 """What does a durable append cost beside a raw write of the same bytes, and in a long session?
 
-    python -m bench.append [--full]
-
 Each figure is a ratio of medians within one run, in which both sides take turns. The raw side appends the
 payload bytes of the turn to a file and calls fdatasync. Budgets: DESIGN.md section 9.
 """
@@ -12,37 +10,28 @@ import asyncio
 import os
 import sqlite3
 import statistics
-import sys
 import tempfile
 import time
 from pathlib import Path
 
-from bench.table import Row, lines, machine
+from budgets.sessions import STORED, entries_of, fill
+from budgets.table import Row
 
 from foldline.bench.corpus import Talk
-from foldline.core.log.codec import encode
-from foldline.core.log.entries import Checkpoint, Compacted, Entry, Receipt
-from foldline.core.log.log import chained, said
-from foldline.core.log.messages import Message, Native, Text
+from foldline.core.log.entries import Said
+from foldline.core.log.log import chained
 from foldline.stores import SqliteStore
 from foldline.stores.rows import pack
 from foldline.stores.tables import Tables
 
+KEPT = 100  # messages behind the boundary of a long session
 
-def turn(before: Entry | None, messages: int, size: int, tag: int) -> list[Entry]:
+
+def turn(before: Said | None, messages: int, size: int, tag: int) -> list[Said]:
     """A turn of so many messages of about `size` payload bytes each."""
-    found: list[Entry] = []
     talk = Talk(tag)
-    for n in range(messages):
-        text = f"turn {tag} message {n} " + talk.words(size // 14)
-        raw = encode({"role": "user", "content": text})
-        entry = said(
-            Message("user", (Text(text),), native=Native("openai-chat", raw)),
-            parent=before.id if before else None,
-        )
-        found.append(entry)
-        before = entry
-    return found
+    texts = (f"turn {tag} message {n} {talk.words(size // 14)}" for n in range(messages))
+    return entries_of(({"role": "user", "content": text} for text in texts), before)
 
 
 async def append_against_raw(folder: Path, messages: int, size: int, turns: int) -> list[Row]:
@@ -119,7 +108,7 @@ def without_a_loop(folder: Path, messages: int, size: int, turns: int) -> list[R
     store = SqliteStore(folder / "sync.db")
     tables = store._work(Tables)  # noqa: SLF001 - the same connection, without its thread
     times: list[float] = []
-    leaf: Entry | None = None
+    leaf: Said | None = None
     for tag in range(turns + 20):
         batch = turn(leaf, messages, size, tag)
         start = time.perf_counter()
@@ -136,28 +125,6 @@ def without_a_loop(folder: Path, messages: int, size: int, turns: int) -> list[R
     ]
 
 
-def long_session(folder: Path, messages: int) -> Path:
-    """A session of so many messages of 200 bytes; its newest boundary keeps the last 100."""
-    file = folder / f"{messages}.db"
-
-    async def fill() -> None:
-        store = SqliteStore(file)
-        leaf: Entry | None = None
-        for tag in range(messages // 1000):
-            batch = turn(leaf, 1000, 200, tag)
-            await store.append("s", batch, seen=leaf.id if leaf else None)
-            leaf, kept = batch[-1], batch[-100].id
-        assert leaf is not None
-        checkpoint = Checkpoint(text="the work so far " * 1500, summary="the work so far")
-        receipt = Receipt("threshold")
-        boundary = Compacted(id="", parent=None, checkpoint=checkpoint, receipt=receipt, first_kept=kept)
-        await store.append("s", [chained(boundary, leaf.id)], seen=leaf.id)
-        await store.close()
-
-    asyncio.run(fill())
-    return file
-
-
 def flatness(short: Path, long: Path, messages: int) -> list[Row]:
     """Time appends of one message to a session of 1,000 and to a long one, alternately."""
 
@@ -165,11 +132,10 @@ def flatness(short: Path, long: Path, messages: int) -> list[Row]:
         sides = [(SqliteStore(file), list[float]()) for file in (short, long)]
         for tag in range(220):
             for store, times in sides:
-                leaf = await store.leaf("s")
-                before = await store.entry("s", leaf) if leaf else None
-                batch = turn(before, 1, 2_000, tag)
+                leaf = await store.leaf(STORED)
+                (entry,) = turn(None, 1, 2_000, tag)
                 start = time.perf_counter()
-                await store.append("s", batch, seen=leaf)
+                await store.append(STORED, [chained(entry, leaf)], seen=leaf)
                 times.append(time.perf_counter() - start)
         for store, _ in sides:
             await store.close()
@@ -182,17 +148,14 @@ def flatness(short: Path, long: Path, messages: int) -> list[Row]:
 def main(*, full: bool = False) -> list[Row]:
     """Measure turns of three sizes; `full` appends to 200,000 messages instead of 20,000."""
     rows: list[Row] = []
-    with tempfile.TemporaryDirectory(dir=Path(__file__).parent, prefix=".bench-") as name:
+    with tempfile.TemporaryDirectory(dir=Path(__file__).parent, prefix=".budgets-") as name:
         folder = Path(name)
         for messages, size in ((1, 2_000), (4, 4_000), (20, 5_000)):
             rows += asyncio.run(append_against_raw(folder, messages, size, 400))
         rows += without_a_loop(folder, 1, 2_000, 400)
         many = 200_000 if full else 20_000
-        short, long = long_session(folder, 1_000), long_session(folder, many)
+        short, long = folder / "short.db", folder / "long.db"
+        asyncio.run(fill(short, 1_000, KEPT))
+        asyncio.run(fill(long, many, KEPT))
         rows += flatness(short, long, many)
     return rows
-
-
-if __name__ == "__main__":
-    print(machine())
-    print("\n".join(lines(main(full="--full" in sys.argv))))

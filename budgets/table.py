@@ -1,14 +1,9 @@
-"""What a bench answers with, and how it is printed."""
+"""What is measured: figures with their budgets."""
 
 from __future__ import annotations
 
-import platform
-import sqlite3
-import sys
 import time
-from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
-from pathlib import Path
+from collections.abc import Callable
 from typing import NamedTuple
 
 
@@ -42,22 +37,6 @@ class Row(NamedTuple):
 HEADER = ("what", "measured", "budget", "verdict")
 
 
-def machine() -> str:
-    """Return the line that says where and when the figures were taken."""
-    cpuinfo = Path("/proc/cpuinfo")
-    lines = cpuinfo.read_text(encoding="utf-8").splitlines() if cpuinfo.exists() else []
-    model = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "")
-    cores = sum(line.startswith("processor") for line in lines)
-    return " | ".join(
-        (
-            datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
-            f"{model or platform.processor()}, {cores} cores, {platform.system()} {platform.machine()}",
-            f"Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}",
-            f"python {' '.join(sys.argv)}",
-        )
-    )
-
-
 def figure(value: float) -> str:
     """Return a number with as many digits as tell something."""
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:,.1f}" if abs(value) >= 10 else f"{value:,.2f}"
@@ -66,18 +45,6 @@ def figure(value: float) -> str:
 def cells(row: Row) -> tuple[str, str, str, str]:
     """Return what stands in a row of the table."""
     return (row.what, f"{figure(row.value)} {row.unit}".strip(), row.budget, row.verdict)
-
-
-def lines(rows: Sequence[Row]) -> list[str]:
-    """Return the rows as a Markdown table."""
-    shown = [HEADER, *map(cells, rows)]
-    widths = [max(len(row[column]) for row in shown) for column in range(len(HEADER))]
-    written = [
-        "| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) + " |"
-        for row in shown
-    ]
-    rule = "| " + " | ".join("-" * width for width in widths) + " |"
-    return [written[0], rule, *written[1:]]
 
 
 def cpu(work: Callable[[], object], times: int = 5) -> float:
