@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import functools
 import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpcore2
 import pytest
 from hypothesis import HealthCheck, settings
 from tests.support.llama import llama
@@ -23,6 +25,9 @@ settings.register_profile(
 settings.register_profile("quick", settings.get_profile("check"), max_examples=10)
 settings.register_profile("soak", settings.get_profile("check"), derandomize=False, max_examples=3_000)
 settings.load_profile(os.environ.get("FOLDLINE_HYPOTHESIS", "check"))
+
+# each HTTP client reads what the machine trusts, which takes it 60 ms: once is enough for all of a worker's
+httpcore2.default_ssl_context = functools.cache(httpcore2.default_ssl_context)
 
 LONG = {"corpus", "soak"}
 collect_ignore = ["adapters"]  # `make adapters` runs them where the frameworks are

@@ -158,6 +158,7 @@ def test_what_is_no_file_is_refused_at_once(special):
     assert not (special.root / "AGENTS.md").is_file()
 
 
+@pytest.mark.slow
 def test_a_part_of_a_file_does_not_load_the_file(workspace):
     with (workspace.root / "large.txt").open("wb") as file:
         for number in range(1, 200_001):

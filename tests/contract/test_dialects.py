@@ -159,7 +159,7 @@ def test_any_json_is_read_without_loss_or_refused(dialect, body):
 
 @EVERY
 @given(messages=st.lists(BODIES | JSON, max_size=4), system=JSON)
-@settings(max_examples=60, deadline=None)
+@settings(deadline=None)
 def test_validate_never_raises(dialect, messages, system):
     problems = dialect.validate(messages, system)
     assert all(problem.text and problem.rule in sourced(dialect.name) for problem in problems)

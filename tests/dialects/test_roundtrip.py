@@ -113,7 +113,7 @@ def spoken_by(message):
 
 @pytest.mark.parametrize(("name", "by"), RETURNS)
 @given(data=st.data())
-@settings(max_examples=40, deadline=None)
+@settings(deadline=None)
 def test_there_and_back_keeps_texts_calls_and_results(name, by, data):
     before = decode_all(data.draw(PLAIN[name]), name)
     there = rendered(before, by)
@@ -168,7 +168,7 @@ def test_a_longer_list_converts_to_more_ui_messages(name, data):
 
 @pytest.mark.parametrize("name", [CHAT, CLAUDE, VERCEL, CONVERSE, GEMINI])
 @given(data=st.data())
-@settings(max_examples=40, deadline=None)
+@settings(deadline=None)
 def test_sessions_that_changed_their_dialect_are_valid_in_each(name, data):
     """A log whose messages came from one provider, then from another, then perhaps from the first again."""
     messages = []

@@ -407,6 +407,7 @@ def test_an_overflow_inside_a_stream_is_mended_before_a_byte_is_sent():
     assert answer.content[len(said) :].startswith(b": foldline {")
 
 
+@pytest.mark.slow
 def test_a_failed_compaction_never_fails_the_request(chat):
     def says(asked):
         return Refusal(500, "no summary today") if "checkpoint" in str(asked.messages[0]) else answers(asked)

@@ -38,7 +38,23 @@ def two_upstreams(**changes):
             yield at, openai_, anthropic_
 
 
-@pytest.mark.parametrize(("method", "path", "body"), PATHS)
+@pytest.fixture(scope="module")
+def open_to_all():
+    with two_upstreams() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def closed():
+    with two_upstreams(tokens={TOKEN: "default"}) as found:
+        yield found
+
+
+def came_to(models):
+    return [one for model in models for several in model.received.values() for one in several]
+
+
+@pytest.mark.parametrize("sent", PATHS)
 @pytest.mark.parametrize(
     ("headers", "vendor"),
     [
@@ -47,11 +63,14 @@ def two_upstreams(**changes):
         ({"authorization": "Bearer k", "anthropic-version": "2023-06-01"}, "anthropic"),
     ],
 )
-def test_any_other_path_goes_to_its_provider_as_it_came(method, path, body, headers, vendor):
-    with two_upstreams() as (at, *models):
-        found = patient.request(method, f"{at}/v1{path}", content=body, headers=headers)
+def test_any_other_path_goes_to_its_provider_as_it_came(open_to_all, sent, headers, vendor):
+    method, path, body = sent
+    at, *models = open_to_all
+    for model in models:
+        model.received.clear()
+    found = patient.request(method, f"{at}/v1{path}", content=body, headers=headers)
     assert (found.status_code, found.content) == (207, vendor.encode() + b"\xffend")
-    came = [one for model in models for several in model.received.values() for one in several]
+    came = came_to(models)
     assert [(one.path, one.body) for one in came] == [(f"/v1{path}", body)]
     told = dict(came[0].headers)
     assert told.get("content-length", "0") == str(len(body))
@@ -67,12 +86,14 @@ def test_any_other_path_goes_to_its_provider_as_it_came(method, path, body, head
         {"cookie": f"a=1; foldline-token={TOKEN}; b=2"},
     ],
 )
-def test_the_gateways_own_token_never_goes_on(headers):
-    with two_upstreams(tokens={TOKEN: "default"}) as (at, *models):
-        refused = patient.get(f"{at}/v1/files")
-        found = patient.get(f"{at}/v1/files", headers=headers)
+def test_the_gateways_own_token_never_goes_on(closed, headers):
+    at, *models = closed
+    for model in models:
+        model.received.clear()
+    refused = patient.get(f"{at}/v1/files")
+    found = patient.get(f"{at}/v1/files", headers=headers)
     assert (refused.status_code, found.status_code) == (401, 207)
-    (came,) = (one for model in models for several in model.received.values() for one in several)
+    (came,) = came_to(models)
     assert TOKEN not in str(came.headers)
     assert dict(came.headers).get("cookie", "a=1; b=2") == "a=1; b=2"
 

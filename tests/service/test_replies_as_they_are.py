@@ -64,16 +64,25 @@ async def test_plain_json_for_a_stream_passes_and_is_recorded(form, kind, tmp_pa
     assert await said(place) == ["Where is the boat?", "Moored."]
 
 
+@pytest.fixture(scope="module")
+def served_once():
+    with (
+        upstream() as (url, model),
+        served(openai_upstream=url, anthropic_upstream=url, store="memory://") as at,
+    ):
+        yield at, model
+
+
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("status", [500, 502, 503, 529])
 @pytest.mark.parametrize("stream", [False, True])
-def test_an_upstream_that_fails_is_told_at_once_and_not_asked_again(form, status, stream):
+def test_an_upstream_that_fails_is_told_at_once_and_not_asked_again(served_once, form, status, stream):
+    at, model = served_once
     path, body, _ = FORMS[form]
     raw = b'{"error": {"message": "the server had an error", "type": "server_error"}}'
-    with upstream() as (url, model):
-        told = [("content-type", "application/json"), ("retry-after", "30")]
-        model.prepared[""] = Prepared(status, told, [raw])
-        with served(openai_upstream=url, anthropic_upstream=url) as at:
-            found = patient.post(f"{at}/v1{path}", json={"model": "m", "stream": stream, **body})
+    told = [("content-type", "application/json"), ("retry-after", "30")]
+    model.prepared[""] = Prepared(status, told, [raw])
+    model.received.clear()
+    found = patient.post(f"{at}/v1{path}", json={"model": "m", "stream": stream, **body})
     assert (found.status_code, found.content, found.headers["retry-after"]) == (status, raw, "30")
     assert len(model.received[""]) == 1

@@ -171,6 +171,7 @@ def client():
         one.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("api", [Chat, ChatHelper, Responses, ResponsesHelper, Messages, MessagesHelper])
 def test_a_session_with_tool_calls_goes_on_past_its_window(api, client):
     with in_front_of(answers, window=WINDOW) as (url, model):

@@ -111,6 +111,7 @@ def test_a_file_of_another_page_size_keeps_it(file: Path) -> None:
     again.close()
 
 
+@pytest.mark.slow
 def test_the_write_ahead_log_is_moved_into_the_file_between_appends(file: Path) -> None:
     async def size_of_log(store: SqliteStore) -> int:
         leaf = None

