@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-import json
 import sys
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ from foldline.cli.batch_work import replay_one
 from foldline.cli.commands.replay import NONE, TEN
 from foldline.core.decide.presets import preset
 from foldline.lab.batch import BatchFolder, Result
-from foldline.lab.report import MEASURES
+from foldline.lab.report import MEASURES, ReplaySums, SessionReport
 from foldline.lab.run import Wanted
 from foldline.lab.runner import LocalPool
 from foldline.lab.sources import sources
@@ -46,38 +46,20 @@ IDLE = ("none", "amp")  # never fold by themselves
 CUTS = (0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 
 
-class Row(msgspec.Struct):
-    """One policy over all sessions; money in USD."""
-
-    policy: str
-    input_tokens: int = 0
-    price: float = 0.0
-    price_cached: float = 0.0
-    price_summaries: float = 0.0
-    compactions: int = 0
-    prunes: int = 0
-    overflows: int = 0
-    invalid_views: int = 0
-    scores: dict[str, float | None] = {}
-    view_tokens: float | None = None
-
-    @property
-    def net(self) -> float:
-        """What is paid with prompt caching, the summaries that a model would write included."""
-        return self.price_cached + self.price_summaries
-
-
 class Compared(msgspec.Struct):
-    """All sessions at one window: how many there were, how many a policy folded, at how many cuts retention is told."""
+    """All sessions at one window: their sums by policy, and the retention at the cuts that all policies share."""
 
     window: int
-    rows: list[Row]
-    sessions: int
-    failed: list[str]
-    folded: int
-    unpriced: int
-    cuts: int
-    cut_sessions: int
+    sums: ReplaySums
+    cuts: dict[str, list[dict[str, Any]]]  # by policy
+    failed: int = 0
+    folded: int = 0  # sessions that a policy folded
+    cut_sessions: int = 0
+
+    def mean(self, policy: str, name: str) -> float | None:
+        """Return the mean of a figure over the cuts; None for a policy that never folds."""
+        known = [value for cut in self.cuts[policy] if (value := cut[name]) is not None]
+        return sum(known) / len(known) if known and policy not in IDLE else None
 
 
 # ---- replays
@@ -120,120 +102,89 @@ def replayed(files: Sequence[str], window: int, store: Path, jobs: int | None) -
 
 def compared(results: Sequence[Result], window: int, store: Path) -> Compared:
     """Add up the results at one window."""
-    done = [
-        json.loads((store / str(window) / one.output).read_bytes())
-        for one in results
-        if one.state != "failed"
-    ]
-    rows = {one["policy"]: Row(one["policy"]) for one in done[0]["policies"]}
-    cuts: dict[str, list[dict[str, Any]]] = {name: [] for name in rows}
-    cut_sessions = 0
-    for report in done:
-        for one in report["policies"]:
-            add(rows[one["policy"]], one["totals"])
-        found = shared_cuts(report)
-        cut_sessions += bool(found)
-        for at in found:
-            for one in report["policies"]:
-                cuts[one["policy"]].append(one["retention"]["cuts"][at])
-    for name, row in rows.items():
-        if name not in IDLE:
-            row.scores = {measure: mean(cut[measure] for cut in cuts[name]) for measure in MEASURES}
-            row.view_tokens = mean(cut["view_tokens"] for cut in cuts[name])
-    return Compared(
-        window,
-        list(rows.values()),
-        sessions=len(done),
-        failed=[one.error for one in results if one.state == "failed"],
-        folded=sum(any(folds(one) for one in report["policies"]) for report in done),
-        unpriced=sum(report["policies"][0]["totals"]["price"] is None for report in done),
-        cuts=len(cuts["none"]),
-        cut_sessions=cut_sessions,
-    )
+    found = Compared(window, ReplaySums(), defaultdict(list))
+    for one in results:
+        if one.state == "failed":
+            found.failed += 1
+            continue
+        report = msgspec.json.decode((store / str(window) / one.output).read_bytes(), type=SessionReport)
+        found.sums.add(report)
+        found.folded += any(one.totals["compactions"] + one.totals["prunes"] for one in report.policies)
+        places = shared_cuts(report)
+        found.cut_sessions += bool(places)
+        for policy in report.policies:
+            found.cuts[policy.policy] += [policy.retention["cuts"][at] for at in places]  # pyright: ignore
+    return found
 
 
-def add(row: Row, totals: dict[str, Any]) -> None:
-    """Add a session's totals to a row; what has no price adds none."""
-    for name in ("input_tokens", "compactions", "prunes", "overflows", "invalid_views"):
-        setattr(row, name, getattr(row, name) + totals[name])
-    for name in ("price", "price_cached", "price_summaries"):
-        setattr(row, name, getattr(row, name) + (totals[name] or 0.0))
-
-
-def folds(one: dict[str, Any]) -> int:
-    return one["totals"]["compactions"] + one["totals"]["prunes"]
-
-
-def shared_cuts(report: dict[str, Any]) -> list[int]:
+def shared_cuts(report: SessionReport) -> list[int]:
     """Return the cuts before which every policy that folds by itself had folded, and whose views all fit."""
-    acting = [one["retention"] for one in report["policies"] if one["policy"] not in IDLE]
-    if any(found is None for found in acting):
+    cuts = [one.retention and one.retention["cuts"] for one in report.policies if one.policy not in IDLE]
+    if None in cuts:
         return []
-    columns = list(zip(*(found["cuts"] for found in acting), strict=True))
+    columns = zip(*cuts, strict=True)
     return [at for at, column in enumerate(columns) if all(cut["folds"] and cut["fits"] for cut in column)]
-
-
-def mean(values: Iterable[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return sum(known) / len(known) if known else None
 
 
 # ---- the tables
 
+COLUMNS: dict[str, Callable[[dict[str, Any]], str]] = {
+    "M tokens": lambda totals: f"{totals['input_tokens'] / 1e6:,.1f}",
+    "less": lambda totals: f"{totals['less']:.0%}",
+    "USD": lambda totals: f"{totals['price']:,.0f}",
+    "USD net": lambda totals: f"{totals['net']:,.0f}",
+    "compactions": lambda totals: f"{totals['compactions']:,}",
+    "prunes": lambda totals: f"{totals['prunes']:,}",
+    "overflows": lambda totals: f"{totals['overflows']:,}",
+    "invalid": lambda totals: str(totals["invalid_views"]),
+}
+LEAST = {"M tokens": "input_tokens", "USD": "price", "USD net": "net", "overflows": "overflows"}  # in bold
+
 
 def table(found: Compared) -> Table:
     """Return the table of one window; the best of each column in bold."""
-    titles = ("policy", "M tokens", "less", "USD", "USD net", "compactions", "prunes", "overflows", "invalid")
-    best = (
-        {name: max(v for row in found.rows if (v := row.scores.get(name)) is not None) for name in MEASURES}
-        if found.cuts
-        else {}
-    )
-    acting = [row for row in found.rows if row.policy not in IDLE]
-    least = {
-        name: min(getattr(row, name) for row in acting)
-        for name in ("input_tokens", "price", "net", "overflows")
+    totals = {name: one.totals() for name, one in found.sums.policies.items()}
+    whole = totals["none"]["input_tokens"]
+    for one in totals.values():
+        one |= {name: one[name] or 0.0 for name in ("price", "price_cached", "price_summaries")}
+        one["net"] = one["price_cached"] + one["price_summaries"]  # with prompt caching
+        one["less"] = 1 - one["input_tokens"] / whole
+    best: dict[str, Any] = {
+        title: min(one[name] for policy, one in totals.items() if policy not in IDLE)
+        for title, name in LEAST.items()
     }
-    whole = found.rows[0].input_tokens
-    rows: list[tuple[str, ...]] = []
-    for row in found.rows:
-
-        def bold(text: str, name: str, row: Row = row) -> str:
-            return f"**{text}**" if row in acting and getattr(row, name) == least[name] else text
-
-        rows.append(
-            (
-                f"`{row.policy}`",
-                bold(f"{row.input_tokens / 1e6:,.1f}", "input_tokens"),
-                f"{100 * (1 - row.input_tokens / whole):.0f}%" if row is not found.rows[0] else "",
-                bold(f"{row.price:,.0f}", "price"),
-                bold(f"{row.net:,.0f}", "net"),
-                f"{row.compactions:,}",
-                f"{row.prunes:,}",
-                bold(f"{row.overflows:,}", "overflows"),
-                str(row.invalid_views),
-                *(share(row.scores.get(name), best.get(name)) for name in MEASURES),
-                f"{row.view_tokens:,.0f}" if row.view_tokens is not None else "",
-            )
+    for name in MEASURES:
+        best[name] = max(
+            (v for policy in totals if (v := found.mean(policy, name)) is not None), default=None
         )
-    return Table((*titles, *MEASURES, "view"), rows, f"Window {found.window:,}", notes(found))
+    rows: list[tuple[str, ...]] = []
+    for policy, one in totals.items():
+        cells = [f"`{policy}`"]
+        for title, written in COLUMNS.items():
+            first = policy not in IDLE and title in LEAST and one[LEAST[title]] == best[title]
+            cells.append("" if title == "less" and policy == "none" else bold(written(one), first=first))
+        for name in MEASURES:
+            value = found.mean(policy, name)
+            text = "" if value is None else f"{value:.3f}".removeprefix("0")
+            cells.append(bold(text, first=value is not None and value == best[name]))
+        view = found.mean(policy, "view_tokens")
+        rows.append((*cells, "" if view is None else f"{view:,.0f}"))
+    return Table(("policy", *COLUMNS, *MEASURES, "view"), rows, f"Window {found.window:,}", notes(found))
+
+
+def bold(text: str, *, first: bool) -> str:
+    return f"**{text}**" if first else text
 
 
 def notes(found: Compared) -> tuple[str, ...]:
     """Return what one window's table is over."""
+    sums, cuts = found.sums, len(found.cuts["none"])
     return (
-        f"{found.sessions} sessions; {found.folded} are folded by at least one policy, the others fit.",
-        f"Retention and `view`: the mean over {found.cuts} cuts in {found.cut_sessions} sessions.",
-        *([f"Without a known price: {found.unpriced} sessions."] if found.unpriced else []),
-        *([f"Failed: {len(found.failed)}."] if found.failed else []),
+        f"{sums.sessions} sessions; {found.folded} are folded by at least one policy, the others fit.",
+        f"Retention and `view`: the mean over {cuts} cuts in {found.cut_sessions} sessions.",
+        *([f"Without a known price: {sums.unpriced} sessions."] if sums.unpriced else []),
+        *([f"Failed: {found.failed}."] if found.failed else []),
     )
-
-
-def share(value: float | None, best: float | None) -> str:
-    if value is None:
-        return ""
-    text = f"{value:.3f}".removeprefix("0")
-    return f"**{text}**" if value == best else text
 
 
 def main() -> None:

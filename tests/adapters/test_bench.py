@@ -11,7 +11,7 @@ if not installed("langchain") or not installed("litellm"):
     pytest.skip("frameworks are not installed: run `make adapters`", allow_module_level=True)
 
 from foldline.bench.corpus import context
-from foldline.bench.measuring import BenchSetup, valid
+from foldline.bench.measures import BenchSetup, valid
 from foldline.bench.rivals import RIVALS
 from foldline.bench.system import said, size
 from foldline.dialects import get

@@ -11,8 +11,7 @@ from tests.cli.calling import EXAMPLES
 
 from foldline.bench import public
 from foldline.bench.corpus import RULES, DirtyTalk, Talk, context, planted
-from foldline.bench.measures import MEASURES
-from foldline.bench.measuring import BenchSetup
+from foldline.bench.measures import MEASURES, BenchSetup
 from foldline.bench.plan import benched
 from foldline.bench.report import headline, page
 from foldline.bench.system import System, installed, texts

@@ -12,8 +12,7 @@ import pytest
 from tests.cli.calling import talk, work, write_lines
 
 from foldline.errors import InputError
-from foldline.lab.ray_cluster import RayCluster
-from foldline.lab.runner import Failed, LocalPool
+from foldline.lab.runner import Failed, LocalPool, RayCluster
 
 pytestmark = pytest.mark.slow
 

@@ -9,6 +9,7 @@ from tests.cli.calling import work, write_lines
 from tools import compare, results
 
 from foldline.cli.commands.replay import TEN
+from foldline.lab.report import PolicyReport, SessionReport
 
 
 @pytest.fixture
@@ -58,12 +59,10 @@ def cut(folds, *, fits=True):
 
 
 def report(**cuts):
-    return {
-        "policies": [
-            {"policy": name, "retention": None if found is None else {"cuts": found}}
-            for name, found in cuts.items()
-        ]
-    }
+    rows = (
+        PolicyReport(name, (), {}, None if found is None else {"cuts": found}) for name, found in cuts.items()
+    )
+    return SessionReport("s", 9_000, tuple(rows))
 
 
 def test_cuts_count_where_every_policy_that_acts_had_folded_and_fits():

@@ -15,8 +15,7 @@ from foldline.core.decide.policy import Policy
 from foldline.core.decide.presets import preset
 from foldline.errors import FoldlineError, InputError
 from foldline.lab.panels import GREY, _scaled, colours, replay_panels, top_of
-from foldline.lab.picture import _end
-from foldline.lab.plots import draw
+from foldline.lab.plots import _end, draw
 from foldline.lab.run import Wanted, replay_file
 
 pytestmark = pytest.mark.slow
@@ -155,7 +154,7 @@ def test_what_cannot_be_drawn_is_told(report, tmp_path, monkeypatch):
         draw(report, tmp_path / "out.pdf")
     with pytest.raises(FoldlineError, match="cannot be written"):
         draw(report, __file__ / Path("out.png"))
-    monkeypatch.setitem(sys.modules, "foldline.lab.picture", None)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(FoldlineError, match=r"foldline\[plots\]"):
         draw(report, tmp_path / "out.png")
 

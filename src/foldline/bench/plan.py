@@ -14,8 +14,7 @@ from io import StringIO
 import msgspec
 
 from foldline.bench.machine import machine
-from foldline.bench.measures import MEASURES
-from foldline.bench.measuring import BenchSetup, Figures
+from foldline.bench.measures import MEASURES, BenchSetup, Figures
 from foldline.bench.system import Kind, System, installed
 from foldline.bench.systems import SYSTEMS
 from foldline.errors import InputError, did_you_mean

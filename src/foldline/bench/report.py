@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 from html import escape
 from typing import NamedTuple
 
-from foldline.bench.measures import MEASURES, Column, Measure
-from foldline.bench.measuring import Figure
+from foldline.bench.measures import MEASURES, Column, Figure, Measure
 from foldline.bench.plan import Bench, Standing
 from foldline.bench.systems import FIRST
 

@@ -49,6 +49,16 @@ class Needed(msgspec.Struct, frozen=True):
         return ScoredCut(self.message, self.wanted.past_tokens, len(text) // 4, fits, folds, scores)
 
 
+def needed_at(said: Sequence[ScoredMessage], shares: Iterable[float]) -> list[Needed]:
+    """Return what was needed at cuts of a session, given as shares of its tokens.
+
+    A cut at which fewer than five handles were needed says nothing and is left out.
+    """
+    places = {place for share in shares if (place := cut_at(said, share)) is not None}
+    found = [Needed(place, demand(said[:place], said[place:], common_names())) for place in sorted(places)]
+    return [one for one in found if one.wanted.telling]
+
+
 class Cuts:
     """The cuts of one session."""
 
@@ -60,8 +70,7 @@ class Cuts:
     def of(cls, steps: Iterable[object], shares: Sequence[float], most: int = MOST_TOKENS) -> Self:
         """Read a session and find what was needed at its cuts, given as shares of its tokens.
 
-        A cut at which fewer than five handles were needed says nothing and is left out; so are all cuts of a
-        session of more than `most` tokens, which would not fit into memory twice.
+        A session of more than `most` tokens has none: it would not fit into memory twice.
         """
         said: list[ScoredMessage] = []
         size = 0
@@ -71,11 +80,7 @@ class Cuts:
                 size += said[-1].tokens
                 if size > most:
                     return cls((), [f"retention is not measured above {most:,} tokens"])
-        places = {place for share in shares if (place := cut_at(said, share)) is not None}
-        found = [
-            Needed(place, demand(said[:place], said[place:], common_names())) for place in sorted(places)
-        ]
-        return cls([one for one in found if one.wanted.telling])
+        return cls(needed_at(said, shares))
 
     def at(self, message: int) -> Needed | None:
         """Return the cut before a message, if there is one."""

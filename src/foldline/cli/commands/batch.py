@@ -27,9 +27,8 @@ from foldline.cli.reports.batch import answer, check_format, ticking, write_tabl
 from foldline.config import settings
 from foldline.errors import InputError
 from foldline.lab.batch import TABLES, BatchFolder, Work
-from foldline.lab.ray_cluster import LOCAL, RayCluster
 from foldline.lab.run import Wanted
-from foldline.lab.runner import LocalPool, Runner
+from foldline.lab.runner import LOCAL, LocalPool, RayCluster, Runner
 from foldline.lab.sources import sources
 
 EXAMPLES = (

@@ -9,8 +9,7 @@ from pathlib import Path
 import msgspec
 from rich.text import Text
 
-from foldline.bench.measures import MEASURES
-from foldline.bench.measuring import FULL_SIZES, BenchSetup
+from foldline.bench.measures import FULL_SIZES, MEASURES, BenchSetup
 from foldline.bench.plan import Bench, benched, measures
 from foldline.bench.report import columns, headline, lines, made, page
 from foldline.bench.systems import chosen
