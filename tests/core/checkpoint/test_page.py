@@ -262,26 +262,6 @@ def test_of_many_checks_those_are_told_that_hold_for_the_files_as_they_are():
     assert "`make lint`: 3 errors (files were changed since)" in page(Ledger(checks=(old,)))
 
 
-def test_a_draft_is_told_without_what_the_newer_one_repeats():
-    steps = [f"{number}. Do the part with the number {number}." for number in range(9)]
-    old = ["Here is my plan.", *steps, "Name it Ada."]
-    new = ["Here is my plan.", *steps, "Name it Bob."]
-    text = page(
-        collect(entries(user("Plan it."), assistant("\n".join(old)), user("Bob!"), assistant("\n".join(new))))
-    )
-    assert "[Assistant] […]\nName it Ada." in text
-    assert "[Assistant] " + "\n".join(new) in text
-
-
-def test_code_of_which_half_is_said_again_is_left_out_as_a_whole():
-    code = [f"table.add(column_{number})" for number in range(8)]
-    old = f"First:\n```\n{chr(10).join([*code, 'table.close()'])}\n```\nIs that right?"
-    new = f"Now:\n```\n{chr(10).join([*code, 'table.save_all()'])}\n```\nIs that right now?"
-    text = page(collect(entries(user("Go."), assistant(old), user("Save it."), assistant(new))))
-    assert "[Assistant] First:\n[…]\nIs that right?" in text
-    assert new in text
-
-
 def test_headings_of_what_is_left_out_are_left_out_too():
     parts = "".join(f"## Part {n}\n\n**File {n}:**\n```\n{'x = 1' * 40}\n```\n" for n in range(30))
     text = page(collect(entries(user("Design it."), assistant(f"{parts}Shall I go on?"))), 300)
@@ -298,17 +278,6 @@ def test_words_that_announce_a_call_are_not_told_before_other_words():
     text = page(collect(entries(user("Mend it."), *work, assistant("Done."))))
     assert "Now I mend it." not in text
     assert "[Assistant] Let me look at part 0.\n- read src/part_0.py" in text
-
-
-def test_output_that_a_newer_run_printed_too_is_not_told_again():
-    runs = [
-        used("bash", {"command": f"make part{n}"}, f"reading 7{n} files\nfound lamp-{n}\nthe end")
-        for n in range(2)
-    ]
-    talk = [message for run in runs for message in (user("Go."), *run)]
-    text = page(collect(entries(*talk, assistant("Done."))))
-    assert text.count("reading 7") == 1
-    assert "    found lamp-1" in text
 
 
 def test_what_a_few_words_answer_keeps_its_end():

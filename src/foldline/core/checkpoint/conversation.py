@@ -10,11 +10,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from itertools import groupby
-from operator import itemgetter
 
 import msgspec
 
+from foldline.core.cut import elide
 from foldline.core.ledger.facts.items import gap_of
 from foldline.core.ledger.facts.kinds import CLOSING, DONE, LEVELS, LOOKED, SAID, SPOKEN, USER, Item
 from foldline.core.ledger.text.pasted import printed
@@ -49,13 +48,8 @@ GAP = 12  # what is left out, calls and four times the messages, from which on a
 MORE = "    "  # begins a line of what is told behind an item
 MORE_LEAST = 40  # tokens that are worth it
 
-REPEATED = 12  # characters of a line that nobody writes twice by chance
-FEW_LINES = 3  # lines of a passage that is said again
-
 LINES = 4  # lines from which on a text is shortened line by line
 LEAD = 160  # characters that a line of a shortened text may have in any case
-_CUTS = re.compile(r"\[…\](?:\s*\[…\])+")
-_NUMBERS = re.compile(r"\d[\d.,:]*")
 _CODE = re.compile(r"(^ *```[^\n]*\n.*?(?:^ *```[^\n]*$|\Z))", re.MULTILINE | re.DOTALL)
 _ENDS = ("\n", ". ", "。", "! ", "? ")
 
@@ -119,20 +113,11 @@ def fill(
 def _add_more(
     items: Sequence[Item], members: Sequence[int], shown: dict[int, str], room: int, count: Count
 ) -> int:
-    """Put more of what was done behind it, newest first, in `room` tokens; return what it took.
-
-    A line of output that a newer run printed too, but for its numbers, is not told again.
-    """
+    """Put more of what was done behind it, newest first, in `room` tokens; return what it took."""
     left = room
-    printed_since: set[str] = set()
     for index in members:
-        rows = items[index].more.split("\n") if items[index].more else []
-        if items[index].kind != "edit":
-            keys = [_NUMBERS.sub("0", row.strip()) for row in rows]
-            rows = [row for row, key in zip(rows, keys, strict=True) if key not in printed_since]
-            printed_since.update(keys)
-        if rows and index in shown and left >= MORE_LEAST:
-            rows = _between(rows, left * 2, end=0.0)
+        if items[index].more and index in shown and left >= MORE_LEAST:
+            rows = _between(items[index].more.split("\n"), left * 2, end=0.0)
             told = "".join(f"\n{MORE}{row}" for row in rows)
             size = count(told)
             if size <= left:
@@ -184,16 +169,14 @@ class _Texts:
         self._count = count
         self._asks = _asks(items, level)
         self._known: dict[tuple[int, int], tuple[str, int]] = {}
-        self._own = _said_once(items)
 
     def form(self, index: int, most: int) -> tuple[str, int]:
         """Return an item's text in at most about `most` characters, and its tokens."""
         item = self._items[index]
-        own = self._own.get(index, item.text)
         most = most if item.kind in SPOKEN else WHOLE
-        key = (index, most if len(own) > most else 0)
+        key = (index, most if len(item.text) > most else 0)
         if key not in self._known:
-            text = shortened(own, most, end=0.8 if index in self._asks else 0.33)
+            text = shortened(item.text, most, end=0.8 if index in self._asks else 0.33)
             self._known[key] = (text, self._count(line_of(item, text)) + 1)
         return self._known[key]
 
@@ -208,7 +191,7 @@ def _level(
     whole = [texts.form(index, WHOLE) for index in members]
     ratio = 0.9 * sum(len(text) for text, _ in whole) / max(1, sum(size for _, size in whole))
     one_most = max(room // CAP, CAP_LEAST)
-    common = min(_common_size([size for _, size in whole], room, one_most), longest)
+    common = min(max(elide.level([size for _, size in whole], room), one_most), longest)
     short = min(SHORT, max(SHORT_LEAST, int(ratio * most / max(1, len(members)))))
     briefs = [texts.form(index, short) for index in members]
     rest = sum(least for _, least in briefs)
@@ -228,58 +211,6 @@ def _level(
             shown[index] = brief
             used += least
     return shown, used
-
-
-def _common_size(sizes: Sequence[int], room: int, least: int) -> int:
-    """Return the largest size that all may have within `room`, but no less than `least`."""
-    low, high = least, max(sizes, default=0)
-    while low < high:
-        middle = (low + high + 1) // 2
-        if sum(min(size, middle) for size in sizes) <= room:
-            low = middle
-        else:
-            high = middle - 1
-    return low
-
-
-def _said_once(items: Sequence[Item]) -> dict[int, str]:
-    """Return the assistant's texts without the passages that a newer one repeats line by line.
-
-    What replaces a draft, a plan or a sketch is told whole; of the older one stays what is different.
-    """
-    found: dict[int, str] = {}
-    newer: set[str] = set()
-    for index in range(len(items) - 1, -1, -1):
-        item = items[index]
-        if item.kind not in ("said", "proposal"):
-            continue
-        rows = item.text.split("\n")
-        if sum(row.strip() in newer for row in rows) >= LINES:
-            blocks = enumerate(_CODE.split(f"{item.text}\n"))
-            told = "\n".join(
-                row for at, block in blocks for row in _own_rows(block, newer, code=bool(at % 2))
-            )
-            found[index] = _CUTS.sub("[…]", told).strip()
-        newer.update(row for row in map(str.strip, rows) if len(row) >= REPEATED)
-    return found
-
-
-def _own_rows(block: str, newer: Collection[str], *, code: bool) -> list[str]:
-    """Return the lines of a block of prose or code, `[…]` for each passage that is said again.
-
-    A short line goes with the one before it; code of which half is said again is replaced as a whole.
-    """
-    rows = block.strip("\n").split("\n")
-    again: list[bool] = []
-    for row in map(str.strip, rows):
-        again.append(row in newer if len(row) >= REPEATED else bool(again) and again[-1])
-    if code and sum(again) * 2 >= len(rows):
-        return ["[…]"]
-    found: list[str] = []
-    for repeated, group in groupby(zip(rows, again, strict=True), key=itemgetter(1)):
-        passage = [row for row, _ in group]
-        found += ["[…]"] if repeated and len(passage) >= FEW_LINES else passage
-    return found
 
 
 def _asks(items: Sequence[Item], level: Sequence[int]) -> set[int]:
@@ -335,7 +266,7 @@ def _leads(text: str, most: int) -> list[str]:
             while shown == "[…]" and rows and _announces(rows[-1]):
                 rows.pop()
             rows += [shown] if shown and shown != "".join(rows[-1:]) else []
-    lead = _common_size([len(row) + 1 for row in rows], most, LEAD)
+    lead = max(elide.level([len(row) + 1 for row in rows], most), LEAD)
     return [f"{_opening(row, lead)} […]" if len(row) > lead + 40 else row for row in rows]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, zip_longest
 
@@ -74,9 +73,6 @@ def _spoken(kind: str, text: str, entry: str) -> Item:
     if len(text) > HEAD + TAIL:
         text = f"{text[:HEAD].rstrip()}\n… {len(text) - HEAD - TAIL:,} characters …\n{text[-TAIL:].lstrip()}"
     return Item(kind, text, entry)
-
-
-_TIMES = re.compile(r" \(x(\d+)\)\Z")
 
 
 def _key(item: Item) -> str:
