@@ -28,7 +28,7 @@ MATCHED = {"_FORM", "_NOTICE", "_FORMS", "_BY_HEAD", "_BY_WHOLE", "_COMMANDS", "
 """Patterns that are only tried at one place at a time, by a name that is not their own."""
 BOUNDED = {
     "ledger.facts.commands:_OUTPUT_CUT": 400,
-    "ledger.text.pasted:_OUTPUT": 400,
+    "ledger.text.origin:_OUTPUT": 400,
     "ledger.text.sentences:_NUMBERING": 40,
     "ledger.text.wording:": 320,
     "ledger.facts.outcomes:_ERROR": 320,

@@ -4,7 +4,7 @@ import pytest
 from tests.support.live import answer, prompt, session_on
 
 from foldline.core.log.entries import Noted
-from foldline.core.measure.calibration import Calibration
+from foldline.core.measure.accounting import Calibration
 
 
 def reply(number, prompt_tokens, lines=20):

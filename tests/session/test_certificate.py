@@ -6,7 +6,7 @@ import re
 import pytest
 from tests.support.live import changed, session_on
 
-from foldline.core.measure.price import Price
+from foldline.core.decide.price import Price
 from foldline.core.measure.window import Window
 from foldline.providers import Patience
 from foldline.summarizers import ModelSummarizer

@@ -10,9 +10,8 @@ from tests.support.waiting import until
 import foldline
 from foldline.core.checkpoint.request import FAILED, Prefix
 from foldline.core.checkpoint.summary import request
-from foldline.core.decide.price import Cache
+from foldline.core.decide.price import Cache, Price
 from foldline.core.ledger.table import collect
-from foldline.core.measure.price import Price
 from foldline.core.measure.tokens import OFFLINE
 from foldline.core.measure.window import Window
 from foldline.loading import from_messages

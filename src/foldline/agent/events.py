@@ -13,9 +13,9 @@ import msgspec
 
 from foldline.catalogue import cost
 from foldline.core.cut.edits import summary_of
+from foldline.core.decide.price import Price
 from foldline.core.log.entries import Compacted, Pruned
 from foldline.core.log.messages import Usage
-from foldline.core.measure.price import Price
 from foldline.providers import Delta, Reply
 from foldline.session.events import CompactionDone, Event, ProviderCompacted, PruneDone
 

@@ -8,9 +8,9 @@ import msgspec
 
 from foldline.catalogue import cost
 from foldline.core.cut.edits import folds
+from foldline.core.decide.price import Price, added
 from foldline.core.log.entries import Entry, Noted, Said
 from foldline.core.log.messages import Usage
-from foldline.core.measure.price import Price, added
 from foldline.session.branch_summary import BRANCH_NOTE
 from foldline.session.model import Setup
 from foldline.session.session import Session

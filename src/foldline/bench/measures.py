@@ -18,9 +18,9 @@ from foldline.bench.public import BFCL, KIT, canaries, constraints, halves, surv
 from foldline.bench.running import run, timed
 from foldline.bench.system import LiveSystem, System, said, size
 from foldline.catalogue import Catalogue
+from foldline.core.decide.price import cost
 from foldline.core.lab.retention import score, spoken
 from foldline.core.log.entries import Said
-from foldline.core.measure.price import cost
 from foldline.core.measure.tokens import OFFLINE
 from foldline.core.view import ViewState, native_items
 from foldline.dialects import get

@@ -3,7 +3,7 @@
 from foldline.catalogue.exact import exact
 from foldline.catalogue.info import DEFAULT_WINDOW, ModelInfo, learn, learned
 from foldline.catalogue.models import Catalogue, catalogue_date
-from foldline.core.measure.price import Price, cost
+from foldline.core.decide.price import Price, cost
 
 __all__ = [
     "DEFAULT_WINDOW",

@@ -6,8 +6,8 @@ from typing import Final, Literal
 
 import msgspec
 
+from foldline.core.decide.price import Price
 from foldline.core.measure.overflow import Overflow
-from foldline.core.measure.price import Price
 from foldline.core.measure.window import Window, share
 
 # The one default, where no window is given and none is known. A window assumed too large mends itself at the

@@ -13,7 +13,7 @@ import msgspec
 
 from foldline.catalogue.info import DEFAULT_WINDOW, ModelInfo
 from foldline.catalogue.names import ASKED, MAKERS, PROVIDERS, SplitName, normal, take_apart
-from foldline.core.measure.price import Price
+from foldline.core.decide.price import Price
 from foldline.core.measure.window import Window
 from foldline.errors import InputError, PolicyError
 

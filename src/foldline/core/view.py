@@ -40,7 +40,6 @@ from foldline.core.carried.select import newest_messages
 from foldline.core.carried.summaries import place_of, places_of, said_before, sealed_place, text_of
 from foldline.core.checkpoint.receipt import category
 from foldline.core.checkpoint.untold import untold, untold_range
-from foldline.core.cut.call_ids import CallIds
 from foldline.core.cut.edits import (
     Edits,
     ViewRepairs,
@@ -53,6 +52,7 @@ from foldline.core.cut.edits import (
 from foldline.core.cut.exclude import is_excluded, left_of
 from foldline.core.cut.notes import UNANSWERED
 from foldline.core.cut.pairing import Pairing, waits
+from foldline.core.cut.repair import CallIds
 from foldline.core.ledger.facts import constraints
 from foldline.core.ledger.facts.kinds import Ledger
 from foldline.core.ledger.text.marks import marked

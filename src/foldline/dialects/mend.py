@@ -13,7 +13,7 @@ from typing import Any, cast
 
 import msgspec
 
-from foldline.core.cut.call_ids import ReplyIds
+from foldline.core.cut.repair import ReplyIds
 from foldline.core.log import codec
 from foldline.core.log.messages import Message, Native, ToolCall, ToolResult
 from foldline.dialects.dialect import UNSENT, Dialect, Slot

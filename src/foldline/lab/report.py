@@ -8,11 +8,11 @@ from typing import Any, Final
 
 import msgspec
 
+from foldline.core.decide.price import Price, cost
 from foldline.core.lab.replay import Replay
 from foldline.core.lab.retention import Scores, mean
 from foldline.core.lab.tally import ReplayedTurn
 from foldline.core.log.messages import Usage
-from foldline.core.measure.price import Price, cost
 from foldline.lab.checks import ViewChecks, ViewProblem
 from foldline.lab.scored_cuts import ScoredCut
 

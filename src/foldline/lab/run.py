@@ -14,11 +14,11 @@ from foldline.catalogue import Catalogue
 from foldline.core.compact.compaction_input import CompactionInput
 from foldline.core.compact.plan import Outcome, plan
 from foldline.core.decide.policy import Policy
+from foldline.core.decide.price import Price
 from foldline.core.lab.replay import Replay
 from foldline.core.lab.sizes import Learner
 from foldline.core.log.entries import Said
 from foldline.core.measure.accounting import is_credible
-from foldline.core.measure.price import Price
 from foldline.core.measure.tokens import OFFLINE, Counter
 from foldline.core.measure.window import Floor, Window
 from foldline.errors import FloorExceeded, InputError

@@ -8,8 +8,8 @@ from itertools import groupby
 from typing import Any
 
 from foldline.arguments import check
-from foldline.core.cut.call_ids import with_own_ids
 from foldline.core.cut.exclude import is_excluded
+from foldline.core.cut.repair import with_own_ids
 from foldline.core.ledger.facts.files import FILES, files_note
 from foldline.core.log.entries import Noted, Pinned, Said
 from foldline.core.log.messages import Message

@@ -23,8 +23,7 @@ from foldline.core.decide.price import Cache, Economy
 from foldline.core.decide.watch import TriggerFacts, Watch, WatchLimits
 from foldline.core.log.entries import Entry, Noted, Reason, Said
 from foldline.core.log.messages import Message, Usage
-from foldline.core.measure.accounting import is_credible, is_too_small, real_usage
-from foldline.core.measure.calibration import Calibration, update
+from foldline.core.measure.accounting import Calibration, is_credible, is_too_small, real_usage, update
 from foldline.core.measure.overflow import Overflow
 from foldline.core.measure.tokens import OFFLINE, Counter, message_tokens
 from foldline.core.measure.window import Floor, Window

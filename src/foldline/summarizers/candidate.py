@@ -8,8 +8,8 @@ import msgspec
 
 from foldline.catalogue import Catalogue
 from foldline.core.checkpoint.request import SummaryRequest
+from foldline.core.decide.price import Price
 from foldline.core.measure.overflow import Overflow
-from foldline.core.measure.price import Price
 from foldline.core.measure.window import Window, share
 from foldline.providers.base import Provider
 

@@ -18,8 +18,8 @@ import msgspec
 from foldline.core.checkpoint.check import Accepted, check
 from foldline.core.checkpoint.request import FAILED, Prefix, SummaryReply, SummaryRequest
 from foldline.core.checkpoint.summary import worded
+from foldline.core.decide.price import Price, added, cost
 from foldline.core.log.messages import Usage
-from foldline.core.measure.price import Price, added, cost
 from foldline.core.measure.tokens import OFFLINE, Counter
 from foldline.core.measure.window import Window
 from foldline.errors import InputError, ProviderError

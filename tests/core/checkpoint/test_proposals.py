@@ -3,7 +3,7 @@
 import pytest
 from tests.support.talk import assistant, call, entries, tool, user
 
-from foldline.core.checkpoint.proposals import proven
+from foldline.core.checkpoint.ground import proven
 from foldline.core.ledger.facts.kinds import ConstraintFact
 
 TALK = entries(

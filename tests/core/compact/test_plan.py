@@ -32,12 +32,11 @@ from foldline.core.decide.ask import Nothing
 from foldline.core.decide.continuation import Continuation
 from foldline.core.decide.policy import Keep, Policy
 from foldline.core.decide.presets import PRESETS, preset
-from foldline.core.decide.price import Cache, Economy
+from foldline.core.decide.price import Cache, Economy, Price
 from foldline.core.ledger.facts.kinds import Ledger
 from foldline.core.log.entries import Compacted, Edit, Lifted, Live, Pinned, Pruned, Said, StandingConstraints
 from foldline.core.log.log import Log
 from foldline.core.log.messages import Message, Text, Thinking, ToolResult, Usage
-from foldline.core.measure.price import Price
 from foldline.core.measure.tokens import OFFLINE, message_tokens, part_tokens
 from foldline.core.measure.window import Amount, Floor
 from foldline.core.view import MessageItem, ViewState

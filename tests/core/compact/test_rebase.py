@@ -12,9 +12,8 @@ from foldline.core.compact.plan import plan
 from foldline.core.compact.rebase import VOID, Rebased, drafted, holds, rebased
 from foldline.core.decide.ask import Nothing
 from foldline.core.decide.continuation import Continuation
-from foldline.core.decide.price import Cache, Economy
+from foldline.core.decide.price import Cache, Economy, Price
 from foldline.core.log.entries import Compacted, Edit, Lifted, Live, Noted, Pinned, Pruned, Receipt
-from foldline.core.measure.price import Price
 from foldline.core.measure.tokens import OFFLINE
 from foldline.core.measure.window import Amount, Floor
 from foldline.executor import execute, run_sync

@@ -10,9 +10,8 @@ from foldline.core.compact.receipt import balance_notes
 from foldline.core.compact.room import floor_of, least_floor, room_of
 from foldline.core.decide.continuation import Continuation
 from foldline.core.decide.policy import Keep, Policy
-from foldline.core.decide.price import Cache, Economy
+from foldline.core.decide.price import Cache, Economy, Price
 from foldline.core.log.entries import Live, Pin, Pinned
-from foldline.core.measure.price import Price
 from foldline.core.measure.tokens import OFFLINE
 from foldline.core.measure.window import Amount, Floor
 

@@ -3,7 +3,7 @@
 import pytest
 from tests.support.talk import calls, tool
 
-from foldline.core.cut.call_ids import ReplyIds, with_own_ids
+from foldline.core.cut.repair import ReplyIds, with_own_ids
 
 
 @pytest.mark.parametrize(

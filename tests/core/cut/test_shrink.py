@@ -4,9 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.talk import assistant, call, calls, entries, image, long, result, signed, tool, user
 
-from foldline.core.cut.elide import elide
-from foldline.core.cut.shrink import RESULT_FLOOR, shrink
-from foldline.core.cut.shrink import most_saved as most_saved_of
+from foldline.core.cut.elide import RESULT_FLOOR, elide, shrink
+from foldline.core.cut.elide import most_saved as most_saved_of
 from foldline.core.log.entries import Edit, Said
 from foldline.core.log.messages import Message, Opaque, Text, Thinking, ToolCall, ToolResult
 from foldline.core.measure.tokens import OFFLINE, message_tokens, part_tokens

@@ -6,15 +6,17 @@ from foldline.core.decide.price import (
     USUAL,
     Cache,
     Economy,
+    Price,
+    added,
     balance,
     bare,
     by_price,
     choice_note,
+    cost,
     dollars,
     in_session,
 )
 from foldline.core.log.messages import Usage
-from foldline.core.measure.price import Price, added, cost
 
 # claude-sonnet-4-6 and claude-haiku-4-5 in November 2026, USD for a million tokens
 SONNET = Price(input=3.0, output=15.0, cache_read=0.3, cache_write=3.75)

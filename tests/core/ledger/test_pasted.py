@@ -9,7 +9,7 @@ import pytest
 from foldline.core.checkpoint.prompts import FAMILIES
 from foldline.core.decide.policy import Prompt
 from foldline.core.ledger.facts import constraints
-from foldline.core.ledger.text.pasted import typed
+from foldline.core.ledger.text.origin import typed
 from foldline.core.log.entries import Said
 from foldline.core.log.messages import Message, Text
 

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foldline.core.measure.calibration import Calibration, update
+from foldline.core.measure.accounting import Calibration, update
 
 
 def learn(pairs, start=None):

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from foldline.core.secrets.commands import commanded
 from foldline.core.secrets.decoded import as_read
-from foldline.core.secrets.keys import blocks
 from foldline.core.secrets.named import is_secret_field, named
 from foldline.core.secrets.places import placed
+from foldline.core.secrets.shapes import blocks
 
 pytestmark = pytest.mark.slow
 

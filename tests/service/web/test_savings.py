@@ -17,8 +17,8 @@ from tests.support.talk import assistant
 from tests.support.talk import user as asks
 
 import foldline
+from foldline.core.decide.price import Price
 from foldline.core.log.messages import Usage
-from foldline.core.measure.price import Price
 from foldline.service.gateway.gateway import agent_of
 from foldline.service.web.overview import DAYS, HEIGHT, bars
 from foldline.service.web.savings import Sum, counted

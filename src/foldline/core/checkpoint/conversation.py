@@ -16,7 +16,7 @@ import msgspec
 from foldline.core.cut import elide
 from foldline.core.ledger.facts.items import gap_of
 from foldline.core.ledger.facts.kinds import CLOSING, DONE, LEVELS, LOOKED, SAID, SPOKEN, USER, Item
-from foldline.core.ledger.text.pasted import printed
+from foldline.core.ledger.text.origin import printed
 from foldline.core.ledger.text.sentences import one_line
 
 Count = Callable[[str], int]

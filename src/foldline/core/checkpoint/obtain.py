@@ -8,12 +8,11 @@ from typing import TypeVar
 import msgspec
 
 from foldline.core.checkpoint.check import Accepted, check
-from foldline.core.checkpoint.ground import ground
+from foldline.core.checkpoint.ground import ground, proven, with_proven
 from foldline.core.checkpoint.page import compose
-from foldline.core.checkpoint.proposals import proven, with_proven
 from foldline.core.checkpoint.request import FAILED, WORDS_SHARE, SummaryReply, SummaryRequest
+from foldline.core.decide.price import added
 from foldline.core.log.messages import Usage
-from foldline.core.measure.price import added
 from foldline.core.measure.tokens import Counter
 from foldline.core.secrets.redact import redact
 

@@ -16,8 +16,8 @@ from foldline.core.carried.instructions import kind_of, on_compacting
 from foldline.core.carried.select import name_of, named, without_carried
 from foldline.core.carried.summaries import earlier_summaries, newest_summary
 from foldline.core.checkpoint.checkpoint import Frame, make_checkpoint
+from foldline.core.checkpoint.ground import with_proven
 from foldline.core.checkpoint.obtain import ASKS, EDITED, FREE, OFFLINE, Cost, SummarySteps, obtain
-from foldline.core.checkpoint.proposals import with_proven
 from foldline.core.checkpoint.request import RequestKind, SummaryReply, SummaryRequest
 from foldline.core.checkpoint.summary import request
 from foldline.core.compact.choice import Choice, SecondPass, choose, restored

@@ -18,7 +18,7 @@ from foldline.core.carried.select import carry
 from foldline.core.checkpoint.checkpoint import make_checkpoint
 from foldline.core.compact.compaction_input import CompactionInput, frame
 from foldline.core.cut.edits import EditsOf, is_folded, merged, tokens_of
-from foldline.core.cut.shrink import most_saved, shrink
+from foldline.core.cut.elide import most_saved, shrink
 from foldline.core.decide.policy import summary_cap
 from foldline.core.log.entries import Edit, Said
 from foldline.core.measure.window import Floor, share

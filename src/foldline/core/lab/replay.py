@@ -30,7 +30,7 @@ from foldline.core.decide.ask import FoldRequest, Nothing
 from foldline.core.decide.overflow import share_left
 from foldline.core.decide.policy import Policy
 from foldline.core.decide.presets import resolve
-from foldline.core.decide.price import Cache, Economy
+from foldline.core.decide.price import Cache, Economy, Price
 from foldline.core.decide.triggers import Compact, Refuse, StartDraft, has_grown, idle_in
 from foldline.core.decide.watch import CommitDraft, TriggerFacts, Wait, Watch, WatchLimits
 from foldline.core.lab.sizes import Scale
@@ -39,7 +39,6 @@ from foldline.core.log.entries import Compacted, Pruned, Reason, Said
 from foldline.core.log.log import chained
 from foldline.core.log.messages import Message, Usage
 from foldline.core.measure.overflow import Overflow
-from foldline.core.measure.price import Price
 from foldline.core.measure.tokens import Counter
 from foldline.core.measure.window import Floor, Window
 from foldline.core.view import ViewState

@@ -5,8 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from foldline.core.log.messages import Message
-from foldline.core.measure.accounting import real_usage, scaled
-from foldline.core.measure.calibration import Calibration, update
+from foldline.core.measure.accounting import Calibration, real_usage, scaled, update
 from foldline.core.measure.window import Floor
 
 UNSEEN_MOST = 60_000  # tokens of a system prompt and tools that no file tells; more is no prompt, but history

@@ -19,11 +19,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from foldline.core.log.codec import text_in_utf8
 from foldline.core.secrets.commands import commanded
 from foldline.core.secrets.decoded import DecodedText, encoded
-from foldline.core.secrets.keys import blocks
 from foldline.core.secrets.named import named
 from foldline.core.secrets.places import placed
 from foldline.core.secrets.plain import MARK
-from foldline.core.secrets.shapes import shaped
+from foldline.core.secrets.shapes import blocks, shaped
 from foldline.core.secrets.span import SecretSpan, joined
 
 _RULES: tuple[Callable[[str], Iterator[SecretSpan]], ...] = (shaped, blocks, placed, commanded, named)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from foldline.core.cut.call_ids import ReplyIds
+from foldline.core.cut.repair import ReplyIds
 from foldline.core.log.messages import Media, Opaque, Part, Role, Text, Thinking, ToolCall, ToolResult
 from foldline.dialects.dialect import UNSENT, Slot
 from foldline.dialects.gemini.form import CALL, RESULT, ROLES, held, kinds_of, other_kind, parts_in

@@ -10,6 +10,7 @@ import msgspec
 from foldline.agent.spending import Spending, spent
 from foldline.core.cut.edits import folds, summary_of
 from foldline.core.decide.presets import resolve
+from foldline.core.decide.price import Price
 from foldline.core.decide.triggers import thresholds
 from foldline.core.log.codec import encode_utf8
 from foldline.core.log.entries import Compacted, Pruned, Receipt, Said
@@ -24,7 +25,6 @@ from foldline.core.log.messages import (
     ToolResult,
     Usage,
 )
-from foldline.core.measure.price import Price
 from foldline.dialects import get
 from foldline.service.api.operation import ApiCall, Offset, Page, operation
 from foldline.service.api.sessions import AT, HitList

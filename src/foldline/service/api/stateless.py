@@ -13,9 +13,9 @@ from sse_starlette import EventSourceResponse
 from starlette.responses import Response
 
 import foldline
+from foldline.core.decide.price import cost
 from foldline.core.log.codec import encode_utf8
 from foldline.core.log.messages import Usage
-from foldline.core.measure.price import cost
 from foldline.dialects import UI_MESSAGE
 from foldline.errors import InputError
 from foldline.providers import Provider, Retrying

@@ -11,11 +11,11 @@ from typing import Any, Final
 import httpx2
 import msgspec
 
+from foldline.core.decide.price import cost
 from foldline.core.log.codec import encode_utf8
 from foldline.core.log.entries import Receipt
 from foldline.core.log.messages import Usage
 from foldline.core.measure.overflow import refuses_roles
-from foldline.core.measure.price import cost
 from foldline.dialects.base import decode_reply
 from foldline.errors import FoldlineError
 from foldline.providers.failures import from_body, scrub_with

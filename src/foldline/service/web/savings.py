@@ -19,9 +19,9 @@ from typing import Final
 import msgspec
 
 from foldline.catalogue import Catalogue
+from foldline.core.decide.price import Price, cost
 from foldline.core.log.entries import Compacted, Entry, Lifted, Noted, Pruned, Receipt, Said
 from foldline.core.log.messages import Usage
-from foldline.core.measure.price import Price, cost
 from foldline.core.measure.window import Window
 from foldline.errors import FoldlineError, StoreError
 from foldline.service.tenants import AGENTS, KEPT_SECONDS, Tenant

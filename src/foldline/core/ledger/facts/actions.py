@@ -13,8 +13,17 @@ from typing import Any
 
 import msgspec
 
-from foldline.core.ledger.facts.calls import as_list, by_plain_key, plain, rows_of, strings
-from foldline.core.ledger.facts.commands import folder_beside, is_notable, middle_out, normal
+from foldline.core.ledger.facts.commands import (
+    as_list,
+    by_plain_key,
+    folder_beside,
+    is_notable,
+    middle_out,
+    normal,
+    plain,
+    rows_of,
+    strings,
+)
 from foldline.core.ledger.facts.kinds import CommitFact
 from foldline.core.ledger.facts.outcomes import RunEnd, outcome, printed, refusal, rejected
 from foldline.core.ledger.facts.touches import NEW, OLD, WHOLE, common_folder, patch_in, paths_in, relative

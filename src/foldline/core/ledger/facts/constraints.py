@@ -18,8 +18,7 @@ import msgspec
 
 from foldline.core.ledger.facts.actions import Stretch
 from foldline.core.ledger.facts.kinds import ConstraintFact, Ledger
-from foldline.core.ledger.text.origin import UserSpeech, is_plan
-from foldline.core.ledger.text.pasted import REPEATED, typed
+from foldline.core.ledger.text.origin import REPEATED, UserSpeech, is_plan, typed
 from foldline.core.ledger.text.sentences import sentences, word_set
 from foldline.core.ledger.text.wording import Change, change_of, is_rule
 from foldline.core.log.entries import Said

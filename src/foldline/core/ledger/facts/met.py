@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from foldline.core.ledger.facts.actions import Stretch
-from foldline.core.ledger.facts.calls import strings
+from foldline.core.ledger.facts.commands import strings
 from foldline.core.ledger.facts.kinds import Ledger, MetName
 from foldline.core.ledger.text import names
 from foldline.core.ledger.text.names import Name

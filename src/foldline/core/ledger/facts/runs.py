@@ -9,8 +9,7 @@ from collections.abc import Set as AbstractSet
 import msgspec
 
 from foldline.core.ledger.facts.actions import Stretch, steps_of, stretch, task_of
-from foldline.core.ledger.facts.calls import strings
-from foldline.core.ledger.facts.commands import changes_files, git_verb, is_notable
+from foldline.core.ledger.facts.commands import changes_files, git_verb, is_notable, strings
 from foldline.core.ledger.facts.kinds import CheckFact, CommitFact, FileFact, Ledger, PlanStep, ToolFact
 from foldline.core.ledger.facts.uses import Use
 from foldline.core.ledger.text import names

@@ -8,8 +8,17 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import Any
 
-from foldline.core.ledger.facts.calls import as_list, plain, rows_of, strings
-from foldline.core.ledger.facts.commands import Step, Touch, command_in, effects, join
+from foldline.core.ledger.facts.commands import (
+    Step,
+    Touch,
+    as_list,
+    command_in,
+    effects,
+    join,
+    plain,
+    rows_of,
+    strings,
+)
 from foldline.core.ledger.text.sentences import word_set
 from foldline.core.log.messages import ToolCall
 

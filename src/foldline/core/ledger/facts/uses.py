@@ -9,8 +9,7 @@ from typing import Any
 import msgspec
 
 from foldline.core.cut.notes import UNANSWERED, error_in, is_cleared
-from foldline.core.ledger.facts.calls import arguments
-from foldline.core.ledger.facts.commands import Step, Touch, command_in, folder_beside, steps
+from foldline.core.ledger.facts.commands import Step, Touch, arguments, command_in, folder_beside, steps
 from foldline.core.ledger.facts.kinds import CommitFact
 from foldline.core.ledger.facts.outcomes import RunEnd, worked
 from foldline.core.ledger.facts.touches import touches

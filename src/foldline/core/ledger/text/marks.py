@@ -9,8 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from foldline.core.ledger.text.origin import UserSpeech, is_plan
-from foldline.core.ledger.text.pasted import typed
+from foldline.core.ledger.text.origin import UserSpeech, is_plan, typed
 from foldline.core.log.entries import Said
 from foldline.core.log.messages import Text
 
