@@ -164,6 +164,26 @@ async def test_what_is_said_while_a_branch_is_summed_up_is_not_left_behind_unsee
         assert texts(await session.context())[-1] == "And the footer."
 
 
+async def test_a_fold_that_comes_while_a_branch_is_summed_up_does_not_stop_it(url):
+    class Slow(OfflineSummarizer):
+        async def summarize(self, request):
+            if request.kind == "branch":
+                begun.set()
+                await go.wait()
+            return self.write(request)
+
+    begun, go = asyncio.Event(), asyncio.Event()
+    async with foldline.open(url, "s", summarizer=Slow()) as session:
+        first, *_ = await ask(session, "Mend the page.", "Done. " * 300, "Now the tests.", "Passed. " * 300)
+        moving = asyncio.create_task(session.branch(first, summarize=True))
+        await begun.wait()
+        assert isinstance(await session.compact(target=500), foldline.Receipt)
+        go.set()
+        assert await moving == session.leaf
+        assert texts(await session.context())[0] == "Mend the page."
+        assert "Now the tests." in texts(await session.context())[-1]
+
+
 async def test_nothing_left_behind_tells_nothing(url):
     async with foldline.open(url, "s") as session:
         (first,) = await ask(session, "Hello.")
@@ -553,6 +573,30 @@ async def test_a_fork_that_was_folded_is_merged_back(url, policy):
         assert len(await session.history()) == 3
         async with foldline.open(session.store, "f") as fork:
             assert await fork.history() == whole
+
+
+async def test_what_was_merged_is_not_told_again_and_what_came_since_is(url):
+    words = Spoken()
+    async with foldline.open(url, "s", summarizer=words) as session:
+        await ask(session, "Mend src/login.py.", "Sessions or tokens?")
+        async with await session.fork("f") as fork:
+            await ask(fork, "Write src/one.py.", "Wrote it.")
+            await session.merge("f")
+            with pytest.raises(foldline.InputError, match="merged into it"):
+                await session.merge("f")
+            await ask(fork, "Write src/two.py.", "Wrote that.")
+        before = session.leaf
+        await session.merge("f")
+        assert [entry.message.text for entry in words.asked[-1].folded] == [
+            "Write src/two.py.",
+            "Wrote that.",
+        ]
+        await session.branch(before)  # where the second was not merged yet
+        await session.merge("f")
+        await session.store.purge("f")
+        with pytest.raises(foldline.InputError):
+            await session.merge("f")
+        assert await session.verify() == []
 
 
 async def test_nothing_is_merged_from_what_is_on_the_path_or_nowhere(url):

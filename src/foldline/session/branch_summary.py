@@ -30,7 +30,10 @@ from foldline.errors import InputError
 from foldline.stores.base import Store
 
 BRANCH_NOTE = "branch_summary"  # the kind of note that says what a summary took
+MERGED = "merged"  # in such a note: the session and the entry up to which it was merged
 BRANCH_TOKENS = 2_048  # the most that the summary of a branch takes
+
+_End = tuple[str, str]  # a session, and the entry of it with which a branch ends
 
 
 class Left(msgspec.Struct, frozen=True):
@@ -43,11 +46,14 @@ class Left(msgspec.Struct, frozen=True):
 async def left_behind(
     store: Store, session: str, state: ViewState, at: str | None, *, place: str | None = None
 ) -> Left:
-    """Return what of a view does not stand on the path of a session to `at`.
+    """Return what of a view neither stands on the path of a session to `at` nor was merged into it.
 
     The view is of the session `place` (None: of the same one). A checkpoint counts where it folds any of it.
     """
-    there = {entry.id async for entry in store.path(session, at)} if at is not None else set[str]()
+    there: set[str] = set()
+    if at is not None:
+        for id_, leaf in [(session, at), *await _merged(store, session, at)]:
+            there |= {entry.id async for entry in store.path(id_, leaf)}
     boundary = state.boundary
     if boundary is not None:
         before = store.path(place or session, boundary.id)
@@ -57,10 +63,13 @@ async def left_behind(
     return Left(tuple(entry for entry in shown if entry.id not in there), boundary)
 
 
-async def done_on(store: Store, session: str, leaf: str | None, other: str, counter: Counter) -> Left:
+async def done_on(
+    store: Store, session: str, leaf: str | None, other: str, counter: Counter
+) -> tuple[Left, _End]:
     """Return what was said on another branch of a session, or in another session, and not on its path.
 
-    `other` is an entry of the session, else a session of the store. Raises InputError where it is neither.
+    `other` is an entry of the session, else a session of the store; the session and the entry with which that
+    ends are returned as well. Raises InputError where it is neither.
     """
     place, end = session, other
     if await store.entry(session, other) is None:
@@ -68,7 +77,14 @@ async def done_on(store: Store, session: str, leaf: str | None, other: str, coun
     if end is None:
         raise InputError(f"session {session} has no entry {other!r}, and the store no session of that name")
     state = ViewState(await store.active(place, end), counter=counter)
-    return await left_behind(store, session, state, leaf, place=place)
+    return await left_behind(store, session, state, leaf, place=place), (place, end)
+
+
+async def _merged(store: Store, session: str, leaf: str) -> list[_End]:
+    """Return what was merged into the path of a session."""
+    notes = await store.marks(session, leaf, kinds=["noted"])
+    ends = [note.data.get(MERGED) for note in notes if isinstance(note, Noted) and note.kind == BRANCH_NOTE]
+    return [(end[0], end[1]) for end in ends if isinstance(end, list | tuple) and len(end) == 2]
 
 
 def summarised(
@@ -95,10 +111,11 @@ def summarised(
     return msgspec.structs.replace(reply, text=Sweep(clean.secrets).text(reply.text))
 
 
-def cost_of(reply: SummaryReply) -> Noted:
-    """Return the note that says who wrote the summary of a branch, and what that took."""
+def cost_of(reply: SummaryReply, *, merged: _End | None = None) -> Noted:
+    """Return the note that says who wrote the summary of a branch, what that took, and what was merged."""
     known = {"summarizer": reply.summarizer, "usage": reply.usage, "price": reply.price}
     data = {name: msgspec.to_builtins(value) for name, value in known.items() if value is not None}
+    data |= {MERGED: merged} if merged is not None else {}
     return Noted("", None, BRANCH_NOTE, data, at=time.time())
 
 

@@ -46,6 +46,11 @@ class Cursor:
         """Whether what the view needs is there."""
         return self._loaded
 
+    @property
+    def said_key(self) -> str:
+        """What was said up to here; boundaries, pins and notes do not change it."""
+        return self._key
+
     async def follow(self) -> None:
         """Read the view again if others have written or moved the leaf; `has_news` says that they did."""
         if not self._loaded or await self.store.leaf(self.session) != self.leaf:

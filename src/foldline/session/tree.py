@@ -75,7 +75,7 @@ class SessionTree:
         async with shared.locked(follow=False):
             if at is not None and await shared.store.entry(shared.id, at) is None:
                 raise InputError(f"session {shared.id} has no entry {at!r}")
-            seen, steps, prefix = cursor.leaf, None, None
+            seen, steps, prefix = cursor.said_key, None, None
             if summarize:
                 left = await left_behind(shared.store, shared.id, cursor.state, at)
                 ask = shared.model.ask("manual", instructions)
@@ -84,7 +84,7 @@ class SessionTree:
         if steps is not None:
             record = await execute(steps, shared.summarizer, aside=True, prefix=prefix)
         async with shared.locked(follow=False):
-            if cursor.leaf != seen:
+            if cursor.said_key != seen:  # a fold of our own that came meanwhile is no matter
                 raise LeafMoved(f"something was appended to session {shared.id} meanwhile", leaf=cursor.leaf)
             await self._go(at)
             if record is not None:
@@ -96,19 +96,20 @@ class SessionTree:
         """Append what was done on another branch as a note; returns its entry. The branch stays as it is.
 
         `other` is the leaf of a branch (`branches`), or another session of the store, such as a fork of this
-        one. The note is a summary of what was said there and is not on this path, as data; `instructions` say
-        what it should look at. Raises InputError where there is no such place, or nothing that is not here.
+        one. The note is a summary of what was said there and neither stands on this path nor was merged into it
+        before, as data; `instructions` say what it should look at. Raises InputError where there is no such
+        place, or nothing that is new.
         """
         shared = self._shared
         async with shared.locked() as cursor:
             counter = shared.model.setup.counter
-            done = await done_on(shared.store, shared.id, cursor.leaf, other, counter)
+            done, end = await done_on(shared.store, shared.id, cursor.leaf, other, counter)
             steps = summarised("merge", done, shared.model.ask("manual", instructions), counter)
         record = await execute(steps, shared.summarizer, aside=True)  # it is not told by what is said here
         if record is None:
-            raise InputError(f"nothing was said on {other!r} that is not on this path")
+            raise InputError(f"nothing was said on {other!r} that is not on this path or merged into it")
         async with shared.locked() as cursor:
-            (note,) = await cursor.say([merged_told(record.text)], [cost_of(record)])
+            (note,) = await cursor.say([merged_told(record.text)], [cost_of(record, merged=end)])
             shared.watch.said([note.message])
             shared.events.emit(MessageAdded(entries=(note.id,), roles=(note.message.role,)))
             return note.id
