@@ -143,9 +143,9 @@ def _holds(given: Any, letter: str) -> bool:
 
 
 def seconds(pattern: re.Pattern[str], text: str, *, searched: bool) -> float:
-    start = time.process_time()
+    start = time.thread_time()
     _ = pattern.sub("", text) if searched else pattern.match(text)
-    return time.process_time() - start
+    return time.thread_time() - start
 
 
 PATTERNS = all_patterns()

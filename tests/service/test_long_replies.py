@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import gzip
-import time
 
 import httpx2
 import msgspec
 import pytest
 from tests.service.served import served
 from tests.service.upstream import Prepared, upstream
+from tests.support.growth import grows_in_step
 
 from foldline.service.gateway import stream
 from foldline.service.gateway.endpoint import ENDPOINTS
@@ -113,14 +113,7 @@ LONG = {
 def test_a_reply_is_read_in_step_with_its_size(name, size):
     endpoint, made = LONG[name]
 
-    def seconds(many):
-        pieces = cut(made(many), size)
-        start = time.process_time()
-        read(endpoint, pieces).whole()
-        return time.process_time() - start
-
-    short = max(min(seconds(MANY // 16) for _ in range(3)), 0.002)
-    assert min(seconds(MANY) for _ in range(2)) < 80 * short  # 16 times the size; quadratic takes 256 times
+    assert grows_in_step(lambda many: read(endpoint, cut(made(many), size)).whole(), MANY // 16)
 
 
 @pytest.mark.parametrize("size", [1, 7, 100_000])

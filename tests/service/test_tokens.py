@@ -67,8 +67,9 @@ def test_a_page_is_read_and_not_changed_with_a_token_that_reads():
         assert typed.status_code == 303
         cookie = {"cookie": f"foldline-token={READER}"}
         assert patient.get(f"{client.url}/web/s/one", headers=cookie).status_code == 200
-        found = patient.post(f"{client.url}/web/new", data={"title": "x"}, headers=cookie)
-        assert found.status_code == 403
+        for path in ("new", "replay", "replay/none/drop"):
+            found = patient.post(f"{client.url}/web/{path}", data={"title": "x"}, headers=cookie)
+            assert found.status_code == 403
         assert len(client.get("/sessions").json()["sessions"]) == 1
 
 

@@ -96,9 +96,9 @@ class SessionTree:
         """Append what was done on another branch as a note; returns its entry. The branch stays as it is.
 
         `other` is the leaf of a branch (`branches`), or another session of the store, such as a fork of this
-        one. The note is a summary of what was said there and neither stands on this path nor was merged into it
-        before, as data; `instructions` say what it should look at. Raises InputError where there is no such
-        place, or nothing that is new.
+        one. The note is a summary of what was said there, as data, but for what stands on this path or was
+        merged into it before; `instructions` say what it should look at. Raises InputError where there is no
+        such place, or nothing that is new.
         """
         shared = self._shared
         async with shared.locked() as cursor:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
+from tests.support.growth import grows_in_step
 
 from foldline.core.carried.instructions import instructions_in, kind_of, on_compacting, ridden_in
 from foldline.core.carried.summaries import summary_in
@@ -132,14 +131,11 @@ def test_only_users_messages_are_read_and_no_results_in_them() -> None:
     ["<system-reminder>", "<a_rules>", "<rules>a</rules>", "# a.md instructions for b\n<INSTRUCTIONS>\n", "Contents of (instructions\n"],
 )  # fmt: skip
 def test_a_hostile_message_takes_time_in_step_with_its_size(piece):
-    def seconds(size):
+    def read(size):
         text = piece * (size // len(piece))
-        start = time.process_time()
-        _ = list(instructions_in(text)), summary_in(f"<summary>{text}")
-        return time.process_time() - start
+        return list(instructions_in(text)), summary_in(f"<summary>{text}")
 
-    # 16 times the text, where quadratic takes 256 times; a busy machine may disturb some of the measurements
-    assert any(seconds(200_000) < 90 * max(seconds(12_500), 0.002) for _ in range(5))
+    assert grows_in_step(read, 12_500)
 
 
 # ---- what they say of summaries
@@ -168,7 +164,6 @@ def test_the_section_ends_where_the_next_file_begins() -> None:
     assert on_compacting(told) == "- Name the colours."
 
 
-def test_many_headings_take_no_time() -> None:
-    began = time.process_time()
-    on_compacting("# Compact instructions #: " * 20_000 + "\n# x" * 100_000)
-    assert time.process_time() - began < 2
+def test_many_headings_take_time_in_step_with_their_number() -> None:
+    made = "# Compact instructions #: ", "\n# x" * 5
+    assert grows_in_step(lambda many: on_compacting("".join(one * many for one in made)), 1_000)

@@ -1,5 +1,4 @@
 import itertools
-import time
 from typing import get_args
 
 import msgspec
@@ -7,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
+from tests.support.growth import grows_in_step
 from tests.support.talk import assistant, call, entries, results, tool, user
 
 from foldline.core.checkpoint import prompts
@@ -349,16 +349,12 @@ UNITS = [
 @pytest.mark.slow
 @pytest.mark.parametrize("unit", UNITS)
 def test_a_hostile_summary_is_judged_and_grounded_in_step_with_its_size(unit):
-    def seconds(size):
+    def check(size):
         text = GOOD + unit * (size // len(unit)) + "\nx"
-        start = time.process_time()
         judged(text, tokens=10**6)
         ground(text, LEDGER, [entry.message for entry in TALK], room=100, count=COUNTER.count)
-        return time.process_time() - start
 
-    seconds(8_000)  # what is made at the first use
-    short = max(min(seconds(8_000) for _ in range(2)), 0.01)
-    assert seconds(128_000) < 90 * short  # 16 times the text; quadratic takes 256 times
+    assert grows_in_step(check, 8_000)
 
 
 @pytest.mark.parametrize("name", ["think", "Thinking", "ANALYSIS", "scratchpad"])

@@ -16,6 +16,7 @@ from foldline.lab.report import MEASURES
 from foldline.service.api import sessions, transfers
 from foldline.service.api.sessions import SessionPage
 from foldline.service.api.transfers import ExportQuery
+from foldline.service.at_hand import require
 from foldline.service.bodies import TooLarge
 from foldline.service.jobs.replay_records import (
     NONE,
@@ -93,6 +94,7 @@ class ReplayPages:
 
     async def begin(self, asked: PageRequest) -> Response:
         """Begin a replay, and lead to its page."""
+        require("write")
         asked.check_length(asked.max_body, "a file ([serve] max_body)")
         async with asked.request.form(max_files=1, max_fields=FIELDS) as form:
             ticked = {one for one in form.getlist("policy") if isinstance(one, str)}
@@ -142,6 +144,7 @@ class ReplayPages:
 
     async def drop(self, asked: PageRequest) -> Response:
         """Stop a replay that runs, and remove what it found."""
+        require("write")
         await self.jobs.drop(asked.tenant.presence, asked.request.path_params["job"])
         return RedirectResponse(f"{BASE}/replay", 303)
 
