@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Generator
+from contextlib import suppress
 from typing import Literal
 
 import msgspec
@@ -82,9 +83,12 @@ async def done_on(
 
 async def _merged(store: Store, session: str, leaf: str) -> list[_End]:
     """Return what was merged into the path of a session."""
-    notes = await store.marks(session, leaf, kinds=["noted"])
-    ends = [note.data.get(MERGED) for note in notes if isinstance(note, Noted) and note.kind == BRANCH_NOTE]
-    return [(end[0], end[1]) for end in ends if isinstance(end, list | tuple) and len(end) == 2]
+    found: list[_End] = []
+    for note in await store.marks(session, leaf, kinds=["noted"]):
+        if isinstance(note, Noted) and note.kind == BRANCH_NOTE and MERGED in note.data:
+            with suppress(msgspec.ValidationError):  # a log may hold anything
+                found.append(msgspec.convert(note.data[MERGED], _End))
+    return found
 
 
 def summarised(
