@@ -2,6 +2,7 @@
 
 import msgspec
 import pytest
+from tests.support.log import Log
 from tests.support.logs import DIALECTS, ask_for, compact_log, fold_of, problems, put, say
 from tests.support.talk import (
     assistant,
@@ -37,7 +38,6 @@ from foldline.core.log.entries import (
     Receipt,
     Said,
 )
-from foldline.core.log.log import Log
 from foldline.core.log.messages import Message, Native, Text, ToolCall, ToolResult, Usage
 from foldline.core.measure.tokens import OFFLINE, message_tokens, part_tokens
 from foldline.core.measure.window import Amount

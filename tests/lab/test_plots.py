@@ -10,7 +10,7 @@ import msgspec
 import pytest
 from tests.cli.calling import EXAMPLES, SESSION
 
-from foldline.core.checkpoint.receipt import APART
+from foldline.core.compact.receipt import APART
 from foldline.core.decide.policy import Policy
 from foldline.core.decide.presets import preset
 from foldline.errors import FoldlineError, InputError

@@ -9,6 +9,7 @@ import msgspec
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from tests.support.log import Log
 from tests.support.logs import any_list, ask_for, chain, compact_log, decode, fold_of, logs, say
 from tests.support.talk import sent
 
@@ -21,7 +22,6 @@ from foldline.core.decide.presets import PRESETS, preset
 from foldline.core.decide.triggers import Stay, decide
 from foldline.core.ledger.facts.kinds import Ledger
 from foldline.core.log.entries import Compacted, Pruned, Said
-from foldline.core.log.log import Log
 from foldline.core.log.messages import Message, Text, ToolCall, ToolResult, Usage
 from foldline.core.measure.tokens import OFFLINE
 from foldline.core.measure.window import Floor, Window

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 from hypothesis import assume, event, given
 from hypothesis import strategies as st
+from tests.support.log import Log
 from tests.support.logs import (
     CONSTRAINTS,
     DIALECTS,
@@ -25,7 +26,7 @@ from foldline.core.compact.rebase import Draft, drafted, holds, rebased
 from foldline.core.decide.ask import Nothing
 from foldline.core.ledger.facts.kinds import Ledger
 from foldline.core.log.entries import Compacted, Lifted, Noted, Pinned, Pruned, Said
-from foldline.core.log.log import Log, chained
+from foldline.core.log.log import chained
 from foldline.core.log.messages import Message, Text
 from foldline.core.measure.tokens import OFFLINE
 from foldline.core.view import MessageItem, ViewState, item_tokens

@@ -7,6 +7,7 @@ import re
 
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.support.log import Log
 from tests.support.logs import (
     CONSTRAINTS,
     DIALECTS,
@@ -32,7 +33,7 @@ from foldline.core.cut.exclude import excluded, left_of
 from foldline.core.decide.presets import PRESETS
 from foldline.core.log.codec import encode
 from foldline.core.log.entries import Compacted, Lifted, Pruned, Said
-from foldline.core.log.log import Log, undone
+from foldline.core.log.log import undone
 from foldline.core.measure.tokens import OFFLINE
 from foldline.errors import InputError
 from foldline.executor import execute, run_sync

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.support.log import Log
 from tests.support.logs import DIALECTS, arguments, ask_for, chain, decode, fold_of, logs, texts, write
 
 from foldline.core.compact.compaction_input import CompactionInput
@@ -12,7 +13,6 @@ from foldline.core.compact.plan import Outcome, plan
 from foldline.core.cut.edits import tokens_of
 from foldline.core.decide.ask import Nothing
 from foldline.core.decide.presets import PRESETS
-from foldline.core.log.log import Log
 from foldline.core.measure.tokens import OFFLINE
 from foldline.core.view import AddedItem, ViewState
 from foldline.errors import FloorExceeded

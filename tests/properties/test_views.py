@@ -9,6 +9,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from tests.dialects.ui_samples import STEP, done, tool, ui
+from tests.support.log import Log
 from tests.support.logs import (
     CONSTRAINTS,
     DIALECTS,
@@ -30,7 +31,6 @@ from foldline.core.ledger.facts.kinds import Ledger
 from foldline.core.log.codec import decode as decode_json
 from foldline.core.log.codec import whole_escapes
 from foldline.core.log.entries import Compacted, Lifted, Pinned, Pruned, Said
-from foldline.core.log.log import Log
 from foldline.core.log.messages import Message, Text
 from foldline.core.measure.tokens import OFFLINE
 from foldline.core.view import AddedItem, MessageItem, ViewState

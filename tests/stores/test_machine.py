@@ -18,9 +18,10 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 from tests.stores.build import compact, lift, say, talk, title
+from tests.support.log import Log
 
 from foldline.core.log.entries import Compacted, Entry, Lifted, Said
-from foldline.core.log.log import Log, chained
+from foldline.core.log.log import chained
 from foldline.errors import LeafMoved
 from foldline.stores import MemoryStore, SessionInfo, SqliteStore, Store, open_store
 
@@ -42,7 +43,7 @@ def expected(path: list[Entry]) -> list[Entry]:
 
 
 class Histories(RuleBasedStateMachine):
-    """One history in every store, each opened twice as by two processes; `Log` of the core is the model."""
+    """One history in every store, each opened twice as by two processes; `Log` is the model."""
 
     def __init__(self, postgres_url: str) -> None:
         super().__init__()

@@ -9,6 +9,7 @@ from typing import Any
 from hypothesis import strategies as st
 from tests.support.converse_talk import as_converse
 from tests.support.gemini_talk import GeminiWriter
+from tests.support.log import Log
 from tests.support.ui_talk import UIWriter
 
 from foldline.core.compact.compaction_input import CompactionInput
@@ -17,7 +18,7 @@ from foldline.core.decide.ask import FoldRange, FoldRequest, Nothing
 from foldline.core.decide.policy import Policy
 from foldline.core.decide.presets import PRESETS, preset
 from foldline.core.log.entries import Compacted, Entry, Lifted, Noted, Pinned, Pruned, Said
-from foldline.core.log.log import Log, chained, said
+from foldline.core.log.log import chained, said
 from foldline.core.log.messages import Message, Opaque
 from foldline.core.log.opaque import REFERENCE
 from foldline.core.measure.tokens import OFFLINE, message_tokens

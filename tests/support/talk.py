@@ -6,10 +6,11 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
+from tests.support.log import Log
 from tests.support.logs import say
 
 from foldline.core.log.entries import Said
-from foldline.core.log.log import Log, said
+from foldline.core.log.log import said
 from foldline.core.log.messages import Media, Message, Part, Text, Thinking, ToolCall, ToolResult
 from foldline.core.view import Item, MessageItem
 

@@ -7,11 +7,12 @@ import io
 import json
 
 import pytest
+from tests.support.log import Log
 
 import foldline
 from foldline import dialects
 from foldline.core.log.entries import Compacted, Pinned, Receipt, Said
-from foldline.core.log.log import Log, verify
+from foldline.core.log.log import verify
 from foldline.loading import from_own, restore
 from foldline.transcripts import dump, read
 from foldline.transcripts.records import MessageRecord

@@ -5,6 +5,7 @@ import json
 
 import msgspec
 import pytest
+from tests.support.log import Log
 from tests.transcripts.reading import about, folded, heard, records
 
 from foldline import dialects
@@ -20,7 +21,7 @@ from foldline.core.log.entries import (
     Receipt,
     Said,
 )
-from foldline.core.log.log import Log, chained, said
+from foldline.core.log.log import chained, said
 from foldline.core.log.messages import Text
 from foldline.errors import FormatError
 from foldline.transcripts import WarningRecord, dump, load

@@ -38,7 +38,6 @@ import msgspec
 from foldline.core.carried.instructions import kind_of
 from foldline.core.carried.select import newest_messages
 from foldline.core.carried.summaries import place_of, places_of, said_before, sealed_place, text_of
-from foldline.core.checkpoint.receipt import category
 from foldline.core.checkpoint.untold import untold, untold_range
 from foldline.core.cut.edits import (
     Edits,
@@ -581,6 +580,16 @@ def item_tokens(item: Item) -> int:
     if isinstance(item, AddedItem):
         return item.tokens
     return max(0, item.entry.tokens - sum(edit.saved for edit in item.edits))
+
+
+def category(entry: Said) -> str:
+    """Return what a message counts as, in a receipt."""
+    message = entry.message
+    if message.results:
+        return "tool results"
+    if message.role in ("system", "developer"):
+        return "system"
+    return "assistant" if message.role == "assistant" else "user"
 
 
 def sized(items: Sequence[Item]) -> list[tuple[str, int]]:

@@ -12,7 +12,7 @@ from typing import Literal
 
 import msgspec
 
-from foldline.core.checkpoint.receipt import APART, in_window_order
+from foldline.core.compact.receipt import APART, in_window_order
 from foldline.core.lab.composition import Composition, Share
 from foldline.lab.report import PolicyReport, SessionReport
 

@@ -14,7 +14,7 @@ from textual.containers import Vertical
 from textual.widgets import Collapsible, Markdown, Static
 from textual.widgets.markdown import MarkdownStream
 
-from foldline.core.checkpoint.receipt import token_change
+from foldline.core.compact.receipt import token_change
 from foldline.core.log.entries import EXCLUDED, Receipt
 from foldline.terminal import clean
 

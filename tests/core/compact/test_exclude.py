@@ -2,6 +2,7 @@
 
 import msgspec
 import pytest
+from tests.support.log import Log
 from tests.support.logs import DIALECTS, ask_for, compact_log, fold_of, problems, put, say
 from tests.support.talk import (
     assistant,
@@ -24,7 +25,6 @@ from foldline.core.cut.exclude import excluded
 from foldline.core.ledger.facts.kinds import Ledger
 from foldline.core.ledger.table import collect
 from foldline.core.log.entries import Compacted, Lifted, Pinned, Said
-from foldline.core.log.log import Log
 from foldline.core.log.messages import Media, Message, Opaque, Text, Thinking, ToolResult
 from foldline.core.measure.tokens import OFFLINE, message_tokens
 from foldline.errors import InputError

@@ -2,6 +2,7 @@
 
 import msgspec
 import pytest
+from tests.support.log import Log
 from tests.support.logs import DIALECTS, ask_for, compact_log, fold_of, problems, say
 from tests.support.talk import assistant, calls, log_of, long, system, tool, user
 
@@ -14,7 +15,7 @@ from foldline.core.decide.ask import Nothing
 from foldline.core.decide.presets import preset
 from foldline.core.ledger.facts.kinds import Ledger
 from foldline.core.log.entries import Compacted, Live, Noted, Pinned, StandingConstraints
-from foldline.core.log.log import Log, verify
+from foldline.core.log.log import verify
 from foldline.core.log.messages import Usage
 from foldline.core.measure.tokens import OFFLINE
 from foldline.core.view import AddedItem, ViewState

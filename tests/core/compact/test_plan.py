@@ -4,6 +4,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.support.log import Log
 from tests.support.logs import DIALECTS, ask_for, compact_log, fold_of, logs, problems, put, say
 from tests.support.talk import (
     assistant,
@@ -35,7 +36,6 @@ from foldline.core.decide.presets import PRESETS, preset
 from foldline.core.decide.price import Cache, Economy, Price
 from foldline.core.ledger.facts.kinds import Ledger
 from foldline.core.log.entries import Compacted, Edit, Lifted, Live, Pinned, Pruned, Said, StandingConstraints
-from foldline.core.log.log import Log
 from foldline.core.log.messages import Message, Text, Thinking, ToolResult, Usage
 from foldline.core.measure.tokens import OFFLINE, message_tokens, part_tokens
 from foldline.core.measure.window import Amount, Floor

@@ -1,20 +1,12 @@
 import msgspec
 import pytest
+from tests.support.log import Log
 from tests.support.talk import assistant, call, entries, log_of, results, tool, user
 
 from foldline.core.log.entries import Checkpoint, Compacted, Lifted, Noted, Pinned, Pruned, Receipt, Said
-from foldline.core.log.log import (
-    Log,
-    chained,
-    entry_id,
-    next_said_key,
-    normal_form,
-    path_to,
-    said,
-    verify,
-)
+from foldline.core.log.log import chained, entry_id, next_said_key, normal_form, path_to, said, verify
 from foldline.core.log.messages import Media, Message, Native, Opaque, Text, Thinking, ToolCall, Usage
-from foldline.errors import LeafMoved, StoreCorrupt, StoreError
+from foldline.errors import StoreCorrupt
 
 replace = msgspec.structs.replace
 
@@ -133,76 +125,6 @@ def test_the_key_depends_on_all_that_was_said_before():
     assert next_said_key("a", user("hi")) != next_said_key("b", user("hi"))
 
 
-# ---- appending
-
-
-def test_a_chain_is_appended_and_moves_the_leaf():
-    log = Log()
-    chain = entries(user("a"), assistant("b"))
-    log.append(chain, seen=None)
-    assert log.leaf == chain[-1].id
-    assert log.path() == chain
-    assert len(log) == 2
-    assert chain[0].id in log
-    assert "other" not in log
-    assert log[chain[1].id] is chain[1]
-
-
-def test_appending_nothing_is_allowed_whatever_the_writer_saw():
-    log = log_of(user("a"))
-    leaf = log.leaf
-    log.append([], seen="long ago")
-    assert log.leaf == leaf
-
-
-def test_an_append_sent_again_succeeds_without_writing():
-    log = Log()
-    chain = entries(user("a"), assistant("b"), user("c"))
-    log.append(chain[:2], seen=None)
-    log.append(chain[2:], seen=chain[1].id)
-    log.append(chain[:2], seen=None)
-    log.append(chain[2:], seen=chain[1].id)
-    assert log.leaf == chain[2].id
-    assert len(log) == 3
-
-
-def test_an_entry_on_the_path_that_does_not_follow_what_the_writer_saw_is_refused():
-    log = Log()
-    chain = entries(user("a"), assistant("b"), user("c"))
-    log.append(chain, seen=None)
-    with pytest.raises(LeafMoved):
-        log.append(chain[1:2], seen=None)
-
-
-def test_an_entry_of_another_branch_is_appended_at_its_parent_again():
-    log = Log()
-    chain = entries(user("a"), assistant("b"))
-    log.append(chain, seen=None)
-    log.move(chain[0].id)
-    log.append(chain[1:], seen=chain[0].id)
-    assert log.leaf == chain[1].id
-    assert len(log) == 2
-
-
-def test_a_writer_that_saw_another_leaf_writes_nothing_and_is_told_the_new_one():
-    log = log_of(user("a"))
-    first = log.leaf
-    log.append([chained(Noted("", None, "title"), first)], seen=first)
-    with pytest.raises(LeafMoved) as moved:
-        log.append([said(user("b"), parent=first)], seen=first)
-    assert moved.value.leaf == log.leaf != first
-    assert len(log) == 2
-
-
-def test_a_chain_with_a_gap_is_refused_as_a_whole():
-    log = log_of(user("a"))
-    good = said(assistant("b"), parent=log.leaf)
-    with pytest.raises(StoreError, match="does not follow"):
-        log.append([good, said(user("c"), parent="elsewhere")], seen=log.leaf)
-    assert len(log) == 1
-    assert good.id not in log
-
-
 # ---- paths and branches
 
 
@@ -216,23 +138,6 @@ def test_branches_share_what_came_before_and_nothing_is_removed():
     assert log.path(old[2].id) == old
     assert list(log.entries()) == [*old, new]
     assert log.verify() == []
-
-
-def test_the_leaf_can_stand_before_the_first_entry():
-    log = log_of(user("a"))
-    log.move(None)
-    assert log.path() == []
-    with pytest.raises(StoreError, match="no entry"):
-        log.move("elsewhere")
-
-
-def test_a_log_is_rebuilt_from_its_entries_and_leaf():
-    log = log_of(user("a"), assistant("b"))
-    first = log.path()[0].id
-    again = Log(log.entries(), leaf=first)
-    assert again.leaf == first
-    assert Log(log.entries()).leaf == log.leaf
-    assert Log().leaf is None
 
 
 def test_a_path_with_a_missing_parent_or_a_cycle_is_corrupt():

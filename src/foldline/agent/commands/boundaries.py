@@ -11,7 +11,7 @@ from foldline.agent.commands.command import Outcome, command
 from foldline.agent.commands.places import chosen, prompt_list, prompts
 from foldline.agent.host import Host
 from foldline.agent.settings_file import save
-from foldline.core.checkpoint.receipt import token_change
+from foldline.core.compact.receipt import token_change
 from foldline.core.decide.ask import Nothing
 from foldline.core.decide.triggers import thresholds
 from foldline.core.log.entries import Receipt

@@ -1,23 +1,29 @@
-"""The receipt of a boundary, made from the views before and after it, and free of secrets."""
+"""The receipt of a boundary, made from the views before and after it, and free of secrets; its figures."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
 import msgspec
 
 from foldline.core.checkpoint.checkpoint import as_message
-from foldline.core.checkpoint.receipt import by_category, dropped
 from foldline.core.compact.compaction_input import CompactionInput
 from foldline.core.decide.ask import Nothing
 from foldline.core.decide.price import Balance
 from foldline.core.ledger.facts.kinds import ConstraintFact
 from foldline.core.log.entries import Compacted, Edit, Pruned, Receipt, Said, StandingConstraints
 from foldline.core.log.messages import Text
+from foldline.core.log.opaque import opened
+from foldline.core.measure.media import media_of
 from foldline.core.measure.tokens import message_tokens
 from foldline.core.secrets.derived import Sweep
 from foldline.core.view import Item, item_parts, sized
+
+APART = "system prompt and tools"  # the category of what is given apart from the messages
+_IN_ORDER = (APART, "system", "checkpoint", "user", "assistant", "tool results", "unanswered")
+Sized = tuple[str, int]  # a category and the tokens of one item of a view
 
 
 def made_receipt(
@@ -67,6 +73,52 @@ def no_gain(gain: int, least: int) -> Nothing:
     if gain < 0:
         return Nothing("no_gain", f"the checkpoint would be {-gain:,} tokens larger than what it stands for")
     return Nothing("no_gain", f"{gain:,} tokens of the {least:,} that it has to gain")
+
+
+# ---- figures
+
+
+def in_window_order(categories: Iterable[str]) -> list[str]:
+    """Return categories as they stand in a window; those without a place of their own come last."""
+    places = {name: place for place, name in enumerate(_IN_ORDER)}
+    return sorted(categories, key=lambda name: (places.get(name, len(places)), name))
+
+
+def token_change(receipt: Receipt) -> str:
+    """Return the tokens before and after in words; what an imported receipt does not tell is unknown."""
+    if receipt.reason != "imported":
+        return f"{receipt.tokens_before:,} → {receipt.tokens_after:,} tokens"
+    if receipt.tokens_before:
+        return f"{receipt.tokens_before:,} tokens by its agent's count → unknown"
+    return "sizes unknown"
+
+
+def by_category(
+    before: Sequence[Sized], after: Sequence[Sized], *, overhead: int = 0
+) -> dict[str, tuple[int, int]]:
+    """Return tokens before and after by category; `overhead` is a system prompt and tools given apart."""
+    sums: dict[str, list[int]] = {APART: [overhead, overhead]} if overhead else {}
+    for side, items in enumerate((before, after)):
+        for name, tokens in items:
+            sums.setdefault(name, [0, 0])[side] += tokens
+    return {name: (pair[0], pair[1]) for name, pair in sums.items()}
+
+
+def dropped(folded: Sequence[Said], edits: Sequence[Edit]) -> dict[str, object]:
+    """Return what left the view: folded messages, calls by tool, media and edits by kind.
+
+    Calls that the provider ran count too.
+    """
+    messages = [entry.message for entry in folded]
+    calls = Counter(call.name for message in messages for call in opened(message).calls)
+    counted: Mapping[str, object] = {
+        "messages": len(messages),
+        "user_messages": sum(message.is_prompt for message in messages),
+        "calls": dict(sorted(calls.items(), key=lambda item: (-item[1], item[0]))),
+        "media": dict(Counter(media.kind for message in messages for media in media_of(opened(message)))),
+        "edits": dict(Counter(edit.kind for edit in edits if edit.kind != "folded")),
+    }
+    return {name: value for name, value in counted.items() if value}
 
 
 # ---- standing constraints

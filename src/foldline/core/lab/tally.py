@@ -7,7 +7,7 @@ from typing import Literal
 
 import msgspec
 
-from foldline.core.checkpoint.receipt import APART
+from foldline.core.compact.receipt import APART
 from foldline.core.log.entries import Compacted, Pruned, Reason
 from foldline.core.log.messages import Usage
 from foldline.core.measure.window import Window

@@ -1,4 +1,4 @@
-"""The log: an append-only tree of entries, chained by their ids, with a movable leaf.
+"""The log: an append-only tree of entries, chained by their ids.
 
 Two keys. `id` chains every entry: a hash over the parent's id and the entry's payload, times, durations and
 derived figures left out; it proves a log intact. `said_key` chains the messages alone, over a normal form in
@@ -9,7 +9,7 @@ a history that is sent again.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import msgspec
@@ -17,7 +17,7 @@ import msgspec
 from foldline.core.log.codec import decode, encode
 from foldline.core.log.entries import Boundary, Compacted, Entry, Lifted, Pruned, Said
 from foldline.core.log.messages import Media, Message, Opaque
-from foldline.errors import LeafMoved, StoreCorrupt, StoreError
+from foldline.errors import StoreCorrupt
 
 E = TypeVar("E", bound=Entry)
 
@@ -92,78 +92,6 @@ def _sorted(value: Any) -> Any:
     if isinstance(value, list):
         return [_sorted(item) for item in value]  # pyright: ignore[reportUnknownVariableType]
     return value
-
-
-class Log:
-    """An append-only tree of entries and a leaf, in memory."""
-
-    def __init__(self, entries: Iterable[Entry] = (), leaf: str | None = None) -> None:
-        self._entries: dict[str, Entry] = {}
-        self.leaf: str | None = None
-        for entry in entries:
-            self._add(entry)
-        if leaf is not None:
-            self.move(leaf)
-
-    def __len__(self) -> int:
-        return len(self._entries)
-
-    def __contains__(self, entry: object) -> bool:
-        return entry in self._entries
-
-    def __getitem__(self, entry: str) -> Entry:
-        return self._entries[entry]
-
-    def append(self, entries: Iterable[Entry], *, seen: str | None) -> None:
-        """Append a chain of entries after the leaf that the writer saw, all or none.
-
-        Raises LeafMoved if the leaf is another one; the same entries, times included, that already follow
-        `seen` on the path are left as they are.
-        """
-        new = list(entries)
-        if self._already_there(new, seen):
-            return
-        if seen != self.leaf:
-            raise LeafMoved("another writer appended first", leaf=self.leaf)
-        before = seen
-        for entry in new:
-            if entry.parent != before:
-                raise StoreError(f"entry {entry.id} does not follow {before}")
-            before = entry.id
-        for entry in new:
-            self._add(entry)
-
-    def _already_there(self, new: list[Entry], seen: str | None) -> bool:
-        if not new or new[-1].id not in self._entries:
-            return not new
-        times = {entry.id: entry.at for entry in self.path()}
-        return new[0].parent == seen and all(
-            entry.id in times and times[entry.id] == entry.at for entry in new
-        )
-
-    def _add(self, entry: Entry) -> None:
-        if entry.parent is not None and entry.parent not in self._entries:
-            raise StoreCorrupt(f"entry {entry.id} follows {entry.parent}, which is not in the log")
-        self._entries[entry.id] = entry
-        self.leaf = entry.id
-
-    def move(self, leaf: str | None) -> None:
-        """Move the leaf to an entry of the log, or before the first (None). Nothing is removed."""
-        if leaf is not None and leaf not in self._entries:
-            raise StoreError(f"no entry {leaf} in this session")
-        self.leaf = leaf
-
-    def path(self, leaf: str | None = None) -> list[Entry]:
-        """Return the entries from the root to `leaf` (default: the log's leaf)."""
-        return path_to(self._entries, leaf if leaf is not None else self.leaf)
-
-    def entries(self) -> Iterator[Entry]:
-        """Yield every entry of every branch, in the order of appending."""
-        yield from self._entries.values()
-
-    def verify(self) -> list[str]:
-        """Return what is wrong with the log; an empty list proves it intact."""
-        return verify(self._entries.values())
 
 
 def path_to(entries: Mapping[str, Entry], leaf: str | None) -> list[Entry]:

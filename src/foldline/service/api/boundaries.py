@@ -6,13 +6,13 @@ from typing import Any, Final
 
 import msgspec
 
-from foldline.core.checkpoint.receipt import APART, category
+from foldline.core.compact.receipt import APART
 from foldline.core.log.entries import Compacted, Entry, Lifted, Pruned, Said
 from foldline.core.log.log import undone
 from foldline.core.measure.accounting import is_credible, real_usage
 from foldline.core.measure.tokens import OFFLINE
 from foldline.core.measure.window import Window
-from foldline.core.view import ViewState, sized
+from foldline.core.view import ViewState, category, sized
 from foldline.service.api.history import ShownBoundary, shown_boundary
 from foldline.service.api.operation import ApiCall, operation
 from foldline.service.api.sessions import AT

@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from foldline.core.checkpoint.receipt import in_window_order
+from foldline.core.compact.receipt import in_window_order
 from foldline.service.api.boundaries import TimePoint
 from foldline.service.api.history import ShownMessage, StatsResult
 from foldline.service.web.shown import who

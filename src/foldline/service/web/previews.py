@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 import msgspec
 from starlette.responses import RedirectResponse, Response
 
-from foldline.core.checkpoint.receipt import in_window_order
+from foldline.core.compact.receipt import in_window_order
 from foldline.service.api import boundaries, compaction, history, messages, sessions
 from foldline.service.api.compaction import CompactionWish, EditedSummary, PreviewResult
 from foldline.service.api.history import HistoryPage, ShownMessage

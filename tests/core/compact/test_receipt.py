@@ -1,8 +1,9 @@
 from tests.support.talk import assistant, call, entries, results, tool, user
 
-from foldline.core.checkpoint.receipt import by_category, category, dropped
+from foldline.core.compact.receipt import by_category, dropped
 from foldline.core.log.entries import Edit
 from foldline.core.log.messages import Media, Message, Opaque, Text, ToolResult
+from foldline.core.view import category
 
 
 def test_a_message_counts_as_what_it_brings():
