@@ -1,7 +1,9 @@
+import msgspec
+import pytest
 from tests.support.talk import assistant, call, entries, results, tool, user
 
 from foldline.core.compact.receipt import by_category, dropped
-from foldline.core.log.entries import Edit
+from foldline.core.log.entries import Edit, Receipt, StandingConstraints
 from foldline.core.log.messages import Media, Message, Opaque, Text, ToolResult
 from foldline.core.view import category
 
@@ -67,3 +69,28 @@ def test_media_that_left_the_view_are_counted_by_kind_and_calls_of_the_provider_
         "calls": {"berths": 1},
         "media": {"image": 2, "document": 1},
     }
+
+
+# ---- receipts are stored and hashed: the form in which they are written never changes
+
+
+STORED = [
+    b'{"reason":"target","constraints":{"kept":1,"texts":["Never push."]}}',
+    b'{"reason":"target","constraints":{"kept":0,"texts":[]}}',
+    b'{"reason":"target","constraints":{"kept":1,"texts":["Never push."],"excess":["Use tabs."]}}',
+    b'{"reason":"target"}',
+]
+
+
+@pytest.mark.parametrize("raw", STORED)
+def test_constraints_of_older_logs_are_read_and_written_as_they_were(raw):
+    receipt = msgspec.json.decode(raw, type=Receipt)
+    assert msgspec.json.encode(receipt) == raw
+    packed = msgspec.msgpack.encode(receipt)
+    assert msgspec.msgpack.decode(packed) == msgspec.json.decode(raw)
+    assert msgspec.msgpack.decode(packed, type=Receipt) == receipt
+
+
+def test_what_had_no_room_is_told_apart_from_what_is_kept():
+    receipt = msgspec.json.decode(STORED[2], type=Receipt)
+    assert receipt.constraints == StandingConstraints(1, ("Never push.",), ("Use tabs.",))

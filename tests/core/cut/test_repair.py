@@ -1,9 +1,10 @@
+import pytest
 from hypothesis import given
 from tests.support.logs import any_list, decode
 from tests.support.talk import assistant, call, calls, result, results, system, tool, user
 
 from foldline.core.cut.pairing import pair
-from foldline.core.cut.repair import repair
+from foldline.core.cut.repair import ReplyIds, repair, with_own_ids
 from foldline.core.log.messages import Message, Native, Text, ToolCall
 
 RAW = Native("anthropic", b"{}")
@@ -140,3 +141,38 @@ def test_what_a_call_is_answered_again_stays_and_what_says_the_same_again_goes()
     done = repair(talk)
     assert [message for _, message in done.messages] == talk[:4]
     assert done.orphans == [(4, "a"), (5, "nobody"), (6, "nobody")]
+
+
+# ---- ids of calls: once in a reply, and once in a view
+
+
+@pytest.mark.parametrize(
+    ("asked", "answered", "own"),
+    [
+        (["x", "x", "x"], ["x", "x", "x"], ["x", "x_2", "x_3"]),
+        (["x", "x"], ["x", "x_2"], ["x", "x_2"]),  # results by the ids that were given
+        (["x", "x", "x_2"], ["x_2", "x", "x"], ["x_2_2", "x", "x_2"]),
+        (["x" * 64, "x" * 64], ["x" * 64, "x" * 64], ["x" * 64, "x" * 62 + "_2"]),
+        (["x"], ["x", "x"], ["x", "x"]),  # answered twice
+    ],
+)
+def test_calls_of_one_reply_are_told_apart_and_answered_in_order(asked, answered, own):
+    ids = ReplyIds()
+    ids.reply()
+    given = [ids.call(one) for one in asked]
+    assert len(set(given)) == len(given)
+    assert [ids.result(one) for one in answered] == own
+    ids.reply()
+    assert ids.call("x") == "x"
+
+
+def test_a_result_finds_a_call_that_was_told_apart_when_an_earlier_message_was_read():
+    ids = ReplyIds(("x", "x_2"))
+    assert [ids.result("x"), ids.result("x"), ids.result("y")] == ["x", "x_2", "y"]
+
+
+def test_messages_that_no_dialect_read_get_the_same_ids():
+    said = with_own_ids([calls("x", "x"), tool("x"), tool("x"), calls("x"), tool("x")])
+    assert [[call.id for call in m.calls] or m.results[0].call_id for m in said] == [
+        ["x", "x_2"], "x", "x_2", ["x"], "x",
+    ]  # fmt: skip
