@@ -17,7 +17,7 @@ NAMES = {
     "openai-responses": "openai-responses:gpt-5.2",
     "anthropic": "anthropic:claude-sonnet-4-6",
 }
-ASK = Call(messages=[{"role": "user", "content": "Read src/a.py"}], max_tokens=500, timeout=20)
+ASK = Call(messages=[{"role": "user", "content": "Read src/a.py"}], max_tokens=500, timeout=120)
 
 
 @pytest.fixture(autouse=True)

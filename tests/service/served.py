@@ -7,10 +7,13 @@ import contextvars
 import itertools
 import tempfile
 import threading
+import time
+from types import SimpleNamespace
 
 import msgspec
 
 from foldline.config import ServeSettings
+from foldline.service import rate
 from foldline.service.server import HttpServer
 from foldline.testing import Scripted, serve_in_thread
 
@@ -25,7 +28,7 @@ def served(**changes):
         urls.append(url)
         ready.set()
 
-    given = {"summaries": "offline", "drain": 5.0, **changes}
+    given = {"summaries": "offline", "drain": 60.0, **changes}
     server = HttpServer(msgspec.structs.replace(ServeSettings(port=0), **given), tell)
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
@@ -57,6 +60,12 @@ def served_by_all(*, store="memory://", **changes):
         TWINS[urls[0]] = urls
         stack.callback(TWINS.pop, urls[0])  # a later service may be given the same port
         yield urls[0]
+
+
+def nothing_is_let_in_by_time(monkeypatch):
+    """Stop the clock of rates: on a slow machine the next request would come when it may."""
+    now = time.time()
+    monkeypatch.setattr(rate, "time", SimpleNamespace(time=lambda: now, monotonic=time.monotonic))
 
 
 class Alternating:

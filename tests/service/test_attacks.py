@@ -177,29 +177,30 @@ def test_hostile_json_is_a_problem_and_no_defect(body, caplog):
 
 
 def test_slow_clients_are_let_go_of_and_others_are_served_meanwhile(monkeypatch):
-    monkeypatch.setattr(connection, "HEAD_SECONDS", 2.0)
     monkeypatch.setattr(bodies, "SECONDS", 0.5)
-    with served() as at, contextlib.ExitStack() as open_:
-        slow = []
-        for number in range(30):
-            slow.append(sock := open_.enter_context(wire(at)))
-            if number % 3 == 0:
-                sock.sendall(b"GET /health HTTP/1.1\r\nHost:")  # a head without an end
-            elif number % 3 == 1:
-                sock.sendall(
-                    b"POST /v1/messages HTTP/1.1\r\nHost: localhost\r\nContent-Length: 50\r\n\r\n{"
-                )  # a body
-        assert httpx2.get(f"{at}/health", timeout=60).status_code == 200
-        for number, sock in enumerate(slow):
-            if number % 3 == 1:
-                assert statuses(head_of(sock)) == [408]
-            else:
-                assert answered(sock) == b""
-        with wire(at) as sock:  # the second request of a connection
-            sock.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
-            assert b"200" in sock.recv(4096)
-            sock.sendall(b"GET /health HTTP/1.1\r\n")
-            assert statuses(answered(sock)) == []
+    with (
+        served() as at,
+        patient.Client(base_url=at) as quick,
+        wire(at) as kept,
+        contextlib.ExitStack() as open_,
+    ):
+
+        def begin(sent):
+            (sock := open_.enter_context(wire(at))).sendall(sent)
+            return sock
+
+        start = b"POST /v1/messages HTTP/1.1\r\nHost: localhost\r\nContent-Length: 50\r\n\r\n{"
+        without_a_body = [begin(start) for _ in range(10)]
+        kept.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert b"200" in kept.recv(4096)
+        assert quick.get("/health").status_code == 200  # all of these were taken on
+        monkeypatch.setattr(connection, "HEAD_SECONDS", 1.0)
+        without_a_head = [begin(some) for some in (b"GET /health HTTP/1.1\r\nHost:", b"") for _ in range(10)]
+        assert quick.get("/health").status_code == 200
+        assert [statuses(head_of(sock)) for sock in without_a_body] == [[408]] * 10
+        assert [answered(sock) for sock in without_a_head] == [b""] * 20
+        kept.sendall(b"GET /health HTTP/1.1\r\n")  # the second request of a connection
+        assert statuses(answered(kept)) == []
 
 
 # ---- headers, and one request for another

@@ -9,7 +9,7 @@ import anthropic
 import httpx2
 import openai
 import pytest
-from tests.service.served import TWINS, Alternating, in_front_of, served
+from tests.service.served import TWINS, Alternating, in_front_of, nothing_is_let_in_by_time, served
 from tests.service.upstream import Prepared, upstream
 from tests.support import patient
 
@@ -463,7 +463,8 @@ def test_a_token_is_needed_where_tokens_are_set_and_never_goes_on_to_the_model(m
         assert "secret" not in str((first, second))
 
 
-def test_a_body_over_the_limit_and_too_many_requests_are_refused():
+def test_a_body_over_the_limit_and_too_many_requests_are_refused(monkeypatch):
+    nothing_is_let_in_by_time(monkeypatch)
     with (
         upstream() as (url, model),
         served(openai_upstream=url, store="memory://", max_body=1_000, rate=2) as at,

@@ -182,11 +182,13 @@ def test_a_webhook_that_cannot_be_is_told_at_the_start(changes, told):
         Tenants(ServeSettings(webhooks=(hook,)), "memory://")
 
 
-def follow(client, session, count, **headers):
-    """The next events of a session as (name, data)."""
+def follow(client, session, count, meanwhile=None, **headers):
+    """The next events of a session as (name, data); once it is followed, `meanwhile` is called."""
     found = []
     with client.http.stream("GET", f"/sessions/{session}/events", headers=headers) as response:
         assert response.headers["content-type"].startswith("text/event-stream")
+        if meanwhile is not None:
+            meanwhile()
         block = {}
         for line in response.iter_lines():
             if line and not line.startswith(":"):
@@ -219,12 +221,7 @@ def test_a_session_is_followed_and_gone_on_with_from_the_last_event(store):
 def test_who_follows_hears_what_comes_and_that_the_session_is_deleted():
     with api() as (client, _):
         client.begin("one")
-        said = threading.Timer(0.5, lambda: client.say("one", user("Hello.")))
-        said.start()
-        ((name, told),) = follow(client, "one", 1)
-        said.join()
+        ((name, told),) = follow(client, "one", 1, lambda: client.say("one", user("Hello.")))
         assert (name, told["role"]) == ("message", "user")
-        gone = threading.Timer(0.5, lambda: client.send("DELETE", "/sessions/one"))
-        gone.start()
-        assert follow(client, "one", 9) == [("deleted", {})]
-        gone.join()
+        told = follow(client, "one", 9, lambda: client.send("DELETE", "/sessions/one"))
+        assert told == [("deleted", {})]

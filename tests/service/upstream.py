@@ -61,7 +61,14 @@ def upstream(app=None):
     """Serve an upstream; yields its URL and itself."""
     app = app or Upstream()
     held = socket.create_server(("127.0.0.1", 0))
-    config = uvicorn.Config(app, log_level="warning", lifespan="off", server_header=False, date_header=False)
+    config = uvicorn.Config(
+        app,
+        log_level="warning",
+        lifespan="off",
+        server_header=False,
+        date_header=False,
+        timeout_keep_alive=600,  # a connection that is closed just when it is used breaks its request
+    )
     server = uvicorn.Server(config)
     thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[held])), daemon=True)
     thread.start()

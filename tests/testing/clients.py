@@ -24,7 +24,7 @@ async def gpt(url, **options):
         yield client
 
 
-async def ask(url, dialect, messages=None, *, stream=False, patience=5.0, **more):
+async def ask(url, dialect, messages=None, *, stream=False, patience=60.0, **more):
     """Ask by the SDK of a dialect, whole or as a stream read to its end; return the text of the reply."""
     messages = messages or [{"role": "user", "content": "Hello"}]
     if dialect == "anthropic":

@@ -6,6 +6,7 @@ import threading
 
 import pytest
 from tests.service.api.client import Client, api, reply, talk, user
+from tests.service.served import nothing_is_let_in_by_time
 from tests.support.values import MemoryKeyValues
 
 import foldline
@@ -195,7 +196,8 @@ def test_no_tenant_sees_another_ones_session(kind, tmp_path):
         other.close()
 
 
-def test_limits_on_body_depth_and_rate():
+def test_limits_on_body_depth_and_rate(monkeypatch):
+    nothing_is_let_in_by_time(monkeypatch)
     with api(max_body=20_000) as (client, _):
         client.begin("one")
         client.say("one", user("x" * 30_000), status=413)

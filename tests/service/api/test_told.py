@@ -30,7 +30,7 @@ class Holding(Scripted):
     async def answer(self, asked):
         self.asked_for.set()
         if asked.index == 0 and len(self.requests) == 0:
-            await asyncio.to_thread(self.go.wait, 30)
+            await asyncio.to_thread(self.go.wait, 120)
         return await super().answer(asked)
 
 
@@ -56,7 +56,7 @@ def test_a_turn_that_folds_first_says_so_before_the_summary_is_there():
             seen = []
             while "event: compaction.started" not in seen:
                 seen.append(next(lines))
-            assert model.asked_for.wait(20)
+            assert model.asked_for.wait(60)
             assert not model.go.is_set()
             model.go.set()
             told = events("\n".join([*seen, *lines]))
@@ -82,9 +82,9 @@ def test_a_compaction_whose_client_left_commits_nothing():
         place = urlsplit(client.url)
         body = json.dumps({"target": 4_000}).encode()
         head = f"POST /api/sessions/one/compact HTTP/1.1\r\nhost: {place.netloc}\r\ncontent-length: {len(body)}\r\n\r\n"
-        with socket.create_connection((place.hostname, place.port), 20) as connection:
+        with socket.create_connection((place.hostname, place.port), 60) as connection:
             connection.sendall(head.encode() + body)
-            assert model.asked_for.wait(20)
+            assert model.asked_for.wait(60)
         # it waits for the first, so that it would come after that one's boundary
         told = client.post("/sessions/one/compact", {"target": 4_000}).json()
         model.go.set()

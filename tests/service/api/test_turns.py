@@ -145,7 +145,7 @@ class Gated(Scripted):
     async def answer(self, asked):
         import asyncio
 
-        await asyncio.to_thread(self._may.wait, 20)
+        await asyncio.to_thread(self._may.wait, 120)
         return await super().answer(asked)
 
 
