@@ -36,7 +36,7 @@ class Supervised:
         """End it; returns its exit code."""
         if self.process.poll() is None:
             self.process.send_signal(number)
-        return self.process.wait(60)
+        return self.process.wait(120)  # a stop may take a minute
 
 
 def _is_worker(pid):

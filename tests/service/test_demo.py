@@ -31,5 +31,5 @@ def test_the_demonstration_talks_folds_and_leaves_nothing(tmp_path):
             assert [one for one in tmp_path.iterdir() if one.name.startswith("foldline-demo-")]
         finally:
             served.send_signal(signal.SIGTERM)
-        assert served.wait(60) == 128 + signal.SIGTERM
+        assert served.wait(120) == 128 + signal.SIGTERM
     assert not [one for one in tmp_path.iterdir() if one.name.startswith("foldline-demo-")]

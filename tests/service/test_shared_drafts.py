@@ -93,7 +93,11 @@ async def test_a_draft_that_one_has_made_is_committed_by_the_other_without_a_cal
         assert [event.drafted for event in two.heard.of("compacted")] == [True]
         await one.session.context()
         assert one.drafts.ready is None
-        assert await store.key_values.get(drafts.ROWS, "s") is None
+
+        async def dropped():
+            return await store.key_values.get(drafts.ROWS, "s") is None
+
+        await settled(dropped)
         assert await store.verify() == []
 
 

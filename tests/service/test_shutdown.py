@@ -16,6 +16,7 @@ from tests.service.api.client import Client, events, reply, user
 from tests.service.served import served
 
 import foldline
+from foldline.service.jobs.drafts import ROWS
 from foldline.testing import Gate, Scripted, serve_in_thread
 
 pytestmark = pytest.mark.slow
@@ -53,6 +54,14 @@ async def stored(file):
     return one.messages, one.compactions
 
 
+async def drafting(file):
+    """Whether a summary is made behind a reply."""
+    store = foldline.stores.open_store(f"sqlite:///{file}")
+    found = await store.key_values.keys(ROWS)
+    await store.close()
+    return bool(found)
+
+
 async def test_a_summary_that_is_being_written_is_kept(tmp_path):
     model, file = Held(only_summaries=True), tmp_path / "s.db"
     messages = []
@@ -73,7 +82,8 @@ async def test_a_summary_that_is_being_written_is_kept(tmp_path):
                 timeout=60,
             )
             messages.append(found.json()["choices"][0]["message"])
-            if await asyncio.to_thread(model.begun.wait, 0.5):  # behind the reply
+            if await drafting(file):
+                assert await asyncio.to_thread(model.begun.wait, 120)
                 break
         before = await stored(file)
         model.open_soon()

@@ -144,7 +144,7 @@ def test_a_store_of_one_process_is_refused(tmp_path):
         "--port",
         "0",
     ]
-    found = subprocess.run(command, capture_output=True, text=True, timeout=60, cwd=tmp_path, check=False)
+    found = subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=tmp_path, check=False)
     assert found.returncode == 2
     assert "one process's own" in found.stderr
 

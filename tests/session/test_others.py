@@ -126,7 +126,7 @@ def test_two_threads_with_one_stale_view_each_both_get_the_newer_one(url, who, t
         if who == "by hand":
             session.compact()
         mended = [
-            threads.submit(session.overflowed, too_long(), view=view).result(timeout=20) for view in stale
+            threads.submit(session.overflowed, too_long(), view=view).result(timeout=120) for view in stale
         ]
         assert mended[0] == mended[1] == session.context() != stale[0]
         assert session.stats().summaries == 1

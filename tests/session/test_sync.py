@@ -212,7 +212,7 @@ print(json.dumps(session.context()))
         [sys.executable, "-W", "error", "-c", program],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
         cwd=ROOT,
     )
@@ -258,6 +258,6 @@ foldline.open_sync(windw=3)  # pyright: ignore[reportCallIssue]
         )
     )
     done = subprocess.run(
-        [checker, "-p", tmp_path], capture_output=True, text=True, timeout=120, check=False, cwd=tmp_path
+        [checker, "-p", tmp_path], capture_output=True, text=True, timeout=600, check=False, cwd=tmp_path
     )
     assert done.returncode == 0, done.stdout

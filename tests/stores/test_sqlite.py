@@ -52,7 +52,7 @@ def told_by(script: str, file: Path) -> str:
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
     assert done.returncode == 0, done.stderr
@@ -178,7 +178,7 @@ def test_many_processes_may_make_the_database_at_once(file: Path) -> None:
         subprocess.Popen([*command, f"s{n}", f"w{n}", "1"], cwd=ROOT, stdout=subprocess.PIPE)
         for n in range(4)
     ]
-    assert [writer.wait(60) for writer in writers] == [0, 0, 0, 0]
+    assert [writer.wait(300) for writer in writers] == [0, 0, 0, 0]
     for writer in writers:
         assert writer.stdout is not None
         writer.stdout.close()

