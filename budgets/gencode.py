@@ -17,7 +17,7 @@ from foldline.core.decide.ask import FoldRequest
 from foldline.core.decide.presets import preset
 from foldline.core.decide.triggers import thresholds
 from foldline.core.lab.entities import Reading
-from foldline.core.lab.retention import called
+from foldline.core.lab.retention import names_in_calls
 from foldline.core.log.entries import Compacted, Said
 from foldline.core.measure.tokens import OFFLINE
 from foldline.core.measure.window import Window
@@ -41,7 +41,7 @@ def session() -> list[Said]:
 
 
 def folded(name: str, entries: list[Said]) -> list[Row]:
-    """ViewState once by hand under a policy, and say what came of it."""
+    """Fold once by hand under a policy, and say what came of it."""
     ask = FoldRequest(policy=preset(name), window=WINDOW, reason="manual", now="2026-01-01T00:00:00Z")
     fold = ViewState(entries, counter=OFFLINE)
     outcome = run(fold, ask)
@@ -51,7 +51,9 @@ def folded(name: str, entries: list[Said]) -> list[Row]:
     tokens = 1 - receipt.tokens_after / receipt.tokens_before
     text = outcome.checkpoint.text
     calls = [call for entry in entries for call in entry.message.calls][-NEWEST:]
-    files = [entity for entity, addressed in called(calls).items() if addressed and entity.kind == "path"]
+    files = [
+        entity for entity, addressed in names_in_calls(calls).items() if addressed and entity.kind == "path"
+    ]
     kept = "\n".join(
         str(entry.message.parts) for entry in ViewState([*entries, outcome], counter=OFFLINE).kept
     )

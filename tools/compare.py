@@ -25,7 +25,7 @@ from foldline.cli.commands.replay import NONE, TEN
 from foldline.core.decide.presets import preset
 from foldline.lab.batch import BatchFolder, Result
 from foldline.lab.report import MEASURES, ReplaySums, SessionReport
-from foldline.lab.run import Wanted
+from foldline.lab.run import ReplaySetup
 from foldline.lab.runner import LocalPool
 from foldline.lab.sources import sources
 
@@ -79,10 +79,10 @@ def code() -> str:
 def replayed(files: Sequence[str], window: int, store: Path, jobs: int | None) -> list[Result]:
     """Replay files under every policy; results are kept below `store`."""
     policies = (NONE, *(preset(name) for name in TEN))
-    wanted = Wanted(policies, window=window, cuts=CUTS)
+    setup = ReplaySetup(policies, window=window, cuts=CUTS)
     folder, done = store / str(window), 0
 
-    with BatchFolder(folder, {**msgspec.to_builtins(wanted), "version": code()}) as batch:
+    with BatchFolder(folder, {**msgspec.to_builtins(setup), "version": code()}) as batch:
         batch.add(sources(files), ".json")
 
         def tick(result: Result) -> None:
@@ -93,7 +93,7 @@ def replayed(files: Sequence[str], window: int, store: Path, jobs: int | None) -
                 file=sys.stderr,
             )
 
-        batch.run(replay_one, wanted, runner=LocalPool(jobs), tick=tick)
+        batch.run(replay_one, setup, runner=LocalPool(jobs), tick=tick)
         return list(batch.results())
 
 

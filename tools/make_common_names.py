@@ -12,7 +12,7 @@ import sys
 from collections import defaultdict
 from pathlib import Path
 
-from foldline.core.lab.retention import called
+from foldline.core.lab.retention import names_in_calls
 from foldline.transcripts import MessageRecord, read
 
 LEAST = 3  # projects
@@ -28,7 +28,7 @@ def common(folder: Path) -> list[str]:
     for path in sorted(folder.glob("*/*.jsonl.gz")):
         for record in read(path):
             if isinstance(record, MessageRecord):
-                for entity in called(record.message.calls):
+                for entity in names_in_calls(record.message.calls):
                     users[entity.key].add(path.parent.name)
     return sorted(
         name for name, projects in users.items() if len(projects) >= LEAST and "REDACTED" not in name

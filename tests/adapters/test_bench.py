@@ -13,7 +13,7 @@ if not installed("langchain") or not installed("litellm"):
 from foldline.bench.corpus import context
 from foldline.bench.measures import BenchSetup, valid
 from foldline.bench.rivals import RIVALS
-from foldline.bench.system import said, size
+from foldline.bench.system import message_texts, size
 from foldline.dialects import get
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
@@ -39,7 +39,7 @@ def test_a_rival_folds_a_clean_session(system) -> None:
     if system.version is None:
         pytest.skip(f"{system.package} is not installed")
     messages = context(12_000, 1)
-    view = said(system.make(BUDGET)(messages))
+    view = message_texts(system.make(BUDGET)(messages))
     assert messages[-1]["content"] in "\n".join(view) or system.name in REWORDED
     tokens = sum(map(size, view))
     assert tokens < 1.1 * BUDGET or system.name in LARGE | CLEARED

@@ -12,8 +12,8 @@ from tests.cli.calling import EXAMPLES
 from foldline.bench import public
 from foldline.bench.corpus import RULES, DirtyTalk, Talk, context, planted
 from foldline.bench.measures import MEASURES, BenchSetup
-from foldline.bench.plan import benched
 from foldline.bench.report import headline, page
+from foldline.bench.run import run_bench
 from foldline.bench.system import System, installed, texts
 from foldline.bench.systems import SYSTEMS, chosen
 from foldline.dialects import get
@@ -116,7 +116,7 @@ def test_arguments_that_later_calls_take_from_the_first_half():
 
 
 def test_a_measure_without_its_package_says_what_to_install():
-    found = benched(chosen(["newest"]), ["canaries", "arguments"], SMALL, "", jobs=1)
+    found = run_bench(chosen(["newest"]), ["canaries", "arguments"], SMALL, "", jobs=1)
     for name, package in (("canaries", "compaction-conformance-kit"), ("arguments", "bfcl-eval")):
         cell = row(found, "newest").cells[name]
         if installed(package) is None:
@@ -149,7 +149,7 @@ def others(monkeypatch):
 def test_a_row_that_goes_wrong_says_so(others):
     tiny = BenchSetup(context=4_000, contexts=1, seconds=1)
     done = []
-    found = benched(others, ["rules"], tiny, "foldline bench", jobs=1, tick=done.append)
+    found = run_bench(others, ["rules"], tiny, "foldline bench", jobs=1, tick=done.append)
     assert [one.cells["rules"].problem for one in found.rows] == [
         "failed: ValueError: no such message",
         "not done after 1 seconds: allow more with --timeout",
@@ -165,7 +165,7 @@ def test_a_row_that_goes_wrong_says_so(others):
 @pytest.fixture(scope="module")
 def measured():
     systems = chosen(["foldline", "everything", "newest"])
-    return benched(systems, ["valid", "rules"], SMALL, "foldline bench --html <page>", jobs=1)
+    return run_bench(systems, ["valid", "rules"], SMALL, "foldline bench --html <page>", jobs=1)
 
 
 def test_the_first_lines_say_in_what_foldline_is_not_first(measured):
@@ -202,7 +202,7 @@ def test_names_that_there_are_not():
     with pytest.raises(InputError, match=r"no system 'foldlin' \(did you mean 'foldline'\?\)"):
         chosen(["foldlin"])
     with pytest.raises(InputError, match="no measure 'rule'"):
-        benched([], ["rule"], SMALL, "")
+        run_bench([], ["rule"], SMALL, "")
 
 
 def test_groups_of_systems():

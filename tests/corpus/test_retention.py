@@ -10,7 +10,7 @@ import random
 import pytest
 from tests.support import corpus
 
-from foldline.core.lab.retention import cut_at, demand, score, spoken
+from foldline.core.lab.retention import cut_at, demand, score, scored_message
 from foldline.core.log.messages import Message, Text, ToolCall, ToolResult
 
 REFERENCE = corpus.ROOT.parent / "checks" / "recall_metric.py"
@@ -66,7 +66,11 @@ def theirs(reference, past, future, views):
 
 
 def ours(past, future, views, common):
-    wanted = demand([spoken(message(row)) for row in past], [spoken(message(row)) for row in future], common)
+    wanted = demand(
+        [scored_message(message(row)) for row in past],
+        [scored_message(message(row)) for row in future],
+        common,
+    )
     found = [score(wanted, view) for view in views]
     return [[s.handle, s.far, s.far_bound, s.far_rare, s.steps] for s in found]
 
@@ -101,4 +105,6 @@ def test_sessions_are_cut_at_the_same_places(reference):
     for path in corpus.sample(corpus.sessions(corpus.ROOT)):
         said = [row for row in rows(path)[1] if row["role"] != "boundary"]
         for share in CUTS:
-            assert cut_at([spoken(message(row)) for row in said], share) == reference.cut_at(said, share)
+            assert cut_at([scored_message(message(row)) for row in said], share) == reference.cut_at(
+                said, share
+            )

@@ -16,7 +16,7 @@ from foldline.core.decide.presets import preset
 from foldline.errors import FoldlineError, InputError
 from foldline.lab.panels import GREY, _scaled, colours, replay_panels, top_of
 from foldline.lab.plots import _end, draw
-from foldline.lab.run import Wanted, replay_file
+from foldline.lab.run import ReplaySetup, replay_file
 
 pytestmark = pytest.mark.slow
 
@@ -27,7 +27,7 @@ SIGNATURE = b"\x89PNG\r\n\x1a\n"
 @pytest.fixture(scope="module")
 def report():
     policies = (NONE, preset("coop"), preset("foldline"))
-    return replay_file(str(EXAMPLES / "coop-trace.jsonl"), Wanted(policies, fills=True))
+    return replay_file(str(EXAMPLES / "coop-trace.jsonl"), ReplaySetup(policies, fills=True))
 
 
 def test_the_panels_hold_the_figures_of_the_report(report):
@@ -56,7 +56,7 @@ def test_the_panels_hold_the_figures_of_the_report(report):
 def test_of_a_context_that_never_fits_again_it_is_not_drawn_what_fills_it():
     """It was drawn as nothing: a window that empties where it overflows."""
     traced = str(EXAMPLES / "coop-trace.jsonl")
-    small = replay_file(traced, Wanted((NONE, preset("foldline")), window=30_000, fills=True))
+    small = replay_file(traced, ReplaySetup((NONE, preset("foldline")), window=30_000, fills=True))
     assert small.policies[0].totals["overflows"]
     titles = [panel.title for panel in replay_panels(small)]
     assert "What fills the window under foldline" in titles
@@ -75,7 +75,7 @@ def test_what_fills_a_window_adds_up_to_the_request_in_the_models_own_tokens():
 
 
 def test_without_prices_none_are_drawn():
-    bare = replay_file(str(SESSION), Wanted((NONE,), model="a-model-nobody-knows"))
+    bare = replay_file(str(SESSION), ReplaySetup((NONE,), model="a-model-nobody-knows"))
     assert not [panel for panel in replay_panels(bare) if panel.unit == "USD"]
 
 

@@ -7,14 +7,14 @@ from foldline.core.decide.policy import Policy
 from foldline.core.decide.presets import preset
 from foldline.errors import InputError
 from foldline.lab.rounds import CHANGE_AT, REPLACED, RULES
-from foldline.lab.run import Wanted, replay_file
+from foldline.lab.run import ReplaySetup, replay_file
 
 NONE = Policy(name="none", enabled=False)
 
 
 @pytest.fixture(scope="module")
 def rounds():
-    report = replay_file(str(SESSION), Wanted((NONE, preset("foldline"), preset("pi")), rounds=5))
+    report = replay_file(str(SESSION), ReplaySetup((NONE, preset("foldline"), preset("pi")), rounds=5))
     return {one.policy: one.rounds for one in report.policies}
 
 
@@ -49,4 +49,4 @@ def test_a_round_folds_to_a_tenth_of_what_was_said(rounds):
 def test_a_session_too_short_for_its_rounds_is_told(tmp_path):
     short = str(write_lines(tmp_path / "short.jsonl", talk("one", "two", "three")))
     with pytest.raises(InputError, match="too short for 5 rounds"):
-        replay_file(short, Wanted((preset("foldline"),), rounds=5))
+        replay_file(short, ReplaySetup((preset("foldline"),), rounds=5))

@@ -12,7 +12,7 @@ from foldline.core.decide.presets import PRESETS, preset
 from foldline.core.log.entries import Said
 from foldline.core.measure.tokens import OFFLINE
 from foldline.errors import FormatError, InputError
-from foldline.lab.run import Wanted, replay_file, replay_many
+from foldline.lab.run import ReplaySetup, replay_file, replay_many
 from foldline.lab.runner import Failed
 from foldline.lab.sources import session_files
 from foldline.lab.steps import HELD_MOST, steps
@@ -32,7 +32,7 @@ def session(tmp_path):
 @pytest.fixture(scope="module")
 def trace():
     """The published trace under every system, as the command line replays it."""
-    report = replay_file(str(COOP), Wanted((NONE, *TEN), cuts=(0.5, 0.75)))
+    report = replay_file(str(COOP), ReplaySetup((NONE, *TEN), cuts=(0.5, 0.75)))
     return {one.policy: one for one in report.policies}, report
 
 
@@ -79,7 +79,7 @@ def test_entries_are_chained():
 
 
 def test_the_same_session_under_several_policies(session):
-    report = replay_file(session, Wanted((NONE, preset("pi"), preset("foldline")), window=6_000))
+    report = replay_file(session, ReplaySetup((NONE, preset("pi"), preset("foldline")), window=6_000))
     none, pi, own = report.policies
     assert (none.totals["compactions"], none.totals["overflows"] > 0) == (0, True)
     assert none.totals["calls"] == pi.totals["calls"] == own.totals["calls"]
@@ -94,7 +94,7 @@ def test_the_same_session_under_several_policies(session):
 
 
 def test_prices_are_those_of_the_catalogue():
-    report = replay_file(str(SESSION), Wanted((NONE,), window=200_000))
+    report = replay_file(str(SESSION), ReplaySetup((NONE,), window=200_000))
     totals = report.policies[0].totals
     sent, read, output = totals["input_tokens"], totals["cache_read_tokens"], totals["output_tokens"]
     assert report.model == "claude-sonnet-4-5"
@@ -125,7 +125,7 @@ def test_a_usage_that_cannot_be_true_is_said_and_neither_priced_nor_learnt_from(
             "usage": usage,
         }
         lines = [line("a", None, {"role": "user", "content": "Mend the crane."}), line("b", "a", reply)]
-        return replay_file(str(write_lines(tmp_path / f"{name}.jsonl", lines)), Wanted((NONE,)))
+        return replay_file(str(write_lines(tmp_path / f"{name}.jsonl", lines)), ReplaySetup((NONE,)))
 
     honest = told("honest", 40, 120)
     assert not honest.warnings
@@ -136,29 +136,29 @@ def test_a_usage_that_cannot_be_true_is_said_and_neither_priced_nor_learnt_from(
 
 
 def test_an_unknown_model_has_no_price_and_the_usual_window(session):
-    report = replay_file(session, Wanted((NONE,)))
+    report = replay_file(session, ReplaySetup((NONE,)))
     assert report.window == DEFAULT_WINDOW.context
     assert report.policies[0].totals["price"] is None
-    named = replay_file(session, Wanted((NONE,), model="claude-opus-4-1"))
+    named = replay_file(session, ReplaySetup((NONE,), model="claude-opus-4-1"))
     assert named.policies[0].totals["price"] > 0
 
 
 def test_the_window_comes_from_the_call_then_the_file_then_the_model(tmp_path):
     said = [{"window": 9_000, "model": "gpt-5"}, *talk("one", "two")]
     file = str(write_lines(tmp_path / "s.jsonl", said))
-    assert replay_file(file, Wanted((NONE,))).window == 9_000
-    assert replay_file(file, Wanted((NONE,), window=7_000)).window == 7_000
+    assert replay_file(file, ReplaySetup((NONE,))).window == 9_000
+    assert replay_file(file, ReplaySetup((NONE,), window=7_000)).window == 7_000
     bare = str(write_lines(tmp_path / "t.jsonl", [{"model": "gpt-5"}, *talk("one", "two")]))
-    assert replay_file(bare, Wanted((NONE,))).window == 400_000
+    assert replay_file(bare, ReplaySetup((NONE,))).window == 400_000
 
 
 def test_bad_input_is_told(tmp_path):
     with pytest.raises(FormatError):
-        replay_file(str(tmp_path / "missing.jsonl"), Wanted((NONE,)))
+        replay_file(str(tmp_path / "missing.jsonl"), ReplaySetup((NONE,)))
     empty = tmp_path / "empty.json"
     empty.write_text("[]")
     with pytest.raises(InputError, match="no message"):
-        replay_file(str(empty), Wanted((NONE,)))
+        replay_file(str(empty), ReplaySetup((NONE,)))
 
 
 # ---- many files
@@ -169,7 +169,7 @@ def test_many_files_keep_their_order_and_a_bad_one_stops_nothing(tmp_path):
     bad = tmp_path / "bad.jsonl"
     bad.write_bytes(b"\x00\x01")
     told = []
-    found = replay_many([names[0], str(bad), *names[1:]], Wanted((NONE,)), 2, told.append)
+    found = replay_many([names[0], str(bad), *names[1:]], ReplaySetup((NONE,)), 2, told.append)
     assert [isinstance(one, Failed) for one in found] == [False, True, False, False]
     assert [one.session for one in found] == [names[0], str(bad), *names[1:]]
     assert told == [1, 2, 3, 4]
@@ -249,7 +249,7 @@ def test_the_model_that_the_first_reply_names_gives_the_price(tmp_path):
     ]
     file = tmp_path / "session.jsonl"
     file.write_text("\n".join(json.dumps(line) for line in lines), encoding="utf-8")
-    replay = replay_file(str(file), Wanted((preset("pi"),)))
+    replay = replay_file(str(file), ReplaySetup((preset("pi"),)))
     assert replay.model == "claude-opus-4-5-20251101"
     (one,) = replay.policies
     assert one.totals["price"] is not None

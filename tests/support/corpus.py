@@ -136,7 +136,7 @@ def tell(report: Report, record_property: Callable[[str, Any], None]) -> None:
 
 
 def check_all(payloads: Sequence[Any], folds: Iterable[tuple[str, float]], name: str) -> Report:
-    """ViewState a session under each policy at each share of its size, and check every fold."""
+    """Fold a session under each policy at each share of its size, and check every fold."""
     return check_loaded(from_messages(payloads, OFFLINE), folds, name, payloads)
 
 
@@ -155,7 +155,7 @@ def check_loaded(
     name: str,
     payloads: Sequence[Any] | None = None,
 ) -> Report:
-    """ViewState entries under each policy at each share of the size of their view, and check every fold."""
+    """Fold entries under each policy at each share of the size of their view, and check every fold."""
     started = time.perf_counter()
     report = Report(name)
     size = size_of(loaded)

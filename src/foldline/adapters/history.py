@@ -71,7 +71,7 @@ def read_chat(payloads: Sequence[Sequence[dict[str, Any]]]) -> list[list[Message
 
 
 class AdapterOptions(TypedDict, total=False):
-    """AdapterOptions of `foldline.open` that every adapter takes."""
+    """Options of `foldline.open` that every adapter takes."""
 
     model: str | None
     policy: str | Policy | None

@@ -14,18 +14,18 @@ from typing import Literal
 import msgspec
 
 from foldline.bench.corpus import RULES, DirtyTalk, Messages, Talk, context, planted
+from foldline.bench.live import run_session, timed
 from foldline.bench.public import BFCL, KIT, canaries, constraints, halves, survives
-from foldline.bench.running import run, timed
-from foldline.bench.system import LiveSystem, System, said, size
+from foldline.bench.system import LiveSystem, System, message_texts, size
 from foldline.catalogue import Catalogue
 from foldline.core.decide.price import cost
-from foldline.core.lab.retention import score, spoken
+from foldline.core.lab.retention import score, scored_message
 from foldline.core.log.entries import Said
 from foldline.core.measure.tokens import OFFLINE
 from foldline.core.view import ViewState, native_items
 from foldline.dialects import get
 from foldline.lab.report import usages
-from foldline.lab.scored_cuts import needed_at
+from foldline.lab.scored_cuts import demands_at
 from foldline.lab.sources import session_files
 from foldline.lab.steps import steps
 from foldline.transcripts import read
@@ -73,7 +73,7 @@ class Folds:
     def __call__(self, messages: Messages, budget: int) -> list[str]:
         """Return the texts of the view of one fold; none where it raises."""
         try:
-            view = said(self._system.make(budget)(messages))
+            view = message_texts(self._system.make(budget)(messages))
         except Exception as error:
             self._raised.append(error)
             return []
@@ -94,7 +94,7 @@ class Folds:
 
 def tokens(messages: Messages) -> int:
     """Return the size of a session."""
-    return sum(map(size, said(messages)))
+    return sum(map(size, message_texts(messages)))
 
 
 # ---- Valid
@@ -102,7 +102,7 @@ def tokens(messages: Messages) -> int:
 
 def valid(system: System, setup: BenchSetup) -> Figures:
     """Say a dirty log to a system."""
-    found = run(system, DirtyTalk(setup.seed).messages(setup.messages), setup.window, setup.seconds)
+    found = run_session(system, DirtyTalk(setup.seed).messages(setup.messages), setup.window, setup.seconds)
     return {
         "requests": found.requests,
         "invalid": found.invalid,
@@ -145,7 +145,7 @@ def retention(system: System, setup: BenchSetup) -> Figures:
     folds, found = Folds(system), dict[str, list[float]]()
     decode = get("openai-chat").decode
     for messages in own(setup.sessions) if setup.sessions else setup.contexts_made():
-        for needed in needed_at([spoken(decode(message)) for message in messages], CUTS):
+        for needed in demands_at([scored_message(decode(message)) for message in messages], CUTS):
             past = messages[: needed.message]
             for share in BUDGETS:
                 scores = score(needed.wanted, "\n".join(folds(past, int(share * tokens(past)))))
@@ -199,7 +199,7 @@ def arguments(system: System, setup: BenchSetup) -> Figures:
 def costs(system: System, setup: BenchSetup) -> Figures:
     """Time turns at several sizes and one fold, and count what a session sends."""
     log = Talk(setup.seed).messages(setup.messages // 2)
-    found = run(system, log, setup.window, setup.seconds, judged=False)
+    found = run_session(system, log, setup.window, setup.seconds, judged=False)
     whole = next(iter(setup.contexts_made()))
     fold = system.make(tokens(whole) // 10)
     price = Catalogue().look_up(PRICED).price

@@ -7,7 +7,7 @@ from html import escape
 from typing import NamedTuple
 
 from foldline.bench.measures import MEASURES, Column, Figure, Measure
-from foldline.bench.plan import Bench, Standing
+from foldline.bench.run import Bench, SystemRow
 from foldline.bench.systems import FIRST
 
 NEAR = 0.005  # of the best value: as good as it
@@ -65,7 +65,7 @@ def best(bench: Bench, measure: Measure, column: Column) -> float | None:
     return max(found) if column.better == "more" else min(found)
 
 
-def counted(row: Standing, measure: Measure, column: Column) -> float | None:
+def counted(row: SystemRow, measure: Measure, column: Column) -> float | None:
     """Return a figure as it is compared: none for a row whose views were too large, or that was stopped."""
     figures = row.cells[measure.name].figures
     value = figures.get(column.key)
@@ -137,7 +137,7 @@ def shown(value: Figure, column: Column) -> str:
 class TableLine(NamedTuple):
     """One row of a table: its name, its cells (text, class), or why it has none."""
 
-    row: Standing
+    row: SystemRow
     cells: tuple[tuple[str, str], ...]
     problem: str
 

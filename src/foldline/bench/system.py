@@ -135,7 +135,7 @@ def texts(value: Any, above: tuple[int, ...] = ()) -> Iterator[str]:
         yield from texts(vars(value), below)
 
 
-def said(view: Sequence[Any]) -> list[str]:
+def message_texts(view: Sequence[Any]) -> list[str]:
     """Return the text of each message of a view."""
     return ["\n".join(texts(one)) for one in view]
 

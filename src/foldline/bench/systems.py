@@ -8,7 +8,7 @@ from typing import Any
 
 import foldline
 from foldline.bench.rivals import RIVALS
-from foldline.bench.system import Fold, Messages, System, said, size
+from foldline.bench.system import Fold, Messages, System, message_texts, size
 from foldline.core.decide.presets import PRESETS
 from foldline.errors import InputError, did_you_mean
 
@@ -62,7 +62,7 @@ def everything(messages: Messages, budget: int) -> Messages:
 def newest(messages: Messages, budget: int) -> Messages:
     """Keep the newest messages that fit, wherever that cuts."""
     room, at = budget, len(messages)
-    while at and (room := room - size(said(messages[at - 1 : at])[0])) >= 0:
+    while at and (room := room - size(message_texts(messages[at - 1 : at])[0])) >= 0:
         at -= 1
     return messages[at:]
 

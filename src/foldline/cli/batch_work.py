@@ -26,7 +26,7 @@ from foldline.exports.base import line
 from foldline.folding import FoldOptions, fold_now
 from foldline.lab.batch import Found
 from foldline.lab.report import as_json
-from foldline.lab.run import Wanted, replay_file
+from foldline.lab.run import ReplaySetup, replay_file
 from foldline.lab.sources import is_stored, place_of
 from foldline.stores import open_store
 from foldline.transcripts import header_line
@@ -69,10 +69,10 @@ def fold_one(folding: FoldFiles, file: str, target: Path) -> Found:
     }
 
 
-def replay_one(wanted: Wanted, file: str, target: Path) -> Found:
+def replay_one(setup: ReplaySetup, file: str, target: Path) -> Found:
     """Replay a session and write its report; the totals and the means alone are recorded."""
     with _as_file(file) as path:
-        report = msgspec.structs.replace(replay_file(path, wanted), session=file)
+        report = msgspec.structs.replace(replay_file(path, setup), session=file)
     (shown,) = as_json([report])["sessions"]
     for one in shown["policies"]:
         one["totals"] = {name: value for name, value in one["totals"].items() if name != "compaction_seconds"}

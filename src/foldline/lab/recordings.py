@@ -18,7 +18,7 @@ from foldline.core.decide.policy import Policy
 from foldline.dialects import get
 from foldline.lab.checks import ProblemKind
 from foldline.lab.report import SessionReport
-from foldline.lab.run import Wanted, replay_file
+from foldline.lab.run import ReplaySetup, replay_file
 
 _WORDS: Final[dict[ProblemKind, str]] = {
     "invalid_view": "the view is invalid",
@@ -63,14 +63,14 @@ def check_session(
     FormatError or InputError for a file that cannot be read, PolicyError for an unknown policy.
     """
     known = settings()
-    wanted = Wanted(
+    setup = ReplaySetup(
         policies=(known.find_policy(policy),),
         window=window or known.window,
         model=known.named_model(model),
         checks=True,
         models=known.models,
     )
-    return list(problems_of(replay_file(fspath(path), wanted)))
+    return list(problems_of(replay_file(fspath(path), setup)))
 
 
 def problems_of(report: SessionReport) -> Iterator[SessionProblem]:

@@ -14,7 +14,15 @@ import msgspec
 from foldline.catalogue import ModelInfo
 from foldline.core.decide.policy import Policy
 from foldline.core.lab.entities import Entity, Reading
-from foldline.core.lab.retention import ScoredMessage, called, cut_at, demand, rendered, score, spoken
+from foldline.core.lab.retention import (
+    ScoredMessage,
+    cut_at,
+    demand,
+    names_in_calls,
+    rendered,
+    score,
+    scored_message,
+)
 from foldline.core.log.entries import Said
 from foldline.core.log.log import chained, said
 from foldline.core.log.messages import Message, Text
@@ -84,7 +92,7 @@ def decay(
 
 def _grown(entries: Sequence[Said], count: int, counter: Counter) -> Grown:
     """Cut a session into pieces where no call waits, and plant what is to survive."""
-    messages = [spoken(entry.message) for entry in entries]
+    messages = [scored_message(entry.message) for entry in entries]
     places = [cut_at(messages, step / count) for step in range(1, count)]
     bounds = [0, *sorted({place for place in places if place}), len(entries)]
     if len(bounds) != count + 1 or any(b - a < LEAST_PIECES for a, b in pairwise(bounds)):
@@ -98,7 +106,9 @@ def _grown(entries: Sequence[Said], count: int, counter: Counter) -> Grown:
         pieces[CHANGE_AT - 1] += _second_words()
     calls = [call for message in pieces[0] for call in message.calls]
     common = common_names()
-    names = (name for name, addressed in called(calls).items() if addressed and name.key not in common)
+    names = (
+        name for name, addressed in names_in_calls(calls).items() if addressed and name.key not in common
+    )
     return Grown(_chained(pieces, counter), frozenset(names))
 
 
@@ -143,7 +153,7 @@ def _rounds(
     for number, piece in enumerate(grown.pieces, 1):
         for entry in piece:
             state.push(entry)
-            past.append(spoken(entry.message))
+            past.append(scored_message(entry.message))
             total += entry.tokens
         target = max(int(total * SHARE), LEAST_TARGET)
         info = ModelInfo(None, window)
@@ -151,7 +161,7 @@ def _rounds(
             policy, info, target=target, counter=counter, overhead=overhead, number=number, recall=True
         )
         state, problem = _folded(state, options)
-        future = [spoken(entry.message) for later in grown.pieces[number:] for entry in later]
+        future = [scored_message(entry.message) for later in grown.pieces[number:] for entry in later]
         text = _text(state)
         row = {
             "round": number,

@@ -38,7 +38,7 @@ HEARD = 50  # messages at most in which the model is looked for
 EVERY = 20  # messages between two reports of progress
 
 
-class Wanted(msgspec.Struct, frozen=True):
+class ReplaySetup(msgspec.Struct, frozen=True):
     """How to replay: the policies, the window (None: the file's or its model's), and what else to measure.
 
     `cuts` are shares of a session at which retention is measured, none to leave it out; `rounds` how often
@@ -68,30 +68,30 @@ class SessionHead(msgspec.Struct):
 
 
 def replay_file(
-    file: str, wanted: Wanted, tick: Callable[[int], None] = lambda _: None, *, counter: Counter = OFFLINE
+    file: str, setup: ReplaySetup, tick: Callable[[int], None] = lambda _: None, *, counter: Counter = OFFLINE
 ) -> SessionReport:
     """Replay a session file under every policy asked for; `tick` is told how many messages were taken.
 
     Raises FormatError for what cannot be read, InputError for a file without messages.
     """
-    facts = _facts(file, wanted, counter)
-    cuts = Cuts.of(_steps(file, counter), wanted.cuts) if wanted.cuts else None
-    running = Running(facts, wanted, counter, cuts)
+    facts = _facts(file, setup, counter)
+    cuts = Cuts.of(_steps(file, counter), setup.cuts) if setup.cuts else None
+    replays = SessionReplays(facts, setup, counter, cuts)
     for step in _steps(file, counter):
-        running.take(step)
-        if running.said % EVERY == 0:
-            tick(running.said)
-    if not running.said:
+        replays.take(step)
+        if replays.said % EVERY == 0:
+            tick(replays.said)
+    if not replays.said:
         raise InputError(f"{file}: no message in this file")
-    warnings = [*running.warnings, *(cuts.warnings if cuts is not None else ())]
-    decayed = _decayed(file, facts, wanted, counter)
+    warnings = [*replays.warnings, *(cuts.warnings if cuts is not None else ())]
+    decayed = _decayed(file, facts, setup, counter)
     return SessionReport(
-        file, facts.window.context, running.finish(decayed), facts.model, facts.note, tuple(warnings)
+        file, facts.window.context, replays.finish(decayed), facts.model, facts.note, tuple(warnings)
     )
 
 
 def replay_many(
-    files: Sequence[str], wanted: Wanted, jobs: int | None, tick: Callable[[int], None] = lambda _: None
+    files: Sequence[str], setup: ReplaySetup, jobs: int | None, tick: Callable[[int], None] = lambda _: None
 ) -> list[SessionReport | Failed]:
     """Replay files over `jobs` processes (default: one per core), and return the reports in file order.
 
@@ -99,16 +99,16 @@ def replay_many(
     single file that cannot be replayed raises its error.
     """
     if len(files) == 1:
-        return [replay_file(files[0], wanted, tick)]
+        return [replay_file(files[0], setup, tick)]
     found: dict[str, SessionReport | Failed] = {}
-    for file, report in LocalPool(jobs).each(sorted(set(files), key=_size), partial(_one, wanted)):
+    for file, report in LocalPool(jobs).each(sorted(set(files), key=_size), partial(_one, setup)):
         found[file] = report
         tick(len(found))
     return [found[file] for file in files]
 
 
-def _one(wanted: Wanted, file: str) -> SessionReport:
-    return replay_file(file, wanted)
+def _one(setup: ReplaySetup, file: str) -> SessionReport:
+    return replay_file(file, setup)
 
 
 def _size(file: str) -> int:
@@ -119,22 +119,20 @@ def _size(file: str) -> int:
 
 
 def _decayed(
-    file: str, facts: SessionHead, wanted: Wanted, counter: Counter
+    file: str, facts: SessionHead, setup: ReplaySetup, counter: Counter
 ) -> dict[str, list[dict[str, Any]]]:
-    if not wanted.rounds:
+    if not setup.rounds:
         return {}
     entries = [step for step in _steps(file, counter) if isinstance(step, Said)]
-    folding = [policy for policy in wanted.policies if policy.enabled]
-    return decay(
-        entries, folding, facts.window, overhead=facts.overhead, count=wanted.rounds, counter=counter
-    )
+    folding = [policy for policy in setup.policies if policy.enabled]
+    return decay(entries, folding, facts.window, overhead=facts.overhead, count=setup.rounds, counter=counter)
 
 
 def _steps(file: str, counter: Counter) -> Iterator[Step]:
     return steps(read(file), counter)
 
 
-def _facts(file: str, wanted: Wanted, counter: Counter) -> SessionHead:
+def _facts(file: str, setup: ReplaySetup, counter: Counter) -> SessionHead:
     """Read a file's beginning: its window, its system prompt and its model, which a reply may name first."""
     told: dict[str, Any] = {}
     heard = 0
@@ -147,9 +145,9 @@ def _facts(file: str, wanted: Wanted, counter: Counter) -> SessionHead:
                 told.setdefault("model", record.message.model)
         if heard > HEARD or (heard and "model" in told):
             break
-    catalogue = Catalogue(overrides=wanted.models)
-    model = wanted.model or told.get("model")
-    context = wanted.window or _whole(told.get("window"))
+    catalogue = Catalogue(overrides=setup.models)
+    model = setup.model or told.get("model")
+    context = setup.window or _whole(told.get("window"))
     info = catalogue.look_up(model, context)
     return SessionHead(
         window=info.window,
@@ -165,11 +163,11 @@ def _whole(value: Any) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
 
 
-class Running:
+class SessionReplays:
     """All replays of one file, side by side."""
 
     def __init__(
-        self, facts: SessionHead, wanted: Wanted, counter: Counter, cuts: Cuts | None = None
+        self, facts: SessionHead, setup: ReplaySetup, counter: Counter, cuts: Cuts | None = None
     ) -> None:
         self.said = 0
         self.warnings: list[str] = []
@@ -179,15 +177,15 @@ class Running:
         self._learner = Learner(facts.overhead)
         self._recorded = 0  # tokens of all messages, in our count
         self._summarizer = OfflineSummarizer(counter)
-        self._rules = StandingRules() if wanted.checks else None
+        self._rules = StandingRules() if setup.checks else None
         self._runs = [
-            _Run(
+            _PolicyReplay(
                 Replay(
-                    policy, facts.window, counter, model=facts.model, price=facts.price, fills=wanted.fills
+                    policy, facts.window, counter, model=facts.model, price=facts.price, fills=setup.fills
                 ),
                 ViewChecks(facts.dialect, self._rules),
             )
-            for policy in wanted.policies
+            for policy in setup.policies
         ]
 
     def take(self, step: Step) -> None:
@@ -230,7 +228,7 @@ class Running:
         )
         return msgspec.structs.replace(entry, message=msgspec.structs.replace(entry.message, usage=None))
 
-    def _compact(self, run: _Run, entry: Said) -> None:
+    def _compact(self, run: _PolicyReplay, entry: Said) -> None:
         while (ask := run.replay.due(entry.message, entry.at)) is not None:
             run.checks.form(run.replay)
             started = time.perf_counter()
@@ -259,7 +257,7 @@ class Running:
         )
 
 
-class _Run(msgspec.Struct, frozen=True):
+class _PolicyReplay(msgspec.Struct, frozen=True):
     """One replay, and what is measured of it from outside."""
 
     replay: Replay

@@ -10,7 +10,16 @@ from typing import Self
 import msgspec
 
 from foldline.core.lab.replay import Replay
-from foldline.core.lab.retention import Demand, ScoredMessage, Scores, cut_at, demand, rendered, score, spoken
+from foldline.core.lab.retention import (
+    Demand,
+    ScoredMessage,
+    Scores,
+    cut_at,
+    demand,
+    rendered,
+    score,
+    scored_message,
+)
 from foldline.core.log.entries import Said
 from foldline.core.view import native_items
 from foldline.dialects.edits import with_edits
@@ -33,7 +42,7 @@ class ScoredCut(msgspec.Struct, frozen=True):
     scores: Scores | None = None
 
 
-class Needed(msgspec.Struct, frozen=True):
+class CutDemand(msgspec.Struct, frozen=True):
     """What the session needed at one cut."""
 
     message: int
@@ -49,20 +58,20 @@ class Needed(msgspec.Struct, frozen=True):
         return ScoredCut(self.message, self.wanted.past_tokens, len(text) // 4, fits, folds, scores)
 
 
-def needed_at(said: Sequence[ScoredMessage], shares: Iterable[float]) -> list[Needed]:
+def demands_at(said: Sequence[ScoredMessage], shares: Iterable[float]) -> list[CutDemand]:
     """Return what was needed at cuts of a session, given as shares of its tokens.
 
     A cut at which fewer than five handles were needed says nothing and is left out.
     """
     places = {place for share in shares if (place := cut_at(said, share)) is not None}
-    found = [Needed(place, demand(said[:place], said[place:], common_names())) for place in sorted(places)]
+    found = [CutDemand(place, demand(said[:place], said[place:], common_names())) for place in sorted(places)]
     return [one for one in found if one.wanted.telling]
 
 
 class Cuts:
     """The cuts of one session."""
 
-    def __init__(self, needed: Sequence[Needed], warnings: Sequence[str] = ()) -> None:
+    def __init__(self, needed: Sequence[CutDemand], warnings: Sequence[str] = ()) -> None:
         self.warnings = tuple(warnings)
         self._needed = {one.message: one for one in needed}
 
@@ -76,13 +85,13 @@ class Cuts:
         size = 0
         for step in steps:
             if isinstance(step, Said):
-                said.append(spoken(step.message))
+                said.append(scored_message(step.message))
                 size += said[-1].tokens
                 if size > most:
                     return cls((), [f"retention is not measured above {most:,} tokens"])
-        return cls(needed_at(said, shares))
+        return cls(demands_at(said, shares))
 
-    def at(self, message: int) -> Needed | None:
+    def at(self, message: int) -> CutDemand | None:
         """Return the cut before a message, if there is one."""
         return self._needed.get(message)
 

@@ -4,7 +4,16 @@ import pytest
 from tests.support.talk import assistant, call, calls, result, results, tool, user
 
 from foldline.core.lab.entities import Entity
-from foldline.core.lab.retention import Scores, called, cut_at, demand, mean, rendered, score, spoken
+from foldline.core.lab.retention import (
+    Scores,
+    cut_at,
+    demand,
+    mean,
+    names_in_calls,
+    rendered,
+    score,
+    scored_message,
+)
 from foldline.core.log.messages import Message, Text, Thinking, ToolCall
 
 FILLER = "Some plain words that fill the past and name nothing at all. " * 60
@@ -13,7 +22,7 @@ KEY = Entity("identifier", "bucket_key")
 
 
 def said(*messages):
-    return [spoken(message) for message in messages]
+    return [scored_message(message) for message in messages]
 
 
 def wanted(past, future, common=frozenset()):
@@ -68,11 +77,11 @@ def test_arguments_are_read_at_every_depth_and_as_text():
     nested = call(
         "c1", edits=[{"file": "a/deep_file.py"}], where={"at": ["b/other_file.py"]}, on=True, n=48213
     )
-    found = called([nested])
+    found = names_in_calls([nested])
     assert found[Entity("path", "a/deep_file.py")] is False  # edits are a body
     assert found[Entity("path", "b/other_file.py")] is True
     assert found[Entity("number", "48213")] is True
-    assert called([ToolCall("c1", "run", "not { json bucket_key")]) == {KEY: True}
+    assert names_in_calls([ToolCall("c1", "run", "not { json bucket_key")]) == {KEY: True}
 
 
 def test_common_names_and_redacted_ones_say_nothing():
@@ -121,11 +130,13 @@ def test_means_leave_out_what_has_no_score():
 
 
 def test_a_message_is_read_as_it_stands_in_a_prompt():
-    one = spoken(Message("assistant", (Thinking("secret_thought"), Text("Hello"), call("c1", path="a.py"))))
+    one = scored_message(
+        Message("assistant", (Thinking("secret_thought"), Text("Hello"), call("c1", path="a.py")))
+    )
     assert one.rendered == 'Hello\nread({"path": "a.py"})'
     assert (one.role, one.text, one.tokens) == ("assistant", "Hello", len(one.rendered) // 4 + 4)
-    assert spoken(Message("user", (result("c1", "out"),))).role == "tool"
-    both = spoken(results("c1", text="and now?"))
+    assert scored_message(Message("user", (result("c1", "out"),))).role == "tool"
+    both = scored_message(results("c1", text="and now?"))
     assert (both.role, both.answers) == ("user", ("c1",))
 
 

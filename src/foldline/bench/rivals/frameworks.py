@@ -21,7 +21,7 @@ from foldline.bench.rivals.registry import (
     wait,
     with_vocabulary,
 )
-from foldline.bench.system import Fold, Messages, said, size
+from foldline.bench.system import Fold, Messages, message_texts, size
 
 # ---- LangChain and deepagents
 
@@ -299,10 +299,10 @@ def strands_sliding_window(budget: int) -> Fold:
     def fold(messages: Messages) -> list[Any]:
         agent = SimpleNamespace(messages=_converse(messages))
         manager.apply_management(agent)
-        while sum(map(size, said(agent.messages))) > budget:
-            before = len(agent.messages), said(agent.messages)
+        while sum(map(size, message_texts(agent.messages))) > budget:
+            before = len(agent.messages), message_texts(agent.messages)
             manager.reduce_context(agent, overflow("too large"))
-            if (len(agent.messages), said(agent.messages)) == before:
+            if (len(agent.messages), message_texts(agent.messages)) == before:
                 break
         return agent.messages
 

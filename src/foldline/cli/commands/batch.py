@@ -27,7 +27,7 @@ from foldline.cli.reports.batch import answer, check_format, ticking, write_tabl
 from foldline.config import settings
 from foldline.errors import InputError
 from foldline.lab.batch import TABLES, BatchFolder, Work
-from foldline.lab.run import Wanted
+from foldline.lab.run import ReplaySetup
 from foldline.lab.runner import LOCAL, LocalPool, RayCluster, Runner
 from foldline.lab.sources import sources
 
@@ -38,7 +38,7 @@ EXAMPLES = (
     "foldline batch replay sessions/ -o replays --policy all --ray=auto",
     "foldline batch fold postgresql://me@db/foldline -o folded --target 32000",
 )
-W = TypeVar("W", FoldFiles, Wanted)
+W = TypeVar("W", FoldFiles, ReplaySetup)
 
 
 class BatchPlace(msgspec.Struct, frozen=True):
@@ -115,7 +115,7 @@ def replay(place: BatchPlace, asked: ReplayOptions) -> Shown:
     result is a report (as by `replay --json`); the table has a row for each session and policy. A session
     that fails has its error there and the others go on; the exit code is then 1.
     """
-    return _run(asked.wanted(), replay_one, place, ".json")
+    return _run(asked.setup(), replay_one, place, ".json")
 
 
 batch = click.Group(
@@ -134,7 +134,7 @@ def _run(wish: W, work: Work[W], place: BatchPlace, ending: str) -> Shown:
     if "-" in place.files:
         raise InputError("a batch goes over files: save standard input to one first")
     check_format(place.form)
-    runner, replays = place.runner(), isinstance(wish, Wanted)
+    runner, replays = place.runner(), isinstance(wish, ReplaySetup)
     options = {**msgspec.to_builtins(wish), "version": foldline.__version__}
     with BatchFolder(place.folder, options, force=place.force) as folder:
         folder.add(sources(place.files), ending)

@@ -10,8 +10,8 @@ import msgspec
 from rich.text import Text
 
 from foldline.bench.measures import FULL_SIZES, MEASURES, BenchSetup
-from foldline.bench.plan import Bench, benched, measures
 from foldline.bench.report import columns, headline, lines, made, page
+from foldline.bench.run import Bench, measures, run_bench
 from foldline.bench.systems import chosen
 from foldline.cli.options import command, option
 from foldline.cli.output import escape, out, progress, row, rule, table, tell, write_whole
@@ -79,7 +79,7 @@ def bench(
         seconds=timeout or USUAL.seconds * (10 if full else 1),
     )
     with progress(f"measuring {len(rows)} systems", len(rows) * len(asked)) as tick:
-        found = benched(rows, asked, setup, shlex.join(["foldline", *sys.argv[1:]]), jobs=jobs, tick=tick)
+        found = run_bench(rows, asked, setup, shlex.join(["foldline", *sys.argv[1:]]), jobs=jobs, tick=tick)
     if html is not None:
         raw = page(found).encode()
         write_whole(html, lambda file: file.write(raw))

@@ -11,7 +11,7 @@ from foldline.cli.output import escape, out, progress
 from foldline.config import settings
 from foldline.lab.recordings import problems_of
 from foldline.lab.report import SessionReport
-from foldline.lab.run import Wanted, replay_many
+from foldline.lab.run import ReplaySetup, replay_many
 from foldline.lab.runner import Failed
 from foldline.lab.sources import session_files
 
@@ -42,7 +42,7 @@ def check(
     """
     known = settings()
     names = dict.fromkeys(name.strip() for name in ",".join(policies or (known.policy,)).split(","))
-    wanted = Wanted(
+    setup = ReplaySetup(
         policies=tuple(find_policy(name, policy_file) for name in names),
         window=window or known.window,
         model=known.named_model(model),
@@ -51,7 +51,7 @@ def check(
     )
     paths = session_files(files)
     with progress("checking sessions", len(paths) if len(paths) > 1 else None) as tick:
-        found = replay_many(paths, wanted, jobs, tick)
+        found = replay_many(paths, setup, jobs, tick)
     failed = [one for one in found if isinstance(one, Failed)]
     problems = [problem for one in found if isinstance(one, SessionReport) for problem in problems_of(one)]
 

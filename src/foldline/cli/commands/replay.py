@@ -18,7 +18,7 @@ from foldline.core.decide.presets import PRESETS
 from foldline.errors import InputError, PolicyError
 from foldline.lab.plots import check_targets, draw
 from foldline.lab.report import ReplaySums, SessionReport, as_json
-from foldline.lab.run import Wanted, replay_many
+from foldline.lab.run import ReplaySetup, replay_many
 from foldline.lab.runner import Failed
 from foldline.lab.sources import session_files
 from foldline.policies import policy
@@ -51,10 +51,10 @@ class ReplayOptions(msgspec.Struct, frozen=True):
     )
     retention: bool = option("Measure retention  [default: yes]", "--retention/--no-retention", default=True)
 
-    def wanted(self, *, fills: bool = False) -> Wanted:
+    def setup(self, *, fills: bool = False) -> ReplaySetup:
         """Return how to replay; `fills` keeps what filled the window."""
         known = settings()
-        return Wanted(
+        return ReplaySetup(
             policies=_policies(",".join(self.policies), self.policy_file),
             window=self.window or known.window,
             model=known.named_model(self.model),
@@ -89,7 +89,7 @@ def replay(
     in it. Nothing is sent anywhere; checkpoints are written without a model. docs/replay.md says how it
     counts.
     """
-    wanted = asked.wanted(fills=bool(plots))
+    setup = asked.setup(fills=bool(plots))
     paths = session_files(files)
     _check(paths, plots)
     several = len(paths) if len(paths) > 1 else None
@@ -99,7 +99,7 @@ def replay(
         what = f"{several:,} sessions" if several else shown_name(paths[0])
         shown = progress(f"replaying {what}", several)
     with shown as tick:
-        found = replay_many(paths, wanted, jobs, tick)
+        found = replay_many(paths, setup, jobs, tick)
     reports = [report for report in found if isinstance(report, SessionReport)]
     failed = [one for one in found if isinstance(one, Failed)]
     _complain(found)

@@ -107,7 +107,7 @@ class ScoredMessage(msgspec.Struct, frozen=True):
         return len(self.rendered) // CHARACTERS + FRAME
 
 
-def spoken(message: Message) -> ScoredMessage:
+def scored_message(message: Message) -> ScoredMessage:
     """Return a message as the score reads it."""
     parts = (part.text for part in message.parts if isinstance(part, Text | ToolResult))
     text, calls = "\n".join(parts), message.calls
@@ -125,7 +125,7 @@ def _arguments(call: ToolCall) -> str:
 
 def rendered(messages: Iterable[Message]) -> str:
     """Return the text of a view as the score reads it."""
-    return "\n".join(spoken(message).rendered for message in messages)
+    return "\n".join(scored_message(message).rendered for message in messages)
 
 
 # ---- what was needed
@@ -180,7 +180,7 @@ def _used(future: Sequence[ScoredMessage], common: AbstractSet[str]) -> dict[Ent
             if message.role != "tool":
                 told |= quoted(message.text)
             continue
-        for entity, addressed in called(message.calls).items():
+        for entity, addressed in names_in_calls(message.calls).items():
             if entity in told or entity.key in common or "REDACTED" in entity.key:
                 continue
             before = used.get(entity)
@@ -188,7 +188,7 @@ def _used(future: Sequence[ScoredMessage], common: AbstractSet[str]) -> dict[Ent
     return used
 
 
-def called(calls: Iterable[ToolCall]) -> dict[Entity, bool]:
+def names_in_calls(calls: Iterable[ToolCall]) -> dict[Entity, bool]:
     """Return what the arguments of calls name, and whether one of them addresses it."""
     found: dict[Entity, bool] = {}
     for call in calls:
@@ -235,7 +235,7 @@ def _first_uses(wanted: AbstractSet[Entity], future: Sequence[ScoredMessage]) ->
     before = ""
     for message in future:
         if message.role == "assistant":
-            for entity in called(message.calls):
+            for entity in names_in_calls(message.calls):
                 if entity in wanted and entity not in found:
                     found[entity] = f"{before} {message.rendered}"
             before = message.text[-BEFORE_USE:]

@@ -30,7 +30,7 @@ class Cell(msgspec.Struct, frozen=True):
     problem: str = ""
 
 
-class Standing(msgspec.Struct, frozen=True):
+class SystemRow(msgspec.Struct, frozen=True):
     """One system, and its cells by measure; `version` is None where it is not installed."""
 
     name: str
@@ -55,7 +55,7 @@ class Bench(msgspec.Struct, frozen=True):
     foldline: str
     setup: BenchSetup
     measures: tuple[str, ...]
-    rows: list[Standing]
+    rows: list[SystemRow]
 
 
 def measures(names: Sequence[str]) -> tuple[str, ...]:
@@ -67,7 +67,7 @@ def measures(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names)) or tuple(MEASURES)
 
 
-def benched(
+def run_bench(
     systems: Sequence[System],
     names: Sequence[str],
     setup: BenchSetup,
@@ -92,7 +92,7 @@ def benched(
         done += 1
         tick(done)
     rows = [
-        Standing(
+        SystemRow(
             one.name,
             one.kind,
             one.package,

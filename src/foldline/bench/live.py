@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from foldline.bench.system import LiveSystem, Messages, System, said, size
+from foldline.bench.system import LiveSystem, Messages, System, message_texts, size
 from foldline.dialects import get
 
 LIMIT = 0.25  # of the time of a measure, after which a session is stopped and told so far
@@ -37,7 +37,9 @@ class LiveResult(msgspec.Struct):
         return "" if self.requests == self.planned else f"stopped after {self.requests:,} requests"
 
 
-def run(system: System, log: Messages, window: int, seconds: float, *, judged: bool = True) -> LiveResult:
+def run_session(
+    system: System, log: Messages, window: int, seconds: float, *, judged: bool = True
+) -> LiveResult:
     """Say a log to a system, and have its views `judged` by a strict provider.
 
     It takes `LIMIT` of the seconds at most, of the processor's.
@@ -77,7 +79,7 @@ def _asked(system: System, live: LiveSystem, found: LiveResult, *, judged: bool)
         problems = {one.rule for one in get(system.dialect).validate(list(view))}
         found.invalid += bool(problems)
         found.broken.update(problems)
-    return said(view)
+    return message_texts(view)
 
 
 def _counted(found: LiveResult, now: list[str], before: list[str], window: int) -> list[str]:
@@ -102,7 +104,7 @@ def left(log: Sequence[dict[str, Any]], live: LiveSystem) -> float | None:
     history = live.history()
     if history is None:
         return None
-    kept = "\n".join(said(history))
+    kept = "\n".join(message_texts(history))
     wanted = list(_contents(log))
     return sum(text in kept for text in wanted) / len(wanted)
 
