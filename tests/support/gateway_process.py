@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+import weakref
 from pathlib import Path
 
 
@@ -14,8 +15,11 @@ class GatewayProcess:
     """A gateway in front of one model. `folder` is its home and holds its store, `s.db`."""
 
     def __init__(self, folder: Path, model: str, *, window: int = 12_000, summaries: str = "offline") -> None:
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            port = free.getsockname()[1]
+        held = socket.socket()  # while the gateway is down, nobody else is given its port
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        held.bind(("127.0.0.1", 0))
+        weakref.finalize(self, held.close)
+        port = held.getsockname()[1]
         self.url = f"http://127.0.0.1:{port}"
         self.store = f"sqlite:///{folder}/s.db"
         self._command = [
@@ -42,7 +46,7 @@ class GatewayProcess:
         assert self._ended() == 128 + signal.SIGTERM
 
     def _ended(self) -> int:
-        code = self._process.wait(60)
+        code = self._process.wait(120)
         assert self._process.stdout is not None
         self._process.stdout.close()
         return code

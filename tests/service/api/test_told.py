@@ -26,10 +26,12 @@ class Holding(Scripted):
     def __init__(self):
         super().__init__(lambda asked: "## Goal\nThe parcel.\n" if len(asked.messages) == 2 else "Yes.")
         self.asked_for, self.go = threading.Event(), threading.Event()
+        self._holds = True
 
     async def answer(self, asked):
         self.asked_for.set()
-        if asked.index == 0 and len(self.requests) == 0:
+        if self._holds:
+            self._holds = False
             await asyncio.to_thread(self.go.wait, 120)
         return await super().answer(asked)
 
