@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import pytest
 from tests.service.api.client import FILLER, api
-from tests.service.web.browser import ARGUMENTS, found, opened
+from tests.service.web.browser import ARGUMENTS, SECONDS, found, opened
 
+from foldline.service.web import savings
 from foldline.testing import Scripted
+
+
+@pytest.fixture(autouse=True)
+def patient_pages(monkeypatch):
+    """Pages wait for figures until they are read: a person is shown those that are there after 0.3 s."""
+    monkeypatch.setattr(savings, "PATIENCE", SECONDS)
 
 
 @pytest.fixture(
@@ -16,6 +23,7 @@ def chromium():
     playwright = pytest.importorskip("playwright.sync_api", reason="no playwright: make setup installs it")
     if (program := found()) is None:
         pytest.skip("no Chromium: apt install chromium")
+    playwright.expect.set_options(timeout=SECONDS * 1_000)
     with playwright.sync_playwright() as made:
         browser = made.chromium.launch(executable_path=program, args=ARGUMENTS)
         yield browser

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import httpx2
 import pytest
 from tests.service.api.client import api, reply, user
 from tests.service.web.browser import menu, opened, seen
 from tests.service.web.test_pages import Browser
+from tests.support import patient
 
 from foldline.service.web.connecting import FRAMEWORKS, USUAL, agents, frameworks
 from foldline.service.web.shown import marked
@@ -62,7 +62,7 @@ def test_a_service_for_others_does_not_tell_where_its_store_is(tmp_path):
     token = "secret-for-pages"
     given = {"tokens": {token: "default"}, "headers": {"Authorization": f"Bearer {token}"}}
     with api(store=f"sqlite:///{tmp_path / 'hidden.db'}", **given) as (client, _):
-        found = httpx2.get(f"{client.url}/web/", headers={"foldline-token": token})
+        found = patient.get(f"{client.url}/web/", headers={"foldline-token": token})
         assert "foldline-token" in found.text
         assert "hidden.db" not in found.text
 

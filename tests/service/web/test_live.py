@@ -7,6 +7,7 @@ import time
 
 import pytest
 from tests.service.api.client import FILLER, Client, api, reply, talk, user
+from tests.service.api.test_turns import wait_for_end
 from tests.service.served import served
 from tests.service.web.browser import fold, menu, message, opened, panel, say, seen, steer, still
 
@@ -51,7 +52,7 @@ def test_figures_meter_and_panel_follow_what_an_agent_says_and_folds(page, servi
 
 def test_a_reply_is_seen_as_it_is_written_and_stop_keeps_the_question_alone(chromium, tmp_path):
     model = Faulty(
-        Scripted(lambda asked: f"Reply {asked.index}. {FILLER}"), seed=1, plan=["stall"], stall=30.0
+        Scripted(lambda asked: f"Reply {asked.index}. {FILLER}"), seed=1, plan=["stall"], stall=600.0
     )
     with serve_in_thread(model) as url:
         given = {"model": f"openai-compatible:scripted@{url}/v1", "window": 60_000}
@@ -68,6 +69,7 @@ def test_a_reply_is_seen_as_it_is_written_and_stop_keeps_the_question_alone(chro
             assert page.locator("#reply").is_hidden()
             said = client.get("/sessions/stopped/history").json()["items"]
             assert [(one["role"], one["text"]) for one in said] == [("user", "[User]: A question.")]
+            wait_for_end(client, "stopped")  # the service hears later that the page has left
             page.get_by_role("button", name="Answer the last message").click()
             page.locator("#history article.assistant", has_text="Reply 1.").wait_for()
             page.locator("#stop").wait_for(state="hidden")
@@ -131,7 +133,7 @@ def test_the_moldable_walk(chromium, tmp_path):
     with service() as (client, _), opened(chromium, client.url) as page:  # another browser, another server
         page.goto("/web/")
         page.get_by_role("link", name="The walk").click()
-        assert page.url == client.url + place
+        page.wait_for_url(client.url + place)
         assert asked(page) == list(range(number))
         page.goto(place)
         assert "Checkpoint 1 of this conversation." in page.locator("#panel").inner_text()
@@ -152,7 +154,7 @@ def test_a_fold_and_its_undo_stay_in_place(page, service):
     page.evaluate("window.same = true")
     fold(page, "Fold at once")
     seen(page, "Folded:")
-    page.locator(".fold-line.holds").wait_for()
+    page.locator(".fold-line.holds.fresh").wait_for()  # scrolled to, which comes behind its place
     box = page.locator(".fold-line.holds").bounding_box()
     assert 0 < box["y"] < 900  # it is in sight
     page.locator("#said").get_by_role("button", name="Undo").click()

@@ -122,11 +122,12 @@ def test_a_fold_is_shown_kept_edited_made_undone_and_redone(page, service, walke
     assert page.locator("#after").inner_text() != before  # what it would come to
     page.get_by_label("The summary that stands").fill("Words that would be lost.")
     page.get_by_role("link", name="Sessions", exact=True).click()
+    page.wait_for_url("**/web/")
     page.go_back()
     assert page.get_by_label("The summary that stands").input_value() == "Words that would be lost."
     assert page.locator(".pick li", has_text=walked.asked).get_by_role("checkbox").is_checked()
     page.get_by_role("button", name="Preview again").click()
-    assert page.locator(".pick li", has_text=walked.asked).get_by_role("checkbox").is_disabled()
+    page.locator(".pick li", has_text=walked.asked).get_by_role("checkbox", disabled=True).wait_for()
     page.get_by_role("button", name="Cancel").click()
     seen(page, "Nothing has changed.")
     history = service.get(f"/sessions/{session}/history", limit=500).json()["items"]
@@ -206,6 +207,7 @@ def test_messages_are_pinned_forked_rewound_left_and_handed_off(page, service, w
     steer(page.locator("#history article.assistant").last, "Fork")
     seen(page, f"A copy of {session}.")
     page.get_by_role("link", name=session, exact=True).click()
+    page.wait_for_url(f"**/s/{session}*")
     folded = page.locator("article.assistant.folded").first
     steer(folded, "Branch")  # from before the boundary
     seen(page, "The session goes on from there")

@@ -57,6 +57,7 @@ const scroller = document.getElementById("scroller");
 let atTheEnd = true;
 const scrolls = () => getComputedStyle(scroller).overflowY === "auto"; // by itself; on a phone the page does
 const toTheEnd = () => {
+  atTheEnd = true; // what comes before this is drawn follows it, too
   if (scrolls()) scroller.scrollTop = scroller.scrollHeight;
   else scroller.parentElement.scrollIntoView({ block: "end", behavior: "instant" });
 };
