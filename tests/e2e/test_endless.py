@@ -12,7 +12,7 @@ import foldline
 from foldline.dialects import decode_all, get
 
 TURNS, SOAK_TURNS = 20, 200
-SMALL = 4_096  # reading takes long: a half of the window is read in a quarter of the time
+SMALL = 2_048  # reading takes long: a quarter of the window is read in a tenth of the time
 pytestmark = pytest.mark.slow
 MOST = 4  # tokens of a reply: the model is small and slow, and what it says is of no matter
 RULE = "Never delete a file of the archive."
@@ -126,7 +126,7 @@ async def received(session):
 
 async def test_twenty_turns_outgrow_a_real_window_and_nobody_notices():
     with running(SMALL) as url:
-        for speaker in await converse(url, TURNS, (6, 2), ["anthropic"], window=SMALL):
+        for speaker in await converse(url, TURNS, (3, 1), ["anthropic"], window=SMALL):
             assert speaker.sent >= TURNS
 
 
