@@ -5,12 +5,12 @@ from __future__ import annotations
 from tests.support.live import session_on
 from tests.support.talk import assistant, reminder, system, user
 
-from foldline.config import ServeSettings
+from foldline.config import ServeSettings, settings
 from foldline.service.feed import Feed
 from foldline.service.jobs.drafts import DraftLimit
 from foldline.service.metrics import Metrics
 from foldline.service.tenants import Tenant
-from foldline.service.web.shown import Beginnings
+from foldline.service.web.savings import SavingsBook
 from foldline.service.webhooks import Webhooks
 from foldline.stores import MemoryStore
 
@@ -20,10 +20,10 @@ async def test_a_session_is_called_by_its_title_else_its_first_words_else_its_id
     values = store.key_values
     feed = Feed("default", store, Metrics(), Webhooks((), bool))
     tenant = Tenant("default", store, ServeSettings(), DraftLimit(values), feed)
-    names = Beginnings()
+    book = SavingsBook(tenant, settings().catalogue())
 
     async def called():
-        return (await names.names(tenant, await store.sessions()))["s"]
+        return (await book.names(await store.sessions()))["s"]
 
     session = session_on(store)
     await session.append(system("Be brief."))

@@ -11,7 +11,7 @@ import pytest
 from tests.service.api.client import reply, talk, user
 from tests.service.web.browser import DROP, HOSTILE, PHONE, fold, menu, opened, panel, seen
 
-from foldline.service.web.panels import PANELS
+from foldline.service.web.session_page import PANELS
 
 pytestmark = pytest.mark.slow
 

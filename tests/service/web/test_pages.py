@@ -15,7 +15,7 @@ from tests.service.web.browser import HOSTILE
 
 from foldline.lab.panels import colours
 from foldline.service.web.meter import KINDS
-from foldline.service.web.panels import PANELS
+from foldline.service.web.session_page import PANELS
 
 POLICY = "content-security-policy"
 

@@ -34,6 +34,7 @@ from foldline.service.jobs.replay_records import (
     compared,
 )
 from foldline.service.presence import Presence
+from foldline.service.problems import Refused
 from foldline.terminal import clean
 
 AT_ONCE: Final = 2  # processes of all tenants
@@ -189,12 +190,10 @@ class ReplayJobs:
         found = await ReplayRecords(presence).find(name)
         return self._jobs[name].record if found is not None and name in self._jobs else found
 
-    async def full(self, presence: Presence) -> bool:
-        """Return whether a tenant has to wait before another one is begun."""
-        return sum(not one.ended for one in await self.of(presence)) >= UNDER_WAY
-
     async def begin(self, presence: Presence, wish: ReplayWish, write: Callable[[Path], object]) -> str:
-        """Begin a replay of the file that `write` writes; return its id."""
+        """Begin a replay of the file that `write` writes; return its id. Raises Refused for one too many."""
+        if sum(not one.ended for one in await self.of(presence)) >= UNDER_WAY:
+            raise Refused(429, "Too many replays", "Wait until one of yours has ended.")
         job = ReplayJob(presence, wish)
         self._jobs[job.id] = job
         try:

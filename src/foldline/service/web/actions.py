@@ -143,7 +143,7 @@ async def folded(asked: PageRequest, found: CompactionResult, how: str, *more: s
     """Lead to what a compaction came to: the edge of the fold with its sizes, or why there is none."""
     receipt = found.receipt
     if receipt is None:
-        empty = not (await asked.ask(sessions.show_session)).info.messages
+        empty = not (await asked.info()).messages
         return asked.back(problem=NOTHING_YET if empty else why(cast("Nothing", found.nothing)))
     sizes = f"{how}: {short(receipt.tokens_before)} tokens are {short(receipt.tokens_after)} now."
     return asked.back(EDGE, notice=" ".join((sizes, *more)), undo="yes")
@@ -174,8 +174,7 @@ async def preview_handoff(asked: PageRequest) -> Response:
     form = await asked.form()
     goal = form.get("goal", "")
     found = await asked.ask(tree.preview_hand_off, body=HandoffGoal(goal or None))
-    detail = await asked.ask(sessions.show_session)
-    return asked.page("handoff.html", here="sessions", info=detail.info, goal=goal, text=found.text)
+    return asked.page("handoff.html", here="sessions", info=await asked.info(), goal=goal, text=found.text)
 
 
 async def download(asked: PageRequest) -> Response:
@@ -183,17 +182,15 @@ async def download(asked: PageRequest) -> Response:
     query = asked.request.query_params
     form, cwd = query.get("format", "markdown"), query.get("cwd", "")[:1_000]
     found = await asked.ask(transfers.export_session, query=ExportQuery(form, cwd=cwd))
-    detail = await asked.ask(sessions.show_session)
+    info = await asked.info()
     suffix = {"markdown": "md", "json": "json"}.get(form, "jsonl")
-    name = f"{safe_name(detail.info.title or asked.session)}.{form}.{suffix}"
+    name = f"{safe_name(info.title or asked.session)}.{form}.{suffix}"
     if place := found.headers.get("foldline-place"):  # where an agent looks for a file, its name counts
         name = safe_name(PurePosixPath(place).name, 200)
     if place and "save" not in query:
         told = {header: found.headers.get(f"foldline-{header}", "") for header in ("command", "warnings")}
         where = {"place": place, "folder": _in_a_shell(str(PurePosixPath(place).parent)), "name": name}
-        return asked.page(
-            "move.html", here="sessions", info=detail.info, form=form, cwd=cwd, told={**told, **where}
-        )
+        return asked.page("move.html", here="sessions", info=info, form=form, cwd=cwd, told={**told, **where})
     headers = {**HEADERS, "content-disposition": f'attachment; filename="{name}"'}
     return Response(found.body, media_type="application/octet-stream", headers=headers)
 

@@ -118,12 +118,23 @@ def frameworks(store: str) -> list[Recipe]:
     return found
 
 
+def _named_store(asked: PageRequest) -> str:
+    """Return the URL by which programs here name the store; "" where their settings name it already.
+
+    Others are told nothing of where it is.
+    """
+    own = asked.serve.store
+    if own is None or own == asked.settings.store:
+        return ""
+    return own if own.startswith("sqlite:") and not asked.serve.tokens else "URL of the store"
+
+
 def recipes(asked: PageRequest) -> dict[str, Any]:
     """Return what the page of the first steps shows."""
     return {
         "agents": agents(address_of(asked)),
-        "frameworks": frameworks(asked.named_store),
-        "token": asked.closed,
+        "frameworks": frameworks(_named_store(asked)),
+        "token": bool(asked.serve.tokens),
     }
 
 

@@ -1,8 +1,8 @@
-"""The sessions that are kept: listed, searched, imported, begun."""
+"""The sessions that are kept: listed with their figures, filtered and sorted, searched, imported, begun."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 from urllib.parse import urlencode
 
@@ -23,13 +23,116 @@ from foldline.service.problems import words_of
 from foldline.service.web.connecting import recipes
 from foldline.service.web.page_request import BASE, PageRequest, to_session
 from foldline.service.web.rendering import model_name
-from foldline.service.web.rows import COLUMNS, ListedSession, ListQuery, list_query, rows_of
+from foldline.service.web.savings import Savings
 from foldline.stores.base import Hit, SessionInfo
 
 LIMIT: Final = 50  # sessions at once
 HITS: Final = 20  # messages that a search shows at once
 MOST_HITS: Final = 200  # in all its pages
 FILES: Final = 200  # imported at once
+NEWEST: Final = "updated"  # what the list is sorted by, unless it is asked for otherwise
+
+
+class ListedSession(msgspec.Struct, frozen=True):
+    """A session in the list: its name, its figures (`known`: whether they were read), its model's window."""
+
+    info: SessionInfo
+    name: str
+    known: bool
+    savings: Savings
+    window: int | None
+
+    @property
+    def model(self) -> str:
+        """The model that it goes on with."""
+        return model_name(self.savings.model)
+
+    @property
+    def size(self) -> int | None:
+        """The tokens of the next request; None where they are not known."""
+        return self.savings.size if self.known and self.info.messages else None
+
+    @property
+    def fill(self) -> float | None:
+        """The share of the window that the next request takes."""
+        return self.size / self.window if self.size is not None and self.window else None
+
+
+COLUMNS: Final[dict[str, tuple[str, Callable[[ListedSession], float | None]]]] = {
+    "messages": ("Messages", lambda row: row.info.messages),
+    "fill": ("Next request", lambda row: row.fill),
+    "saved": ("Saved", lambda row: row.savings.whole.saved if row.known else None),
+    "spent": ("Price", lambda row: row.savings.whole.spent if row.known else None),
+    "folds": ("Folds", lambda row: row.info.compactions),
+    NEWEST: ("Updated", lambda row: row.info.updated),
+}
+"""The columns by which the list can be sorted: what each is called, and its value."""
+
+
+class ListQuery(msgspec.Struct, frozen=True):
+    """Which sessions are shown, in which order: by one of `COLUMNS`, largest first, with `-` least."""
+
+    words: str = ""
+    agent: str = ""
+    model: str = ""
+    sort: str = NEWEST
+    offset: int = 0
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is the list as the store has it."""
+        return (self.words, self.agent, self.model, self.sort) == ("", "", "", NEWEST)
+
+    def query(self, **changes: str | int) -> str:
+        """Return it as the query of an address, with changes."""
+        given = {"f": self.words, "agent": self.agent, "model": self.model, "sort": self.sort}
+        usual = {"sort": NEWEST, "offset": 0}
+        asked = {**given, "offset": self.offset, **changes}
+        return urlencode({name: value for name, value in asked.items() if value != usual.get(name, "")})
+
+    def place(self, **changes: str | int) -> str:
+        """Return its address, with changes."""
+        query = self.query(**changes)
+        return f"{BASE}/?{query}" if query else f"{BASE}/"
+
+    def sorted_by(self, key: str) -> str:
+        """Return where the list is sorted by a key, or the other way where it is already."""
+        return self.place(sort=f"-{key}" if self.sort == key else key, offset=0)
+
+    def order(self, key: str) -> str:
+        """Return how it is sorted by a key, as a screen reader says it; "" where it is not."""
+        return {key: "descending", f"-{key}": "ascending"}.get(self.sort, "")
+
+    def rows(self, rows: Sequence[ListedSession]) -> list[ListedSession]:
+        """Return those that are shown, in order; what is not known comes last."""
+        words = self.words.casefold().split()
+
+        def shown(row: ListedSession) -> bool:
+            text = f"{row.name} {row.info.id}".casefold()
+            agent, model = self.agent in ("", row.savings.agent), self.model in ("", row.model)
+            return agent and model and all(word in text for word in words)
+
+        _, key = COLUMNS[self.sort.removeprefix("-")]
+        sign = 1 if self.sort.startswith("-") else -1
+
+        def place(row: ListedSession) -> tuple[bool, float]:
+            value = key(row)
+            return value is None, sign * (value or 0.0)
+
+        return sorted(filter(shown, rows), key=place)
+
+
+def list_query(asked: PageRequest) -> ListQuery:
+    """Return what a request asks for."""
+    given = asked.request.query_params
+    words, agent, model = (given.get(name, "")[:200] for name in ("f", "agent", "model"))
+    sort = given.get("sort", "")
+    known = sort.removeprefix("-") in COLUMNS
+    return ListQuery(words.strip(), agent, model, sort if known else NEWEST, _number(given.get("offset", "")))
+
+
+def _number(text: str) -> int:
+    return int(text) if text.isdecimal() and len(text) < 12 else 0
 
 
 def policies_of(settings: Settings) -> dict[str, str]:
@@ -66,9 +169,9 @@ async def list_page(asked: PageRequest, problem: str = "") -> Response:
         q=words,
         found=hits,
         per_page=HITS,
-        names=await asked.pages.beginnings.names(asked.tenant, await _found_in(asked, hits.hits)),
+        names=await asked.savings.names(await _found_in(asked, hits.hits)),
         policies=policies_of(asked.settings),
-        usual=asked.usual_policy,
+        usual=asked.serve.policy,
         problem=problem,
         notice=query.get("notice", "")[:500],
         **({} if newest.total else recipes(asked)),
@@ -90,8 +193,15 @@ async def _listed(asked: PageRequest, listed: ListQuery) -> tuple[list[ListedSes
     return every[start : start + LIMIT], len(every)
 
 
-def _number(text: str) -> int:
-    return int(text) if text.isdecimal() and len(text) < 12 else 0
+async def rows_of(asked: PageRequest, infos: Sequence[SessionInfo]) -> list[ListedSession]:
+    """Return the rows of sessions, with what is known of them by now."""
+    known = await asked.savings.look(infos)
+    rows: list[ListedSession] = []
+    for info in infos:
+        found = known.get(info.id, Savings())
+        window = asked.savings.window_of(found.model, found.window or asked.serve.window)
+        rows.append(ListedSession(info, found.name_of(info), info.id in known, found, window))
+    return rows
 
 
 class HitPage(msgspec.Struct, frozen=True):
@@ -128,7 +238,7 @@ async def begin(asked: PageRequest) -> Response:
 
 async def put(asked: PageRequest) -> Response:
     """Import files, and lead to the session of one, or to the list behind several."""
-    asked.check_length(asked.max_body, "what is imported at once ([serve] max_body)")
+    asked.check_length(asked.serve.max_body, "what is imported at once ([serve] max_body)")
     async with asked.request.form(max_files=FILES, max_fields=4) as form:
         given = [one for one in form.getlist("file") if isinstance(one, UploadFile) and one.filename]
         if not given:

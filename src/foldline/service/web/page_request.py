@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import math
 from collections.abc import Awaitable, Callable
@@ -13,14 +14,17 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import RedirectResponse, Response
 
 from foldline.errors import FoldlineError, SessionNotFound
+from foldline.service.api import sessions
 from foldline.service.api.api import Api
 from foldline.service.api.operation import Operation
 from foldline.service.bodies import TooLarge
 from foldline.service.guesses import TOO_MANY, Denied
+from foldline.service.jobs.replays import ReplayJobs
 from foldline.service.problems import Refused, status_of, words_of
 from foldline.service.tenants import Tenant, Tenants
-from foldline.service.web.rendering import Pages, segment
+from foldline.service.web.rendering import rendered, segment
 from foldline.service.web.savings import SavingsBook
+from foldline.stores.base import SessionInfo
 
 log = logging.getLogger("foldline")
 
@@ -40,64 +44,87 @@ def to_session(name: str, at: str = "", **told: str) -> Response:
     return RedirectResponse(f"{BASE}/s/{segment(name)}{query}{place}", 303)
 
 
+class PageHandlers:
+    """What pages share; makes handlers of functions: who asks, and what goes wrong, is dealt with once."""
+
+    def __init__(self, api: Api, tenants: Tenants) -> None:
+        self.api = api
+        self.replays = ReplayJobs()
+        self._tenants = tenants
+        self._savings: dict[str, SavingsBook] = {}
+
+    def savings_of(self, tenant: Tenant) -> SavingsBook:
+        """Return what the sessions of a tenant have cost and saved."""
+        if tenant.name not in self._savings:
+            self._savings[tenant.name] = SavingsBook(tenant, self.api.state.known.catalogue())
+        return self._savings[tenant.name]
+
+    async def close(self) -> None:
+        """End what is under way, and remove the files of replays."""
+        await asyncio.gather(*(one.close() for one in self._savings.values()))
+        await self.replays.close()
+
+    def __call__(self, handler: Handler) -> Callable[[Request], Awaitable[Response]]:
+        """Return a handler of requests."""
+
+        async def handle(request: Request) -> Response:
+            tenant = self._tenants.find(request)
+            if isinstance(tenant, Denied):
+                if tenant.wait:
+                    return login(tenant)
+                asked_for = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+                known = {"to": asked_for} if request.method == "GET" and asked_for != f"{BASE}/" else {}
+                return RedirectResponse(f"{BASE}/login{'?' if known else ''}{urlencode(known)}", 303)
+            asked = PageRequest(request, tenant, self)
+            if await tenant.rate.wait():
+                return asked.problem(429, "Too many requests", "Wait a moment.")
+            try:
+                return await handler(asked)
+            except SessionNotFound:
+                if asked.partial:  # a page that is open still asks each second
+                    return Response(status_code=STOP_ASKING)
+                return asked.problem(404, "No such session", "It was deleted, or never was.")
+            except ClientDisconnect:
+                return Response(status_code=400)
+            except FoldlineError as error:
+                title = error.title if isinstance(error, Refused) else "It cannot be done"
+                return asked.problem(status_of(error), title, words_of(error))
+            except HTTPException as error:  # of a form that cannot be read
+                return asked.problem(error.status_code, "It cannot be read", error.detail)
+            except Exception:
+                log.exception("a page failed: %s %s", request.method, request.url.path)
+                return asked.problem(500, "Something went wrong here", "The log of the service says what.")
+
+        return handle
+
+
 class PageRequest:
     """One request of a browser."""
 
-    def __init__(self, request: Request, tenant: Tenant, api: Api, pages: Pages) -> None:
+    def __init__(self, request: Request, tenant: Tenant, shared: PageHandlers) -> None:
         self.request = request
         self.tenant = tenant
-        self.pages = pages
-        self._api = api
-        self.models = api.state.models
-        self.settings = api.state.known
-        self.usual_policy = api.state.serve.policy
+        self.savings = shared.savings_of(tenant)
+        self.replays = shared.replays
+        self._api = shared.api
+        self.models = shared.api.state.models
+        self.settings = shared.api.state.known
+        self.serve = shared.api.state.serve
 
     @property
     def session(self) -> str:
         """The id of the session that the path names."""
         return self.request.path_params["session"]
 
+    async def info(self) -> SessionInfo:
+        """Return the session that the path names, as the list has it."""
+        return (await self.ask(sessions.show_session)).info
+
     def back(self, at: str = "", **told: str) -> Response:
         """Return the way back to the session's page, where the panel that was open is open again."""
         known = parse_qs(urlsplit(self.request.headers.get("referer", "")).query)
         panel = {"panel": known["panel"][0]} if "panel" in known else {}
         return to_session(self.session, at, **panel, **told)
-
-    @property
-    def max_body(self) -> int:
-        """The bytes that a body may have."""
-        return self._api.state.serve.max_body
-
-    @property
-    def savings(self) -> SavingsBook:
-        """What the sessions have cost and saved."""
-        return self.pages.savings.of(self.tenant, self.settings.catalogue())
-
-    @property
-    def window(self) -> int | None:
-        """The window that the service is told, in tokens."""
-        return self._api.state.serve.window
-
-    @property
-    def _tenant_name(self) -> str:
-        """Whose sessions these are, where a token says that."""
-        return self.tenant.name if self.closed else ""
-
-    @property
-    def closed(self) -> bool:
-        """Whether a token is needed."""
-        return bool(self._api.state.serve.tokens)
-
-    @property
-    def named_store(self) -> str:
-        """The URL by which programs on this machine name the store; "" where their settings name it already.
-
-        Others are told nothing of where it is.
-        """
-        own = self._api.state.serve.store
-        if own is None or own == self.settings.store:
-            return ""
-        return own if own.startswith("sqlite:") and not self.closed else "URL of the store"
 
     @property
     def partial(self) -> bool:
@@ -134,86 +161,31 @@ class PageRequest:
     def page(
         self, template: str, status: int = 200, headers: dict[str, str] | None = None, **given: Any
     ) -> Response:
-        """Return a page; `here` is its place in the navigation."""
-        return self.pages.page(
-            template,
-            status,
-            headers,
-            **{
-                "base": BASE,
-                "here": "",
-                "problem": "",
-                "raw": self.raw,
-                "tenant": self._tenant_name,
-                **given,
-            },
-        )
+        """Return a page; `here` is its place in the navigation, `tenant` whose it is where tokens say so."""
+        tenant = self.tenant.name if self.serve.tokens else ""
+        usual = {"base": BASE, "here": "", "problem": "", "raw": self.raw, "tenant": tenant}
+        return rendered(template, status, headers, **usual | given)
 
     def problem(self, status: int, title: str, detail: str) -> Response:
         """Return a page that says what went wrong."""
         return self.page("problem.html", status, title=title, detail=detail)
 
 
-def login(pages: Pages, denied: Denied | None = None, to: str = "") -> Response:
+def login(denied: Denied | None = None, to: str = "") -> Response:
     """Return the page that asks for a token, and says why one that was given is not taken.
 
     `to` is the address that was asked for without one: the page leads there.
     """
-    status, headers, problem = 200, {}, ""
+    status, headers, problem = 200, dict[str, str](), ""
     if denied is not None and denied.wait:
-        status, headers, problem = (
-            429,
-            {"retry-after": str(math.ceil(denied.wait))},
-            f"{TOO_MANY.capitalize()}.",
-        )
+        status, problem = 429, f"{TOO_MANY.capitalize()}."
+        headers["retry-after"] = str(math.ceil(denied.wait))
     elif denied is not None:
         status, problem = 401, "There is no such token."
-    return pages.page("login.html", status, headers, base=BASE, here="", problem=problem, to=within(to))
+    return rendered("login.html", status, headers, base=BASE, here="", problem=problem, to=within(to))
 
 
 def within(address: str) -> str:
     """Return an address where it is one of a page here, without a host; else that of the list."""
     begins = address.startswith(f"{BASE}/") and not address.startswith(f"{BASE}/login")
     return address if begins and not set(address) & set("\\\r\n") else f"{BASE}/"
-
-
-class PageHandlers:
-    """Makes handlers of functions: who asks, and what goes wrong, is dealt with once, here."""
-
-    def __init__(self, api: Api, tenants: Tenants, pages: Pages) -> None:
-        self._api = api
-        self._tenants = tenants
-        self._pages = pages
-
-    def __call__(self, handler: Handler) -> Callable[[Request], Awaitable[Response]]:
-        """Return a handler of requests."""
-
-        async def handle(request: Request) -> Response:
-            tenant = self._tenants.find(request)
-            if isinstance(tenant, Denied):
-                if tenant.wait:
-                    return login(self._pages, tenant)
-                asked_for = request.url.path + (f"?{request.url.query}" if request.url.query else "")
-                known = {"to": asked_for} if request.method == "GET" and asked_for != f"{BASE}/" else {}
-                return RedirectResponse(f"{BASE}/login{'?' if known else ''}{urlencode(known)}", 303)
-            asked = PageRequest(request, tenant, self._api, self._pages)
-            if await tenant.rate.wait():
-                return asked.problem(429, "Too many requests", "Wait a moment.")
-            try:
-                return await handler(asked)
-            except SessionNotFound:
-                if asked.partial:  # a page that is open still asks each second
-                    return Response(status_code=STOP_ASKING)
-                return asked.problem(404, "No such session", "It was deleted, or never was.")
-            except ClientDisconnect:
-                return Response(status_code=400)
-            except FoldlineError as error:
-                title = error.title if isinstance(error, Refused) else "It cannot be done"
-                return asked.problem(status_of(error), title, words_of(error))
-            except HTTPException as error:  # of a form that cannot be read
-                return asked.problem(error.status_code, "It cannot be read", error.detail)
-            except Exception:
-                log.exception("a page failed: %s %s", request.method, request.url.path)
-                return asked.problem(500, "Something went wrong here", "The log of the service says what.")
-
-        return handle

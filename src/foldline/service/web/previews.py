@@ -9,16 +9,16 @@ import msgspec
 from starlette.responses import RedirectResponse, Response
 
 from foldline.core.compact.receipt import in_window_order
-from foldline.service.api import boundaries, compaction, history, messages, sessions
+from foldline.service.api import boundaries, compaction, history, messages
 from foldline.service.api.compaction import CompactionWish, EditedSummary, PreviewResult
 from foldline.service.api.history import HistoryPage, ShownMessage
 from foldline.service.problems import Refused
 from foldline.service.web.actions import folded, plain, why
-from foldline.service.web.grouping import newest_fold
 from foldline.service.web.meter import Segment, segmented
 from foldline.service.web.page_request import BASE, PageRequest, to_session
 from foldline.service.web.prose import diff
 from foldline.service.web.rendering import plural, segment
+from foldline.service.web.shown import newest_fold
 from foldline.session.recall import HIDDEN
 from foldline.terminal import clean
 
@@ -106,17 +106,16 @@ async def _page(
     first = shown.receipt.first_kept if shown.receipt is not None else None
     places = [number for number, one in enumerate(sent) if one.entry == first]
     end = places[0] if places else len(sent)
-    detail = await asked.ask(sessions.show_session)
-    figures = await asked.ask(history.read_stats)
+    usable = (await asked.ask(history.read_stats)).stats.usable
     last = newest_fold((await asked.ask(boundaries.list_boundaries)).boundaries)
     return asked.page(
         "preview.html",
-        usable=figures.stats.usable,
-        bars=_bars(shown, figures.stats.usable),
+        usable=usable,
+        bars=_bars(shown, usable),
         rules=(await asked.ask(messages.list_constraints)).standing,
         changed=diff(last.summary, shown.summary) if last and last.summary and shown.summary else "",
         here="sessions",
-        info=detail.info,
+        info=await asked.info(),
         shown=shown,
         summary=shown.summary if edited is None else edited,
         nothing="" if shown.nothing is None else why(shown.nothing),
@@ -151,7 +150,7 @@ async def _made(asked: PageRequest, instructions: str) -> PreviewResult:
 
 
 async def _form(asked: PageRequest) -> PreviewForm:
-    asked.check_length(asked.max_body, "a form")
+    asked.check_length(asked.serve.max_body, "a form")
     async with asked.request.form(max_files=0, max_fields=FIELDS) as form:
 
         def listed(name: str) -> list[str]:

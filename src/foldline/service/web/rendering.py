@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -10,8 +11,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescap
 from starlette.responses import Response
 
 from foldline.service.web import prose
-from foldline.service.web.savings import SavingsBooks
-from foldline.service.web.shown import Beginnings, called, marked, start, who
+from foldline.service.web.shown import called, marked, start, who
 from foldline.terminal import clean
 
 # no inline script or style, nothing from elsewhere, no frame around the page
@@ -123,51 +123,29 @@ def _shown(value: Any) -> Any:
     return clean(value) if type(value) is str else value
 
 
-class Pages:
-    """The templates, and what is known of the sessions in them."""
+def _templates() -> Environment:
+    """Return the templates, with what they call of Python."""
+    found = Environment(
+        loader=PackageLoader("foldline.service.web"),
+        autoescape=select_autoescape(default=True, default_for_string=True),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_shown,
+    )
+    words = (tokens, short, money, usd, moment, ago, instant, segment, model_name, because, plural)
+    filters: dict[str, Any] = found.filters
+    for one in (*words, seconds, about, who, start, called, marked, *prose.FILTERS):
+        filters[one.__name__] = one
+    return found
 
-    def __init__(self) -> None:
-        self.beginnings = Beginnings()
-        self.savings = SavingsBooks()
-        self._templates = Environment(
-            loader=PackageLoader("foldline.service.web"),
-            autoescape=select_autoescape(default=True, default_for_string=True),
-            undefined=StrictUndefined,
-            trim_blocks=True,
-            lstrip_blocks=True,
-            finalize=_shown,
-        )
-        filters: dict[str, Any] = self._templates.filters
-        for filter_ in (
-            tokens,
-            short,
-            money,
-            usd,
-            moment,
-            ago,
-            instant,
-            segment,
-            model_name,
-            because,
-            who,
-            start,
-            called,
-            marked,
-            plural,
-            seconds,
-            about,
-            *prose.FILTERS,
-        ):
-            filters[filter_.__name__] = filter_
 
-    def html(self, name: str, **given: Any) -> str:
-        """Return a template filled in."""
-        return self._templates.get_template(name).render(**given)
+_TEMPLATES: Final = _templates()
 
-    def page(
-        self, name: str, status: int = 200, headers: dict[str, str] | None = None, **given: Any
-    ) -> Response:
-        """Return a template filled in, as an answer."""
-        return Response(
-            self.html(name, **given), status, media_type="text/html", headers={**HEADERS, **(headers or {})}
-        )
+
+def rendered(
+    name: str, status: int = 200, headers: Mapping[str, str] | None = None, **given: Any
+) -> Response:
+    """Return a template filled in, as an answer."""
+    text = _TEMPLATES.get_template(name).render(**given)
+    return Response(text, status, media_type="text/html", headers={**HEADERS, **(headers or {})})

@@ -26,7 +26,7 @@ from foldline.service.jobs.replay_records import (
     ReplayWish,
     as_csv,
 )
-from foldline.service.jobs.replays import ReplayJobs, can_draw
+from foldline.service.jobs.replays import can_draw
 from foldline.service.problems import Refused
 from foldline.service.web.list_page import policies_of
 from foldline.service.web.page_request import BASE, STOP_ASKING, PageRequest
@@ -53,116 +53,114 @@ MEDIA: Final = {
 }
 
 
-class ReplayPages:
-    """The pages of the replays."""
+def _offered(settings: Settings) -> tuple[dict[str, str], set[str]]:
+    """Return the policies that can be replayed, with what they do, and which of them are ticked at first."""
+    named = {NONE: "Never compacts: what the others are compared with.", **policies_of(settings)}
+    other = settings.policy if settings.policy not in ("foldline", NONE) else OTHER[0]
+    ticked = {NONE, "foldline", other}
+    return dict(sorted(named.items(), key=lambda one: one[0] not in ticked)), ticked
 
-    def __init__(self, known: Settings) -> None:
-        named = {NONE: "Never compacts: what the others are compared with.", **policies_of(known)}
-        other = known.policy if known.policy not in ("foldline", NONE) else OTHER[0]
-        self._ticked = {NONE, "foldline", other}
-        self._policies = dict(sorted(named.items(), key=lambda one: one[0] not in self._ticked))
-        self.jobs = ReplayJobs()
 
-    async def form(self, asked: PageRequest) -> Response:
-        """Show what can be replayed, and the replays there are."""
-        query = asked.request.query_params
-        return await self._form(asked, session=query.get("session", ""), window=query.get("window", "")[:14])
+async def form(asked: PageRequest) -> Response:
+    """Show what can be replayed, and the replays there are."""
+    query = asked.request.query_params
+    return await _form(asked, session=query.get("session", ""), window=query.get("window", "")[:14])
 
-    async def _form(
-        self,
-        asked: PageRequest,
-        problem: str = "",
-        *,
-        session: str = "",
-        window: str = "",
-        ticked: set[str] | None = None,
-    ) -> Response:
-        found = await asked.ask(sessions.list_sessions, query=SessionPage(LISTED))
-        return asked.page(
-            "replay.html",
-            400 if problem else 200,
-            here="replay",
-            problem=problem,
-            policies=self._policies,
-            ticked=self._ticked if ticked is None else ticked,
-            window=window,
-            sessions=[one for one in found.sessions if one.messages],
-            session=session,
-            max_body=asked.max_body,
-            jobs=await self.jobs.of(asked.tenant.presence),
-        )
 
-    async def begin(self, asked: PageRequest) -> Response:
-        """Begin a replay, and lead to its page."""
-        require("write")
-        asked.check_length(asked.max_body, "a file ([serve] max_body)")
-        async with asked.request.form(max_files=1, max_fields=FIELDS) as form:
-            ticked = {one for one in form.getlist("policy") if isinstance(one, str)}
-            window, session = _text(form, "window"), _text(form, "session")
-            try:
-                chosen, tokens = self._chosen(ticked), _window(window)
-                label, write = await _source(asked, form.get("file"), session)
-                await self._check_room(asked)
-                wish = ReplayWish(label, chosen, tokens, session)
-                name = await self.jobs.begin(asked.tenant.presence, wish, write)
-            except (Refused, OSError) as error:  # a full disk
-                return await self._form(asked, str(error), session=session, window=window, ticked=ticked)
-        return RedirectResponse(f"{BASE}/replay/{name}", 303)
+async def _form(
+    asked: PageRequest,
+    problem: str = "",
+    *,
+    session: str = "",
+    window: str = "",
+    ticked: set[str] | None = None,
+) -> Response:
+    found = await asked.ask(sessions.list_sessions, query=SessionPage(LISTED))
+    policies, usual = _offered(asked.settings)
+    return asked.page(
+        "replay.html",
+        400 if problem else 200,
+        here="replay",
+        problem=problem,
+        policies=policies,
+        ticked=usual if ticked is None else ticked,
+        window=window,
+        sessions=[one for one in found.sessions if one.messages],
+        session=session,
+        max_body=asked.serve.max_body,
+        jobs=await asked.replays.of(asked.tenant.presence),
+    )
 
-    async def _check_room(self, asked: PageRequest) -> None:
-        if await self.jobs.full(asked.tenant.presence):
-            raise Refused(429, "Too many replays", "Wait until one of yours has ended.")
 
-    def _chosen(self, ticked: set[str]) -> tuple[str, ...]:
-        """Return the policies that were ticked, in the order of the page."""
-        if unknown := ticked - set(self._policies):
-            raise Refused(400, "No such policy", f"There is no policy {min(unknown)[:100]!r}.")
-        if not ticked:
-            raise Refused(400, "No policy", "Tick a policy first.")
-        return tuple(name for name in self._policies if name in ticked)
+async def begin(asked: PageRequest) -> Response:
+    """Begin a replay, and lead to its page."""
+    require("write")
+    asked.check_length(asked.serve.max_body, "a file ([serve] max_body)")
+    async with asked.request.form(max_files=1, max_fields=FIELDS) as given:
+        ticked = {one for one in given.getlist("policy") if isinstance(one, str)}
+        window, session = _text(given, "window"), _text(given, "session")
+        try:
+            chosen, tokens = _chosen(asked.settings, ticked), _window(window)
+            label, write = await _source(asked, given.get("file"), session)
+            wish = ReplayWish(label, chosen, tokens, session)
+            name = await asked.replays.begin(asked.tenant.presence, wish, write)
+        except (Refused, OSError) as error:  # a full disk
+            return await _form(asked, str(error), session=session, window=window, ticked=ticked)
+    return RedirectResponse(f"{BASE}/replay/{name}", 303)
 
-    async def show(self, asked: PageRequest) -> Response:
-        """Show how far a replay is, or what it found."""
-        job = await self._job(asked)
-        if job is None:
-            return _gone(asked)
-        template = "replay_state.html" if asked.partial else "replay_job.html"
-        return asked.page(
-            template,
-            here="replay",
-            job=job,
-            progress=job.progress,
-            plots=job.plots,
-            measures=MEASURES,
-            meanings=MEANINGS,
-            most=_most(job),
-            verdict=verdict(job.rows),
-            drawn=scatter(job.rows),
-            left_out=left_out(job.rows),
-            can_draw=can_draw(),
-        )
 
-    async def drop(self, asked: PageRequest) -> Response:
-        """Stop a replay that runs, and remove what it found."""
-        require("write")
-        await self.jobs.drop(asked.tenant.presence, asked.request.path_params["job"])
-        return RedirectResponse(f"{BASE}/replay", 303)
+def _chosen(settings: Settings, ticked: set[str]) -> tuple[str, ...]:
+    """Return the policies that were ticked, in the order of the page."""
+    policies, _ = _offered(settings)
+    if unknown := ticked - set(policies):
+        raise Refused(400, "No such policy", f"There is no policy {min(unknown)[:100]!r}.")
+    if not ticked:
+        raise Refused(400, "No policy", "Tick a policy first.")
+    return tuple(name for name in policies if name in ticked)
 
-    async def save(self, asked: PageRequest) -> Response:
-        """Write out a table, a report or a drawing as a file."""
-        job, name = await self._job(asked), asked.request.path_params["file"]
-        if job is None or job.state != "done" or name not in MEDIA:
-            return _gone(asked)
-        base = PurePosixPath(safe_name(job.wish.label)).stem
-        headers = {**HEADERS, "content-disposition": f'attachment; filename="{base}.replay.{name}"'}
-        records = ReplayRecords(asked.tenant.presence)
-        content = as_csv(job.rows).encode() if name == TABLE else await records.file(job.id, name)
-        if content is None:
-            return _gone(asked)
-        return Response(content, media_type=MEDIA[name], headers=headers)
 
-    async def _job(self, asked: PageRequest) -> ReplayRecord | None:
-        return await self.jobs.find(asked.tenant.presence, asked.request.path_params["job"])
+async def show(asked: PageRequest) -> Response:
+    """Show how far a replay is, or what it found."""
+    job = await _job(asked)
+    if job is None:
+        return _gone(asked)
+    return asked.page(
+        "replay_state.html" if asked.partial else "replay_job.html",
+        here="replay",
+        job=job,
+        measures=MEASURES,
+        meanings=MEANINGS,
+        most=_most(job),
+        verdict=verdict(job.rows),
+        drawn=scatter(job.rows),
+        left_out=left_out(job.rows),
+        can_draw=can_draw(),
+    )
+
+
+async def drop(asked: PageRequest) -> Response:
+    """Stop a replay that runs, and remove what it found."""
+    require("write")
+    await asked.replays.drop(asked.tenant.presence, asked.request.path_params["job"])
+    return RedirectResponse(f"{BASE}/replay", 303)
+
+
+async def save(asked: PageRequest) -> Response:
+    """Write out a table, a report or a drawing as a file."""
+    job, name = await _job(asked), asked.request.path_params["file"]
+    if job is None or job.state != "done" or name not in MEDIA:
+        return _gone(asked)
+    base = PurePosixPath(safe_name(job.wish.label)).stem
+    headers = {**HEADERS, "content-disposition": f'attachment; filename="{base}.replay.{name}"'}
+    records = ReplayRecords(asked.tenant.presence)
+    content = as_csv(job.rows).encode() if name == TABLE else await records.file(job.id, name)
+    if content is None:
+        return _gone(asked)
+    return Response(content, media_type=MEDIA[name], headers=headers)
+
+
+async def _job(asked: PageRequest) -> ReplayRecord | None:
+    return await asked.replays.find(asked.tenant.presence, asked.request.path_params["job"])
 
 
 async def _source(asked: PageRequest, given: Any, session: str) -> tuple[str, Callable[[Path], object]]:
@@ -180,8 +178,8 @@ async def _source(asked: PageRequest, given: Any, session: str) -> tuple[str, Ca
     detail = await asked.ask(sessions.show_session, session=session)
     found = await asked.ask(transfers.export_session, query=ExportQuery(), session=session)
     raw = bytes(found.body)
-    if len(raw) > asked.max_body:
-        raise TooLarge(f"the session has more than {asked.max_body:,} bytes ([serve] max_body)")
+    if len(raw) > asked.serve.max_body:
+        raise TooLarge(f"the session has more than {asked.serve.max_body:,} bytes ([serve] max_body)")
     return detail.info.title or session, lambda target: target.write_bytes(raw)
 
 

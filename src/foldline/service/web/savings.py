@@ -20,12 +20,13 @@ import msgspec
 
 from foldline.catalogue import Catalogue
 from foldline.core.decide.price import Price, cost
+from foldline.core.ledger.text.origin import prompts
 from foldline.core.log.entries import Compacted, Entry, Lifted, Noted, Pruned, Receipt, Said
 from foldline.core.log.messages import Usage
 from foldline.core.measure.window import Window
 from foldline.errors import FoldlineError, StoreError
 from foldline.service.tenants import AGENTS, KEPT_SECONDS, Tenant
-from foldline.service.web.shown import beginning
+from foldline.service.web.shown import line
 from foldline.session.branch_summary import BRANCH_NOTE
 from foldline.session.kept import MODEL, kept_in
 from foldline.session.links import LINK
@@ -38,6 +39,8 @@ SPACE: Final = "savings"
 AT_ONCE: Final = 64  # figures that are written in one step
 PATIENCE: Final = 0.3  # seconds that a page waits for figures that are not read yet
 UNKNOWN: Final = ""  # a day or a model that nothing tells
+FIRST: Final = 20  # messages in which the user's first words are looked for
+NAME: Final = 80  # characters of them
 FREE: Final = ("", "offline", "by hand")  # who writes summaries that cost nothing
 PriceOf = Callable[[str], Price | None]
 
@@ -112,6 +115,10 @@ class Savings(msgspec.Struct, omit_defaults=True):
         """The tokens of the next request; None where they are not known."""
         return self.at.size
 
+    def name_of(self, info: SessionInfo) -> str:
+        """Return what its session is called: its title, else how it began, else its id."""
+        return info.title or self.begins or info.id
+
 
 def summed(sums: Iterable[Sum]) -> Sum:
     """Return the sum of sums."""
@@ -132,7 +139,7 @@ async def counted(store: Store, info: SessionInfo, known: Savings | None, price_
     if found is None:
         found = await _Count(Savings(), price_of).read(store.all(info.id), info)
     assert found is not None
-    found.begins = found.begins or await beginning(store, info.id)
+    found.begins = found.begins or await _beginning(store, info.id)
     return found
 
 
@@ -234,6 +241,17 @@ class _Count:
         return models.setdefault(self._found.model, Sum())
 
 
+async def _beginning(store: Store, session: str) -> str:
+    """Return the first words of the user's in a session; "" where it begins with none."""
+    first: list[Said] = []
+    async for entry in store.path(session):
+        if isinstance(entry, Said):
+            first.append(entry)
+        if len(first) == FIRST:
+            break
+    return next((line(span, NAME) for _, spans in prompts(first) for span in spans), "")
+
+
 def _input(usage: Usage) -> int:
     return usage.input + usage.cache_read + usage.cache_write
 
@@ -270,6 +288,16 @@ class SavingsBook:
                 self._reading = asyncio.create_task(self._tried(known), context=Context())
             await asyncio.wait({self._reading}, timeout=PATIENCE)
         return {one.id: known[one.id] for one in sessions if one.id in known}
+
+    async def names(self, sessions: Sequence[SessionInfo]) -> dict[str, str]:
+        """Return what each session is called, by its id: its title, else how it began, else its id."""
+        found: dict[str, str] = {}
+        for info in sessions:
+            known = (self._known or {}).get(info.id)
+            if known is None or not _fresh(known, info):
+                known = Savings(begins="" if info.title else await _beginning(self._tenant.store, info.id))
+            found[info.id] = known.name_of(info)
+        return found
 
     def _price_of(self, model: str) -> Price | None:
         return self._look_up(model).price
@@ -341,20 +369,3 @@ class SavingsBook:
 
 def _fresh(known: Savings | None, info: SessionInfo) -> bool:
     return known is not None and (known.entries, known.leaf) == (info.entries, info.leaf)
-
-
-class SavingsBooks:
-    """The figures of all tenants."""
-
-    def __init__(self) -> None:
-        self._books: dict[str, SavingsBook] = {}
-
-    def of(self, tenant: Tenant, catalogue: Catalogue) -> SavingsBook:
-        """Return those of a tenant."""
-        if tenant.name not in self._books:
-            self._books[tenant.name] = SavingsBook(tenant, catalogue)
-        return self._books[tenant.name]
-
-    async def close(self) -> None:
-        """Read no more."""
-        await asyncio.gather(*(one.close() for one in self._books.values()))

@@ -1,33 +1,75 @@
-"""One session as a page: its whole history with the folds in it, the meter, and a panel beside it."""
+"""One session as a page: its whole history with the folds in it, the meter, and what stands beside it.
+
+Beside the history is one panel at a time, and a map. The page is asked for whole at first, and then every
+second for what is new, which htmx puts in its place.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, cast
 from urllib.parse import urlencode
 
 from starlette.responses import RedirectResponse, Response
 
 from foldline.core.log.entries import Compacted
 from foldline.exports import agents
-from foldline.service.api import boundaries, history, sessions, transfers
+from foldline.service.api import boundaries, history, messages, sessions, transfers, tree
+from foldline.service.api.boundaries import Timeline
 from foldline.service.api.history import (
     HistoryPage,
     HistoryResult,
+    RecallQuery,
     ShownBoundary,
     ShownMessage,
+    StatsResult,
+    ViewResult,
 )
-from foldline.service.web.grouping import Item, answers, grouped, newest_fold, state_of, within
-from foldline.service.web.meter import meter
+from foldline.service.api.operation import Operation
+from foldline.service.api.transfers import ExportQuery
+from foldline.service.web import prose
+from foldline.service.web.meter import course, meter, slices
 from foldline.service.web.page_request import BASE, RAW, PageRequest, to_session
-from foldline.service.web.panels import PANELS, panel_content
 from foldline.service.web.rendering import segment
+from foldline.service.web.shown import (
+    Item,
+    answers,
+    grouped,
+    largest,
+    newest_fold,
+    sent,
+    state_of,
+    within,
+)
 from foldline.session.links import is_start, links
+from foldline.waiting import aside
 
 PAGE: Final = 50  # messages and boundaries at once
 LIVE: Final = 1_000  # that may come between two looks
 NOTHING_TOLD: Final[dict[str, Any]] = {"notice": "", "problem": "", "undo": ""}
 PASSED: Final = ("panel", "q", "notice", "undo")  # what a page tells another one on the way to a message
+FIRST, NEWEST = 20, 180  # messages of a long view that are shown as they are sent
+LATEST: Final = 1_000  # messages among which those are looked for that are pinned, or large
+LARGEST: Final = 8
+PANELS: Final = (
+    ("view", "Sent"),
+    ("receipts", "Folds"),
+    ("rules", "Rules"),
+    ("tokens", "Tokens"),
+    ("ledger", "Ledger"),
+    ("tree", "Branches"),
+    ("recall", "Recall"),
+)
+OPERATION: Final[dict[str, Operation[Any]]] = {  # that a panel shows
+    "view": history.read_view,
+    "receipts": boundaries.list_boundaries,
+    "rules": messages.list_constraints,
+    "ledger": boundaries.read_ledger,
+    "tokens": boundaries.read_timeline,
+    "tree": tree.list_branches,
+    "recall": history.recall,
+}
+NO_HITS: Final[dict[str, Any]] = {"hits": []}
 
 
 async def session_page(asked: PageRequest) -> Response:
@@ -62,10 +104,9 @@ async def _head(asked: PageRequest, items: Sequence[Item]) -> dict[str, Any]:
     detail = await asked.ask(sessions.show_session)
     figures = await asked.ask(history.read_stats)
     folds = (await asked.ask(boundaries.list_boundaries)).boundaries
-    names = await asked.pages.beginnings.names(asked.tenant, [detail.info])
     return {
         "info": detail.info,
-        "heading": names[asked.session],
+        "heading": (await asked.savings.names([detail.info]))[asked.session],
         "policy": detail.policy,
         "links": detail.links,
         "model": detail.model,
@@ -176,3 +217,62 @@ async def at(asked: PageRequest) -> Response:
             there = f"{BASE}/s/{segment(link.session)}/at/{segment(entry)}"
             return RedirectResponse(f"{there}?{urlencode(query)}", 303)
     return to_session(asked.session, **{**query, "notice": "That message stands on another branch."})
+
+
+async def print_page(asked: PageRequest) -> Response:
+    """Show all that was said and where it was folded on one page, for paper; long results are shortened."""
+    info = await asked.info()
+    found = await asked.ask(transfers.export_session, query=ExportQuery("markdown"))
+    raw = bytes(found.body)
+    content = await aside(len(raw), lambda: prose.prose(raw.decode("utf-8", "replace")))
+    names = await asked.savings.names([info])
+    return asked.page("print.html", here="sessions", info=info, heading=names[info.id], content=content)
+
+
+# ---- what stands beside a history: the view as it is sent, folds, rules, ledger, tokens, branches, recall
+
+
+async def panel(asked: PageRequest) -> Response:
+    """Show a panel."""
+    name = asked.request.path_params["panel"]
+    if name not in OPERATION:
+        return asked.problem(404, "No such panel", "")
+    if not asked.partial:
+        query = asked.request.url.query
+        place = f"{BASE}/s/{segment(asked.session)}?panel={name}"
+        return RedirectResponse(f"{place}&{query}" if query else place, 303)
+    content = await panel_content(asked, name, await asked.ask(history.read_stats))
+    return asked.page("panel.html", info=await asked.info(), **content)
+
+
+async def minimap(asked: PageRequest) -> Response:
+    """Show the session by the size of what was sent: beside the history, where it leads to any message."""
+    stats = (await asked.ask(history.read_stats)).stats
+    points = (await asked.ask(boundaries.read_timeline)).points
+    return asked.page("map.html", info=await asked.info(), data=course(points, stats), slices=slices(points))
+
+
+async def panel_content(asked: PageRequest, name: str, stats: StatsResult) -> dict[str, Any]:
+    """Return what a panel is made of; the first one for a name that there is not."""
+    name = name if name in OPERATION else PANELS[0][0]
+    words = asked.request.query_params.get("q", "")[:1_000]
+    given: dict[str, Any] = {"panel": name, "stats": stats.stats, "spent": stats.spent, "q": words}
+    if name == "recall":
+        found = await asked.ask(history.recall, query=RecallQuery(words)) if words.strip() else NO_HITS
+    else:
+        found = await asked.ask(OPERATION[name])
+    match name:
+        case "view":
+            whole = cast("ViewResult", found).messages
+            out = max(0, len(whole) - FIRST - NEWEST)
+            shown = [*whole[:FIRST], *whole[-NEWEST:]] if out else whole
+            given |= {"shown": [sent(one) for one in shown], "left_out": out, "first": FIRST}
+        case "rules":
+            given["pinned"] = (await asked.ask(messages.list_pins)).pins
+        case "tokens":
+            found = course(cast("Timeline", found).points, stats.stats)
+            latest = (await asked.ask(history.read_history, query=HistoryPage(LATEST))).items
+            given["largest"] = largest([one for one in latest if isinstance(one, ShownMessage)], LARGEST)
+        case _:
+            pass
+    return {**given, "data": found}

@@ -1,32 +1,31 @@
-"""Messages as a line of a list shows them, and as they are sent; what sessions are called."""
+"""What a page shows of a history: lines of messages, folded ones together, results with their calls."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any, Final, cast
 
 import msgspec
 
-from foldline.core.ledger.text.origin import prompts
 from foldline.core.log.codec import encode_utf8, pretty
-from foldline.core.log.entries import Said
-from foldline.service.api.history import ShownMessage, ShownPart
-from foldline.service.tenants import Tenant
+from foldline.core.log.log import digest
+from foldline.service.api.history import ShownBoundary, ShownMessage, ShownPart
 from foldline.session.recall import HIDDEN
 from foldline.stores import search
-from foldline.stores.base import SessionInfo, Store
 
 LINE: Final = 160  # characters of a line
-FIRST: Final = 20  # entries in which the user's first words are looked for
-SHOWN: Final = 80  # characters of them
-KNOWN: Final = 10_000  # sessions whose beginning is remembered
 _BREAK: Final = re.compile(r"(?<!\\)((?:\\\\)*)\\n")  # an escaped line break in JSON
 _FOLDERS: Final = re.compile(
     r"(?<![\w.])/?(?:[\w.@+~-]+/){2,}(?=[\w.@+~-]+/[\w.@+~-])"
 )  # all but a path's end
 _WORD: Final = re.compile(r"([^\W_]+)")
 _INNER: Final = ("text", "content", "parts", "output", "tool_calls", "function")
+
+Item = ShownMessage | ShownBoundary
+Place = tuple[str, int]  # of a call: its message, and which of the parts it is
 
 
 class SentMessage(msgspec.Struct, frozen=True):
@@ -131,37 +130,123 @@ def marked(text: str, query: str) -> list[tuple[str, bool]]:
     ]
 
 
-# ---- what a session without a title is called: by the words with which its user began it
+# ---- a history: folded messages together, folds at their cuts
 
 
-class Beginnings:
-    """How sessions began: what was found is remembered, also where the session begins anew."""
+class Group(msgspec.Struct, frozen=True):
+    """Folded messages in a row, with the boundaries among them; or one item that is not folded.
 
-    def __init__(self) -> None:
-        self._known: dict[tuple[str, str, float], str] = {}
+    `fold` stands where what follows is sent: its summary is what the model reads instead.
+    """
 
-    async def names(self, tenant: Tenant, sessions: Iterable[SessionInfo]) -> dict[str, str]:
-        """Return what each session is called, by its id: its title, else how it began, else its id."""
-        return {info.id: info.title or await self._found(tenant, info) or info.id for info in sessions}
+    folded: bool
+    members: list[Item]
+    fold: ShownBoundary | None = None
 
-    async def _found(self, tenant: Tenant, info: SessionInfo) -> str:
-        key = (tenant.name, info.id, info.created)
-        found = self._known.get(key, "")
-        if not found and info.messages:
-            found = await beginning(tenant.store, info.id)
-        if found:
-            self._known[key] = found
-            if len(self._known) > KNOWN:
-                self._known.pop(next(iter(self._known)))
-        return found
+    @property
+    def messages(self) -> list[ShownMessage]:
+        """The messages of it."""
+        return [one for one in self.members if isinstance(one, ShownMessage)]
+
+    @property
+    def tokens(self) -> int:
+        """Their size."""
+        return sum(one.tokens for one in self.messages)
 
 
-async def beginning(store: Store, session: str) -> str:
-    """Return the first words of the user's in a session; "" where it begins with none."""
-    first: list[Said] = []
-    async for entry in store.path(session):
-        if isinstance(entry, Said):
-            first.append(entry)
-        if len(first) == FIRST:
-            break
-    return next((line(span, SHOWN) for _, spans in prompts(first) for span in spans), "")
+def grouped(items: Sequence[Item], fold: ShownBoundary | None, *, newest: bool = True) -> list[Group]:
+    """Return items with folded messages in a row put together, with boundaries and excluded ones between.
+
+    `fold` is the newest fold that holds; unless `newest`, more messages follow, which may be folded as well.
+    """
+    items = _at_their_cuts(items, fold)
+    inside = [isinstance(one, ShownMessage) and one.how == "folded" for one in items]
+    places = [number for number, folded in enumerate(inside) if folded]
+    for last, following in pairwise(places):
+        between = range(last + 1, following)
+        if all(_may_be_inside(items[number]) for number in between):
+            for number in between:
+                inside[number] = True
+    found: list[Group] = []
+    for one, folded in zip(items, inside, strict=True):
+        if folded and found and found[-1].folded:
+            found[-1].members.append(one)
+        else:
+            found.append(Group(folded, [one]))
+    last = max((number for number, one in enumerate(found) if one.folded), default=len(found))
+    if last < len(found) - (not newest):
+        found[last] = msgspec.structs.replace(found[last], fold=fold)
+    return found
+
+
+def _at_their_cuts(items: Sequence[Item], fold: ShownBoundary | None) -> list[Item]:
+    """Return items with each fold before the first message that it kept, if that is among them.
+
+    The newest one that holds is left out where its messages are: it is shown behind them.
+    """
+    messages = [one for one in items if isinstance(one, ShownMessage)]
+    known = {one.entry for one in messages}
+    shown_behind = fold.entry if fold and any(one.how == "folded" for one in messages) else None
+    at: dict[str, list[Item]] = defaultdict(list)
+    rest: list[Item] = []
+    for one in items:
+        first = (
+            one.receipt.first_kept if isinstance(one, ShownBoundary) and one.made == "compaction" else None
+        )
+        if isinstance(first, str) and first in known:
+            at[first].append(one)
+        else:
+            rest.append(one)
+    placed = [each for one in rest for each in (*at[one.entry], one)]
+    return [one for one in placed if one.entry != shown_behind]
+
+
+def _may_be_inside(one: Item) -> bool:
+    return isinstance(one, ShownBoundary) or one.how == "excluded"
+
+
+def newest_fold(boundaries: Sequence[ShownBoundary]) -> ShownBoundary | None:
+    """Return the newest fold that was not undone."""
+    made = (one for one in reversed(boundaries) if one.made == "compaction" and not one.undone)
+    return next(made, None)
+
+
+def state_of(items: Sequence[Item]) -> str:
+    """Return a word that changes where an item that is shown has changed: by a fold, an undo, a pin."""
+    looks = [
+        [one.entry, *([one.how, one.pinned] if isinstance(one, ShownMessage) else [one.undone])]
+        for one in items
+    ]
+    return digest(encode_utf8(looks))[:16]
+
+
+# ---- what a call was answered
+
+
+class PairedResult(msgspec.Struct, frozen=True):
+    """A result, shown with its call; `first` of its message: there the message's own buttons are."""
+
+    message: ShownMessage
+    part: ShownPart
+    first: bool
+
+
+def answers(items: Sequence[Item]) -> dict[Place, PairedResult]:
+    """Return what each call was answered, of the messages that hold nothing but results of these calls."""
+    calls: dict[str, Place] = {}
+    found: dict[Place, PairedResult] = {}
+    for one in items:
+        if not isinstance(one, ShownMessage):
+            continue
+        ids = {part.call for part in one.parts if part.kind == "result" and part.call in calls}
+        if one.parts and len(ids) == len(one.parts):
+            for number, part in enumerate(one.parts):
+                found[calls.pop(part.call)] = PairedResult(one, part, first=not number)
+        else:
+            calls |= {part.call: (one.entry, n) for n, part in enumerate(one.parts) if part.kind == "call"}
+    return found
+
+
+def within(found: Mapping[Place, PairedResult]) -> set[str]:
+    """Return the messages that are shown with calls, by their ids."""
+    return {one.message.entry for one in found.values()}

@@ -12,13 +12,11 @@ from starlette.routing import Route
 from foldline.service.api.api import Api
 from foldline.service.guesses import Denied
 from foldline.service.tenants import HEADER, Tenants
-from foldline.service.web import actions, list_page, panels, previews, session_page
+from foldline.service.web import actions, list_page, previews, replay_page, session_page
 from foldline.service.web.connecting import connect_page
 from foldline.service.web.overview import overview_page
 from foldline.service.web.page_request import BASE, PageHandlers, PageRequest, login, to_session, within
-from foldline.service.web.print_page import print_page
-from foldline.service.web.rendering import HEADERS, Pages
-from foldline.service.web.replay_page import ReplayPages
+from foldline.service.web.rendering import HEADERS
 
 STATIC: Final = {
     **{f"{name}.css": "text/css" for name in ("page", "session", "messages", "fold", "meter")},
@@ -56,17 +54,14 @@ class Site:
     """The web page of the service."""
 
     def __init__(self, api: Api, tenants: Tenants) -> None:
-        self._pages = Pages()
         self._tenants = tenants
-        self._asking = PageHandlers(api, tenants, self._pages)
-        self._replays = ReplayPages(api.state.known)
+        self._asking = PageHandlers(api, tenants)
         folder = files("foldline.service.web") / "static"
         self._static = {name: (folder / name).read_bytes() for name in STATIC}
 
     def routes(self) -> list[Route]:
         """Return the routes below `/web`."""
         asks, preview = self._asking, f"{SESSION}/preview/{{preview}}"
-        replays = self._replays
         read = {
             "/": list_page.list_page,
             "/list": list_page.list_page,
@@ -75,19 +70,19 @@ class Site:
             SESSION: session_page.session_page,
             f"{SESSION}/earlier": session_page.earlier,
             f"{SESSION}/since": session_page.since,
-            f"{SESSION}/panel/{{panel}}": panels.panel,
+            f"{SESSION}/panel/{{panel}}": session_page.panel,
             f"{SESSION}/at/{{entry}}": session_page.at,
             f"{SESSION}/raw": session_page.raw,
-            f"{SESSION}/map": panels.minimap,
+            f"{SESSION}/map": session_page.minimap,
             f"{SESSION}/download": actions.download,
-            f"{SESSION}/print": print_page,
+            f"{SESSION}/print": session_page.print_page,
             f"{SESSION}/preview": _to_session,
             preview: previews.show,
             f"{preview}/{{step}}": _to_session,
             f"{SESSION}/handoff": _to_session,
-            "/replay": replays.form,
-            REPLAY: replays.show,
-            f"{REPLAY}/{{file}}": replays.save,
+            "/replay": replay_page.form,
+            REPLAY: replay_page.show,
+            f"{REPLAY}/{{file}}": replay_page.save,
         }
         done = {
             "/new": list_page.begin,
@@ -99,8 +94,8 @@ class Site:
             f"{preview}/drop": previews.leave,
             f"{SESSION}/handoff": actions.preview_handoff,
             f"{SESSION}/say": actions.say,
-            "/replay": replays.begin,
-            f"{REPLAY}/drop": replays.drop,
+            "/replay": replay_page.begin,
+            f"{REPLAY}/drop": replay_page.drop,
         }
         return [
             *(Route(path, asks(handler)) for path, handler in read.items()),
@@ -113,8 +108,7 @@ class Site:
 
     async def close(self) -> None:
         """End what is under way, and remove the files of replays."""
-        await self._pages.savings.close()
-        await self._replays.jobs.close()
+        await self._asking.close()
 
     async def _file(self, request: Request) -> Response:
         name = request.path_params["name"]
@@ -136,4 +130,4 @@ class Site:
                 answer.set_cookie(HEADER, token, path=BASE, httponly=True, samesite="strict", secure=secure)
                 return answer
             denied = found
-        return login(self._pages, denied, to)
+        return login(denied, to)
