@@ -17,7 +17,7 @@ from tests.service.served import in_front_of, served
 from tests.service.upstream import Prepared, upstream
 from tests.support import patient
 
-from foldline.service import bodies, connection
+from foldline.service import bodies, server
 
 pytestmark = pytest.mark.slow
 
@@ -194,7 +194,7 @@ def test_slow_clients_are_let_go_of_and_others_are_served_meanwhile(monkeypatch)
         kept.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert b"200" in kept.recv(4096)
         assert quick.get("/health").status_code == 200  # all of these were taken on
-        monkeypatch.setattr(connection, "HEAD_SECONDS", 1.0)
+        monkeypatch.setattr(server, "HEAD_SECONDS", 1.0)
         without_a_head = [begin(some) for some in (b"GET /health HTTP/1.1\r\nHost:", b"") for _ in range(10)]
         assert quick.get("/health").status_code == 200
         assert [statuses(head_of(sock)) for sock in without_a_body] == [[408]] * 10

@@ -6,8 +6,8 @@ import pytest
 from tests.service.served import served
 from tests.support import patient
 
-from foldline.service import guesses
-from foldline.service.guesses import ADDRESSES, MOST, SECONDS, Guesses
+from foldline.service import tenants
+from foldline.service.tenants import ADDRESSES, GUESS_SECONDS, MOST_GUESSES, Guesses
 
 pytestmark = pytest.mark.slow
 
@@ -35,20 +35,20 @@ def send(counted, address, times):
 
 def test_an_address_waits_after_some_wrong_tokens_until_a_minute_after_the_first(clock):
     counted = Guesses(clock)
-    for second in range(MOST):
+    for second in range(MOST_GUESSES):
         assert counted.wait("192.0.2.7") == 0
         clock.now = 1_000.0 + second
         counted.add("192.0.2.7")
-    assert counted.wait("192.0.2.7") == SECONDS - (MOST - 1)
+    assert counted.wait("192.0.2.7") == GUESS_SECONDS - (MOST_GUESSES - 1)
     assert counted.wait("192.0.2.8") == 0
-    clock.now = 1_000.0 + SECONDS - 1
+    clock.now = 1_000.0 + GUESS_SECONDS - 1
     assert counted.wait("192.0.2.7") == 1
     clock.now += 1
     assert counted.wait("192.0.2.7") == 0
-    send(counted, "192.0.2.7", MOST - 1)
+    send(counted, "192.0.2.7", MOST_GUESSES - 1)
     assert counted.wait("192.0.2.7") == 0
     counted.add("192.0.2.7")
-    assert counted.wait("192.0.2.7") == SECONDS
+    assert counted.wait("192.0.2.7") == GUESS_SECONDS
 
 
 @pytest.mark.parametrize(
@@ -66,14 +66,14 @@ def test_an_address_waits_after_some_wrong_tokens_until_a_minute_after_the_first
 )
 def test_addresses_that_one_client_has_are_one(clock, one, other, same):
     counted = Guesses(clock)
-    send(counted, one, MOST)
+    send(counted, one, MOST_GUESSES)
     assert counted.wait(one) > 0
     assert (counted.wait(other) > 0) == same
 
 
 def test_many_addresses_take_bounded_memory_and_who_sends_on_is_not_forgotten(clock):
     counted = Guesses(clock)
-    send(counted, "192.0.2.7", MOST)
+    send(counted, "192.0.2.7", MOST_GUESSES)
     for number in range(3 * ADDRESSES):
         counted.add(f"2001:db8:{number >> 16:x}:{number & 0xFFFF:x}::1")
         if number % 1_000 == 0:
@@ -106,7 +106,7 @@ WAYS = [
 @pytest.fixture
 def at(monkeypatch):
     """A service with a token, in which a minute never ends."""
-    monkeypatch.setattr(guesses, "SECONDS", 3_600.0)
+    monkeypatch.setattr(tenants, "GUESS_SECONDS", 3_600.0)
     with served(store="memory://", tokens={TOKEN: "default"}, openai_upstream="http://127.0.0.1:9/v1") as url:
         yield url
 
@@ -118,12 +118,12 @@ def guess(at, number, face, way):
 
 @pytest.mark.parametrize("face", FACES, ids=lambda face: face[1])
 def test_guesses_at_every_face_are_told_to_wait_and_right_tokens_are_not(at, face):
-    first = [guess(at, number, face, WAYS[number % 4]) for number in range(MOST)]
+    first = [guess(at, number, face, WAYS[number % 4]) for number in range(MOST_GUESSES)]
     assert {one.status_code for one in first} <= {401, 303}
     method, path, more = face
     for found in (
-        guess(at, MOST, face, WAYS[0]),
-        guess(at, MOST, face, WAYS[3]),
+        guess(at, MOST_GUESSES, face, WAYS[0]),
+        guess(at, MOST_GUESSES, face, WAYS[3]),
         patient.request(method, at + path, **more),
     ):
         assert found.status_code == 429, found.text
@@ -141,14 +141,16 @@ def test_guesses_at_every_face_are_told_to_wait_and_right_tokens_are_not(at, fac
 
 
 def test_a_guess_counts_at_all_faces_together(at):
-    statuses = [guess(at, number, FACES[number % len(FACES)], WAYS[0]).status_code for number in range(MOST)]
+    statuses = [
+        guess(at, number, FACES[number % len(FACES)], WAYS[0]).status_code for number in range(MOST_GUESSES)
+    ]
     assert 429 not in statuses
     for face in FACES:
         assert guess(at, 99, face, WAYS[1]).status_code == 429
 
 
 def test_who_sends_no_token_or_a_right_one_is_not_counted(at):
-    for _ in range(3 * MOST):
+    for _ in range(3 * MOST_GUESSES):
         assert patient.get(f"{at}/api/sessions").status_code == 401
         assert patient.get(f"{at}/api/sessions", headers=WAYS[0](TOKEN)).status_code == 200
         assert patient.post(f"{at}/web/login", data={"token": " "}).status_code == 401
@@ -159,5 +161,5 @@ def test_a_proxy_on_this_machine_tells_the_client_s_address(at):
         headers = {"x-forwarded-for": client, "foldline-token": f"wrong-token-number-{number}"}
         return patient.get(f"{at}/api/sessions", headers=headers).status_code
 
-    assert [ask("192.0.2.7", number) for number in range(MOST + 1)] == [401] * MOST + [429]
+    assert [ask("192.0.2.7", number) for number in range(MOST_GUESSES + 1)] == [401] * MOST_GUESSES + [429]
     assert ask("192.0.2.8", 0) == 401

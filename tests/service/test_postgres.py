@@ -15,9 +15,7 @@ from tests.service.api.test_folding import (  # noqa: F401
     test_a_preview_is_shown_edited_and_committed,
     test_compact_undo_redo,
 )
-from tests.service.api.test_keys import (  # noqa: F401
-    test_messages_that_a_dead_worker_appended_are_not_appended_again,
-)
+from tests.service.api.test_keys import test_messages_that_a_dead_worker_appended_are_not_appended_again  # noqa: F401
 
 from foldline.errors import InputError
 from foldline.stores.postgres_connection import read_url

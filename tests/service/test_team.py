@@ -148,7 +148,7 @@ def receiver():
 
 
 def test_a_fold_is_posted_signed_and_again_where_it_was_not_taken(receiver, monkeypatch):
-    monkeypatch.setattr("foldline.service.webhooks.WAITS", (0.0, 0.01))
+    monkeypatch.setattr("foldline.service.feed.WAITS", (0.0, 0.01))
     hook = Webhook(f"http://127.0.0.1:{receiver.server_port}/in", SECRET, ("session.compacted",))
     with api(webhooks=(hook,)) as (client, _):
         client.begin("one", messages=talk(20))

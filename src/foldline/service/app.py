@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Final
@@ -22,18 +22,16 @@ from foldline.config import ServeSettings, Settings, settings
 from foldline.errors import FoldlineError, StoreError
 from foldline.service import metrics as figures
 from foldline.service.access_log import AccessLog
-from foldline.service.admission import AdmissionLimit
+from foldline.service.admission import AdmissionLimit, OriginGuard
 from foldline.service.api.administration import delete_idle
 from foldline.service.api.api import Api
 from foldline.service.at_hand import at_hand, require
 from foldline.service.gateway.endpoint import ENDPOINTS, RESPONSES
 from foldline.service.gateway.gateway import Gateway
-from foldline.service.guesses import Denied
 from foldline.service.metrics import Metrics
 from foldline.service.models import BY_RULE
-from foldline.service.origin import OriginGuard
 from foldline.service.problems import problem, problem_of
-from foldline.service.tenants import Tenants
+from foldline.service.tenants import Denied, Tenants
 from foldline.service.web.site import Site
 from foldline.tracing import span
 
@@ -132,36 +130,22 @@ class Service:
     def _gateway_routes(self) -> list[Route]:
         gateway = self.gateway
 
-        def counted(path: str, handler: Handler) -> Handler:
-            return self._counted("gateway", f"/v1{path}", handler)
+        def route(path: str, handler: Handler, methods: Sequence[str] = ("POST",)) -> Route:
+            counted = self._counted("gateway", f"/v1{path.replace(':path', '')}", handler)
+            return Route(path, counted, methods=methods)
 
-        asked = [
-            Route(
-                endpoint.path,
-                counted(endpoint.path, partial(gateway.ask, endpoint=endpoint)),
-                methods=["POST"],
-            )
-            for endpoint in ENDPOINTS
-        ]
         return [
-            *asked,
-            Route(
-                "/responses/compact",
-                counted("/responses/compact", partial(gateway.ask, endpoint=RESPONSES, compact=True)),
-                methods=["POST"],
-            ),
+            *(route(one.path, partial(gateway.ask, endpoint=one)) for one in ENDPOINTS),
+            route("/responses/compact", partial(gateway.ask, endpoint=RESPONSES, compact=True)),
             Route("/responses", _no_socket),  # by GET: a WebSocket is asked for
-            Route("/{path:path}", counted("/{path}", gateway.relay), methods=PASSED_ON),
+            route("/{path:path}", gateway.relay, PASSED_ON),
         ]
 
     def _gemini_routes(self) -> list[Route]:
         relay = partial(self.gateway.relay, vendor="google")
+        generate = self._counted("gateway", "/v1beta/models/{named}", self.gateway.generate)
         return [
-            Route(
-                "/models/{named}",
-                self._counted("gateway", "/v1beta/models/{named}", self.gateway.generate),
-                methods=["POST"],
-            ),
+            Route("/models/{named}", generate, methods=["POST"]),
             Route("/{path:path}", self._counted("gateway", "/v1beta/{path}", relay), methods=PASSED_ON),
         ]
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from functools import partial
 from typing import Final
 
 from prometheus_client import (
@@ -33,51 +34,36 @@ class Metrics:
     """The figures of one process; where several serve, their text is that of all."""
 
     def __init__(self) -> None:
-        self.registry = CollectorRegistry()
-        self._requests = Counter(
-            "foldline_requests", "Requests answered", ["face", "status"], registry=self.registry
-        )
-        self._seconds = Histogram(
+        self.registry = registry = CollectorRegistry()
+        counter, histogram = partial(Counter, registry=registry), partial(Histogram, registry=registry)
+        self._requests = counter("foldline_requests", "Requests answered", ["face", "status"])
+        self._seconds = histogram(
             "foldline_added_seconds",
             "Time that the gateway adds before a request goes on",
-            registry=self.registry,
             buckets=(0.001, 0.002, 0.003, 0.005, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 60),
         )
-        self._folds = Counter("foldline_folds", "Boundaries made", ["reason"], registry=self.registry)
-        self._saved = Counter(
-            "foldline_folded_tokens", "Tokens that boundaries took out of views", registry=self.registry
-        )
-        self._failed = Counter(
-            "foldline_upstream_failures",
-            "Requests that no provider answered",
-            ["vendor"],
-            registry=self.registry,
-        )
-        self._refused = Counter(
-            "foldline_refused", "Requests refused because too many were under way", registry=self.registry
-        )
+        self._folds = counter("foldline_folds", "Boundaries made", ["reason"])
+        self._saved = counter("foldline_folded_tokens", "Tokens that boundaries took out of views")
+        self._failed = counter("foldline_upstream_failures", "Requests that no provider answered", ["vendor"])
+        self._refused = counter("foldline_refused", "Requests refused because too many were under way")
         labels = ["tenant", "model"]
-        self._tokens = Counter(
+        self._tokens = counter(
             "foldline_tokens",
             "Tokens that models counted, by kind: input, cache_read, cache_write, output",
             [*labels, "kind"],
-            registry=self.registry,
         )
-        self._usd = Counter(
-            "foldline_usd", "Price of replies and summaries, where known", labels, registry=self.registry
-        )
-        self._replies = Histogram(
+        self._usd = counter("foldline_usd", "Price of replies and summaries, where known", labels)
+        self._replies = histogram(
             "foldline_reply_seconds",
             "Time from a request to a model to the end of its reply",
             labels,
-            registry=self.registry,
             buckets=(0.1, 0.3, 1, 2, 3, 5, 10, 20, 30, 60, 120, 300, 600),
         )
         self._models: set[str] = set()
         self.sessions = Gauge(
             "foldline_open_sessions",
             "Sessions that are open",
-            registry=self.registry,
+            registry=registry,
             multiprocess_mode="livesum",
         )
 
@@ -140,8 +126,6 @@ class _Without:
     def collect(self) -> Iterator[Metric]:
         """Yield the metrics."""
         for metric in self._registry.collect():
-            samples = [
-                one for one in metric.samples if one.labels.get("tenant", self._tenant) == self._tenant
-            ]
-            metric.samples = samples
+            theirs = (one for one in metric.samples if one.labels.get("tenant", self._tenant) == self._tenant)
+            metric.samples = list(theirs)
             yield metric

@@ -1,27 +1,33 @@
-"""Who may ask, and what is theirs: each tenant has a store of its own, so that none can see another's."""
+"""Who may ask, and what is theirs: each tenant has a store of its own, so that none can see another's.
+
+Wrong tokens are counted by the address that they come from: who sends many is told to wait.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Mapping
+import ipaddress
+import time
+from collections.abc import Callable, Mapping
 from http.cookies import CookieError, SimpleCookie
 from typing import Final
 
+import msgspec
 from starlette.requests import HTTPConnection
+from starlette.responses import Response
 
 from foldline.config import ServeSettings, TokenGrant
 from foldline.errors import StoreError
 from foldline.service.at_hand import at_hand, begin
-from foldline.service.feed import Feed
-from foldline.service.guesses import Denied, Guesses
+from foldline.service.feed import Feed, Webhooks
 from foldline.service.jobs.drafts import DraftLimit, StoredDrafts
 from foldline.service.metrics import Metrics
 from foldline.service.open_sessions import OpenSessions
 from foldline.service.presence import Presence
+from foldline.service.problems import needs_token, too_many
 from foldline.service.rate import RateLimit
 from foldline.service.tokens import Tokens
-from foldline.service.webhooks import Webhooks
 from foldline.stores import MemoryStore, Store, find_store
 from foldline.stores.key_values import KeyValues
 from foldline.stores.urls import url_beside
@@ -30,6 +36,10 @@ HEADER: Final = "foldline-token"  # stands for the client's own key, which then 
 MAIN: Final = "default"  # the tenant where there are no others
 AGENTS: Final = "agent"  # the space of the programs that sessions are of
 KEPT_SECONDS: Final = 10 * 365 * 86_400.0  # that what is known of a session is kept beside its log
+GUESS_SECONDS: Final = 60.0  # over which wrong tokens are counted, from the first one on
+MOST_GUESSES: Final = 10  # wrong tokens of one address in that time
+ADDRESSES: Final = 10_000  # that are remembered; the one that was quiet for longest is forgotten first
+TOO_MANY: Final = "too many wrong tokens came from this address: a right one is answered at any time"
 
 
 class Tenant:
@@ -171,3 +181,54 @@ def _cookie(headers: Mapping[str, str]) -> str | None:
     except CookieError:
         return None
     return found[HEADER].value if HEADER in found else None
+
+
+# ---- wrong tokens
+
+
+class Denied(msgspec.Struct, frozen=True):
+    """Why nobody is found for a request: no right token, or (`wait`, in seconds) too many wrong ones."""
+
+    wait: float = 0.0
+
+    def problem(self) -> Response:
+        """Return it as problem details."""
+        return too_many(self.wait, TOO_MANY) if self.wait else needs_token()
+
+
+class Guesses:
+    """Counts wrong tokens in this process."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._counts: dict[str, tuple[float, int]] = {}  # since when, how many; the latest one is the last
+
+    def __len__(self) -> int:
+        """Return how many addresses are remembered."""
+        return len(self._counts)
+
+    def wait(self, address: str) -> float:
+        """Return for how many seconds an address is to send no other token, 0 where it may."""
+        since, count = self._counts.get(_counted_as(address), (0.0, 0))
+        return max(0.0, since + GUESS_SECONDS - self._clock()) if count >= MOST_GUESSES else 0.0
+
+    def add(self, address: str) -> None:
+        """Count a wrong token."""
+        name, now = _counted_as(address), self._clock()
+        since, count = self._counts.pop(name, (now, 0))
+        if now >= since + GUESS_SECONDS:
+            since, count = now, 0
+        if len(self._counts) >= ADDRESSES:
+            del self._counts[next(iter(self._counts))]
+        self._counts[name] = (since, count + 1)
+
+
+def _counted_as(address: str) -> str:
+    """Return an IPv4 address, the network of an IPv6 one (/64: one client has it), "" for any other."""
+    try:
+        known = ipaddress.ip_address(address)
+    except ValueError:
+        return ""
+    if isinstance(known, ipaddress.IPv6Address):
+        return str(known.ipv4_mapped or f"{int(known) >> 64:x}/64")
+    return str(known)

@@ -27,9 +27,8 @@ from uvicorn.supervisors.multiprocess import Multiprocess
 from foldline.config import ServeSettings, settings
 from foldline.errors import InputError
 from foldline.service.app import Service, make_app
-from foldline.service.connection import YieldingConnection
 from foldline.service.metrics import SHARED
-from foldline.service.server import configured, end_in_time, listen, url_of
+from foldline.service.server import YieldingConnection, configured, end_in_time, listen, url_of
 from foldline.stores import find_store
 
 log = logging.getLogger("foldline")

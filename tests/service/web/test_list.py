@@ -41,7 +41,8 @@ def test_the_first_steps_are_commands_for_each_agent_and_framework():
         for one, row in zip(frameworks(store), FRAMEWORKS, strict=True):
             assert "{" not in one.lines
             assert (f'"{store}"' in one.lines) == bool(store), one.lines
-            assert Path(f"src/foldline/adapters/{row[2]}.py").read_text(encoding="utf-8").count(row[3])
+            module = row[1].replace("-", "_")
+            assert Path(f"src/foldline/adapters/{module}.py").read_text(encoding="utf-8").count(row[2])
 
 
 def test_an_empty_list_shows_them_and_fills_by_itself(browser):

@@ -13,15 +13,21 @@ from tests.service.api.client import Client, api, reply, talk, user
 from tests.service.served import in_front_of
 from tests.service.web.test_list import browser, part  # noqa: F401 - a fixture
 from tests.service.web.test_pages import Browser
-from tests.support.talk import assistant
+from tests.support.live import session_on
+from tests.support.talk import assistant, reminder, system
 from tests.support.talk import user as asks
 
 import foldline
+from foldline.config import ServeSettings, settings
 from foldline.core.decide.price import Price
 from foldline.core.log.messages import Usage
+from foldline.service.feed import Feed, Webhooks
 from foldline.service.gateway.gateway import agent_of
+from foldline.service.jobs.drafts import DraftLimit
+from foldline.service.metrics import Metrics
+from foldline.service.tenants import Tenant
 from foldline.service.web.overview import DAYS, HEIGHT, bars
-from foldline.service.web.savings import Sum, counted
+from foldline.service.web.savings import SavingsBook, Sum, counted
 from foldline.stores import MemoryStore
 
 USAGE = Usage(input=1_000, cache_read=8_000, cache_write=1_000, output=100)
@@ -210,3 +216,21 @@ def test_what_was_read_is_kept_beside_the_log_and_goes_with_it(tmp_path):
     import asyncio
 
     assert asyncio.run(kept()) == {"one"}
+
+
+async def test_a_session_is_called_by_its_title_else_its_first_words_else_its_id():
+    store = MemoryStore()
+    feed = Feed("default", store, Metrics(), Webhooks((), bool))
+    tenant = Tenant("default", store, ServeSettings(), DraftLimit(store.key_values), feed)
+    book = SavingsBook(tenant, settings().catalogue())
+
+    async def called():
+        return (await book.names(await store.sessions()))["s"]
+
+    session = session_on(store)
+    await session.append(system("Be brief."))
+    assert await called() == "s"
+    await session.append(reminder(), asks("Rename the table\nusers to members."), assistant("Done."))
+    assert await called() == "Rename the table users to members."
+    await session.note("title", title="A title")
+    assert await called() == "A title"

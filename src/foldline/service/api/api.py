@@ -30,7 +30,7 @@ from foldline.service.api import (
     turns,
 )
 from foldline.service.api.idempotency import LONGEST, Given, KeyBusy
-from foldline.service.api.openapi import document, index
+from foldline.service.api.openapi import document, index, pages
 from foldline.service.api.operation import (
     BYTES,
     JSON,
@@ -41,14 +41,12 @@ from foldline.service.api.operation import (
     matches,
     operations_of,
 )
-from foldline.service.api.reference import pages
 from foldline.service.api.state import ApiState
 from foldline.service.at_hand import require
 from foldline.service.bodies import decoded, decoded_json, read_body, while_there
-from foldline.service.guesses import Denied
 from foldline.service.metrics import Metrics
 from foldline.service.problems import Refused, problem, problem_of, too_many
-from foldline.service.tenants import Tenant, Tenants, bearer
+from foldline.service.tenants import Denied, Tenant, Tenants, bearer
 
 log = logging.getLogger("foldline")
 T = TypeVar("T")
@@ -78,15 +76,16 @@ class Api:
         self._serve = serve
         self._tenants = tenants
         self.state = ApiState(serve, known, metrics)
-        self.index = self._known(index(OPERATIONS))
+        self.index = _answer(lambda: _json(index(OPERATIONS)))
 
     def routes(self) -> list[Route]:
         """Return the routes below `/api`."""
+        tokens = self._tenants.closed
         return [
             Route("/", self.index),
-            Route("/openapi.json", self._openapi),
-            Route("/docs", self._reference),
-            Route("/problems", self._problems),
+            Route("/openapi.json", _answer(lambda: _described(tokens)[0])),
+            Route("/docs", _answer(lambda: _described(tokens)[1])),
+            Route("/problems", _answer(lambda: _described(tokens)[2])),
             *(Route(one.path, self._handler(one), methods=[one.method]) for one in OPERATIONS),
         ]
 
@@ -97,29 +96,6 @@ class Api:
     async def close(self) -> None:
         """Close the connections to the models."""
         await self.state.close()
-
-    async def _openapi(self, request: Request) -> Response:
-        del request
-        return Response(encode_utf8(_document(self._tenants.closed)), media_type=JSON)
-
-    async def _reference(self, request: Request) -> Response:
-        del request
-        page, _ = _pages(self._tenants.closed)
-        return Response(page.body, headers=dict(page.headers))
-
-    async def _problems(self, request: Request) -> Response:
-        del request
-        _, page = _pages(self._tenants.closed)
-        return Response(page.body, headers=dict(page.headers))
-
-    def _known(self, value: object) -> Handler:
-        body = encode_utf8(value)
-
-        async def answer(request: Request) -> Response:
-            del request
-            return Response(body, media_type=JSON)
-
-        return answer
 
     def _handler(self, operation: Operation[Any]) -> Handler:
         async def handle(request: Request) -> Response:
@@ -236,14 +212,25 @@ class Api:
             return found
 
 
+def _answer(make: Callable[[], Response]) -> Handler:
+    """Return a handler that gives one answer at all times, made when somebody asks."""
+
+    async def answer(request: Request) -> Response:
+        del request
+        made = make()
+        return Response(made.body, headers=dict(made.headers))
+
+    return answer
+
+
+def _json(value: object) -> Response:
+    return Response(encode_utf8(value), media_type=JSON)
+
+
 @functools.cache  # made when somebody first asks: a service starts in half the time
-def _document(tokens: bool) -> dict[str, Any]:
-    return document(OPERATIONS, tokens=tokens)
-
-
-@functools.cache
-def _pages(tokens: bool) -> tuple[Response, Response]:
-    return pages(_document(tokens))
+def _described(tokens: bool) -> tuple[Response, Response, Response]:
+    described = document(OPERATIONS, tokens=tokens)
+    return _json(described), *pages(described)
 
 
 def _nothing_done(error: BaseException) -> bool:

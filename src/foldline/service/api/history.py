@@ -15,16 +15,7 @@ from foldline.core.decide.triggers import thresholds
 from foldline.core.log.codec import encode_utf8
 from foldline.core.log.entries import Compacted, Pruned, Receipt, Said
 from foldline.core.log.log import undone
-from foldline.core.log.messages import (
-    Media,
-    Opaque,
-    Part,
-    Text,
-    Thinking,
-    ToolCall,
-    ToolResult,
-    Usage,
-)
+from foldline.core.log.messages import Media, Opaque, Part, Text, Thinking, ToolCall, ToolResult, Usage
 from foldline.dialects import get
 from foldline.service.api.operation import ApiCall, Offset, Page, operation
 from foldline.service.api.sessions import AT, HitList

@@ -11,16 +11,7 @@ import msgspec
 
 from foldline.core.log.log import chained
 from foldline.errors import LeafMoved, SessionNotFound
-from foldline.service.api.operation import (
-    ApiCall,
-    NewId,
-    Offset,
-    Page,
-    Title,
-    Words,
-    etag,
-    operation,
-)
+from foldline.service.api.operation import ApiCall, NewId, Offset, Page, Title, Words, etag, operation
 from foldline.service.api.state import ApiState, SessionOptions, stored_options
 from foldline.service.problems import Refused
 from foldline.service.tenants import Tenant

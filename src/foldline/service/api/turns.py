@@ -36,14 +36,7 @@ from foldline.core.log.messages import Message, Text
 from foldline.errors import FoldlineError, InputError, LeafMoved, StoreError
 from foldline.providers import Provider
 from foldline.service.api.idempotency import KeyBusy, TurnRecord, stored_before
-from foldline.service.api.operation import (
-    STREAM,
-    ApiCall,
-    Title,
-    Words,
-    etag,
-    operation,
-)
+from foldline.service.api.operation import STREAM, ApiCall, Title, Words, etag, operation
 from foldline.service.api.sessions import AT, busy
 from foldline.service.models import give
 from foldline.service.problems import words_of

@@ -35,23 +35,23 @@ from foldline.service.gateway.compaction_answer import MadeItem, compacted, resp
 from foldline.service.gateway.compaction_item import readable, sealed
 from foldline.service.gateway.endpoint import Endpoint, Vendor, generating, refusal
 from foldline.service.gateway.exchange import Exchange, Relayed, Send
-from foldline.service.gateway.payer import PaidByRequest, pays
 from foldline.service.gateway.request import AgentRequest, read_request
 from foldline.service.gateway.session_finder import SessionFinder, valid_name
 from foldline.service.gateway.upstream import (
     ROOTS,
     Headers,
+    PaidByRequest,
     Upstreams,
     asked_on,
     passed_back,
+    pays,
     sent_on,
     vendor_of,
 )
-from foldline.service.guesses import TOO_MANY, Denied
 from foldline.service.metrics import Metrics
 from foldline.service.models import BY_RULE, UPSTREAM, closing, written_by
 from foldline.service.problems import Refused
-from foldline.service.tenants import Tenant, Tenants
+from foldline.service.tenants import TOO_MANY, Denied, Tenant, Tenants
 from foldline.session.session import Session
 from foldline.session.shared import summaries_by
 from foldline.stores.tree import is_user

@@ -14,26 +14,24 @@ from foldline.service.web.page_request import PageRequest
 USUAL: Final = "http://127.0.0.1:8400"  # where `foldline wrap` looks for a gateway by itself
 AGENTS: Final = (("Claude Code", "claude"), ("Codex", "codex"), ("OpenCode", "opencode"), ("pi", "pi"))
 _ADDRESS: Final = re.compile(r"https?://[A-Za-z0-9.:\[\]-]+")  # that a shell reads as one word
-# a framework, its extra, its module in foldline.adapters, the name in that, the line; {} is the store
+IN_PLACE: Final = 'use_foldline(agent{and}, session="my-session")'
+# a framework, its extra, the name in its module of foldline.adapters, the line; {} is the store
 FRAMEWORKS: Final = (
     (
         "LangChain, LangGraph, deepagents",
         "langchain",
-        "langchain",
         "FoldlineMiddleware",
         "create_agent(model, tools, middleware=[FoldlineMiddleware({})])",
     ),
-    ("pydantic-ai", "pydantic-ai", "pydantic_ai", "Foldline", "Agent(model, capabilities=[Foldline({})])"),
+    ("pydantic-ai", "pydantic-ai", "Foldline", "Agent(model, capabilities=[Foldline({})])"),
     (
         "OpenAI Agents SDK",
         "openai-agents",
-        "openai_agents",
         "FoldlineSession",
         's = FoldlineSession("mine"{and})\nRunner.run(agent, text, session=s, run_config=s.run_config())',
     ),
     (
         "Google ADK",
-        "adk",
         "adk",
         "FoldlinePlugin",
         'App(name="app", root_agent=agent, plugins=[FoldlinePlugin({})])',
@@ -41,40 +39,20 @@ FRAMEWORKS: Final = (
     (
         "Microsoft Agent Framework",
         "agent-framework",
-        "agent_framework",
         "FoldlineChatMiddleware",
         "Agent(client, middleware=[FoldlineChatMiddleware({})])",
     ),
-    (
-        "Strands Agents",
-        "strands",
-        "strands",
-        "use_foldline",
-        'use_foldline(agent{and}, session="my-session")',
-    ),
-    (
-        "LlamaIndex",
-        "llama-index",
-        "llama_index",
-        "use_foldline",
-        'use_foldline(agent{and}, session="my-session")  # its memory: WholeMemory()',
-    ),
-    (
-        "smolagents",
-        "smolagents",
-        "smolagents",
-        "use_foldline",
-        'use_foldline(agent{and}, session="my-session")',
-    ),
-    ("Agno", "agno", "agno", "use_foldline", "use_foldline(agent{and})"),
+    ("Strands Agents", "strands", "use_foldline", IN_PLACE),
+    ("LlamaIndex", "llama-index", "use_foldline", f"{IN_PLACE}  # its memory: WholeMemory()"),
+    ("smolagents", "smolagents", "use_foldline", IN_PLACE),
+    ("Agno", "agno", "use_foldline", "use_foldline(agent{and})"),
     (
         "AutoGen",
-        "autogen",
         "autogen",
         "FoldlineContext",
         'c = FoldlineContext({})  # and session=, window=\nAssistantAgent("coder", client, model_context=c)',
     ),
-    ("LiteLLM", "litellm", "litellm", "FoldlineLogger", "litellm.callbacks = [FoldlineLogger({})]"),
+    ("LiteLLM", "litellm", "FoldlineLogger", "litellm.callbacks = [FoldlineLogger({})]"),
 )
 
 
@@ -111,7 +89,8 @@ def frameworks(store: str) -> list[Recipe]:
     """Return the lines of each framework; `store` is the URL that they name, "" for that of the settings."""
     given = f'"{store}"' if store else ""
     found: list[Recipe] = []
-    for name, extra, module, what, line in FRAMEWORKS:
+    for name, extra, what, line in FRAMEWORKS:
+        module = extra.replace("-", "_")
         lines = line.replace("{and}", f", {given}" if given else "").replace("{}", given)
         start = f"pip install 'foldline[{extra}]'\n"
         found.append(Recipe(name, f"{start}from foldline.adapters.{module} import {what}\n{lines}"))

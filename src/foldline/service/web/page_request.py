@@ -18,10 +18,9 @@ from foldline.service.api import sessions
 from foldline.service.api.api import Api
 from foldline.service.api.operation import Operation
 from foldline.service.bodies import TooLarge
-from foldline.service.guesses import TOO_MANY, Denied
 from foldline.service.jobs.replays import ReplayJobs
 from foldline.service.problems import Refused, status_of, words_of
-from foldline.service.tenants import Tenant, Tenants
+from foldline.service.tenants import TOO_MANY, Denied, Tenant, Tenants
 from foldline.service.web.rendering import rendered, segment
 from foldline.service.web.savings import SavingsBook
 from foldline.stores.base import SessionInfo

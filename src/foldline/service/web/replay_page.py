@@ -18,14 +18,7 @@ from foldline.service.api.sessions import SessionPage
 from foldline.service.api.transfers import ExportQuery
 from foldline.service.at_hand import require
 from foldline.service.bodies import TooLarge
-from foldline.service.jobs.replay_records import (
-    NONE,
-    REPORT,
-    ReplayRecord,
-    ReplayRecords,
-    ReplayWish,
-    as_csv,
-)
+from foldline.service.jobs.replay_records import NONE, REPORT, ReplayRecord, ReplayRecords, ReplayWish, as_csv
 from foldline.service.jobs.replays import can_draw
 from foldline.service.problems import Refused
 from foldline.service.web.list_page import policies_of

@@ -31,16 +31,7 @@ from foldline.service.web import prose
 from foldline.service.web.meter import course, meter, slices
 from foldline.service.web.page_request import BASE, RAW, PageRequest, to_session
 from foldline.service.web.rendering import segment
-from foldline.service.web.shown import (
-    Item,
-    answers,
-    grouped,
-    largest,
-    newest_fold,
-    sent,
-    state_of,
-    within,
-)
+from foldline.service.web.shown import Item, answers, grouped, largest, newest_fold, sent, state_of, within
 from foldline.session.links import is_start, links
 from foldline.waiting import aside
 

@@ -10,8 +10,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from foldline.service.api.api import Api
-from foldline.service.guesses import Denied
-from foldline.service.tenants import HEADER, Tenants
+from foldline.service.tenants import HEADER, Denied, Tenants
 from foldline.service.web import actions, list_page, previews, replay_page, session_page
 from foldline.service.web.connecting import connect_page
 from foldline.service.web.overview import overview_page
