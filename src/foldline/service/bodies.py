@@ -39,17 +39,10 @@ class TooLarge(Refused):
         super().__init__(413, "the body is too large", detail)
 
 
-class TooSlow(Refused):
-    """The body did not come in time."""
-
-    def __init__(self, detail: str) -> None:
-        super().__init__(408, "the body came too slowly", detail)
-
-
 async def read_body(request: Request, limits: ServeSettings, *, json: bool = True) -> bytes:
     """Return the whole body, as large as `limits` says at most; raises TooLarge as soon as more is known.
 
-    With `json`, what there is to decode is bounded too. Raises TooSlow where the body does not come in time.
+    With `json`, what there is to decode is bounded too. Raises Refused where the body does not come in time.
     """
     most = limits.max_body
     told = request.headers.get("content-length", "")
@@ -63,7 +56,8 @@ async def read_body(request: Request, limits: ServeSettings, *, json: bool = Tru
                 if len(body) > most:
                     raise TooLarge(f"the body has more than {most:,} bytes ([serve] max_body)")
     except TimeoutError as error:
-        raise TooSlow(f"the body did not come within {SECONDS:.0f} s") from error
+        told = f"the body did not come within {SECONDS:.0f} s"
+        raise Refused(408, "the body came too slowly", told) from error
     raw = bytes(body)
     if json:
         await decoded(raw, lambda given: check_lists(given, limits.max_messages))

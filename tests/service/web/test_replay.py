@@ -273,7 +273,7 @@ def test_only_so_many_at_once_and_so_many_kept(browser, folder, monkeypatch):
 
 
 def test_one_that_takes_too_long_is_stopped(folder, monkeypatch):
-    monkeypatch.setattr(replays.ReplayJobs.__init__, "__defaults__", (0.2,))
+    monkeypatch.setattr(replays, "SECONDS", 0.2)
     with api() as (client, _):
         browser = Browser(client)
         page = wait(browser, begin(browser, LONG, policies=ALL))[-1]

@@ -41,6 +41,13 @@ def said(session, number, **more):
     return session.append(asks(f"Question {number}. {WORDS}"), answer)
 
 
+def listed(pages, **query):
+    """The list when the figures of its sessions were read."""
+    while "Reading the figures" in (page := pages.get("/web/", **query)):
+        time.sleep(0.1)
+    return page
+
+
 async def figures(store, name="s", known=None):
     return await counted(
         store, await store.info(name), known, lambda model: PRICE if model == "sonnet" else None
@@ -155,7 +162,7 @@ def test_a_session_of_the_gateway_has_its_agent_model_size_and_savings():
                 found = http.post("/v1/chat/completions", json=body).raise_for_status().json()
                 messages.append(found["choices"][0]["message"])
             made = Browser(Client(url))
-            page = made.get("/web/")
+            page = listed(made)
             row = re.search(r"<tbody>(.*?)</tbody>", page, re.DOTALL)[1]
             assert "<td>claude-code</td>" in row
             assert "<td>gpt-5.2</td>" in row
@@ -176,7 +183,7 @@ def test_the_list_is_sorted_filtered_and_says_what_is_not_known(browser):  # noq
     imported = browser.client.send("POST", "/imports", content=raw).json()["session"]
 
     def names(**query):
-        page = browser.get("/web/", **query)
+        page = listed(browser, **query)
         return re.findall(r'<a id="s-([^"]+)"', page), page
 
     found, page = names()

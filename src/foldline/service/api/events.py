@@ -10,15 +10,19 @@ import msgspec
 from sse_starlette import EventSourceResponse, ServerSentEvent
 from starlette.responses import Response
 
-from foldline.core.log.codec import encode_utf8
 from foldline.core.log.entries import Compacted, Entry, Lifted, Pinned, Pruned, Said
-from foldline.service.api.operation import STREAM, ApiCall, operation
+from foldline.service.api.operation import (
+    PING_SECONDS,
+    SEND_SECONDS,
+    STREAM,
+    ApiCall,
+    operation,
+    sent_event,
+)
 from foldline.service.api.sessions import AT
 from foldline.service.feed import figures
 from foldline.stores.base import Store, backwards
 
-PING_SECONDS: Final = 15
-SEND_SECONDS: Final = 60.0  # that a client may take to read what was sent
 LOOK_SECONDS: Final = 1.0  # between two looks for what is new
 MOST: Final = 1_000  # entries behind the one that a client knows; where there are more it reads anew
 
@@ -47,10 +51,10 @@ async def _events(call: ApiCall, session: str, leaf: str | None) -> AsyncGenerat
         if now != leaf:
             new = await _since(store, session, leaf, now)
             if new is None:
-                yield _event("moved", now, {})
+                yield sent_event("moved", {"entry": now}, now)
             for entry in new or ():
                 if (told := _told(entry)) is not None:
-                    yield _event(told[0], entry.id, told[1])
+                    yield sent_event(told[0], {"entry": entry.id, **told[1]}, entry.id)
             leaf = now
         await asyncio.sleep(LOOK_SECONDS)
 
@@ -78,8 +82,3 @@ def _told(entry: Entry) -> tuple[str, dict[str, Any]] | None:
     if isinstance(entry, Pinned):
         return ("pinned" if entry.on else "unpinned"), {"of": entry.target}
     return ("titled", {"title": entry.data.get("title")}) if entry.kind == "title" else None
-
-
-def _event(name: str, entry: str | None, data: dict[str, Any]) -> ServerSentEvent:
-    told = {"entry": entry, **data}
-    return ServerSentEvent(encode_utf8(told).decode(), event=name, id=entry)

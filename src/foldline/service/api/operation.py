@@ -24,9 +24,11 @@ from typing import (
 )
 
 import msgspec
+from sse_starlette import ServerSentEvent
 from starlette.responses import Response
 
 from foldline.config import Scope
+from foldline.core.log.codec import encode_utf8
 from foldline.errors import InputError
 from foldline.service.api.idempotency import Remembered
 from foldline.service.api.state import ApiState
@@ -38,6 +40,8 @@ T = TypeVar("T")
 JSON: Final = "application/json"
 STREAM: Final = "text/event-stream"
 BYTES: Final = "application/octet-stream"
+PING_SECONDS: Final = 15  # between two signs of life in a stream
+SEND_SECONDS: Final = 60.0  # that a client may take to read what was sent
 _TAG: Final = re.compile(r'\s*(W/)?"([^"]*)"\s*')
 SESSION: Final = "{session}"  # the place of a session's id in a path
 
@@ -200,6 +204,11 @@ def matches(condition: str | None, leaf: str | None) -> bool:
         return True
     tags = [_TAG.fullmatch(one) for one in condition.split(",")]
     return any(tag is not None and not tag[1] and tag[2] == (leaf or "") for tag in tags)
+
+
+def sent_event(name: str, data: dict[str, Any], entry: str | None = None) -> ServerSentEvent:
+    """Return a server-sent event; its id is the entry that it tells of."""
+    return ServerSentEvent(encode_utf8(data).decode(), event=name, id=entry)
 
 
 def etag(leaf: str | None) -> str:

@@ -30,13 +30,23 @@ from foldline.agent.events import (
     TurnEnded,
 )
 from foldline.agent.loop import Agent
-from foldline.agent.tools.toolbox import AgentTool, Arguments, Toolbox
+from foldline.agent.tools.toolbox import AgentTool, Toolbox
 from foldline.core.log.codec import encode_utf8
 from foldline.core.log.messages import Message, Text
 from foldline.errors import FoldlineError, InputError, LeafMoved, StoreError
 from foldline.providers import Provider
 from foldline.service.api.idempotency import KeyBusy, TurnRecord, stored_before
-from foldline.service.api.operation import STREAM, ApiCall, Title, Words, etag, operation
+from foldline.service.api.operation import (
+    PING_SECONDS,
+    SEND_SECONDS,
+    STREAM,
+    ApiCall,
+    Title,
+    Words,
+    etag,
+    operation,
+    sent_event,
+)
 from foldline.service.api.sessions import AT, busy
 from foldline.service.models import give
 from foldline.service.problems import words_of
@@ -56,7 +66,7 @@ from foldline.session.events import (
     WarningGiven,
 )
 from foldline.session.session import Session
-from foldline.session.tools import RECALL_TOOLS, Tool
+from foldline.session.tools import RECALL_TOOLS
 
 log = logging.getLogger("foldline")
 
@@ -64,9 +74,7 @@ TurnLine = tuple[str, dict[str, Any]]
 DONE: Final = "done"
 DELTAS: Final = frozenset({"message.delta", "thinking.delta"})
 STEPS: Final = 50  # replies to one prompt: there are no tools but recall
-PING_SECONDS: Final = 15
 KEPT: Final = 256 * 1024  # bytes of what a turn told that are kept to be told again
-SEND_SECONDS: Final = 60.0  # that a client may take to read what was sent
 
 
 class TurnWish(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -164,7 +172,7 @@ class Turn:
         """Work, and yield what happens until the turn has ended."""
         self._work = asyncio.ensure_future(self._run())
         while (one := await self._queue.get()) is not None:
-            yield _event(*one)
+            yield sent_event(*one)
 
     def stop(self) -> None:
         """End the turn where it has not ended, beside the request; then the session is free again."""
@@ -210,10 +218,6 @@ class TurnStream(EventSourceResponse):
             self._turn.stop()
 
 
-def _event(name: str, data: dict[str, Any]) -> ServerSentEvent:
-    return ServerSentEvent(encode_utf8(data).decode(), event=name)
-
-
 @operation(
     "POST",
     f"{AT}/turns",
@@ -240,7 +244,8 @@ async def turn(call: ApiCall, body: TurnWish) -> Response:
     async with AsyncExitStack() as uses:
         uses.push_async_callback(turns.release, session.id)
         uses.enter_context(state.use(call.tenant, session.id, options))
-        toolbox = _recall_toolbox(session)
+        recall = [AgentTool(tool, partial(session.call_tool, tool.name), reads=True) for tool in RECALL_TOOLS]
+        toolbox = Toolbox(recall)
         early: list[Event] = []  # what happens before the stream begins
         if session.compacting:
             early.append(CompactionStarted(reason="threshold", size=session.view_tokens))
@@ -291,20 +296,12 @@ async def _go_on_with(
     give(session, state.models.summarizer(name))
 
 
-def _recall_toolbox(session: Session) -> Toolbox:
-    return Toolbox(AgentTool(tool, partial(_recalled, session, tool), reads=True) for tool in RECALL_TOOLS)
-
-
-async def _recalled(session: Session, tool: Tool, given: Arguments) -> str:
-    return await session.call_tool(tool.name, given)
-
-
 def _again(record: TurnRecord, leaf: str | None) -> Response:
     """Tell once more what a turn that has ended told, but for its deltas."""
 
     async def events() -> AsyncGenerator[ServerSentEvent]:
         for name, data in record.events:
-            yield _event(name, data)
+            yield sent_event(name, data)
 
     return EventSourceResponse(events(), headers={"etag": etag(leaf)}, ping=PING_SECONDS)
 

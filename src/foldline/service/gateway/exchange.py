@@ -10,6 +10,9 @@ from typing import Any, Final
 
 import httpx2
 import msgspec
+from starlette.responses import Response, StreamingResponse
+from starlette.types import Receive, Scope
+from starlette.types import Send as ASGISend
 
 from foldline.core.decide.price import cost
 from foldline.core.log.codec import encode_utf8
@@ -219,3 +222,46 @@ async def _following(
     async for piece in rest:
         await reader.feed(piece)
         yield piece
+
+
+# ---- what goes back
+
+
+def untouched(response: httpx2.Response, ends: AsyncExitStack) -> Relayed:
+    """Return what an upstream answers as it came; `ends` closes it."""
+    ends.push_async_callback(response.aclose)
+
+    async def pieces() -> AsyncGenerator[bytes]:
+        async for piece in response.aiter_raw():
+            yield piece
+
+    return Relayed(response.status_code, passed_back(response), pieces())
+
+
+class _Streamed(StreamingResponse):
+    """A stream on its way back; its connection is closed also where the client has left before it began."""
+
+    def __init__(self, status: int, pieces: AsyncGenerator[bytes], ends: AsyncExitStack) -> None:
+        super().__init__(pieces, status_code=status)
+        ends.push_async_callback(pieces.aclose)
+        self._ends = ends
+
+    async def __call__(self, scope: Scope, receive: Receive, send: ASGISend) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        except httpx2.HTTPError as error:  # the answer stays without its end, and the connection is closed
+            log.warning("an answer broke off: %s: %.200r", type(error).__name__, str(error))
+        finally:
+            await self._ends.aclose()
+
+
+async def answer_of(relayed: Relayed, ends: AsyncExitStack) -> Response:
+    """Return what goes back; `ends` is closed when it has gone."""
+    body = relayed.body
+    if isinstance(body, bytes):
+        await ends.aclose()
+        made: Response = Response(body, relayed.status)
+    else:
+        made = _Streamed(relayed.status, body, ends)
+    made.raw_headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in relayed.headers]
+    return made

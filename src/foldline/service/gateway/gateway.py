@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import AsyncGenerator, Awaitable
+from collections.abc import Awaitable
 from contextlib import AsyncExitStack
 from functools import partial
 from typing import Final, TypeVar
@@ -19,8 +19,6 @@ import httpx2
 import msgspec
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
-from starlette.types import Receive, Scope
-from starlette.types import Send as ASGISend
 
 import foldline
 from foldline import providers
@@ -34,7 +32,7 @@ from foldline.service.gateway.agent_session import AgentSession, AskedModel
 from foldline.service.gateway.compaction_answer import MadeItem, compacted, response, streamed
 from foldline.service.gateway.compaction_item import readable, sealed
 from foldline.service.gateway.endpoint import Endpoint, Vendor, generating, refusal
-from foldline.service.gateway.exchange import Exchange, Relayed, Send
+from foldline.service.gateway.exchange import Exchange, Relayed, Send, answer_of, untouched
 from foldline.service.gateway.request import AgentRequest, read_request
 from foldline.service.gateway.session_finder import SessionFinder, valid_name
 from foldline.service.gateway.upstream import (
@@ -43,7 +41,6 @@ from foldline.service.gateway.upstream import (
     PaidByRequest,
     Upstreams,
     asked_on,
-    passed_back,
     pays,
     sent_on,
     vendor_of,
@@ -144,7 +141,7 @@ class Gateway:
                 return self._unreached(vendor, error)
             except ClientDisconnect:
                 return refusal(vendor, 400, "the client has left")
-            return await _response(relayed, ends.pop_all())
+            return await answer_of(relayed, ends.pop_all())
 
     async def generate(self, request: Request) -> Response:
         """Answer a request to a Gemini model: for a reply, or for anything else, which is passed on."""
@@ -176,7 +173,7 @@ class Gateway:
                 found = await self._upstreams.send(vendor, request.method, path + query, headers, body)
             except httpx2.HTTPError as error:
                 return self._unreached(vendor, error)
-            return await _response(_untouched(found, ends), ends.pop_all())
+            return await answer_of(untouched(found, ends), ends.pop_all())
 
     # ---- who asks, and what is passed on
 
@@ -217,11 +214,11 @@ class Gateway:
     ) -> Relayed:
         """Send a request, folded where it must be; `ends` is closed when the reply has gone back."""
         if asked is None or not asked.units:
-            return _untouched(await send(raw), ends)
+            return untouched(await send(raw), ends)
         finding = while_there(origin.request, self._session_of(origin, asked, ends))
         found = await _tried(finding, UNCHANGED)
         if found is None:
-            return _untouched(await send(asked.raw), ends)
+            return untouched(await send(asked.raw), ends)
         talk, asked = found
         self._bring_summarizer(talk, asked)
         talk.applies_template = not self._upstreams.is_vendors(asked.endpoint.vendor)
@@ -372,42 +369,3 @@ async def _tried(work: Awaitable[T], otherwise: str) -> T | None:
     except Exception:
         log.exception(otherwise)
     return None
-
-
-def _untouched(response: httpx2.Response, ends: AsyncExitStack) -> Relayed:
-    ends.push_async_callback(response.aclose)
-
-    async def pieces() -> AsyncGenerator[bytes]:
-        async for piece in response.aiter_raw():
-            yield piece
-
-    return Relayed(response.status_code, passed_back(response), pieces())
-
-
-class _Streamed(StreamingResponse):
-    """A stream on its way back; its connection is closed also where the client has left before it began."""
-
-    def __init__(self, status: int, pieces: AsyncGenerator[bytes], ends: AsyncExitStack) -> None:
-        super().__init__(pieces, status_code=status)
-        ends.push_async_callback(pieces.aclose)
-        self._ends = ends
-
-    async def __call__(self, scope: Scope, receive: Receive, send: ASGISend) -> None:
-        try:
-            await super().__call__(scope, receive, send)
-        except httpx2.HTTPError as error:  # the answer stays without its end, and the connection is closed
-            log.warning("an answer broke off: %s: %.200r", type(error).__name__, str(error))
-        finally:
-            await self._ends.aclose()
-
-
-async def _response(relayed: Relayed, ends: AsyncExitStack) -> Response:
-    """Return what goes back; `ends` is closed when it has gone."""
-    body = relayed.body
-    if isinstance(body, bytes):
-        await ends.aclose()
-        made: Response = Response(body, relayed.status)
-    else:
-        made = _Streamed(relayed.status, body, ends)
-    made.raw_headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in relayed.headers]
-    return made

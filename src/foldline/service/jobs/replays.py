@@ -34,7 +34,6 @@ from foldline.service.jobs.replay_records import (
     compared,
 )
 from foldline.service.presence import Presence
-from foldline.service.problems import Refused
 from foldline.terminal import clean
 
 AT_ONCE: Final = 2  # processes of all tenants
@@ -174,8 +173,7 @@ def _why(code: int, raw: bytes, notes: list[str]) -> str:
 class ReplayJobs:
     """The replays of all tenants; nobody is given those of another one."""
 
-    def __init__(self, seconds: float = SECONDS) -> None:
-        self._seconds = seconds
+    def __init__(self) -> None:
         self._slots = asyncio.Semaphore(AT_ONCE)
         self._jobs: dict[str, ReplayJob] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
@@ -190,10 +188,12 @@ class ReplayJobs:
         found = await ReplayRecords(presence).find(name)
         return self._jobs[name].record if found is not None and name in self._jobs else found
 
+    async def full(self, presence: Presence) -> bool:
+        """Return whether a tenant has to wait before another one is begun."""
+        return sum(not one.ended for one in await self.of(presence)) >= UNDER_WAY
+
     async def begin(self, presence: Presence, wish: ReplayWish, write: Callable[[Path], object]) -> str:
-        """Begin a replay of the file that `write` writes; return its id. Raises Refused for one too many."""
-        if sum(not one.ended for one in await self.of(presence)) >= UNDER_WAY:
-            raise Refused(429, "Too many replays", "Wait until one of yours has ended.")
+        """Begin a replay of the file that `write` writes; return its id."""
         job = ReplayJob(presence, wish)
         self._jobs[job.id] = job
         try:
@@ -234,10 +234,10 @@ class ReplayJobs:
         try:
             async with self._slots:
                 job.now(state="running", began=time.time())
-                async with asyncio.timeout(self._seconds):
+                async with asyncio.timeout(SECONDS):
                     ended = {"state": "done", **await job.run()}
         except TimeoutError:
-            ended["error"] = f"It was stopped: it took longer than {self._seconds:,.0f} seconds."
+            ended["error"] = f"It was stopped: it took longer than {SECONDS:,.0f} seconds."
         except (ReplayFailed, OSError, msgspec.DecodeError) as error:
             ended["error"] = str(error)
         finally:

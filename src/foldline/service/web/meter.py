@@ -116,21 +116,15 @@ class Area(msgspec.Struct, frozen=True):
     points: str
 
 
-class Fold(msgspec.Struct, frozen=True):
-    """A boundary in the plot."""
-
-    entry: str
-    x: float
-
-
 class Course(msgspec.Struct, frozen=True):
     """The view's size over the messages: stacked areas, folds, and a line at what may be used.
 
-    `most` is the height of the plot in tokens, `highest` the largest size, `now` the newest one.
+    `folds` are their places, `most` is the height of the plot in tokens, `highest` the largest size, `now`
+    the newest one.
     """
 
     areas: list[Area]
-    folds: list[Fold]
+    folds: list[float]
     usable: float
     most: int
     highest: int
@@ -155,7 +149,7 @@ def course(points: Sequence[TimePoint], stats: Stats) -> Course:
         drawn = " ".join(f"{x:.1f},{_y(size, most):.1f}" for x, size in outline)
         areas.append(Area(name, KINDS.get(name, "other"), drawn))
         floor = top
-    folds = [Fold(point.entry, x) for x, point in zip(places, points, strict=True) if point.boundary]
+    folds = [x for x, point in zip(places, points, strict=True) if point.boundary]
     now = round(sum(sizes[-1].values())) if sizes else 0
     messages = points[-1].message if points else 0
     return Course(areas, folds, _y(stats.usable, most), most, highest, now, messages)

@@ -58,9 +58,7 @@ async def keep(asked: PageRequest) -> Response:
     """Pin messages that must stay, and show the fold again; a summary that was edited stays as it is."""
     form = await _form(asked)
     edited = await _edited(asked, form)
-    await _drop(asked)
-    await _pin(asked, form.keep)
-    made = await _made(asked, form.instructions)
+    made = await _made_again(asked, form)
     return await _page(asked, made, form.instructions, edited, [*form.kept, *form.keep])
 
 
@@ -70,9 +68,7 @@ async def commit(asked: PageRequest) -> Response:
     edited = await _edited(asked, form)
     name = asked.request.path_params["preview"]
     if form.keep:  # they change the cut
-        await _drop(asked)
-        await _pin(asked, form.keep)
-        again: PreviewResult = await _made(asked, form.instructions)
+        again = await _made_again(asked, form)
         if again.id is None:
             return await _page(asked, again, form.instructions, edited, [*form.kept, *form.keep])
         name = again.id
@@ -149,6 +145,14 @@ async def _made(asked: PageRequest, instructions: str) -> PreviewResult:
     return await asked.ask(compaction.preview_compaction, body=CompactionWish(instructions or None))
 
 
+async def _made_again(asked: PageRequest, form: PreviewForm) -> PreviewResult:
+    """Pin what must stay, and return the preview of the fold that this leads to."""
+    await _drop(asked)
+    for entry in form.keep:
+        await asked.ask(messages.pin_entry, entry=entry)
+    return await _made(asked, form.instructions)
+
+
 async def _form(asked: PageRequest) -> PreviewForm:
     asked.check_length(asked.serve.max_body, "a form")
     async with asked.request.form(max_files=0, max_fields=FIELDS) as form:
@@ -167,11 +171,6 @@ async def _edited(asked: PageRequest, form: PreviewForm) -> str | None:
     """Return the summary, if it is another one than the preview's."""
     shown = await asked.ask(compaction.show_preview, preview=asked.request.path_params["preview"])
     return form.summary if shown.summary is not None and form.summary != clean(shown.summary) else None
-
-
-async def _pin(asked: PageRequest, entries: list[str]) -> None:
-    for entry in entries:
-        await asked.ask(messages.pin_entry, entry=entry)
 
 
 async def _drop(asked: PageRequest) -> None:

@@ -95,11 +95,17 @@ async def begin(asked: PageRequest) -> Response:
         try:
             chosen, tokens = _chosen(asked.settings, ticked), _window(window)
             label, write = await _source(asked, given.get("file"), session)
+            await _check_room(asked)
             wish = ReplayWish(label, chosen, tokens, session)
             name = await asked.replays.begin(asked.tenant.presence, wish, write)
         except (Refused, OSError) as error:  # a full disk
             return await _form(asked, str(error), session=session, window=window, ticked=ticked)
     return RedirectResponse(f"{BASE}/replay/{name}", 303)
+
+
+async def _check_room(asked: PageRequest) -> None:
+    if await asked.replays.full(asked.tenant.presence):
+        raise Refused(429, "Too many replays", "Wait until one of yours has ended.")
 
 
 def _chosen(settings: Settings, ticked: set[str]) -> tuple[str, ...]:
