@@ -82,9 +82,8 @@ class Tokens:
         digest = hashlib.sha256(given.encode("utf-8", "replace")).digest()
         own = _OWN.fullmatch(given) is not None
         found = None
-        for (known, hash_only), grant in zip(
-            self._digests, self.grants, strict=True
-        ):  # all: time tells nothing
+        # all are compared: the time that it takes tells nothing
+        for (known, hash_only), grant in zip(self._digests, self.grants, strict=True):
             if hmac.compare_digest(known, digest) and (own or not hash_only):
                 found = grant
         if found is None or (found.expires is not None and found.expires <= datetime.now(UTC)):

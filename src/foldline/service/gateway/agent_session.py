@@ -62,9 +62,8 @@ class AgentSession:
         self.applies_template = False  # it is not the vendor's own server that answers
         self.untold: list[Receipt] = []  # folds that no response has told yet
         self._told: list[Told] = []
-        self._places: dict[
-            str, int
-        ] = {}  # entries of the path, in order: how many messages were told by then
+        # entries of the path, in order: how many messages were told by then
+        self._places: dict[str, int] = {}
         self._leaf: str | None = None  # up to which the stored path is known
         self._user = ""
         self._folds: set[str] = set()  # boundaries that are untold, or were told

@@ -103,9 +103,8 @@ class PageRequest:
     def __init__(self, request: Request, tenant: Tenant, shared: PageHandlers) -> None:
         self.request = request
         self.tenant = tenant
-        self.savings = shared.savings_of(tenant)
+        self._shared = shared
         self.replays = shared.replays
-        self._api = shared.api
         self.models = shared.api.state.models
         self.settings = shared.api.state.known
         self.serve = shared.api.state.serve
@@ -114,6 +113,11 @@ class PageRequest:
     def session(self) -> str:
         """The id of the session that the path names."""
         return self.request.path_params["session"]
+
+    @property
+    def savings(self) -> SavingsBook:
+        """What the sessions have cost and saved."""
+        return self._shared.savings_of(self.tenant)
 
     async def info(self) -> SessionInfo:
         """Return the session that the path names, as the list has it."""
@@ -155,7 +159,7 @@ class PageRequest:
             names["session"] = self.session
         kinds = {"body": (operation.body, body), "query": (operation.query, query)}
         given = {name: kind() if one is None else one for name, (kind, one) in kinds.items() if kind}
-        return await self._api.ask(self.tenant, operation, names=names, raw=raw, **given)
+        return await self._shared.api.ask(self.tenant, operation, names=names, raw=raw, **given)
 
     def page(
         self, template: str, status: int = 200, headers: dict[str, str] | None = None, **given: Any
