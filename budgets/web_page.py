@@ -20,7 +20,7 @@ from budgets.table import Row
 import foldline
 from foldline.bench.corpus import Talk
 from foldline.errors import CallsOpen
-from foldline.service.web.panels import PANELS
+from foldline.service.web.session_page import PANELS
 
 BUDGET = 1_000.0  # ms
 STEP = 40  # messages between two looks at what is sent
