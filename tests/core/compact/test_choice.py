@@ -18,7 +18,7 @@ from tests.support.talk import (
 from foldline.core.compact.choice import Choice, SecondPass, choose
 from foldline.core.compact.compaction_input import CompactionInput
 from foldline.core.compact.room import CHECKPOINT_LEAST, Room
-from foldline.core.cut.edits import merged, tokens_of
+from foldline.core.cut.edits import tokens_of
 from foldline.core.cut.pairing import pair
 from foldline.core.decide.ask import FoldRequest
 from foldline.core.decide.policy import Keep, Policy
@@ -163,15 +163,6 @@ def test_what_no_cut_can_leave_behind_stays_and_the_room_says_that_it_does_not_f
     assert found.room < 0
 
 
-def test_one_message_larger_than_the_window_is_shortened():
-    kept = counted(user("go"), assistant("ok"), calls("a"), tool("a", long("a line of the log\n", 3_000)))
-    found = chosen(kept, usable=2_000)
-    assert found.kept == kept[2:]
-    assert [edit.kind for edit in found.edits[kept[3].id]] == ["elided"]
-    assert tokens_of(found.kept, found.edits) <= 1_750
-    assert found.room >= 200
-
-
 def test_the_keep_is_shortened_to_the_budget_not_to_the_amount():
     kept = counted(user("go"), assistant("ok"), calls("a"), tool("a", long("a line of the log\n", 200)))
     found = chosen(kept, usable=5_000)
@@ -186,13 +177,6 @@ def test_for_a_target_the_tail_is_shortened_to_its_amount_or_half():
     assert tokens_of(aimed.kept, aimed.edits) <= 1_475
     wide = policy(keep=Keep(amount=Amount(tokens=2_400)))
     assert chosen(kept, wide, usable=3_000, target=True).edits == {}
-
-
-def test_a_pinned_message_is_never_shortened():
-    kept = counted(user("go"), assistant("ok"), calls("a"), tool("a", long("a line of the log\n", 3_000)))
-    found = chosen(kept, usable=2_000, pinned=[kept[3].id])
-    assert found.edits == {}
-    assert found.room < 0
 
 
 def test_edits_of_what_is_folded_go_with_it():
@@ -243,12 +227,6 @@ def test_quotes_leave_room_for_a_summary_and_for_a_target_half_of_what_is_free()
 
 
 # ---- sizes and edits
-
-
-def test_a_later_edit_of_a_part_takes_the_place_of_the_older():
-    older, other = Edit("e", 0, "elided", Text("x"), 10), Edit("e", 1, "elided", Text("y"), 5)
-    newer, new = Edit("e", 0, "blanked", Text("z"), 17), Edit("f", 2, "stripped", None, 4)
-    assert merged({"e": (older, other)}, [newer, new]) == {"e": (other, newer), "f": (new,)}
 
 
 def test_what_must_stay_is_counted_as_short_as_it_may_be():

@@ -220,17 +220,6 @@ def test_a_floor_above_usable_is_refused_at_once_with_its_parts():
     assert refused.value.budget == ask.usable
 
 
-def test_pins_count_in_the_floor_unless_they_stand_in_the_view_anyway():
-    log = log_of(system("rule"), user(long("a", 60)), assistant("b"), user("c"))
-    ask = ask_for(BARE)
-    assert floor_of(fold_of(log), ask, OFFLINE).pins == 0
-    head, first = log.path()[:2]
-    put(log, Pinned("", None, head.id, on=True, text=head.message.text))
-    assert floor_of(fold_of(log), ask, OFFLINE).pins == 0
-    put(log, Pinned("", None, first.id, on=True, text=first.message.text))
-    assert floor_of(fold_of(log), ask, OFFLINE).pins >= 60
-
-
 def test_open_calls_count_in_the_floor_with_the_note_that_answers_them():
     log = chat()
     say(log, calls("a"))

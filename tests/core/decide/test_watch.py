@@ -98,11 +98,6 @@ def test_of_messages_said_at_once_the_last_makes_the_moment():
     assert isinstance(batch.due(View(FULL)), Compact)
 
 
-def test_append_stands_for_every_moment_after_one():
-    for message in (user(), assistant("x"), tool("c1")):
-        assert watch(preset("gencode"), message).due(View(FULL)) is not None
-
-
 def test_a_session_goes_on_with_another_model_by_looking_at_its_window():
     begun = Watch(WatchLimits(SOFT, WINDOW))
     assert begun.due(View(FULL)) is None
@@ -292,11 +287,6 @@ def test_a_policy_may_forbid_to_mend_and_failures_to_mend_do():
     path = [n for _ in range(STRIKES) for n in watch().ended("overflow", "no_gain", View(FULL), 0.0)]
     assert watch(PLAIN).on_overflow(View(FULL, path=path)).why == "breaker"
     assert isinstance(watch(PLAIN).on_overflow(View(FULL, least=USABLE + 1)), Refuse)
-
-
-def test_a_subagent_looks_at_no_threshold_but_mends():
-    assert watch(PLAIN, subagent=True).due(View(FULL)) is None
-    assert isinstance(watch(PLAIN, subagent=True).on_overflow(View(FULL)), Compact)
 
 
 # ---- whatever happens

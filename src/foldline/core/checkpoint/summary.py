@@ -10,10 +10,10 @@ import msgspec
 from foldline.core.checkpoint import listing, prompts
 from foldline.core.checkpoint.request import RequestKind, SummaryRequest
 from foldline.core.checkpoint.serialize import serialize, shorten
+from foldline.core.cut.pairing import calls_answered
 from foldline.core.decide.policy import Policy
 from foldline.core.ledger.facts.kinds import Ledger
 from foldline.core.log.entries import Said
-from foldline.core.log.messages import ToolCall, ToolResult
 from foldline.core.measure.tokens import Counter
 from foldline.core.secrets.redact import redact
 
@@ -137,12 +137,7 @@ def chunks(
 def _spans(folded: Sequence[Said]) -> list[bool]:
     """For each entry, whether a call at or before it has its result behind it."""
     edges = [0] * (len(folded) + 1)
-    newest: dict[str, int] = {}
-    for index, entry in enumerate(folded):
-        for part in entry.message.parts:
-            if isinstance(part, ToolCall):
-                newest[part.id] = index
-            elif isinstance(part, ToolResult) and part.call_id in newest:
-                edges[newest[part.call_id]] += 1
-                edges[index] -= 1
+    for result, call in calls_answered(entry.message for entry in folded).items():
+        edges[call[0]] += 1
+        edges[result[0]] -= 1
     return [depth > 0 for depth in accumulate(edges[:-1])]

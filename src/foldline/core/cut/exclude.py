@@ -18,16 +18,15 @@ import msgspec
 from foldline.core.cut.edits import Edits, EditsOf, merged
 from foldline.core.cut.legal import provider_runs
 from foldline.core.cut.notes import TAKEN_OUT
-from foldline.core.cut.pairing import continues, pair
+from foldline.core.cut.pairing import Place, calls_answered, continues, pair
 from foldline.core.log.entries import EXCLUDED, Edit, Entry, Pruned, Said
 from foldline.core.log.log import undone
-from foldline.core.log.messages import Opaque, Part, Text, Thinking, ToolCall, ToolResult
+from foldline.core.log.messages import Opaque, Part, Text, Thinking, ToolResult
 from foldline.core.log.opaque import THOUGHTS
 from foldline.core.log.steps import STEP, is_step
 from foldline.core.measure.tokens import Counter, part_tokens
 
 _GONE: Final = Text("")  # keeps the places of the parts behind it
-Place = tuple[int, int]  # the index of a message, and of a part in it
 
 
 def excluded(path: Iterable[Entry]) -> Edits:
@@ -67,7 +66,7 @@ def exclusion(said: Sequence[Said], chosen: Iterable[Place], edits: EditsOf, cou
 
     `said` are the messages of a view as they are left, `edits` those made before.
     """
-    calls = _calls_of(said)
+    calls = calls_answered([entry.message for entry in said])
     out = _with_partners(said, calls, set(chosen))
     late = set(pair([entry.message for entry in said]).late)
     found: list[Edit] = []
@@ -89,19 +88,6 @@ def exclusion(said: Sequence[Said], chosen: Iterable[Place], edits: EditsOf, cou
 def _note(result: ToolResult, entry: str) -> ToolResult:
     text = Text(f"{TAKEN_OUT}{entry}]")
     return ToolResult(result.call_id, (text,), is_error=result.is_error)
-
-
-def _calls_of(said: Sequence[Said]) -> dict[Place, Place]:
-    """Map each result to the newest call of its id before it."""
-    calls: dict[str, Place] = {}
-    found: dict[Place, Place] = {}
-    for at, entry in enumerate(said):
-        for place, part in enumerate(entry.message.parts):
-            if isinstance(part, ToolCall):
-                calls[part.id] = (at, place)
-            elif isinstance(part, ToolResult) and part.call_id in calls:
-                found[at, place] = calls[part.call_id]
-    return found
 
 
 def _with_partners(said: Sequence[Said], calls: Mapping[Place, Place], chosen: set[Place]) -> set[Place]:

@@ -10,7 +10,7 @@ that its provider keeps takes one result whose call is not known.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -18,6 +18,8 @@ from foldline.core.log.dialects import traits_of
 from foldline.core.log.messages import Message, ToolCall, ToolResult
 from foldline.core.log.opaque import stored_calls
 from foldline.core.log.steps import ends_in_results, own_results
+
+Place = tuple[int, int]  # the index of a message, and of a part in it
 
 
 class Batch(msgspec.Struct):
@@ -42,13 +44,13 @@ class Batch(msgspec.Struct):
 class Pairing(msgspec.Struct):
     """The batches of a list of messages, and the result and call parts that pair with nothing.
 
-    `late` and `doubled` list (message index, part index): results without an open call, and calls whose id
+    `late` and `doubled` list places: results without an open call, and calls whose id
     stands twice in one batch.
     """
 
     batches: list[Batch] = []
-    late: list[tuple[int, int]] = []
-    doubled: list[tuple[int, int]] = []
+    late: list[Place] = []
+    doubled: list[Place] = []
     last: Message | None = None
     begun: int = 0  # where the reply begins to which the last message belongs
     known: set[str] = set()  # the ids of all calls so far, also of those that stood there as references
@@ -150,6 +152,19 @@ def pair(messages: Sequence[Message]) -> Pairing:
     for index, message in enumerate(messages):
         pairing.say(index, message)
     return pairing
+
+
+def calls_answered(messages: Iterable[Message]) -> dict[Place, Place]:
+    """Map each result of a list to the newest call of its id before it."""
+    calls: dict[str, Place] = {}
+    found: dict[Place, Place] = {}
+    for index, message in enumerate(messages):
+        for place, part in enumerate(message.parts):
+            if isinstance(part, ToolCall):
+                calls[part.id] = (index, place)
+            elif isinstance(part, ToolResult) and part.call_id in calls:
+                found[index, place] = calls[part.call_id]
+    return found
 
 
 def unanswered_from(messages: Sequence[Message]) -> int:

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from foldline.core.cut.notes import CLEARED, is_cleared
+from foldline.core.cut.pairing import calls_answered
 from foldline.core.decide.policy import Policy
 from foldline.core.log.codec import encode
 from foldline.core.log.entries import Edit, Said
@@ -97,7 +98,7 @@ def prune(
 def _results(kept: Sequence[Said], counter: Counter) -> list[_Result]:
     """The tool results of the view, oldest first; a result belongs to the newest call of its id before it."""
     last_reply = max((i for i, entry in enumerate(kept) if entry.message.role == "assistant"), default=-1)
-    calls: dict[str, ToolCall] = {}
+    calls = calls_answered(entry.message for entry in kept)
     found: list[_Result] = []
     for index, entry in enumerate(kept):
         sizes: list[int] | None = None
@@ -105,11 +106,11 @@ def _results(kept: Sequence[Said], counter: Counter) -> list[_Result]:
         if index == last_reply:
             seen = last_step(entry.message)
         for part_index, part in enumerate(entry.message.parts):
-            if isinstance(part, ToolCall):
-                calls[part.id] = part
-            elif isinstance(part, ToolResult):
+            if isinstance(part, ToolResult):
                 sizes = sizes if sizes is not None else _sizes(entry, counter)
-                call = calls.get(part.call_id)
+                asked = calls.get((index, part_index))
+                call = kept[asked[0]].message.parts[asked[1]] if asked else None
+                call = call if isinstance(call, ToolCall) else None
                 found.append(_Result(entry.id, part_index, part, call, sizes[part_index], part_index < seen))
     return found
 
