@@ -81,7 +81,7 @@ async def live(messages, policy, window, slow=None):
                         slow.go.set()
                     if slow is None or len(drafts) == begun:
                         await asyncio.wait_for(
-                            session.settled(), 30
+                            session.settled(), 120
                         )  # a draft is ready before the next request
                     usage = Usage(input=size, output=message_tokens(message, OFFLINE))
                 message = msgspec.structs.replace(message, usage=usage)  # noqa: PLW2901

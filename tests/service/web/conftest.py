@@ -25,7 +25,7 @@ def chromium():
         pytest.skip("no Chromium: apt install chromium")
     playwright.expect.set_options(timeout=SECONDS * 1_000)
     with playwright.sync_playwright() as made:
-        browser = made.chromium.launch(executable_path=program, args=ARGUMENTS)
+        browser = made.chromium.launch(executable_path=program, args=ARGUMENTS, timeout=3 * SECONDS * 1_000)
         yield browser
         browser.close()
 

@@ -9,7 +9,7 @@ import pytest
 from tests.service.api.client import FILLER, Client, api, reply, talk, user
 from tests.service.api.test_turns import wait_for_end
 from tests.service.served import served
-from tests.service.web.browser import fold, menu, message, opened, panel, say, seen, steer, still
+from tests.service.web.browser import SECONDS, fold, menu, message, opened, panel, say, seen, steer, still
 
 from foldline.testing import Faulty, Scripted, serve_in_thread
 
@@ -80,6 +80,7 @@ def test_a_reply_is_seen_as_it_is_written_and_stop_keeps_the_question_alone(chro
 def test_what_could_not_be_sent_stands_in_its_field_again(chromium, service):
     service.begin("refused", messages=[user("Hello."), reply("Hello.")])
     page = chromium.new_page(base_url=service.url)  # its console tells of the refusal
+    page.set_default_timeout(SECONDS * 1_000)
     page.goto("/web/s/refused")
     page.route("**/say", lambda route: route.fulfill(status=409, json={"detail": "a turn is under way"}))
     page.locator("#words").fill("Lost?")

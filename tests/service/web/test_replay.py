@@ -23,7 +23,7 @@ pytestmark = pytest.mark.slow
 RESEARCH = Path("examples/research.jsonl")
 LONG = Path("examples/coop-trace.jsonl")
 ALL = ("none", "foldline", "coop", "pi", "codex", "opencode", "claude-code", "klaude", "moldable", "gencode")
-SECONDS = 120
+SECONDS = 300
 
 
 @pytest.fixture(autouse=True)
