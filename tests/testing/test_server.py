@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gc
 import socket
 import threading
 
@@ -41,6 +42,19 @@ async def test_nothing_is_left_when_the_block_ends():
         assert await ask(url, "anthropic") == "a"
     assert not is_open(url)
     assert asyncio.all_tasks() == before
+
+
+@pytest.mark.parametrize("steps", range(6))
+async def test_a_client_that_comes_while_it_stops_is_closed(steps):
+    """The client comes at each step of the end in turn."""
+    async with serve(Scripted(["a"])) as url:
+        await asyncio.sleep(0)  # its first step: it waits for clients
+        client = socket.create_connection(("127.0.0.1", port_of(url)), timeout=60)
+        for _ in range(steps):
+            await asyncio.sleep(0)
+    with client, contextlib.suppress(ConnectionResetError):
+        assert client.recv(1) == b""
+    gc.collect()  # a connection that was lost is an error here, by the warning that pytest makes one
 
 
 async def test_a_server_that_stalls_stops_at_once():

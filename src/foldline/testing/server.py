@@ -44,13 +44,16 @@ class Server:
         self._served = served
         self._api_key = api_key
         self._listening: asyncio.Task[None] | None = None
+        self._stopping = False
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def start(self) -> str:
         """Listen; return the URL, without a path."""
         held = socket.create_server(("127.0.0.1", 0), backlog=_BACKLOG)
         held.setblocking(False)
-        self.url = f"http://127.0.0.1:{held.getsockname()[1]}"
+        self._address = held.getsockname()
+        self.url = f"http://127.0.0.1:{self._address[1]}"
+        self._stopping = False
         self._listening = asyncio.create_task(self._listen(held))
         return self.url
 
@@ -58,20 +61,28 @@ class Server:
         """Stop listening and end every connection, whatever it is waiting for."""
         if self._listening is None:
             return
-        await asyncio.sleep(0)  # a task that has not begun could not close its socket
-        self._listening.cancel()
-        await asyncio.gather(self._listening, return_exceptions=True)
+        self._stopping = True
+        with contextlib.suppress(OSError), socket.socket() as own:  # where it has failed, nobody listens
+            own.setblocking(False)
+            await asyncio.get_running_loop().sock_connect(own, self._address)
+            await asyncio.wait([self._listening])
         self._listening = None
-        await asyncio.sleep(0)
+        await asyncio.sleep(0)  # a task that has not begun could not close its socket
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def _listen(self, held: socket.socket) -> None:
-        """Accept connections, each in its own task: `asyncio.start_server` can lose one while it stops."""
+        """Accept connections, each in its own task, up to the one by which `stop` ends this.
+
+        Both `asyncio.start_server` and an accept that is cancelled can lose a connection while they stop.
+        """
         with held:
             while True:
                 accepted, _ = await asyncio.get_running_loop().sock_accept(held)
+                if self._stopping:
+                    accepted.close()
+                    return
                 task = asyncio.create_task(self._serve(accepted))
                 self._tasks.add(task)
                 task.add_done_callback(self._tasks.discard)
