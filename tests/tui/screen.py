@@ -83,7 +83,14 @@ class Talk:
         """Send a text, and wait until nothing goes on."""
         await self.type(text)
         await until(self.pilot, self.quiet)
-        await self.pilot.pause(0.1)
+
+    async def sees(self, *words):
+        """Wait until these words are on the screen: what a key or a message does is drawn some time later."""
+        await until(self.pilot, lambda: all(word in self.text for word in words))
+
+    async def written(self, text):
+        """Wait until this is what stands in the editor."""
+        await until(self.pilot, lambda: self.app.editor.text == text)
 
     @property
     def host(self):
@@ -93,9 +100,13 @@ class Talk:
         return self.app.talk.quiet
 
     async def opened(self, kind):
-        """Wait for a screen of that class."""
-        await until(self.pilot, lambda: type(self.app.screen).__name__ == kind)
+        """Wait for a screen of that class, until it takes keys."""
+        await until(self.pilot, lambda: type(self.app.screen).__name__ == kind and self.app.screen.focused)
         return self.app.screen
+
+    def asked(self):
+        """Whether a screen over the conversation takes keys."""
+        return len(self.app.screen_stack) > 1 and self.app.screen.focused is not None
 
     async def closed(self):
         """Wait until the conversation is the screen again, and nothing goes on."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from pathlib import Path
@@ -19,16 +20,23 @@ def answers(asked):
     return f"Answer {asked.index}. " + "It is done as you said. " * 30
 
 
-def check(talk, name):
-    """Compare the screen with the file of that name."""
-    # sizes depend on the length of the folder's path, which the system prompt names, and the meter with them
-    seen = re.sub(r"\d[\d,]{2,}", lambda found: "#" * len(found[0]), talk.text) + "\n"
-    seen = re.sub(r"\d(?=\d*%)", "#", re.sub(r"[█░]{20}", "░" * 20, seen))
+def seen(talk):
+    """The screen without sizes: they depend on the length of the folder's path, and the meter with them."""
+    words = re.sub(r"\d[\d,]{2,}", lambda found: "#" * len(found[0]), talk.text) + "\n"
+    return re.sub(r"\d(?=\d*%)", "#", re.sub(r"[█░]{20}", "░" * 20, words))
+
+
+async def check(talk, name):
+    """Compare the screen, once all is drawn, with the file of that name."""
     file = SCREENS / f"{name}.txt"
     if os.environ.get("FOLDLINE_DRAW"):
         SCREENS.mkdir(exist_ok=True)
-        file.write_text(seen, encoding="utf-8")
-    assert seen == file.read_text(encoding="utf-8")
+        await talk.pilot.pause(1)
+        file.write_text(seen(talk), encoding="utf-8")
+    drawn = file.read_text(encoding="utf-8")
+    with contextlib.suppress(AssertionError):
+        await until(talk.pilot, lambda: seen(talk) == drawn)
+    assert seen(talk) == drawn
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -37,7 +45,7 @@ async def test_meter_and_boundary(tmp_path, size):
         for turn in range(8):
             await talk.say(f"Turn {turn}. Never push to main.")
         await talk.say("/compact the rule")
-        check(talk, f"boundary-{size}")
+        await check(talk, f"boundary-{size}")
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -48,8 +56,7 @@ async def test_preview(tmp_path, size):
         await talk.type("/preview")
         screen = await talk.opened("PreviewScreen")
         await until(talk.pilot, lambda: screen._infos)
-        await talk.pilot.pause(0.2)
-        check(talk, f"preview-{size}")
+        await check(talk, f"preview-{size}")
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -61,8 +68,7 @@ async def test_tree(tmp_path, size):
         await talk.say("Another way.")
         await talk.type("/tree")
         await talk.opened("Picker")
-        await talk.pilot.pause(0.2)
-        check(talk, f"tree-{size}")
+        await check(talk, f"tree-{size}")
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -70,8 +76,7 @@ async def test_selector(tmp_path, size):
     async with chat(tmp_path, answers, size=SIZES[size]) as talk:
         await talk.type("/autocompact")
         await talk.opened("Picker")
-        await talk.pilot.pause(0.2)
-        check(talk, f"selector-{size}")
+        await check(talk, f"selector-{size}")
 
 
 @pytest.mark.parametrize("theme", ["textual-light", "textual-dark", "ansi-dark"])
@@ -83,5 +88,4 @@ async def test_without_colour_and_in_light_and_dark_the_words_are_the_same(tmp_p
         talk.app.theme = theme
         await talk.type("/autocompact")
         await talk.opened("Picker")
-        await talk.pilot.pause(0.2)
-        check(talk, "selector-80x24")
+        await check(talk, "selector-80x24")

@@ -268,8 +268,8 @@ class Conversation:
             if not asked.done():
                 asked.set_result(answer or "no")
 
-        await self._app.push_screen(screen, answered)
         try:
+            await self._app.push_screen(screen, answered)
             return await asked
         finally:
             if screen.is_current:
