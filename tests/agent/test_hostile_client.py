@@ -163,7 +163,10 @@ def test_the_end_of_the_input_refuses_the_permission_that_is_asked_for(tmp_path)
 
 
 def test_a_turn_that_goes_on_by_a_command_can_be_stopped_and_asked(tmp_path):
-    with served([call("bash", command="sleep 50"), call("bash", command="sleep 50"), "Done."]) as (_, name):
+    with served([call("bash", command="sleep 1000"), call("bash", command="sleep 1000"), "Done."]) as (
+        _,
+        name,
+    ):
         rpc = opened(tmp_path, name, "--allow", "bash")
         rpc.send(type="prompt", message="Go.")
         rpc.wait("call")

@@ -81,7 +81,7 @@ async def test_it_goes_on_in_the_same_run_after_a_compaction_in_the_middle_of_a_
 
 async def test_an_interrupt_keeps_what_is_whole_and_the_queue_goes_on(tmp_path):
     answers = [
-        calls(call("bash", command="echo kept"), call("bash", command="sleep 30")),
+        calls(call("bash", command="echo kept"), call("bash", command="sleep 1000")),
         "On to the next.",
     ]
     async with host_on(tmp_path, answers) as host:

@@ -16,6 +16,7 @@ from tests.agent.working import host_on, until
 from tests.support import forked
 from tests.support.waiting import wait_until
 
+from foldline.agent import processes
 from foldline.agent.processes import Beginning, ran
 from foldline.agent.tools import bash
 from foldline.agent.workspace import Workspace
@@ -40,6 +41,12 @@ COMMANDS = [
     *(pytest.param(text, id=name) for name, text in STAYS.items()),
     *(pytest.param(text, id=name, marks=linux) for name, text in LEAVES.items()),
 ]
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch):
+    """However long the system takes to end what was killed, it is waited for."""
+    monkeypatch.setattr(processes, "PATIENCE", 600)
 
 
 class Printed:
@@ -106,11 +113,15 @@ async def test_nothing_is_left_when_a_command_is_cancelled(tmp_path, command):
     assert gone(tmp_path)
 
 
-async def test_nothing_is_left_when_the_time_is_up(tmp_path):
-    output = await tool(tmp_path).run(
-        {"command": f"(sh -c '{HOLD}' &) ; echo before; sleep 1000", "timeout": 1}
-    )
-    assert output.text == "before\n[no end after 1 s: stopped]"
+async def test_nothing_is_left_when_the_time_is_up(tmp_path, monkeypatch):
+    command = f"echo before; (sh -c '{HOLD}' &) ; sleep 1000"
+    running = asyncio.ensure_future(tool(tmp_path).run({"command": command, "timeout": 500}))
+    await until(lambda: begun(tmp_path, command))
+    loop = asyncio.get_running_loop()
+    now = loop.time
+    monkeypatch.setattr(loop, "time", lambda: now() + 500)
+    output = await running
+    assert output.text == "before\n[no end after 500 s: stopped]"
     assert output.failed
     assert gone(tmp_path)
 

@@ -104,7 +104,7 @@ def test_a_permission_is_asked_for_and_answered(tmp_path):
 
 
 def test_killed_in_the_middle_of_a_turn_it_is_resumed_and_nothing_is_lost(tmp_path):
-    with served([call("bash", command="sleep 60"), "I see."]) as (_, name):
+    with served([call("bash", command="sleep 1000"), "I see."]) as (_, name):
         rpc = Rpc(tmp_path, "--model", name, "--allow", "bash")
         rpc.send(type="prompt", message="Sleep.")
         rpc.wait("call")

@@ -21,7 +21,7 @@ from tests.agent.stories.scripts import (
 from tests.agent.working import host_on, until
 
 from foldline.agent.commands.registry import run
-from foldline.testing import Answer, Refusal, call
+from foldline.testing import Answer, Gate, Refusal, call
 
 pytestmark = pytest.mark.slow
 
@@ -193,12 +193,12 @@ async def test_fewer_than_ten_messages_are_never_compacted_by_the_threshold(tmp_
 
 
 async def test_a_user_who_interrupts_saves_no_partial_compaction(tmp_path):
-    slow = [30.0]
+    wait = [Gate()]
 
     def says(asked):
         if not headings(asked):
             return REPLY(asked)
-        return Answer(text=summary(asked, Task="Build X."), wait=slow[0])
+        return Answer(text=summary(asked, Task="Build X."), wait=wait[0])
 
     async with host_on(tmp_path, says, window=WINDOW, policy="moldable") as host:
         sum_up_by_model(host)
@@ -209,7 +209,7 @@ async def test_a_user_who_interrupts_saves_no_partial_compaction(tmp_path):
         assert (await work).how == "interrupted"
         assert await state(host) is None
         assert await host.session.verify() == []
-        slow[0] = 0.0
+        wait[0] = 0.0
         await talk(host, 8, 8)
         assert (await state(host))["version"] == 1
 
