@@ -6,8 +6,10 @@ parameters, calls no tools and writes poor text.
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import os
+import random
 import socket
 import subprocess
 import sys
@@ -45,9 +47,12 @@ def _folder(module: str) -> Path:
 
 
 def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """A port that nobody has open, and that no socket is given that asks for any while the server loads."""
+    some = random.SystemRandom()  # the tests' own seed is the same in all processes of a run
+    while True:
+        port = some.randrange(10_000, 30_000)
+        with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port
 
 
 @contextmanager
