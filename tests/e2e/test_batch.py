@@ -37,11 +37,13 @@ def killed_half_way(archive, tmp_path, with_signal):
     The others are pipes meanwhile, which come last, as they have no size, and nobody writes to them: so its
     processes wait there, however fast they are.
     """
-    late = {file: file.read_bytes() for file in sorted(archive.iterdir())[FIRST:]}
+    files = sorted(archive.iterdir())
+    late = {file: file.read_bytes() for file in files[FIRST:]}
     for file in late:
         file.unlink()
         os.mkfifo(file)
-    words = [*COMMAND, "batch", "fold", "archive", "-o", "out", "--target", "2000", "--jobs", str(JOBS)]
+    words = [*COMMAND, "batch", "fold", *map(str, files), "-o", "out", "--target", "2000"]
+    words += ["--jobs", str(JOBS)]
     with subprocess.Popen(
         words,
         cwd=tmp_path,

@@ -372,8 +372,8 @@ async def test_an_app_that_cannot_open_its_session_says_why(tmp_path):
     from foldline.tui.app import ChatApp
 
     app = ChatApp(HostOptions(folder=tmp_path, home=tmp_path, store="memory://"))
-    async with app.run_test() as pilot:
-        await until(pilot, lambda: app.return_code is not None)
+    async with app.run_test():
+        await waiting.until(lambda: app.return_code is not None)  # the pilot waits for a screen that goes
     assert app.return_code == 2
 
 
