@@ -38,7 +38,7 @@ def test_the_branches_are_listed_and_one_is_noted(foldline):
     assert "Mend the page." not in done["text"]
     view = foldline("show", "work", "--view", "--json").json
     assert view[-1]["entry"] == done["entry"]
-    assert "I did so." in foldline("merge", "work", listed[1]["leaf"][:8]).out
+    assert "merged into it" in foldline("merge", "work", listed[1]["leaf"][:8]).err
     assert "The footer is mended." in foldline("merge", "work", "fork").out
     assert foldline("verify").code == 0
 
