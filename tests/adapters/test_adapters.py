@@ -11,8 +11,10 @@ from typing import Any
 import httpx
 import pytest
 from openai import BadRequestError
-from tests.adapters.drivers import DRIVERS, Boom, Driver, Shown, installed
+from tests.adapters.drivers import DRIVERS, Boom, Driver, installed
 
+from foldline.bench.system import message_texts
+from foldline.dialects import get
 from foldline.errors import StoreError
 
 pytestmark = [
@@ -35,20 +37,9 @@ async def driver(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
     made.histories.close()
 
 
-def faults(shown: Sequence[Shown]) -> list[Shown]:
-    """Return calls without a result right behind them, and results without their call."""
-    waiting: set[str] = set()
-    found: list[Shown] = []
-    for kind, what in shown:
-        if kind == "call":
-            waiting.add(what)
-        elif kind == "result":
-            found += [] if what in waiting else [(kind, what)]
-            waiting.discard(what)
-        elif waiting:
-            found += [("call", one) for one in waiting]
-            waiting = set()
-    return [*found, *(("call", one) for one in waiting)]
+def problems(driver: Driver, view: Sequence[Any]) -> list[str]:
+    """Return the rules of the provider's that a request breaks."""
+    return [one.rule for one in get(driver.dialect).validate(driver.native(view))]
 
 
 async def stats(driver: Driver) -> Any:
@@ -60,13 +51,12 @@ async def test_a_long_loop_stays_in_its_window_and_every_view_is_valid(driver: D
     await driver.run("And the others.", 60)
     whole = await driver.history()
     figures = await stats(driver)
-    views = [driver.shown(view) for view in driver.seen]
-    assert len(views) == 122
-    assert [faults(view) for view in views if faults(view)] == []
+    assert len(driver.seen) == 122
+    assert [found for view in driver.seen if (found := problems(driver, view))] == []
     assert figures.summaries >= 1
     assert figures.context_tokens <= figures.usable
-    assert len(views[-1]) < 180  # of 364
-    assert any(RULE.split(". ")[1] in text for kind, text in views[-1] if kind == "user")
+    assert len(driver.seen[-1]) < len(whole) / 2
+    assert any(RULE.split(". ")[1] in text for text in message_texts(driver.native(driver.seen[-1])))
     assert len(whole) >= 2 * 122  # the framework's own history is whole
     assert figures.total_messages == 243 + driver.keeps_answers + driver.pairs  # so is Foldline's
 
@@ -84,7 +74,7 @@ async def test_another_process_goes_on_and_stores_nothing_twice(driver: Driver) 
     driver.make()
     await driver.run("And the others.", 1)
     assert (await stats(driver)).total_messages == 85 + driver.keeps_answers + driver.pairs
-    assert faults(driver.shown(driver.seen[-1])) == []
+    assert problems(driver, driver.seen[-1]) == []
 
 
 async def test_a_run_that_was_interrupted_is_followed_by_another(driver: Driver) -> None:
@@ -92,7 +82,7 @@ async def test_a_run_that_was_interrupted_is_followed_by_another(driver: Driver)
     with suppress(Boom):  # some frameworks tell the model
         await driver.run(RULE, 8)
     await driver.run("Where were we?", 30)
-    assert [faults(driver.shown(view)) for view in driver.seen[5:] if faults(driver.shown(view))] == []
+    assert [found for view in driver.seen[5:] if (found := problems(driver, view))] == []
     assert (await stats(driver)).context_tokens <= WINDOW
 
 
@@ -115,10 +105,10 @@ async def test_a_fold_is_undone(driver: Driver) -> None:
     await driver.run(RULE, 45)
     await driver.histories.arun(driver.session, lambda history: history.session.compact(target=6_000))
     await driver.run("And?", 0)
-    folded = len(driver.shown(driver.seen[-1]))
+    folded = len(driver.seen[-1])
     await driver.histories.arun(driver.session, lambda history: history.session.undo())
     await driver.run("And now?", 0)
-    assert len(driver.shown(driver.seen[-1])) > folded
+    assert len(driver.seen[-1]) > folded
 
 
 async def test_what_does_not_fit_all_the_same_is_folded_and_sent_again(driver: Driver) -> None:
@@ -130,7 +120,7 @@ async def test_what_does_not_fit_all_the_same_is_folded_and_sent_again(driver: D
     await driver.run("And the others.", 0)
     refused, sent = driver.seen[asked:]
     assert size(sent) < size(refused)
-    assert faults(driver.shown(sent)) == []
+    assert problems(driver, sent) == []
     driver.errors = [ValueError("no overflow")]
     with pytest.raises(ValueError, match="no overflow"):
         await driver.run("And?", 0)
