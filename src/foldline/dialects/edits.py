@@ -15,6 +15,8 @@ from foldline.core.log.opaque import stored_calls
 from foldline.core.log.steps import own_results, steps
 from foldline.errors import DialectError
 
+Where = tuple[str, int | None]  # a key of a native message, and the index in its list
+PlacedPart = tuple[Part, Where]
 Rendering = Sequence[tuple[Message, Sequence[Edit]]]
 
 

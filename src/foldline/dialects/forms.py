@@ -14,9 +14,10 @@ from typing import Any, NamedTuple, cast
 from foldline.core.log.messages import Media
 from foldline.dialects.ids import safe_name
 from foldline.dialects.media import placeholder
-from foldline.dialects.payload import Fields, fields_of, is_filled, json_text
+from foldline.dialects.payload import Fields, arguments_of, fields_of, is_filled, json_text
 from foldline.dialects.values import Say
 
+ID_LIMIT = 64  # of a call's id where an API takes safe characters alone
 UNNAMED = "unnamed_tool"  # stands for a tool whose name is missing
 SPOILED: Any = object()  # what is made of a value without which a block is of no use
 
@@ -117,6 +118,10 @@ def _is_said(value: Any) -> bool:
     return value != ""
 
 
+def _has_words(value: Any) -> bool:
+    return bool(str(value).strip())
+
+
 def text_fields(key: str, rule: str) -> tuple[Field, ...]:
     """Return the field of a part that holds text; an empty one is left out."""
     return (
@@ -128,6 +133,14 @@ def text_fields(key: str, rule: str) -> tuple[Field, ...]:
 def kept(value: Any) -> Any:
     """Keep a value that breaks a rule: nothing better can be made of it, or a request leaves it out."""
     return value
+
+
+def text_block_fields() -> tuple[Field, ...]:
+    """Return the field of a block that holds text; a blank one stays, and a request leaves it out."""
+    return (
+        Field("text", "block-shape", a(str), "a string", as_text),
+        Field("text", "text-empty", _has_words, "more than whitespace", kept),
+    )
 
 
 def as_text(value: Any) -> str:
@@ -147,14 +160,26 @@ def as_id(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
+def as_safe_id(value: Any) -> str:
+    """Return a call's id in the characters, and of the length, that an API takes; "" where it has none."""
+    given = as_id(value)
+    return safe_name(given, ID_LIMIT, "call") if given else given
+
+
 def as_name(value: Any) -> str:
     """Return the name of a tool, or one that says that it has none."""
     return value if isinstance(value, str) and value else UNNAMED
 
 
-def as_safe_name(value: Any) -> str:
+def as_safe_name(value: Any, limit: int = 128) -> str:
     """Return the name of a tool in the characters, and of the length, that an API takes."""
-    return safe_name(as_name(value), 128, UNNAMED)
+    return safe_name(as_name(value), limit, UNNAMED)
+
+
+def as_input(value: Any) -> Fields:
+    """Return the arguments of a call as an object; what is none is put into one."""
+    given = arguments_of(value) if isinstance(value, str | None) else value
+    return cast("Fields", given) if isinstance(given, dict) else {"input": given}
 
 
 def text_part(text: str) -> Fields:

@@ -22,6 +22,11 @@ def safe_name(text: str, limit: int, empty: str) -> str:
     return shorten(_FOREIGN.sub("_", text), limit) or empty
 
 
+def made_id(salt: str) -> str:
+    """Return an id for a call that has none; the same for the same salt."""
+    return f"call_{hashlib.blake2s(salt.encode('utf-8', 'surrogatepass'), digest_size=8).hexdigest()}"
+
+
 class Ids:
     """Rename call ids as messages are encoded in order; a new id depends on earlier messages only.
 

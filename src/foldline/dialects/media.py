@@ -15,6 +15,12 @@ PLAIN = "text/plain"
 _AUDIO_FORMATS = {"audio/wav": "wav", "audio/mp3": "mp3", "audio/mpeg": "mp3"}
 
 
+def kind_of(mime: str) -> str:
+    """Return the kind of media that a MIME type names."""
+    family = mime.partition("/")[0]
+    return family if family in ("image", "audio", "video") else "document"
+
+
 def placeholder(media: Media) -> str:
     """Return the text that stands in for media that cannot be carried over."""
     label = ", ".join(part for part in (media.name, media.mime) if part)

@@ -6,7 +6,6 @@ change is noted in the message's `Native`, beside its bytes as received.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, cast
@@ -18,7 +17,8 @@ from foldline.core.log import codec
 from foldline.core.log.messages import Message, Native, ToolCall, ToolResult
 from foldline.dialects.dialect import UNSENT, Dialect, Slot
 from foldline.dialects.forms import as_text
-from foldline.dialects.payload import DEEPEST, Fields, fields_of, items_of, read
+from foldline.dialects.ids import made_id
+from foldline.dialects.payload import DEEPEST, Fields, is_deep, read
 from foldline.errors import DialectError
 
 _ENVELOPE = 8  # levels of a message around the values that it holds
@@ -74,7 +74,7 @@ class Mender:
         new = self._dialect.look(lambda _, text: notes.append(text), body, salt)
         if notes and codec.encode(new) == codec.encode(body):  # what is wrong stays: a request leaves it out
             notes.clear()
-        if _is_deep(new, DEEPEST + _ENVELOPE):
+        if is_deep(new, DEEPEST + _ENVELOPE):
             notes.append("what is nested too deeply was kept as text")
             new = cast("Fields", _clipped(new, DEEPEST))
         calls, results = self._dialect.call_slots(new)
@@ -99,7 +99,7 @@ class Mender:
     def _name(self, calls: list[Slot], salt: str, notes: list[str]) -> None:
         for place, (holder, key) in enumerate(calls):
             if not holder[key]:
-                holder[key] = _made_id(f"{salt} {place}")
+                holder[key] = made_id(f"{salt} {place}")
                 notes.append("a tool call without an id was given one")
             own = self._ids.call(holder[key])
             if own != holder[key]:
@@ -113,7 +113,7 @@ class Mender:
     def _answer(self, results: list[Slot], salt: str, notes: list[str]) -> None:
         for place, (holder, key) in enumerate(results):
             if not holder[key]:
-                holder[key] = self._oldest() or _made_id(f"{salt} result {place}")
+                holder[key] = self._oldest() or made_id(f"{salt} result {place}")
                 notes.append("a result without its call's id was given that of the oldest open call")
             own = self._ids.result(holder[key])
             if key == UNSENT:
@@ -174,10 +174,6 @@ def mend_reply(reply: Any, dialect: Dialect, mender: Mender) -> tuple[Any, list[
     return put([codec.decode(one.raw) for one in known]), known
 
 
-def _made_id(salt: str) -> str:
-    return f"call_{hashlib.blake2s(salt.encode('utf-8', 'surrogatepass'), digest_size=8).hexdigest()}"
-
-
 def _clipped(value: Any, levels: int) -> Any:
     """Return a value in which what lies deeper than `levels` is text."""
     if isinstance(value, dict | list) and levels == 0:
@@ -187,18 +183,3 @@ def _clipped(value: Any, levels: int) -> Any:
     if isinstance(value, list):
         return [_clipped(item, levels - 1) for item in cast("list[Any]", value)]
     return value
-
-
-def _is_deep(value: Any, most: int) -> bool:
-    """Return whether a JSON value holds more than `most` levels of objects and lists."""
-    level = [value]
-    for _ in range(most + 1):
-        level = [inner for outer in level for inner in _inside(outer)]
-        if not level:
-            return False
-    return True
-
-
-def _inside(value: Any) -> Iterator[Any]:
-    held: list[Any] = [*fields_of(value).values(), *items_of(value)]
-    yield from (item for item in held if isinstance(item, dict | list))

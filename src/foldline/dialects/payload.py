@@ -209,6 +209,17 @@ def _no_constant(name: str) -> NoReturn:
     raise ValueError(name)
 
 
+def is_deep(value: Any, most: int) -> bool:
+    """Return whether a JSON value holds more than `most` levels of objects and lists; never recurses."""
+    level = [value]
+    for _ in range(most + 1):
+        inner = (item for outer in level for item in (*fields_of(outer).values(), *items_of(outer)))
+        level = [item for item in inner if isinstance(item, dict | list)]
+        if not level:
+            return False
+    return True
+
+
 def _is_deep_text(text: str) -> bool:
     """Return whether JSON text may hold more levels than are read: counted without reading it."""
     return text.count("{") + text.count("[") > DEEPEST and _levels(text) > DEEPEST

@@ -12,8 +12,9 @@ from foldline.core.log.codec import pretty
 from foldline.core.log.entries import Edit
 from foldline.core.log.messages import Message
 from foldline.dialects import UI_MESSAGE, get
+from foldline.dialects.payload import fields_of
 from foldline.exports.base import ExportWriter, FoldStep, Origin, SaidStep, iso
-from foldline.transcripts.lines import count_or_none, mapping, moment, text_or
+from foldline.transcripts.lines import count_or_none, moment, text_or
 from foldline.transcripts.moldable import wrap_summary
 
 
@@ -52,7 +53,7 @@ class MoldableWriter(ExportWriter):
         self.count = len(rendered.messages)
         self.lost(rendered.warnings)
         step, before = self._folds[-1] if self._folds else (None, 0)
-        known = mapping(step.origin.get("conversation")) if step is not None else {}
+        known = fields_of(step.origin.get("conversation")) if step is not None else {}
         self.session = text_or(known.get("id")) or self.session
         conversation = {
             "id": self.session,
@@ -89,7 +90,7 @@ class MoldableWriter(ExportWriter):
 
 def _range(step: FoldStep, start: int) -> dict[str, Any]:
     """Return the summarised range: the file's own if nothing moved since, else all before the start."""
-    span = mapping(step.origin.get("summarized_range"))
+    span = fields_of(step.origin.get("summarized_range"))
     if span and step.origin.get("api_start_index") == start:
         names = {"fromIndex": "from_index", "toIndex": "to_index", "messageCount": "message_count"}
         return {name: span.get(ours) for name, ours in names.items()}
@@ -98,7 +99,7 @@ def _range(step: FoldStep, start: int) -> dict[str, Any]:
 
 def _summary(step: FoldStep, version: int) -> dict[str, Any]:
     """Return the summary message: Moldable's own as it was, or ours with the whole checkpoint."""
-    if own := mapping(step.origin.get("summary_message")):
+    if own := fields_of(step.origin.get("summary_message")):
         return own
     text = wrap_summary(step.summary) if step.imported else step.text
     return {

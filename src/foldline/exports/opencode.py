@@ -22,11 +22,10 @@ from foldline.core.log.messages import (
 )
 from foldline.dialects.dialect import lost_fields
 from foldline.dialects.media import placeholder
-from foldline.dialects.payload import parse
+from foldline.dialects.payload import fields_of, items_of, parse
 from foldline.dialects.values import OPENAI_CHAT
 from foldline.exports.base import FoldStep, Origin, SaidStep, is_readable, provider_of
 from foldline.exports.pieces import NOT_AN_OBJECT, Block, ExportPiece, PieceWriter
-from foldline.transcripts.lines import items, mapping
 
 VERSION = "1.4.3"  # of OpenCode, which writes this form
 AGENT = "build"  # OpenCode's usual agent
@@ -307,8 +306,8 @@ def _sealed(message: Message) -> list[Block]:
     """Return a reply's encrypted thoughts by provider, as OpenCode keeps them."""
     if message.native is None or message.native.dialect != OPENAI_CHAT:
         return []
-    body = mapping(parse(message.native.raw))
-    details = [mapping(one) for key in _DETAILS for one in items(body.get(key))]
+    body = fields_of(parse(message.native.raw))
+    details = [fields_of(one) for key in _DETAILS for one in items_of(body.get(key))]
     return [_by_provider(one) for one in details if one.get("data")]
 
 

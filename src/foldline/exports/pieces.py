@@ -17,8 +17,7 @@ from foldline.core.log.messages import (
     ToolResult,
     Usage,
 )
-from foldline.dialects.anthropic.form import ID_LIMIT
-from foldline.dialects.anthropic.write import BLOCKS
+from foldline.dialects.anthropic.blocks import BLOCKS
 from foldline.dialects.dialect import lost_fields
 from foldline.dialects.edits import replacements, with_edits
 from foldline.dialects.ids import Ids
@@ -161,7 +160,7 @@ class BlockWriter(PieceWriter):
 
     def __init__(self, origin: Origin, session: str) -> None:
         super().__init__(origin, session)
-        self._ids = Ids(limit=ID_LIMIT, everywhere=True, any_text=False)
+        self._ids = Ids(limit=BLOCKS.id_limit, everywhere=True, any_text=False)
         self._renamed = 0
 
     def pieces(self, step: SaidStep) -> tuple[list[Block], str | list[Block]]:

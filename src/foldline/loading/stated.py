@@ -11,7 +11,8 @@ from typing import Any
 from foldline.core.ledger.facts.kinds import FileFact, Item, Ledger, ToolFact
 from foldline.core.ledger.table import merge
 from foldline.core.secrets.derived import redact_facts
-from foldline.transcripts.lines import Row, items, text_or
+from foldline.dialects.payload import items_of
+from foldline.transcripts.lines import Row, text_or
 
 _READ, _MODIFIED = ("read_files", "readFiles"), ("modified_files", "modifiedFiles")
 _NOTABLE = 3  # uses of a tool that a ledger keeps
@@ -48,7 +49,7 @@ def _tools(said: Row) -> list[ToolFact]:
 
 
 def _texts(said: Row, *keys: str) -> list[str]:
-    texts = [text_or(one).strip() for key in keys for one in items(said.get(key))]
+    texts = [text_or(one).strip() for key in keys for one in items_of(said.get(key))]
     return list(dict.fromkeys(text for text in texts if text))
 
 

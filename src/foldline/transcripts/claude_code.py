@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from typing import Any, BinaryIO
 
 from foldline.dialects import ANTHROPIC
+from foldline.dialects.payload import items_of
 from foldline.errors import DialectError
 from foldline.transcripts import claude_code_lines as written
 from foldline.transcripts.claude_code_lines import BOUNDARY, Index, LineGroup
-from foldline.transcripts.lines import Row, items, scan_rows, take_rows, text_or
+from foldline.transcripts.lines import Row, scan_rows, take_rows, text_or
 from foldline.transcripts.payloads import message_record, usage_of
 from foldline.transcripts.records import (
     CompactionRecord,
@@ -110,7 +111,7 @@ class _ClaudeReader:
         summary = _message(group, [said], "user")
         if isinstance(summary, WarningRecord):
             return summary
-        listed = items(told.inner("preservedMessages").get("uuids"))
+        listed = items_of(told.inner("preservedMessages").get("uuids"))
         head = told.inner("preservedSegment").get("headUuid") or next(iter(listed), None)
         kept, tokens = self._index.message_at(head, group), told.count("preTokens")
         return CompactionRecord(summary.message.text, kept, tokens, at=summary.at, line=said.line)

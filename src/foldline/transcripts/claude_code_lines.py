@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from foldline.dialects.payload import fields_of, items_of
 from foldline.errors import DialectError
-from foldline.transcripts.lines import Row, items, mapping, text_or
+from foldline.transcripts.lines import Row, text_or
 from foldline.transcripts.records import WarningRecord
 from foldline.transcripts.tree import Node, Tree
 
@@ -231,8 +232,8 @@ def merge_lines(contents: list[Any], role: str) -> dict[str, Any]:
     for content in contents:
         if not isinstance(content, str | list):
             raise DialectError("the content is neither text nor a list of blocks")
-        blocks += [{"type": "text", "text": content}] if isinstance(content, str) else items(content)
-    told = [block for block in blocks if not _blank(mapping(block))]
+        blocks += [{"type": "text", "text": content}] if isinstance(content, str) else items_of(content)
+    told = [block for block in blocks if not _blank(fields_of(block))]
     return {"role": role, "content": told or blocks}
 
 
@@ -248,7 +249,7 @@ def attached(attachment: Row) -> tuple[str | list[Any], bool] | None:
     kind = attachment.get("type")
     if kind == "queued_command":
         prompt = attachment.get("prompt")
-        content = prompt if isinstance(prompt, str) else items(prompt)
+        content = prompt if isinstance(prompt, str) else items_of(prompt)
         return (content, attachment.get("commandMode", "prompt") == "prompt") if content else None
     shown = attachment.inner("content", "file").text("content") if kind == "file" else ""
     text = attachment.text("snippet") if kind == "edited_text_file" else shown

@@ -12,9 +12,10 @@ from foldline import dialects
 from foldline.core.log.codec import encode
 from foldline.core.log.messages import Message, Usage
 from foldline.dialects import OPENAI_RESPONSES
+from foldline.dialects.payload import fields_of
 from foldline.dialects.responses.items import role_of
 from foldline.errors import DialectError
-from foldline.transcripts.lines import Row, mapping
+from foldline.transcripts.lines import Row
 from foldline.transcripts.payloads import is_programs, mark_failed, usage_of
 from foldline.transcripts.records import MessageRecord, WarningRecord, not_a_message
 
@@ -115,7 +116,7 @@ def _failed(item: Row) -> bool:
     if item.get("type") != "custom_tool_call_output" or not output.startswith("{"):
         return False
     try:
-        sent = Row(mapping(msgspec.json.decode(output)))
+        sent = Row(fields_of(msgspec.json.decode(output)))
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         return False
     return bool(sent.inner("metadata").get("exit_code"))

@@ -13,9 +13,10 @@ import msgspec
 from foldline.core.log.codec import encode
 from foldline.core.log.entries import Compacted, Entry, Lifted, Noted, Pinned, Said
 from foldline.core.log.log import entry_id
+from foldline.dialects.payload import fields_of
 from foldline.errors import FormatError
 from foldline.transcripts.chain import Chain, LostHead, Unplaceable, head_of, head_of_entry
-from foldline.transcripts.lines import Line, Unreadable, lines, mapping, parse, text_or
+from foldline.transcripts.lines import Line, Unreadable, lines, parse, text_or
 from foldline.transcripts.records import (
     CompactionRecord,
     FactRecord,
@@ -150,7 +151,7 @@ def _checked_entries(
 def _header(line: Line, name: str) -> dict[str, Any]:
     """Read the header; raises FormatError for another format or a newer version."""
     try:
-        header = mapping(parse(line.raw)[0])
+        header = fields_of(parse(line.raw)[0])
     except Unreadable as error:
         raise FormatError(f"bad header: {error}", where=name, line=line.number) from None
     if header.get("format") != "foldline":

@@ -12,14 +12,13 @@ from typing import Any, BinaryIO, NamedTuple
 
 import msgspec
 
+from foldline.dialects.payload import fields_of, items_of
 from foldline.transcripts.gemini_messages import is_setup, records, sort_parts
 from foldline.transcripts.lines import (
     Line,
     Row,
     Unreadable,
-    items,
     lines,
-    mapping,
     parse,
     read_messages_document,
     scan_rows,
@@ -55,14 +54,14 @@ def _is_lines(stream: BinaryIO) -> bool:
         value, _ = parse(found[0] if found else b"")
     except Unreadable:
         return False
-    return len(found) > 1 or not items(mapping(value).get("messages"))
+    return len(found) > 1 or not items_of(fields_of(value).get("messages"))
 
 
 def _read_document(stream: BinaryIO, name: str) -> Iterator[Record | Pictures]:
     holder = yield from read_messages_document(stream, name)
     answered_calls: set[str] = set()
     yield from _about(holder)
-    for line, message in enumerate(items(holder["messages"]), 1):
+    for line, message in enumerate(items_of(holder["messages"]), 1):
         if isinstance(message, dict):
             yield from records(Row(message, line), answered_calls)
         else:

@@ -8,8 +8,9 @@ from typing import Any
 import msgspec
 
 from foldline.core.log.messages import Usage
+from foldline.dialects.payload import fields_of, items_of
 from foldline.transcripts import payloads
-from foldline.transcripts.lines import Row, items, mapping
+from foldline.transcripts.lines import Row
 from foldline.transcripts.payloads import content_of, message_record
 from foldline.transcripts.records import FactRecord, MessageRecord, Pictures, Record, WarningRecord
 
@@ -36,8 +37,8 @@ def sort_parts(holder: Row, field: str) -> GeminiContent:
     """Sort the parts of a content by kind; it is text, a part or a list of both."""
     found = GeminiContent()
     content = holder.get(field)
-    for one in items(content) if isinstance(content, list) else [content]:
-        part = Row({"text": one} if isinstance(one, str) else mapping(one))
+    for one in items_of(content) if isinstance(content, list) else [content]:
+        part = Row({"text": one} if isinstance(one, str) else fields_of(one))
         packed, response = part.inner("inlineData"), part.inner("functionResponse")
         if isinstance(part.get("text"), str):
             (found.thoughts if part.get("thought") is True else found.text).append(part["text"])

@@ -13,6 +13,7 @@ from typing import Any, BinaryIO, NamedTuple, TypeVar
 
 import msgspec
 
+from foldline.dialects.payload import fields_of, is_deep, items_of
 from foldline.errors import FormatError
 from foldline.transcripts.records import MAX_DEPTH, MAX_LINE, MAX_WHOLE, FactRecord, WarningRecord
 
@@ -59,12 +60,12 @@ class Row(dict[str, Any]):
         """Return the object in a field, or in a field of that object; an empty one if there is none."""
         value: Any = self
         for key in keys:
-            value = mapping(mapping(value).get(key))
+            value = fields_of(fields_of(value).get(key))
         return Row(value, self.line)
 
     def rows(self, key: str) -> list[Row]:
         """Return the objects in a field's list; what is not an object is an empty one."""
-        return [Row(mapping(one), self.line) for one in items(self.get(key))]
+        return [Row(fields_of(one), self.line) for one in items_of(self.get(key))]
 
     def only(self, keys: Iterable[str]) -> dict[str, Any]:
         """Return those of these fields that hold something."""
@@ -132,7 +133,7 @@ def parse(raw: bytes) -> tuple[Any, str | None]:
         value, note = _parse_slowly(raw)
     else:
         note = None
-    if not shallow(value):
+    if is_deep(value, MAX_DEPTH):
         raise Unreadable(f"nested deeper than {MAX_DEPTH} levels")
     return value, note
 
@@ -168,21 +169,6 @@ def _parse_slowly(raw: bytes) -> tuple[Any, str | None]:
     except ValueError as error:  # a number of too many digits
         raise Unreadable(f"not JSON: {error}") from None
     return value, "; ".join(dict.fromkeys(notes)) or None
-
-
-def shallow(value: Any, limit: int = MAX_DEPTH) -> bool:
-    """Return whether a parsed value is nested at most `limit` levels deep; never recurses."""
-    level = [value]
-    for _ in range(limit + 1):
-        level = [item for node in level for item in _inner(node) if isinstance(item, dict | list)]
-        if not level:
-            return True
-    return False
-
-
-def _inner(node: Any) -> Any:
-    """Return what a JSON object or list holds."""
-    return mapping(node).values() if isinstance(node, dict) else items(node)
 
 
 def read_rows(stream: BinaryIO) -> Iterator[Row | WarningRecord]:
@@ -263,7 +249,7 @@ def read_messages_document(stream: BinaryIO, name: str) -> Generator[WarningReco
     value, note = read_document(stream, name)
     if note:
         yield WarningRecord(1, note)
-    holder = Row(mapping(value), 1)
+    holder = Row(fields_of(value), 1)
     if not isinstance(holder.get("messages"), list):
         raise FormatError('needs a list of messages under "messages"', where=name)
     return holder
@@ -289,7 +275,7 @@ def read_sidecar(path: Path) -> Row | WarningRecord:
         return WarningRecord(0, f"{path} next to it is damaged: {note} (left out)")
     if not isinstance(value, dict):
         return WarningRecord(0, f"{path} next to it is not a JSON object (left out)")
-    return Row(mapping(value))
+    return Row(fields_of(value))
 
 
 def moment(value: Any) -> float | None:
@@ -315,13 +301,3 @@ def text_or(value: Any, default: str = "") -> str:
 def count_or_none(value: Any) -> int | None:
     """Return the value if it is a whole number of at least 0, else None."""
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
-
-
-def mapping(value: Any) -> dict[str, Any]:
-    """Return the value if it is a JSON object, else an empty one."""
-    return value if isinstance(value, dict) else {}  # pyright: ignore[reportUnknownVariableType]
-
-
-def items(value: Any) -> list[Any]:
-    """Return the value if it is a JSON list, else an empty one."""
-    return value if isinstance(value, list) else []  # pyright: ignore[reportUnknownVariableType]

@@ -11,12 +11,13 @@ from typing import Any, BinaryIO, cast
 
 from foldline import dialects
 from foldline.core.log.messages import Message
+from foldline.dialects.payload import fields_of, items_of
 from foldline.dialects.responses.items import KINDS
 from foldline.errors import DialectError, FormatError
 from foldline.transcripts.codex_items import is_models
 from foldline.transcripts.forms.flat import plain_payload
 from foldline.transcripts.forms.lists import Decoded, decode_list, form_of
-from foldline.transcripts.lines import Row, items, mapping, read_document, read_rows, text_or
+from foldline.transcripts.lines import Row, read_document, read_rows, text_or
 from foldline.transcripts.payloads import message_record
 from foldline.transcripts.records import (
     CompactionRecord,
@@ -43,7 +44,7 @@ def read_json(stream: BinaryIO, name: str) -> Iterator[Record]:
     value, note = read_document(stream, name)
     if note:
         yield WarningRecord(1, note)
-    holder: dict[str, Any] = mapping(value) or {"messages": value}
+    holder: dict[str, Any] = fields_of(value) or {"messages": value}
     if whose := next((agent for key, agent in _OTHERS.items() if key in holder), ""):
         raise FormatError(
             f"{whose} needs its messages at the end of the file, here they come first", where=name
@@ -52,10 +53,10 @@ def read_json(stream: BinaryIO, name: str) -> Iterator[Record]:
     if not isinstance(messages, list):
         raise FormatError('needs a list of messages under "messages"', where=name)
     with _refused(name):
-        found = decode_list(items(messages), text_or(holder.get("dialect")) or None)
+        found = decode_list(items_of(messages), text_or(holder.get("dialect")) or None)
     yield FactRecord("format", {"format": "json", "dialect": found.dialect})
     yield from _around(Row(holder, 1), found.dialect)
-    yield from _records(found, range(1, len(items(messages)) + 1))
+    yield from _records(found, range(1, len(items_of(messages)) + 1))
 
 
 @contextmanager
@@ -152,7 +153,7 @@ def _around(holder: Row, dialect: str = "") -> Iterator[FactRecord]:
 
 def _as_system(system: Any) -> Any:
     """Return a system prompt; blocks without a type, as Gemini has them, become text."""
-    blocks = [Row(mapping(block)) for block in items(system)]
+    blocks = [Row(fields_of(block)) for block in items_of(system)]
     if not blocks or any("type" in block for block in blocks):
         return system
     return "\n\n".join(block.text("text") for block in blocks if block.text("text"))

@@ -8,8 +8,9 @@ from typing import Any, BinaryIO
 import msgspec
 
 from foldline.dialects import UI_MESSAGE, get
+from foldline.dialects.payload import fields_of, items_of
 from foldline.errors import DialectError
-from foldline.transcripts.lines import Row, items, mapping, read_messages_document
+from foldline.transcripts.lines import Row, read_messages_document
 from foldline.transcripts.payloads import is_programs
 from foldline.transcripts.records import (
     CompactionRecord,
@@ -40,7 +41,7 @@ def read_moldable(stream: BinaryIO, name: str) -> Iterator[Record]:
     conversation = yield from read_messages_document(stream, name)
     yield FactRecord("session", conversation.only(_SESSION), 1)
     yield from conversation.facts(title="title")
-    messages = items(conversation["messages"])
+    messages = items_of(conversation["messages"])
     fold = _compaction(conversation, len(messages))
     if isinstance(fold, WarningRecord):
         yield fold
@@ -99,7 +100,7 @@ def wrap_summary(summary: str) -> str:
 
 def _record(payload: Any, place: int) -> MessageRecord | WarningRecord:
     """Read a UI message, with the time and the usage from its metadata."""
-    body, dialect = Row(mapping(payload)), get(UI_MESSAGE)
+    body, dialect = Row(fields_of(payload)), get(UI_MESSAGE)
     decode = dialect.decode_reply if body.get("role") == "assistant" else dialect.decode
     try:
         message = decode(payload)

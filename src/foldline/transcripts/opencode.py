@@ -14,8 +14,9 @@ from typing import Any, BinaryIO
 import msgspec
 
 from foldline.core.log.messages import Usage
+from foldline.dialects.payload import fields_of, items_of
 from foldline.transcripts import payloads
-from foldline.transcripts.lines import Row, items, mapping, moment, read_messages_document, text_or
+from foldline.transcripts.lines import Row, moment, read_messages_document, text_or
 from foldline.transcripts.payloads import content_of, message_record
 from foldline.transcripts.records import (
     CompactionRecord,
@@ -46,7 +47,7 @@ def read_opencode(stream: BinaryIO, name: str) -> Iterator[Record | Pictures]:
     told = {key: info[key] for key in _SESSION if key in info}
     yield FactRecord("session", {**told, "cwd": info.get("directory")}, 1)
     yield from info.facts(title="title")
-    messages = [_Message(one, place) for place, one in enumerate(items(holder["messages"]), 1)]
+    messages = [_Message(one, place) for place, one in enumerate(items_of(holder["messages"]), 1)]
     reader = _OpenCodeReader(info.text("id"), messages)
     for message in messages:
         yield from reader.take(message)
@@ -58,7 +59,7 @@ class _Message:
     """A message of the document, and its place in it."""
 
     def __init__(self, value: Any, place: int) -> None:
-        whole = Row(mapping(value), place)
+        whole = Row(fields_of(value), place)
         self.line = place
         self.broken = not isinstance(value, dict)
         self.info = whole.inner("info")

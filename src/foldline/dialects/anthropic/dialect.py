@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
-from foldline.core.log.messages import Message, Part, Role, Text
+from foldline.core.log.messages import Message
+from foldline.dialects.anthropic.blocks import BLOCKS
 from foldline.dialects.anthropic.form import look
-from foldline.dialects.anthropic.read import parts_of, role_of
-from foldline.dialects.anthropic.rules import check, check_system
-from foldline.dialects.anthropic.write import BLOCKS
-from foldline.dialects.block_dialect import BlockDialect
+from foldline.dialects.block_dialect import BlockDialect, BlockTurn
 from foldline.dialects.dialect import replied
 from foldline.dialects.payload import Fields, block_types, items_of, peek, read, read_usage
 from foldline.dialects.values import ANTHROPIC, Problem, Say
-from foldline.errors import DialectError
 
 COMPACT = "compact_20260112"
 LEAST_TRIGGER = 50_000  # input tokens; the API refuses a smaller trigger (platform.claude.com, "Compaction")
@@ -85,23 +81,19 @@ class AnthropicDialect(BlockDialect):
         del salt
         return look(say, body)
 
-    def _parts(self, body: Any, index: int | None) -> tuple[Role, Sequence[Part]]:
-        return role_of(body, index), parts_of(body.get("content"), index)
-
-    def _system_parts(self, system: Any) -> tuple[Text, ...]:
-        if not isinstance(system, str | list):
-            raise DialectError("system must be a string or a list of text blocks")
-        parts = parts_of(system)
-        texts = tuple(part for part in parts if isinstance(part, Text))
-        if len(texts) < len(parts):
-            raise DialectError("system may hold only text blocks")
-        return texts
-
-    def _check_system(self, say: Say, system: Any) -> None:
-        check_system(say, system)
-
-    def _check(self, problems: list[Problem], bodies: Sequence[tuple[int, Fields]], last: int) -> None:
-        check(problems, bodies, last)
+    def _check_turn(self, problems: list[Problem], turn: BlockTurn) -> None:
+        """Check that results of server tools stand in the assistant's own turn, after their call."""
+        calls: set[str] = set()
+        for index, block in turn.blocks if turn.role == "assistant" else ():
+            kind = block.get("type")
+            if kind in ("server_tool_use", "mcp_tool_use"):
+                if isinstance(call_id := block.get("id"), str):
+                    calls.add(call_id)
+            elif isinstance(kind, str) and kind.endswith("_tool_result"):
+                call_id = block.get("tool_use_id")
+                if not isinstance(call_id, str) or call_id not in calls:
+                    text = f"{kind} {call_id!r} has no server tool call before it"
+                    problems.append(Problem(index, "server-result-orphan", text))
 
 
 def _is_empty_text(block: Any) -> bool:

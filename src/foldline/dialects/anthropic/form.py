@@ -2,31 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 from foldline.dialects.forms import (
     Field,
     Forms,
     a,
-    as_id,
+    as_input,
+    as_safe_id,
     as_safe_name,
     as_text,
     filled_field,
-    kept,
     left_out,
     look_at,
     look_at_parts,
     matching,
+    text_block_fields,
     text_part,
 )
-from foldline.dialects.ids import safe_name
 from foldline.dialects.media import IMAGE_TYPES, PDF, PLAIN
-from foldline.dialects.payload import Fields, arguments_of, fields_of, filled, items_of
+from foldline.dialects.payload import Fields, fields_of, filled, items_of
 from foldline.dialects.values import Say
 
 Block = dict[str, Any]
 
-ID_LIMIT = 64
 THOUGHTS = ("thinking", "redacted_thinking")
 _MEDIA = ("image", "document")
 _ALLOWED = {
@@ -43,10 +42,6 @@ _MISPLACED = {  # the rules of blocks that only one role may have
     "tool_use": "call-role",
     "tool_result": "result-role",
 }
-
-
-def _is_said(value: Any) -> bool:
-    return bool(str(value).strip())
 
 
 def _is_linked(source: Block) -> bool:
@@ -67,16 +62,6 @@ def _is_document(value: Any) -> bool:
     return held or (form[0] == "content" and a(str, list)(source.get("content"))) or _is_linked(source)
 
 
-def _as_safe_id(value: Any) -> str:
-    given = as_id(value)
-    return safe_name(given, ID_LIMIT, "call") if given else given
-
-
-def _as_input(value: Any) -> Fields:
-    given = arguments_of(value) if isinstance(value, str | None) else value
-    return cast("Fields", given) if isinstance(given, dict) else {"input": given}
-
-
 def _as_flag(value: Any) -> bool:
     return str(value).lower() not in ("false", "0", "no", "")
 
@@ -84,24 +69,21 @@ def _as_flag(value: Any) -> bool:
 _LETTERS = "text of letters, digits, _ and -"
 _is_id = matching(r"[a-zA-Z0-9_-]+")
 _is_name = matching(r"[a-zA-Z0-9_-]{1,128}")
-# a request leaves out blank texts, and thinking without a signature
+# a request leaves out thinking without a signature
 FORMS: Forms = {
-    "text": (
-        Field("text", "block-shape", a(str), "a string", as_text),
-        Field("text", "text-empty", _is_said, "more than whitespace", kept),
-    ),
+    "text": text_block_fields(),
     "thinking": (
         Field("thinking", "block-shape", a(str), "a string"),
         filled_field("signature", "thinking-signature", lambda value: value if a(str, None)(value) else ""),
     ),
     "redacted_thinking": (filled_field("data", "block-shape"),),
     "tool_use": (
-        Field("id", "call-id", _is_id, _LETTERS, _as_safe_id),
+        Field("id", "call-id", _is_id, _LETTERS, as_safe_id),
         Field("name", "call-name", _is_name, f"{_LETTERS}, at most 128", as_safe_name),
-        Field("input", "call-input", a(dict), "an object", _as_input),
+        Field("input", "call-input", a(dict), "an object", as_input),
     ),
     "tool_result": (
-        Field("tool_use_id", "result-id", _is_id, _LETTERS, _as_safe_id),
+        Field("tool_use_id", "result-id", _is_id, _LETTERS, as_safe_id),
         Field("is_error", "block-shape", a(bool, None), "true or false", _as_flag),
         Field("content", "content-type", a(str, list, None), "a string or a list of blocks", as_text),
     ),

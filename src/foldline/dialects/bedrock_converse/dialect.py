@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any, cast
 
-from foldline.core.log.messages import Message, Opaque, Part, Role, Text, Thinking
+import msgspec
+
+from foldline.core.log.messages import Message, Opaque, Thinking
 from foldline.core.measure.media import media_of
-from foldline.dialects.bedrock_converse.blobs import with_kept
-from foldline.dialects.bedrock_converse.form import look, text_block
-from foldline.dialects.bedrock_converse.read import OWN, REDACTED, ROLES, parts_of, role_of
-from foldline.dialects.bedrock_converse.rules import check, check_system
-from foldline.dialects.bedrock_converse.write import BLOCKS, ConverseWriter
+from foldline.dialects.bedrock_converse.blobs import with_bytes, with_kept
+from foldline.dialects.bedrock_converse.blocks import BLOCKS, REDACTED, ROLES, documents
+from foldline.dialects.bedrock_converse.form import OWN, kind_of, look, text_block
 from foldline.dialects.block_dialect import BlockDialect
 from foldline.dialects.dialect import Put, replied
+from foldline.dialects.edits import Rendering
 from foldline.dialects.payload import Fields, fields_of, items_of, peek, read, read_usage
-from foldline.dialects.values import BEDROCK_CONVERSE, Problem, Say
+from foldline.dialects.values import BEDROCK_CONVERSE, Problem, Rendered, Say
 from foldline.errors import DialectError
 
 _STOPS = {
@@ -120,21 +122,29 @@ class BedrockConverseDialect(BlockDialect):
         del role
         return text_block(text)
 
-    def _parts(self, body: Any, index: int | None) -> tuple[Role, Sequence[Part]]:
-        return role_of(body, index), parts_of(body.get("content"), index)
-
-    def _system_parts(self, system: Any) -> tuple[Text, ...]:
-        parts = parts_of(system) if isinstance(system, str | list) else [None]
-        texts = tuple(part for part in parts if isinstance(part, Text))
-        if len(texts) < len(parts):
-            raise DialectError("system must be a string or a list of text blocks and cache points")
-        return texts
-
-    def _writer(self, received: Sequence[tuple[Message, Any]]) -> ConverseWriter:
-        return ConverseWriter(self.form, (call.id for message, _ in received for call in message.calls))
-
-    def _check_system(self, say: Say, system: Any) -> None:
-        check_system(say, system)
+    def render(self, items: Rendering, *, whole: bool = False) -> Rendered:
+        """Write messages as native ones, see `Dialect.render`; their bytes as boto3 takes them."""
+        done = super().render(items, whole=whole)
+        messages, system = with_bytes(done.messages), with_bytes(done.system)
+        return msgspec.structs.replace(done, messages=messages, system=system)
 
     def _check(self, problems: list[Problem], bodies: Sequence[tuple[int, Fields]], last: int) -> None:
-        check(problems, bodies, last)
+        """Check turns, the names of documents, and what stands beside them."""
+        super()._check(problems, bodies, last)
+        taken: set[str] = set()
+        for index, body in bodies:
+            blocks = items_of(body.get("content"))
+            kinds = set(map(kind_of, blocks))
+            if "document" in kinds and "text" not in kinds:
+                problems.append(Problem(index, "document-text", "a message with a document must have a text"))
+            for before, block in pairwise(blocks):
+                if BLOCKS.is_silent(block) and BLOCKS.is_thought(before):
+                    problems.append(
+                        Problem(index, "cache-after-thinking", "a cachePoint follows reasoningContent")
+                    )
+            for name in [held.get("name") for block in blocks for held in documents(block)]:
+                if isinstance(name, str) and name in taken:
+                    problems.append(
+                        Problem(index, "document-duplicate", f"two documents are called {name!r}")
+                    )
+                taken.add(str(name))

@@ -1,29 +1,37 @@
-"""The form of Converse's messages: which blocks a role may have, and the fields of each."""
+"""The form of Converse's messages: which blocks a role may have, and the fields of each.
+
+A block is an object of one key, which is its kind: `{"text": "…"}`, `{"toolUse": {…}}`.
+"""
 
 from __future__ import annotations
 
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from foldline.dialects.bedrock_converse.blobs import base64_of
-from foldline.dialects.bedrock_converse.read import MEDIA, OWN, SILENT, held_in, kind_of
 from foldline.dialects.forms import (
     Field,
     Forms,
     a,
-    as_id,
-    as_name,
+    as_input,
+    as_safe_id,
+    as_safe_name,
     as_text,
-    kept,
     left_out,
     look_at,
     look_at_parts,
     matching,
+    text_block_fields,
 )
-from foldline.dialects.ids import safe_name
-from foldline.dialects.payload import Fields, arguments_of, fields_of, filled, items_of
+from foldline.dialects.payload import Fields, fields_of, filled, items_of
 from foldline.dialects.values import Say
 
-ID_LIMIT: Final = 64
+MEDIA: Final = ("image", "document", "video", "audio")
+OWN: Final = (
+    "toolUse", "toolResult", "reasoningContent", "cachePoint", "guardContent", "citationsContent",
+    "searchResult", "toolAddition", "toolRemoval", *MEDIA,
+)  # fmt: skip
+"""The kinds of blocks beside text."""
+SILENT: Final = "cachePoint"
 NAME_LIMIT: Final = 64
 DOCUMENT_LIMIT: Final = 200
 FORMATS: Final = {
@@ -42,22 +50,23 @@ _ONLY = {  # the kinds that only one role may have
 _IN_RESULT = ("image", "document", "video", "searchResult")
 
 
-def _is_said(value: Any) -> bool:
-    return bool(str(value).strip())
+def kind_of(block: Any) -> str:
+    """Return the kind of a block; of one that the provider's own tools wrote, the type of that."""
+    fields = fields_of(block)
+    kind = next((key for key in fields if key == "text" or key in OWN), next(iter(fields), ""))
+    served = fields_of(fields.get(kind)).get("type") if kind in ("toolUse", "toolResult") else None
+    return served if isinstance(served, str) and served else kind
 
 
-def _as_safe_id(value: Any) -> str:
-    given = as_id(value)
-    return safe_name(given, ID_LIMIT, "call") if given else given
+def held_in(block: Any) -> Fields:
+    """Return the object that has the fields of a block."""
+    fields = fields_of(block)
+    kind = next((key for key in fields if key in OWN), "")
+    return fields_of(fields.get(kind)) if kind else fields
 
 
 def _as_safe_name(value: Any) -> str:
-    return safe_name(as_name(value), NAME_LIMIT, "tool")
-
-
-def _as_input(value: Any) -> Fields:
-    given = arguments_of(value) if isinstance(value, str | None) else value
-    return cast("Fields", given) if isinstance(given, dict) else {"input": given}
+    return as_safe_name(value, NAME_LIMIT)
 
 
 def _as_status(value: Any) -> str:
@@ -107,17 +116,14 @@ _LETTERS = "letters, digits, _ and -"
 _is_id = matching(r"[a-zA-Z0-9_.:-]{1,64}")
 _SOURCE = Field("source", "media-source", _is_place, "bytes or an s3Location")
 FORMS: Forms = {
-    "text": (
-        Field("text", "block-shape", a(str), "a string", as_text),
-        Field("text", "text-empty", _is_said, "more than whitespace", kept),  # a request leaves it out
-    ),
+    "text": text_block_fields(),
     "toolUse": (
-        Field("toolUseId", "call-id", _is_id, f"at most 64 {_LETTERS}, also . and :", _as_safe_id),
+        Field("toolUseId", "call-id", _is_id, f"at most 64 {_LETTERS}, also . and :", as_safe_id),
         Field("name", "call-name", matching(r"[a-zA-Z0-9_-]{1,64}"), f"at most 64 {_LETTERS}", _as_safe_name),
-        Field("input", "call-input", a(dict), "an object", _as_input),
+        Field("input", "call-input", a(dict), "an object", as_input),
     ),
     "toolResult": (
-        Field("toolUseId", "result-id", _is_id, f"at most 64 {_LETTERS}, also . and :", _as_safe_id),
+        Field("toolUseId", "result-id", _is_id, f"at most 64 {_LETTERS}, also . and :", as_safe_id),
         _optional(Field("status", "block-shape", matching("success|error"), "success or error", _as_status)),
         Field("content", "content-type", a(list), "a list of blocks", _as_blocks),
     ),

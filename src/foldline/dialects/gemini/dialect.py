@@ -9,12 +9,11 @@ from foldline.core.log.dialects import Traits
 from foldline.core.log.entries import Edit
 from foldline.core.log.messages import Message, Part, Role, Text, Usage
 from foldline.dialects.dialect import Dialect, Put, Slot, replied
-from foldline.dialects.gemini.form import CALL, KINDS, ROLES, held, kinds_of, look, parts_in, spelt
+from foldline.dialects.gemini.form import CALL, KINDS, RESULT, ROLES, held, kinds_of, look, parts_in, spelt
 from foldline.dialects.gemini.read import parts_of, role_of, slots_of
-from foldline.dialects.gemini.rules import check, check_system
 from foldline.dialects.gemini.write import GeminiWriter, edit_native, has, request
 from foldline.dialects.payload import Fields, count, fields_of, items_of, peek, read
-from foldline.dialects.values import GEMINI, Losses, Problem, Say
+from foldline.dialects.values import GEMINI, Losses, Problem, Say, reporter
 from foldline.errors import DialectError
 
 _STOPS = {"STOP": "end", "MAX_TOKENS": "length"}
@@ -164,10 +163,27 @@ class GeminiDialect(Dialect):
     # ---- rules
 
     def _check_system(self, say: Say, system: Any) -> None:
-        check_system(say, system)
+        parts = fields_of(system).get("parts", 0) if isinstance(system, dict) else system
+        if parts is None or isinstance(parts, str):
+            return
+        if not isinstance(parts, list) or not all(_is_text(part) for part in items_of(parts)):
+            say("system", "the system prompt must be a text, or a content whose parts are texts")
 
     def _check(self, problems: list[Problem], bodies: Sequence[tuple[int, Fields]], last: int) -> None:
-        check(problems, bodies, last)
+        # what the model says in a row is one turn: a chat that streams keeps each chunk as a content
+        del last
+        place, calls, spoken = -1, list[Fields](), False
+        for number, (index, body) in enumerate(bodies):
+            models = body.get("role") == "model"
+            if models and number == 0:
+                reporter(problems, index)("first-user", "the first content must be the user's")
+            if models:
+                place, calls = index, [*(calls if spoken else []), *_held(body, CALL)]
+            else:
+                _answers(problems, place, calls, index, _held(body, RESULT))
+                calls = []
+            spoken = models
+        _answers(problems, place, calls, -1, [])
 
 
 def _is_of_kind(part: Any) -> bool:
@@ -184,3 +200,59 @@ def _usage(metadata: Any) -> Usage | None:
     if not told:
         return None
     return Usage(input=max(0, prompt - cached) + brought, cache_read=cached, output=said + thought)
+
+
+# ---- rules: what answers what, part for part
+
+
+def _held(body: Fields, kind: str) -> list[Fields]:
+    return [given for part in parts_in(body) if (given := fields_of(held(part, kind)))]
+
+
+def _answers(
+    problems: list[Problem], place: int, calls: list[Fields], index: int, responses: list[Fields]
+) -> None:
+    """Check that the responses at `index` answer all calls of the turn before, and nothing else."""
+    waiting = _asked(reporter(problems, place), calls)
+    say = reporter(problems, index)
+    asked_ids = [call.get("id") for call in waiting]
+    for given in _unmatched(waiting, responses):
+        if given.get("id") and given["id"] in asked_ids:
+            say("result-duplicate", f"call {given['id']!r} already has a response")
+        else:
+            say("result-orphan", f"no call of {given.get('name')!r} right before waits for this response")
+    for call in waiting:
+        text = f"the next content has no response to the call of {call.get('name')!r}"
+        reporter(problems, place)("result-missing", text)
+
+
+def _asked(say: Say, calls: list[Fields]) -> list[Fields]:
+    """Return the calls that wait for a response; of several with one id the first."""
+    seen: set[str] = set()
+    for call in calls:
+        own = str(call.get("id") or "")
+        if own and own in seen:
+            say("call-duplicate", f"two calls of one turn have the id {own!r}")
+        seen.add(own)
+    return list(calls)
+
+
+def _unmatched(waiting: list[Fields], responses: list[Fields]) -> list[Fields]:
+    """Take the calls that responses answer out of those that wait; return the responses that answer none.
+
+    A response is for the call with its id; one without an id is for the first call of its function, and
+    rather for one that has none either.
+    """
+    left: list[Fields] = []
+    for given in sorted(responses, key=lambda one: not one.get("id")):
+        own, name = given.get("id"), given.get("name")
+        fits = [one for one in waiting if (one.get("id") == own if own else one.get("name") == name)]
+        if fits:
+            waiting.remove(min(fits, key=lambda one: bool(one.get("id")) and not own))
+        else:
+            left.append(given)
+    return left
+
+
+def _is_text(part: Any) -> bool:
+    return isinstance(fields_of(part).get("text"), str)

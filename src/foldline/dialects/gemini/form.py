@@ -15,15 +15,15 @@ from foldline.dialects.forms import (
     Forms,
     a,
     as_id,
-    as_name,
+    as_input,
+    as_safe_name,
     as_text,
     filled_field,
     left_out,
     look_at,
     matching,
 )
-from foldline.dialects.ids import safe_name
-from foldline.dialects.payload import Fields, arguments_of, items_of
+from foldline.dialects.payload import Fields, items_of
 from foldline.dialects.values import Say
 
 ROLES: dict[str | None, Role] = {
@@ -37,7 +37,6 @@ _OTHER_ROLES = {"function": "user", "tool": "user", "assistant": "model"}
 MEDIA = ("inlineData", "fileData")
 CALL, RESULT = "functionCall", "functionResponse"
 SIGNATURE = "thoughtSignature"
-NAME_LIMIT = 128
 
 
 # ---- either spelling
@@ -66,17 +65,8 @@ def held(fields: Fields, key: str) -> Any:
 # ---- parts
 
 
-def _as_arguments(value: Any) -> Fields:
-    given = arguments_of(value) if isinstance(value, str) else value
-    return cast("Fields", given) if isinstance(given, dict) else {"input": given}
-
-
 def _as_response(value: Any) -> Fields:
     return {"output": "" if value is None else value}
-
-
-def _as_tool(value: Any) -> str:
-    return safe_name(as_name(value), NAME_LIMIT, "tool")
 
 
 def _unset(_: Any) -> None:
@@ -85,16 +75,17 @@ def _unset(_: Any) -> None:
 
 _is_name = matching(r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,127}")
 _ID = Field("id", "call-id", a(str, None), "text", as_id)
+_NAME = Field("name", "call-name", _is_name, "letters, digits, _ . : and -, at most 128", as_safe_name)
 _LIST = Field("parts", "result-parts", a(list, None), "a list of parts", _unset)
 FORMS: Forms = {
     CALL: (
         _ID,
-        Field("name", "call-name", _is_name, "letters, digits, _ . : and -, at most 128", _as_tool),
-        Field("args", "call-args", a(dict, None), "an object", _as_arguments),
+        _NAME,
+        Field("args", "call-args", a(dict, None), "an object", as_input),
     ),
     RESULT: (
         _ID,
-        Field("name", "call-name", _is_name, "letters, digits, _ . : and -, at most 128", _as_tool),
+        _NAME,
         Field("response", "result-response", a(dict), "an object", _as_response),
         _LIST,
     ),

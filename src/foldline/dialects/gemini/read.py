@@ -12,13 +12,13 @@ from foldline.core.cut.repair import ReplyIds
 from foldline.core.log.messages import Media, Opaque, Part, Role, Text, Thinking, ToolCall, ToolResult
 from foldline.dialects.dialect import UNSENT, Slot
 from foldline.dialects.gemini.form import CALL, RESULT, ROLES, held, kinds_of, other_kind, parts_in
+from foldline.dialects.media import kind_of
 from foldline.dialects.payload import Fields, fields_of, items_of, json_text
 from foldline.dialects.values import FILE_ID, GEMINI
 from foldline.errors import DialectError
 
 WRAPPED = ("output", "result", "error")  # the keys under which the SDKs put what a function returned
 _UPLOADED = ("https://generativelanguage.googleapis.com/", "gs://", "files/")
-_MEDIA_KINDS = ("image", "audio", "video")
 
 
 def role_of(body: Fields, index: int | None = None) -> Role:
@@ -120,14 +120,11 @@ def media_in(part: Fields) -> Media | None:
     given = packed or linked
     mime, name = held(given, "mimeType"), held(given, "displayName")
     mime = mime if isinstance(mime, str) else ""
-    family = mime.partition("/")[0]
-    media = Media(
-        family if family in _MEDIA_KINDS else "document", mime, name=name if isinstance(name, str) else None
-    )
+    name, kind = name if isinstance(name, str) else None, kind_of(mime)
     data, url = packed.get("data"), held(linked, "fileUri")
     if isinstance(data, str) and data and mime:
-        return Media(media.kind, mime, data=data, name=media.name)
+        return Media(kind, mime, data=data, name=name)
     if isinstance(url, str) and url:
         url = FILE_ID + url if url.startswith(_UPLOADED) else url
-        return Media(media.kind, mime, url=url, name=media.name)
+        return Media(kind, mime, url=url, name=name)
     return None

@@ -12,9 +12,8 @@ from foldline.core.log.messages import Message, Part, Role, Text
 from foldline.dialects.dialect import Dialect, Put, Slot, replied
 from foldline.dialects.openai_chat.form import look
 from foldline.dialects.openai_chat.read import role_of, slots
-from foldline.dialects.openai_chat.rules import check
 from foldline.dialects.openai_chat.write import ChatWriter, edit_native
-from foldline.dialects.payload import Fields, block_types, fields_of, items_of, peek, read, read_usage
+from foldline.dialects.payload import Fields, block_types, fields_of, filled, items_of, peek, read, read_usage
 from foldline.dialects.values import OPENAI_CHAT, Problem, Say
 from foldline.errors import DialectError
 
@@ -111,7 +110,22 @@ class OpenAIChatDialect(Dialect):
         return edit_native(body, edits, index)
 
     def _check(self, problems: list[Problem], bodies: Sequence[tuple[int, Fields]], last: int) -> None:
-        check(problems, bodies, last)
+        del last
+        waiting: dict[str, int] = {}  # calls without a tool message yet -> the index of their message
+        answered: set[str] = set()
+        for index, body in bodies:
+            if body.get("role") == "tool":
+                _answer(problems, index, body, waiting, answered)
+                continue
+            _close(problems, waiting)
+            answered.clear()
+            calls = items_of(body.get("tool_calls")) if body.get("role") == "assistant" else []
+            for call_id in [call["id"] for call in map(fields_of, calls) if filled(call, "id")]:
+                if call_id in waiting:
+                    text = f"two calls of one message have the id {call_id!r}"
+                    problems.append(Problem(index, "call-duplicate", text))
+                waiting[call_id] = index
+        _close(problems, waiting)
 
 
 def _sendable(native: Fields) -> Fields:
@@ -127,3 +141,28 @@ def _sendable(native: Fields) -> Fields:
         body["audio"] = {"id": audio["id"]}
         body["content"] = body["content"] or audio.get("transcript")
     return body
+
+
+# ---- rules: what answers what
+
+
+def _answer(
+    problems: list[Problem], index: int, body: Fields, waiting: dict[str, int], answered: set[str]
+) -> None:
+    if not filled(body, "tool_call_id"):
+        return
+    call_id: str = body["tool_call_id"]
+    if call_id in answered:
+        problems.append(Problem(index, "result-duplicate", f"call {call_id!r} already has a result"))
+    elif call_id not in waiting:
+        problems.append(Problem(index, "result-orphan", f"no call {call_id!r} waits for a result here"))
+    else:
+        del waiting[call_id]
+        answered.add(call_id)
+
+
+def _close(problems: list[Problem], waiting: dict[str, int]) -> None:
+    """Report calls whose results did not follow immediately."""
+    for call_id, index in waiting.items():
+        problems.append(Problem(index, "result-missing", f"no tool message follows for call {call_id!r}"))
+    waiting.clear()

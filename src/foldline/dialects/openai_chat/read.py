@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, cast
 
 from foldline.core.log.messages import Media, Opaque, Part, Role, Text, Thinking, ToolCall, ToolResult
+from foldline.dialects.edits import PlacedPart
 from foldline.dialects.media import from_openai
 from foldline.dialects.openai_chat.form import MEDIA, ROLES, TEXTS
 from foldline.dialects.payload import Fields, arguments_of, role_in, string
@@ -13,16 +14,13 @@ from foldline.errors import DialectError
 
 REASONING = ("reasoning_content", "reasoning")
 
-Where = tuple[str, int | None]  # a key of the message, and the index in its list
-Slot = tuple[Part, Where]
-
 
 def role_of(body: Fields, index: int | None = None) -> Role:
     """Return the role of a message; raises DialectError for one that Chat Completions lacks."""
     return role_in(ROLES, body, index)
 
 
-def slots(body: Fields, index: int | None = None) -> list[Slot]:
+def slots(body: Fields, index: int | None = None) -> list[PlacedPart]:
     """Return the parts of a message in order, each with its place.
 
     Raises DialectError (with `index`) if a field that is read has the wrong type; unknown ones are kept.
@@ -40,8 +38,8 @@ def slots(body: Fields, index: int | None = None) -> list[Slot]:
     ]
 
 
-def _reasoning(body: Fields) -> list[Slot]:
-    found: list[Slot] = []
+def _reasoning(body: Fields) -> list[PlacedPart]:
+    found: list[PlacedPart] = []
     seen: str | None = None
     for key in REASONING:
         text = body.get(key)
@@ -55,8 +53,8 @@ def _reasoning(body: Fields) -> list[Slot]:
     return found
 
 
-def _extras(body: Fields) -> list[Slot]:
-    found: list[Slot] = []
+def _extras(body: Fields) -> list[PlacedPart]:
+    found: list[PlacedPart] = []
     refusal = body.get("refusal")
     if isinstance(refusal, str) and refusal:
         found.append((Text(refusal), ("refusal", None)))
@@ -65,7 +63,7 @@ def _extras(body: Fields) -> list[Slot]:
     return found
 
 
-def _content(body: Fields, index: int | None) -> list[Slot]:
+def _content(body: Fields, index: int | None) -> list[PlacedPart]:
     content = body.get("content")
     if content is None or content == "":
         return []
@@ -110,8 +108,8 @@ def _result(body: Fields, index: int | None) -> ToolResult:
     return ToolResult(call_id, content)
 
 
-def _calls(body: Fields, index: int | None) -> list[Slot]:
-    found: list[Slot] = []
+def _calls(body: Fields, index: int | None) -> list[PlacedPart]:
+    found: list[PlacedPart] = []
     if isinstance(legacy := body.get("function_call"), dict):
         fields = cast("Fields", legacy)
         name = string(fields, "name", "function_call", index)

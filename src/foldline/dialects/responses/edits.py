@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from foldline.core.log.messages import Media, Opaque, Part, Text, Thinking, ToolCall, ToolResult
-from foldline.dialects.edits import check_edits
+from foldline.dialects.edits import PlacedPart, check_edits
 from foldline.dialects.media import FILE_ID, to_responses, words_of
 from foldline.dialects.payload import json_text
 from foldline.dialects.responses.form import BLANK
 from foldline.dialects.responses.items import CALLS, OUTPUTS, SEALED, TEXTS, Item, is_call, is_output, kind_of
-from foldline.dialects.responses.read import Slot, slots
+from foldline.dialects.responses.read import slots
 from foldline.dialects.values import OPENAI_RESPONSES
 
 NO_TEXT = ("computer_call", "tool_search_call")  # their outputs cannot hold text
@@ -61,7 +61,7 @@ def _led_on(items: Sequence[Item], new: Sequence[Item | None], number: int) -> b
     return left is not None and kind_of(left) == kind_of(items[follower])
 
 
-def _edited(item: Item, found: Sequence[Slot], edits: Mapping[int, Part | None]) -> Item | None:
+def _edited(item: Item, found: Sequence[PlacedPart], edits: Mapping[int, Part | None]) -> Item | None:
     if is_call(item) or is_output(item):
         part, new = found[0][0], edits[0]
         if new is None or new == part:
@@ -115,7 +115,7 @@ def _listed(call: str, native: list[Item], old: ToolResult, built: Item, new: To
     return parts or ""
 
 
-def _message(item: Item, found: Sequence[Slot], edits: Mapping[int, Part | None]) -> Item | None:
+def _message(item: Item, found: Sequence[PlacedPart], edits: Mapping[int, Part | None]) -> Item | None:
     content = item["content"]
     assistant = item.get("role") == "assistant"
     if isinstance(content, str):
@@ -142,7 +142,7 @@ def _patched(native: Item, old: Part, new: Part | None, assistant: bool) -> Item
     return content_part(new, assistant=assistant)
 
 
-def _reasoning(item: Item, found: Sequence[Slot], edits: Mapping[int, Part | None]) -> Item | None:
+def _reasoning(item: Item, found: Sequence[PlacedPart], edits: Mapping[int, Part | None]) -> Item | None:
     new: Item | None = item
     for number, part in edits.items():
         old, (key, _) = found[number]

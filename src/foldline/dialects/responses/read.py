@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from foldline.core.log.messages import Media, Opaque, Part, Text, Thinking, ToolCall, ToolResult
+from foldline.core.log.messages import Media, Opaque, Text, Thinking, ToolCall, ToolResult
+from foldline.dialects.edits import PlacedPart
 from foldline.dialects.media import from_responses
 from foldline.dialects.payload import arguments_of, fields_of, string
 from foldline.dialects.responses.items import (
@@ -22,11 +23,8 @@ from foldline.errors import DialectError
 
 _MEDIA = ("input_image", "input_file")
 
-Where = tuple[str, int | None]  # a key of the item, and the index in its list
-Slot = tuple[Part, Where]
 
-
-def slots(item: Item, index: int | None = None) -> list[Slot]:
+def slots(item: Item, index: int | None = None) -> list[PlacedPart]:
     """Return the parts of an item in order, each with its place.
 
     Raises DialectError (with `index`) if a field that is read has the wrong type; unknown items are kept.
@@ -43,7 +41,7 @@ def slots(item: Item, index: int | None = None) -> list[Slot]:
     return [(Opaque(OPENAI_RESPONSES, str(kind), item), ("", None))]
 
 
-def _content(content: Any, index: int | None, key: str = "content") -> list[Slot]:
+def _content(content: Any, index: int | None, key: str = "content") -> list[PlacedPart]:
     if isinstance(content, str):
         return [(Text(content), (key, None))]
     if not isinstance(content, list):
@@ -74,7 +72,7 @@ def shown_key(item: Item) -> str:
     return "content" if item.get("content") else "summary"
 
 
-def _reasoning(item: Item, index: int | None) -> list[Slot]:
+def _reasoning(item: Item, index: int | None) -> list[PlacedPart]:
     """Read reasoning: visible text is thinking; what is encrypted or kept by the server is opaque."""
     key = shown_key(item)
     parts = item.get(key)
@@ -87,7 +85,7 @@ def _reasoning(item: Item, index: int | None) -> list[Slot]:
             raise DialectError("a part of reasoning must be an object with a text", index=index)
         texts.append(text)
     shown = "\n\n".join(text for text in texts if text)
-    found: list[Slot] = [(Thinking(shown), (key, None))] if shown else []
+    found: list[PlacedPart] = [(Thinking(shown), (key, None))] if shown else []
     if item.get(SEALED) or not shown:
         rest = {name: value for name, value in item.items() if name != key or not shown}
         found.append((Opaque(OPENAI_RESPONSES, "reasoning", rest), (SEALED, None)))

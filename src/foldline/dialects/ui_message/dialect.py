@@ -14,10 +14,9 @@ from foldline.dialects.dialect import Dialect, Put, Slot, replied
 from foldline.dialects.payload import Fields, fields_of, items_of, peek, read, read_usage
 from foldline.dialects.ui_message.form import look, plain_text
 from foldline.dialects.ui_message.read import ROLES, role_of, slots
-from foldline.dialects.ui_message.rules import check
-from foldline.dialects.ui_message.tools import is_tool
+from foldline.dialects.ui_message.tools import OPEN, STREAMING, is_tool, is_tool_type
 from foldline.dialects.ui_message.write import UIWriter, edit_native
-from foldline.dialects.values import ANTHROPIC, UI_MESSAGE, Losses, Problem, Say
+from foldline.dialects.values import ANTHROPIC, UI_MESSAGE, Losses, Problem, Say, reporter
 from foldline.errors import DialectError
 
 _STOPS = {
@@ -140,7 +139,28 @@ class UIMessageDialect(Dialect):
                     losses.field(key)
 
     def _check(self, problems: list[Problem], bodies: Sequence[tuple[int, Fields]], last: int) -> None:
-        check(problems, bodies, last)
+        """Ids of calls are unique in a message, and only the end of the list may wait for results.
+
+        A list without problems is accepted by `validateUIMessages`, and `convertToModelMessages` makes a
+        request of it that a provider accepts, except for calls that still wait at its end.
+        """
+        for index, body in bodies:
+            say = reporter(problems, index)
+            seen: set[str] = set()
+            waiting: list[str] = []
+            parts = items_of(body.get("parts")) if body.get("role") == "assistant" else []
+            for part in map(fields_of, parts):
+                kind, call_id = str(part.get("type")), part.get("toolCallId")
+                if kind == "step-start":
+                    _missing(say, waiting)
+                elif is_tool_type(kind) and isinstance(call_id, str) and part.get("state") != STREAMING:
+                    if call_id in seen:
+                        say("call-duplicate", f"two calls of one message have the id {call_id!r}")
+                    seen.add(call_id)
+                    if part.get("state") in OPEN and part.get("providerExecuted") is not True:
+                        waiting.append(call_id)
+            if index != last:
+                _missing(say, waiting)
 
 
 def _is_signature(metadata: Any) -> bool:
@@ -170,3 +190,9 @@ def _usage(told: Fields, message: Message) -> Usage | None:
     if found is None or found.input < cached:
         return found
     return msgspec.structs.replace(found, input=found.input - cached)
+
+
+def _missing(say: Say, waiting: list[str]) -> None:
+    for call_id in waiting:
+        say("result-missing", f"call {call_id!r} has no result, but more was said after it")
+    waiting.clear()

@@ -25,6 +25,7 @@ from foldline.dialects.forms import (
     look_at_parts,
     text_part,
 )
+from foldline.dialects.media import kind_of
 from foldline.dialects.payload import Fields, fields_of, items_of, peek
 from foldline.dialects.ui_message.read import ROLES, V4_KEYS
 from foldline.dialects.ui_message.tools import (
@@ -34,7 +35,6 @@ from foldline.dialects.ui_message.tools import (
     PREFIX,
     STREAMING,
     is_tool_type,
-    kind_of,
     sdk4_call,
 )
 from foldline.dialects.values import Say

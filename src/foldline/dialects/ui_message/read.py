@@ -5,18 +5,16 @@ from __future__ import annotations
 from typing import Any, cast
 
 from foldline.core.log.messages import Media, Opaque, Part, Role, Text, Thinking
-from foldline.dialects.media import from_url
+from foldline.dialects.edits import PlacedPart
+from foldline.dialects.media import from_url, kind_of
 from foldline.dialects.payload import Fields, fields_of, items_of, role_in, string
-from foldline.dialects.ui_message.tools import is_tool, kind_of, read_tool, sdk4_call
+from foldline.dialects.ui_message.tools import is_tool, read_tool, sdk4_call
 from foldline.dialects.values import ANTHROPIC, UI_MESSAGE
 from foldline.errors import DialectError
 
 ROLES: dict[str, Role] = {"system": "system", "user": "user", "assistant": "assistant"}
 REDACTED = "redacted_thinking"
 V4_KEYS = ("toolInvocations", "experimental_attachments")
-
-Where = tuple[str, int | None]  # a key of the message, and the index in its list
-Slot = tuple[Part, Where]
 
 
 def role_of(body: Fields, index: int | None = None) -> Role:
@@ -26,7 +24,7 @@ def role_of(body: Fields, index: int | None = None) -> Role:
     return role_in(ROLES, body, index, remedy)
 
 
-def slots(body: Fields, index: int | None = None) -> list[Slot]:
+def slots(body: Fields, index: int | None = None) -> list[PlacedPart]:
     """Return the parts of a message in order, each with its place; a tool part gives a call and its result.
 
     Raises DialectError (with `index`) if a field that is read has the wrong type; unknown parts are kept.
@@ -98,14 +96,14 @@ def _media(mime: str, url: str, name: Any) -> Media:
     )
 
 
-def _v4(body: Fields, role: Role, index: int | None) -> list[Slot]:
+def _v4(body: Fields, role: Role, index: int | None) -> list[PlacedPart]:
     """Read a message without parts, as AI SDK 4 wrote it: reasoning, calls, text, attachments."""
     content = body.get("content")
     if not isinstance(content, str) or not (
         isinstance(body.get("id"), str) or any(k in body for k in V4_KEYS)
     ):
         raise DialectError("no parts: a UI message is an object with id, role and parts", index=index)
-    found: list[Slot] = []
+    found: list[PlacedPart] = []
     reasoning = body.get("reasoning")
     if role == "assistant" and isinstance(reasoning, str) and reasoning:
         found.append((Thinking(reasoning), ("reasoning", None)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, cast
 
 from foldline.core.log.messages import Media, Opaque, Text, ToolCall, ToolResult
+from foldline.dialects.media import kind_of
 from foldline.dialects.payload import fields_of, items_of, json_text, string
 
 Native = dict[str, Any]
@@ -120,12 +121,6 @@ def _block(block: Any) -> Text | Media | None:
     if kind not in _MEDIA or not isinstance(data, str) or not isinstance(mime, str):
         return None
     return Media(kind_of(mime), mime=mime, data=data)
-
-
-def kind_of(mime: str) -> str:
-    """Return the kind of media that a MIME type names."""
-    kind = mime.partition("/")[0]
-    return kind if kind in ("image", "audio", "video") else "document"
 
 
 def tool_part(call: ToolCall) -> Native:

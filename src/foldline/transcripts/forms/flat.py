@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from foldline.dialects.payload import fields_of, items_of
 from foldline.transcripts import payloads
 from foldline.transcripts.forms.written import Written
-from foldline.transcripts.lines import items, mapping, text_or
+from foldline.transcripts.lines import text_or
 
 _ROLES: Final = ("system", "user", "assistant", "tool")
 
@@ -18,11 +19,11 @@ def fits_ollama(body: dict[str, Any]) -> bool:
     """Return whether a message has what only Ollama's have."""
     if text_or(body.get("role")) not in _ROLES or not isinstance(body.get("content", ""), str):
         return False
-    if text_or(body.get("tool_name")) or text_or(body.get("thinking")) or items(body.get("images")):
+    if text_or(body.get("tool_name")) or text_or(body.get("thinking")) or items_of(body.get("images")):
         return True
-    calls = [mapping(call) for call in items(body.get("tool_calls"))]
+    calls = [fields_of(call) for call in items_of(body.get("tool_calls"))]
     return any(
-        "id" not in call and isinstance(mapping(call.get("function")).get("arguments"), dict)
+        "id" not in call and isinstance(fields_of(call.get("function")).get("arguments"), dict)
         for call in calls
     )
 
@@ -35,10 +36,10 @@ def write_ollama(body: dict[str, Any], out: Written) -> None:
         return
     out.thought(body.get("thinking"))
     out.text(content)
-    for image in items(body.get("images")):
-        out.media("image/png", data=mapping(image).get("value", image), kind="image")
-    for call in map(mapping, items(body.get("tool_calls"))):
-        function = mapping(call.get("function"))
+    for image in items_of(body.get("images")):
+        out.media("image/png", data=fields_of(image).get("value", image), kind="image")
+    for call in map(fields_of, items_of(body.get("tool_calls"))):
+        function = fields_of(call.get("function"))
         out.call(call.get("id"), function.get("name"), function.get("arguments"))
     out.end(role)
 
@@ -60,7 +61,7 @@ def plain_payload(value: dict[str, Any]) -> dict[str, Any]:
         return {"role": "tool", "tool_call_id": text_or(value.get("call_id")), "content": text}
     calls = [
         payloads.call(call.get("id"), call.get("name"), call.get("args"))
-        for call in map(mapping, items(value.get("calls")))
+        for call in map(fields_of, items_of(value.get("calls")))
     ]
     if role == "assistant" and calls:
         return {"role": "assistant", "content": text or None, "tool_calls": calls}

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from foldline.dialects.payload import fields_of, items_of
 from foldline.transcripts.forms.written import Written, keys_of
-from foldline.transcripts.lines import items, mapping, text_or
+from foldline.transcripts.lines import text_or
 from foldline.transcripts.payloads import words_of
 
 NAME: Final = "LangChain"
@@ -30,7 +31,7 @@ _CALLS: Final = ("tool_use", "tool_call", "tool_call_chunk", "function_call", "i
 def fits(body: dict[str, Any]) -> bool:
     """Return whether an object is a message of LangChain's."""
     if body.get("lc") is not None and isinstance(body.get("kwargs"), dict):
-        return text_or(mapping(body["kwargs"]).get("type")) in _ROLES
+        return text_or(fields_of(body["kwargs"]).get("type")) in _ROLES
     if text_or(body.get("type")) not in _ROLES:
         return False
     return isinstance(body.get("data"), dict) or (
@@ -50,7 +51,7 @@ def from_pair(role: str, content: Any) -> dict[str, Any] | None:
 
 def write(body: dict[str, Any], out: Written) -> None:
     """Write a message."""
-    held = mapping(body.get("kwargs") if "lc" in body else body.get("data") or body)
+    held = fields_of(body.get("kwargs") if "lc" in body else body.get("data") or body)
     kind = text_or(held.get("type")) or text_or(body.get("type"))
     role = _ROLES.get(kind, "")
     if kind == "remove":
@@ -66,7 +67,7 @@ def write(body: dict[str, Any], out: Written) -> None:
             held.get("tool_call_id"), content, name=held.get("name"), failed=held.get("status") == "error"
         )
         return
-    out.thought(mapping(held.get("additional_kwargs")).get("reasoning_content"))
+    out.thought(fields_of(held.get("additional_kwargs")).get("reasoning_content"))
     _content(held.get("content"), out)
     if role == "assistant":
         _calls(held, out)
@@ -74,28 +75,28 @@ def write(body: dict[str, Any], out: Written) -> None:
 
 
 def _calls(held: dict[str, Any], out: Written) -> None:
-    calls = [*items(held.get("tool_calls")), *items(held.get("invalid_tool_calls"))]
-    for call in map(mapping, calls):
+    calls = [*items_of(held.get("tool_calls")), *items_of(held.get("invalid_tool_calls"))]
+    for call in map(fields_of, calls):
         out.call(call.get("id"), call.get("name"), call.get("args"))
     if not calls:  # an older dump has them as the API sent them
-        for call in map(mapping, items(mapping(held.get("additional_kwargs")).get("tool_calls"))):
-            function = mapping(call.get("function"))
+        for call in map(fields_of, items_of(fields_of(held.get("additional_kwargs")).get("tool_calls"))):
+            function = fields_of(call.get("function"))
             out.call(call.get("id"), function.get("name"), function.get("arguments"))
 
 
 def _content(content: Any, out: Written) -> None:
-    for block in items(content) if isinstance(content, list) else [content]:
+    for block in items_of(content) if isinstance(content, list) else [content]:
         if isinstance(block, str):
             out.text(block)
         elif isinstance(block, dict):
-            _block(mapping(block), out)
+            _block(fields_of(block), out)
         elif block is not None:
             out.refuse("a content that is neither text nor blocks")
 
 
 def _block(block: dict[str, Any], out: Written) -> None:
     kind = text_or(block.get("type"))
-    source = mapping(block.get("source"))
+    source = fields_of(block.get("source"))
     match kind:
         case "text":
             out.text(block.get("text") or "")
@@ -103,7 +104,7 @@ def _block(block: dict[str, Any], out: Written) -> None:
             out.thought(block.get("thinking") or block.get("reasoning"), block.get("signature"))
         case "image_url":
             url = block.get("image_url")
-            _image(text_or(mapping(url).get("url")) or text_or(url), out)
+            out.media("", url=text_or(fields_of(url).get("url")) or url, kind="image")
         case "image" | "audio" | "file" | "video" | "document":
             mime = (
                 block.get("mime_type") or source.get("media_type") or ("image/png" if kind == "image" else "")
@@ -119,19 +120,11 @@ def _block(block: dict[str, Any], out: Written) -> None:
             out.left_out(kind)
 
 
-def _image(url: str, out: Written) -> None:
-    if url.startswith("data:"):
-        head, _, data = url.partition(",")
-        out.media(head.removeprefix("data:").removesuffix(";base64"), data=data, kind="image")
-    else:
-        out.media("", url=url, kind="image")
-
-
 def _result_words(content: Any, out: Written) -> str:
     if not isinstance(content, list):
         return words_of(content)
     return "\n".join(
-        block if isinstance(block, str) else _in_result(mapping(block), out) for block in items(content)
+        block if isinstance(block, str) else _in_result(fields_of(block), out) for block in items_of(content)
     )
 
 

@@ -11,11 +11,11 @@ from foldline.core.log.codec import encode
 from foldline.core.log.messages import Message
 from foldline.dialects import BEDROCK_CONVERSE, OPENAI_CHAT, decode_placed, detect
 from foldline.dialects.base import message_dialect
-from foldline.dialects.payload import is_list, read
+from foldline.dialects.payload import fields_of, is_list, items_of, read
 from foldline.errors import DialectError
 from foldline.transcripts.forms import flat, langchain, model_message, pydantic_ai
 from foldline.transcripts.forms.written import Written, keys_of
-from foldline.transcripts.lines import items, mapping, text_or
+from foldline.transcripts.lines import text_or
 from foldline.transcripts.payloads import mark_failed
 
 
@@ -88,8 +88,8 @@ def _is_usual(message: Any) -> bool:
     """Return whether a message is of a role and a text alone, as most are: several dialects have it."""
     return (
         isinstance(message, dict)
-        and mapping(message).keys() <= _USUAL
-        and isinstance(mapping(message).get("content"), str)
+        and fields_of(message).keys() <= _USUAL
+        and isinstance(fields_of(message).get("content"), str)
     )
 
 
@@ -97,17 +97,17 @@ def check_known(message: Any, index: int | None = None) -> None:
     """Raise DialectError for a message that a dialect would read without its words, or as other words."""
     if not isinstance(message, dict) or message_dialect(message) == BEDROCK_CONVERSE:
         return
-    body = mapping(message)
+    body = fields_of(message)
     others = {key: body[key] for key in body if key not in _BESIDE}
     said = any(map(bool, others.values()))
     if body.get("role") == "user" and said and not {"content", "parts"} & body.keys():
         raise DialectError(_unknown(f"it has no content, but {keys_of(others)}"), index=index)
-    for part in items(body.get("content")):
-        if isinstance(part, dict) and mapping(part) and not isinstance(mapping(part).get("type"), str):
-            if isinstance(mapping(part).get("text"), str):
+    for part in items_of(body.get("content")):
+        if isinstance(part, dict) and fields_of(part) and not isinstance(fields_of(part).get("type"), str):
+            if isinstance(fields_of(part).get("text"), str):
                 continue
             raise DialectError(
-                _unknown(f"a part of it has no type, but {keys_of(mapping(part))}"), index=index
+                _unknown(f"a part of it has no type, but {keys_of(fields_of(part))}"), index=index
             )
 
 
@@ -118,14 +118,14 @@ def _unknown(why: str) -> str:
 def _plain(message: Any) -> dict[str, Any] | None:
     """Return a message as an object; None where a dialect has its class, or it is no message."""
     if isinstance(message, dict):
-        return mapping(message)
+        return fields_of(message)
     if isinstance(message, tuple | list):
         pair = cast("Sequence[Any]", message)
         return langchain.from_pair(text_or(pair[0]), pair[1]) if len(pair) == 2 else None
     kind, parts = getattr(message, "type", None), getattr(message, "parts", None)
     dump = getattr(message, "model_dump", None)
     if isinstance(kind, str) and callable(dump) and langchain.fits({"type": kind, "content": ""}):
-        return {**mapping(dump(mode="json")), "type": kind}
+        return {**fields_of(dump(mode="json")), "type": kind}
     of_pydantic_ai = parts is not None and getattr(message, "kind", None) in ("request", "response")
     of_ollama = callable(dump) and hasattr(message, "tool_name")
     return read(message)[0] if of_pydantic_ai or of_ollama else None

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from foldline.dialects.payload import fields_of, items_of
 from foldline.transcripts.forms.written import Written, keys_of
-from foldline.transcripts.lines import items, mapping, text_or
+from foldline.transcripts.lines import text_or
 from foldline.transcripts.payloads import words_of
 
 NAME: Final = "the AI SDK's ModelMessage"
@@ -18,7 +19,9 @@ _ROLES: Final = ("system", "user", "assistant", "tool")
 
 def fits(body: dict[str, Any]) -> bool:
     """Return whether a message holds a part that only this form has."""
-    return text_or(body.get("role")) in _ROLES and any(map(_is_own, map(mapping, items(body.get("content")))))
+    return text_or(body.get("role")) in _ROLES and any(
+        map(_is_own, map(fields_of, items_of(body.get("content"))))
+    )
 
 
 def _is_own(part: dict[str, Any]) -> bool:
@@ -32,8 +35,8 @@ def _is_own(part: dict[str, Any]) -> bool:
 
 def write(body: dict[str, Any], out: Written) -> None:
     """Write a message."""
-    for part in items(body["content"]):
-        _part(mapping(part), out)
+    for part in items_of(body["content"]):
+        _part(fields_of(part), out)
     if body["role"] != "tool":
         out.end(body["role"])
 
@@ -49,12 +52,10 @@ def _part(part: dict[str, Any], out: Written) -> None:
         case "redacted-reasoning" | "reasoning-file":
             out.losses.add(f"{kind} parts left out")
         case "image" | "file":
-            _file(
-                part.get("image", part.get("data")),
-                mime or ("image/png" if kind == "image" else ""),
-                part,
-                out,
-            )
+            given = part.get("image", part.get("data"))
+            linked = text_or(given).startswith(("data:", "http://", "https://"))
+            place = {"url": given} if linked else {"data": given}  # bytes dumped as an object are lost
+            out.media(mime or ("image/png" if kind == "image" else ""), **place, name=part.get("filename"))
         case "tool-call":
             given = part.get("input", part.get("args"))
             out.call(part.get("toolCallId"), part.get("toolName"), given)
@@ -68,26 +69,14 @@ def _part(part: dict[str, Any], out: Written) -> None:
             out.refuse(f"a part of type {kind!r}" if kind else f"a part with {keys_of(part)}")
 
 
-def _file(data: Any, mime: Any, part: dict[str, Any], out: Written) -> None:
-    """Write a file: base64 text, a data URL or a URL; bytes that were dumped as an object are lost."""
-    given = text_or(data)
-    if given.startswith("data:"):
-        head, _, given = given.partition(",")
-        mime = head.removeprefix("data:").removesuffix(";base64") or mime
-    if given.startswith(("http://", "https://")):
-        out.media(mime, url=given, name=part.get("filename"))
-    else:
-        out.media(mime, data=given, name=part.get("filename"))
-
-
 def _output(part: dict[str, Any], out: Written) -> tuple[str, bool]:
     """Return a result's text, and whether it is an error."""
-    output = mapping(part.get("output"))
+    output = fields_of(part.get("output"))
     kind, value = text_or(output.get("type")), output.get("value")
     if "output" not in part:
         return words_of(part.get("result", part.get("error"))), False
     if kind == "content":
-        held = [mapping(one) for one in items(value)]
+        held = [fields_of(one) for one in items_of(value)]
         return "\n".join(out.in_result(one.get("text"), text_or(one.get("type"))) for one in held), False
     if kind == "execution-denied":
         return text_or(output.get("reason")) or "Not run: the call was denied.", True

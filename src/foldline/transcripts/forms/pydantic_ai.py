@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from foldline.dialects.payload import fields_of, items_of
 from foldline.transcripts.forms.written import Written
-from foldline.transcripts.lines import items, mapping, text_or
+from foldline.transcripts.lines import text_or
 from foldline.transcripts.payloads import words_of
 
 NAME: Final = "pydantic-ai"
@@ -25,8 +26,8 @@ def write(body: dict[str, Any], out: Written) -> None:
     if body["kind"] == "request" and text_or(body.get("instructions")):
         out.text(body["instructions"])
         out.end("system")
-    for part in items(body["parts"]):
-        _part(mapping(part), out)
+    for part in items_of(body["parts"]):
+        _part(fields_of(part), out)
     out.end("assistant" if body["kind"] == "response" else "user")
 
 
@@ -38,7 +39,7 @@ def _part(part: dict[str, Any], out: Written) -> None:
             out.text(content)
             out.end("system")
         case "user-prompt":
-            for one in items(content) if isinstance(content, list) else [content]:
+            for one in items_of(content) if isinstance(content, list) else [content]:
                 _said(one, out)
         case "text":
             out.text(content)
@@ -68,7 +69,7 @@ def _said(one: Any, out: Written) -> None:
     if isinstance(one, str):
         out.text(one)
         return
-    held = mapping(one)
+    held = fields_of(one)
     kind, mime = text_or(held.get("kind")), held.get("media_type") or held.get("_media_type")
     match kind:
         case "text-content" | "structured-content":

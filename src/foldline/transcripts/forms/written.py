@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 from typing import Any, NoReturn
 
 from foldline.core.log.messages import Media
-from foldline.dialects.media import placeholder, to_openai
+from foldline.dialects.ids import made_id
+from foldline.dialects.media import from_url, kind_of, placeholder, to_openai
 from foldline.dialects.values import Losses
 from foldline.errors import DialectError
 from foldline.transcripts import payloads
@@ -62,11 +62,11 @@ class Written:
         self, mime: Any, *, data: Any = None, url: Any = None, name: Any = None, kind: str = ""
     ) -> None:
         """Add an image, a document or a sound, given as base64 or by URL."""
-        mime = text_or(mime)
-        kind = kind or {"image": "image", "audio": "audio", "video": "video"}.get(
-            mime.split("/")[0], "document"
-        )
-        media = Media(kind, mime, text_or(data) or None, text_or(url) or None, text_or(name) or None)
+        given = from_url(kind, text_or(url))
+        mime = given.mime or text_or(mime)
+        kind = kind or kind_of(mime)
+        data = given.data or text_or(data) or None
+        media = Media(kind, mime, data, given.url or None, text_or(name) or None)
         part = to_openai(media)
         if part is None:
             self.left_out(kind, placeholder(media))
@@ -83,8 +83,7 @@ class Written:
         tool, own = text_or(name), text_or(call_id)
         if not own:
             self._made += 1
-            salt = f"{self._salt} {self._place} {self._made}"
-            own = f"call_{hashlib.blake2s(salt.encode('utf-8', 'surrogatepass'), digest_size=8).hexdigest()}"
+            own = made_id(f"{self._salt} {self._place} {self._made}")
             self._open.append((tool, own))
         self._calls.append({**payloads.call(own, tool, arguments), **more})
 

@@ -1,0 +1,85 @@
+"""Anthropic's content blocks, told apart by their type: read as parts, and written."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from foldline.core.log.messages import Media, Part, Role, Thinking
+from foldline.dialects.anthropic.form import FORMS, THOUGHTS
+from foldline.dialects.blocks import BlockForm
+from foldline.dialects.forms import ID_LIMIT
+from foldline.dialects.media import from_anthropic, to_anthropic
+from foldline.dialects.payload import Fields, fields_of, string
+from foldline.dialects.turns import Block
+from foldline.dialects.values import ANTHROPIC
+from foldline.errors import DialectError
+
+# system and developer: the API has no such message, it moves to the system prompt when it is sent
+ROLES: dict[str, Role] = {
+    "user": "user",
+    "assistant": "assistant",
+    "system": "system",
+    "developer": "developer",
+}
+
+
+class AnthropicBlocks(BlockForm):
+    """The blocks of Anthropic's Messages API."""
+
+    dialect = ANTHROPIC
+    roles = ROLES
+    forms = FORMS
+    call = ("tool_use", "id")
+    result = ("tool_result", "tool_use_id")
+    thoughts = THOUGHTS
+    failed = ("is_error", True, False)
+    shape = "an object with a type"
+    id_limit = ID_LIMIT
+    name_limit = 128
+    single_texts = True
+
+    def kind(self, block: Block) -> str:
+        """Return the type of a block."""
+        return str(block.get("type"))
+
+    def held(self, block: Block) -> Fields:
+        """Return the block: its fields stand beside its type."""
+        return block
+
+    def made(self, kind: str, fields: Fields) -> Block:
+        """Return a block of a type with these fields."""
+        return {"type": kind, **fields}
+
+    def text(self, text: str) -> Block:
+        """Return a text as a block."""
+        return {"type": "text", "text": text}
+
+    def media(self, media: Media) -> Block | None:
+        """Return the block of a user message or a result; None if the API has no such block."""
+        return to_anthropic(media)
+
+    def thought(self, text: str, signature: str) -> Fields:
+        """Return the fields of thinking."""
+        return {"thinking": text, "signature": signature}
+
+    def is_refused(self, block: Any) -> bool:
+        """Return whether the API refuses a block: a blank text, thinking without a signature."""
+        fields = fields_of(block)
+        unsigned = fields.get("type") == "thinking" and not fields.get("signature")
+        return unsigned or super().is_refused(block)
+
+    def other(self, kind: str, block: Block, index: int | None) -> Part | None:
+        """Read thinking, an image or a document."""
+        if not isinstance(block.get("type"), str):
+            raise DialectError("the type of a content block must be a string", index=index)
+        if kind in ("image", "document"):
+            return from_anthropic(block)
+        if kind != "thinking":
+            return None
+        signature = block.get("signature")
+        if not isinstance(signature, str | None):
+            raise DialectError("thinking block: signature must be a string", index=index)
+        return Thinking(string(block, "thinking", "thinking block", index), signature or None)
+
+
+BLOCKS = AnthropicBlocks()
