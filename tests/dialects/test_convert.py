@@ -24,7 +24,7 @@ from tests.dialects.samples import (
 from foldline.core.log.entries import Edit
 from foldline.core.log.messages import Message, Opaque, Text, Thinking, ToolCall, ToolResult
 from foldline.dialects import decode_all, get
-from foldline.dialects.turns import OPENING, SYSTEM_NOTE
+from foldline.dialects.writer import OPENING, SYSTEM_NOTE
 
 CHAT = get("openai-chat")
 CLAUDE = get("anthropic")

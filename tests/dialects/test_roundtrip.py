@@ -21,7 +21,7 @@ from tests.dialects.conversations import (
 from foldline.core.log.codec import encode
 from foldline.core.log.messages import Text
 from foldline.dialects import decode_all, detect, get
-from foldline.dialects.turns import OPENING
+from foldline.dialects.writer import OPENING
 
 CHAT, CLAUDE, ITEMS = "openai-chat", "anthropic", "openai-responses"
 VERCEL, CONVERSE, GEMINI = "ui-message", "bedrock-converse", "gemini"

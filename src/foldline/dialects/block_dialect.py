@@ -26,8 +26,8 @@ from foldline.dialects.forms import look_at
 from foldline.dialects.ids import Ids
 from foldline.dialects.media import placeholder
 from foldline.dialects.payload import Fields, fields_of, items_of, role_in
-from foldline.dialects.turns import Block, TurnsWriter
 from foldline.dialects.values import Losses, Problem, Say
+from foldline.dialects.writer import Block, TurnsWriter
 from foldline.errors import DialectError
 
 

@@ -17,8 +17,8 @@ from foldline.dialects.edits import check_edits
 from foldline.dialects.forms import Forms
 from foldline.dialects.media import placeholder
 from foldline.dialects.payload import Fields, fields_of, items_of, string
-from foldline.dialects.turns import Block, input_of
 from foldline.dialects.values import Losses
+from foldline.dialects.writer import Block, input_of
 from foldline.errors import DialectError
 
 

@@ -1,9 +1,9 @@
 """What a dialect is: its properties, and the way of a message in and out that all dialects share.
 
-A dialect is one folder here. It reads (`read.py`), checks and mends each message by itself (`form.py`),
-checks the list (`rules.py`) and writes (`write.py`); its `dialect.py` puts these together, in a class that
-fills in what differs. All else asks a dialect for a property, or for one of the steps below, and never for
-its name.
+A dialect is one folder here. It checks and mends each message by itself (`form.py`), reads (`read.py`) and
+writes (`write.py`; where messages hold blocks, `blocks.py` says how both are done). Its `dialect.py` puts
+these together in a class that fills in what differs, and checks the list. All else asks a dialect for a
+property, or for one of the steps below, and never for its name.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from foldline.dialects.dialect import Dialect, get
 from foldline.dialects.payload import Fields
-from foldline.dialects.turns import OPENING, SYSTEM_NOTE
+from foldline.dialects.writer import OPENING, SYSTEM_NOTE
 
 NO_REPLY = "[The model said nothing here.]"  # stands between a tool's result and the user's words
 _SYSTEM = ("system", "developer")

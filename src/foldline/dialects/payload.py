@@ -211,10 +211,10 @@ def _no_constant(name: str) -> NoReturn:
 
 def is_deep(value: Any, most: int) -> bool:
     """Return whether a JSON value holds more than `most` levels of objects and lists; never recurses."""
-    level = [value]
+    level: list[Any] = [value]
     for _ in range(most + 1):
-        inner = (item for outer in level for item in (*fields_of(outer).values(), *items_of(outer)))
-        level = [item for item in inner if isinstance(item, dict | list)]
+        held: list[Any] = [one for outer in level for one in (*fields_of(outer).values(), *items_of(outer))]
+        level = [one for one in held if isinstance(one, dict | list)]
         if not level:
             return False
     return True

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from foldline.core.cut.notes import UNANSWERED
 from foldline.core.log.log import digest
-from foldline.dialects.turns import OPENING
+from foldline.dialects.writer import OPENING
 from foldline.exports.base import FoldStep, Origin, iso, line, part_key, uuid_of
 from foldline.exports.pieces import Block, BlockWriter, ExportPiece, counts_of
 from foldline.transcripts.claude_code import SYNTHETIC, USAGE

@@ -201,9 +201,7 @@ class BlockWriter(PieceWriter):
                 self._note(inner)
             if (block := BLOCKS.block_of(part)) is not None:
                 blocks.append(block)
-        if len(blocks) == 1 and set(blocks[0]) == {"type", "text"}:
-            return str(blocks[0]["text"])
-        return blocks
+        return BLOCKS.content(blocks)
 
     def _note(self, part: Part) -> None:
         """Count a part that the Messages API does not accept."""

@@ -1,4 +1,9 @@
-"""What loading gives: messages and the compactions between them, chained into entries."""
+"""What loading gives: messages and the compactions between them, chained into entries.
+
+Files of other agents state facts beside a summary, in lists of their own. GenCode: `keyDecisions`,
+`filesModified`, `toolsUsed`. klaude-code: `details` with `read_files` and `modified_files`. pi: `details`
+with `readFiles` and `modifiedFiles`.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +15,19 @@ import msgspec
 
 from foldline.core.checkpoint.checkpoint import leads
 from foldline.core.cut.repair import repair
-from foldline.core.ledger.facts.kinds import Ledger
+from foldline.core.ledger.facts.kinds import FileFact, Item, Ledger, ToolFact
 from foldline.core.ledger.table import bounded, collect, merge
 from foldline.core.log.entries import Checkpoint, Compacted, Entry, Receipt, Said
 from foldline.core.log.log import chained, said
 from foldline.core.log.messages import Message
 from foldline.core.measure.tokens import Counter, message_tokens
+from foldline.core.secrets.derived import redact_facts
 from foldline.core.secrets.entries import CleanEntries
-from foldline.loading.stated import with_stated
+from foldline.dialects.payload import items_of
+from foldline.transcripts.lines import Row, text_or
+
+_READ, _MODIFIED = ("read_files", "readFiles"), ("modified_files", "modifiedFiles")
+_NOTABLE = 3  # uses of a tool that a ledger keeps
 
 
 class Loaded(msgspec.Struct):
@@ -174,7 +184,7 @@ class _EntryChain:
         if stop > self._folded:
             self._facts = merge(bounded(self._facts), collect(self._clean(self._said[self._folded : stop])))
             self._folded = stop
-        self._facts = with_stated(self._facts, boundary.receipt.origin)
+        self._facts = _with_stated(self._facts, boundary.receipt.origin)
         return msgspec.to_builtins(self._facts)
 
 
@@ -186,3 +196,46 @@ def _leading(said: Sequence[Said], stop: int) -> tuple[str, ...]:
             break
         leading.append(entry.id)
     return tuple(leading)
+
+
+# ---- facts that a file states
+
+
+def _with_stated(ledger: Ledger, told: dict[str, Any]) -> Ledger:
+    """Return a ledger with the facts that a file states and its messages do not show; no entry is cited."""
+    said = Row(told)
+    files = {fact.path for fact in ledger.files}
+    tools = {fact.name for fact in ledger.tools}
+    known = {item.text for item in ledger.items}
+    decided = [Item("summary", f"Decided: {text}") for text in _texts(said, "keyDecisions")]
+    stated = Ledger(
+        files=tuple(fact for fact in _files(said) if fact.path not in files),
+        tools=tuple(fact for fact in _tools(said) if fact.name not in tools),
+        items=tuple(item for item in decided if item.text not in known),
+    )
+    return ledger if stated == Ledger() else merge(redact_facts(stated), ledger)
+
+
+def _files(said: Row) -> list[FileFact]:
+    details = said.inner("details")
+    found = dict.fromkeys(_texts(details, *_READ), "read")
+    found |= dict.fromkeys([*_texts(details, *_MODIFIED), *_texts(said, "filesModified")], "modified")
+    return [FileFact(path, status) for path, status in found.items()]
+
+
+def _tools(said: Row) -> list[ToolFact]:
+    return [
+        ToolFact(use["tool"], use.count("count") or 1, tuple(_texts(use, "notableUses")[:_NOTABLE]))
+        for use in said.rows("toolsUsed")
+        if use.text("tool")
+    ]
+
+
+def _texts(said: Row, *keys: str) -> list[str]:
+    texts = [text_or(one).strip() for key in keys for one in items_of(said.get(key))]
+    return list(dict.fromkeys(text for text in texts if text))
+
+
+def absent_messages(told: dict[str, Any]) -> int:
+    """Return how many folded messages are in no file any more, as a reader noted it."""
+    return Row(told).count("messages_absent") or 0

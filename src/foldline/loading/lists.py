@@ -14,7 +14,7 @@ from foldline.core.log.entries import Checkpoint
 from foldline.core.log.messages import Message, Text
 from foldline.core.measure.tokens import Counter, message_tokens
 from foldline.core.secrets.redact import redact
-from foldline.dialects.turns import OPENING
+from foldline.dialects.writer import OPENING
 from foldline.loading.chain import Loaded, PlacedBoundary, Source, chain
 from foldline.transcripts.forms.lists import decode_list
 

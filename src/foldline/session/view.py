@@ -25,7 +25,7 @@ from foldline.dialects.cache_marks import within_marks
 from foldline.dialects.in_turn import in_turn
 from foldline.dialects.native_view import NativeView
 from foldline.errors import CallsOpen
-from foldline.loading.stated import absent_messages
+from foldline.loading.chain import absent_messages
 from foldline.providers.base import Call
 from foldline.session.cursor import Cursor
 from foldline.session.model import SessionModel, cache_of

@@ -10,8 +10,8 @@ from foldline.dialects.blocks import BlockForm
 from foldline.dialects.forms import ID_LIMIT
 from foldline.dialects.media import from_anthropic, to_anthropic
 from foldline.dialects.payload import Fields, fields_of, string
-from foldline.dialects.turns import Block
 from foldline.dialects.values import ANTHROPIC
+from foldline.dialects.writer import Block
 from foldline.errors import DialectError
 
 # system and developer: the API has no such message, it moves to the system prompt when it is sent

@@ -27,8 +27,8 @@ from foldline.dialects.blocks import BlockForm
 from foldline.dialects.forms import ID_LIMIT
 from foldline.dialects.media import PDF, PLAIN
 from foldline.dialects.payload import Fields, fields_of, items_of, json_text
-from foldline.dialects.turns import Block
 from foldline.dialects.values import BEDROCK_CONVERSE, FILE_ID, Losses
+from foldline.dialects.writer import Block
 
 # system: newer models take it among the messages; it moves to the system prompt when it is sent
 ROLES: Final[dict[str, Role]] = {"user": "user", "assistant": "assistant", "system": "system"}

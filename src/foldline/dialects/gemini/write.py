@@ -17,8 +17,8 @@ from foldline.dialects.gemini.read import media_in, parts_of, wrapper_of
 from foldline.dialects.ids import Ids, safe_name
 from foldline.dialects.media import placeholder, plain_text, words_of
 from foldline.dialects.payload import Fields, fields_of
-from foldline.dialects.turns import TurnsWriter, input_of
 from foldline.dialects.values import FILE_ID, GEMINI, Losses
+from foldline.dialects.writer import TurnsWriter, input_of
 
 ID_LIMIT = 64
 NAME_LIMIT = 64  # what the first models took

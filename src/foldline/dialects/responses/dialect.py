@@ -34,8 +34,8 @@ from foldline.dialects.responses.items import (
     is_output,
     kind_of,
     role_of,
+    slots,
 )
-from foldline.dialects.responses.read import slots
 from foldline.dialects.responses.rules import check
 from foldline.dialects.responses.write import ResponsesWriter
 from foldline.dialects.values import OPENAI_RESPONSES, Losses, Problem, Say

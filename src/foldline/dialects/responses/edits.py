@@ -10,8 +10,17 @@ from foldline.dialects.edits import PlacedPart, check_edits
 from foldline.dialects.media import FILE_ID, to_responses, words_of
 from foldline.dialects.payload import json_text
 from foldline.dialects.responses.form import BLANK
-from foldline.dialects.responses.items import CALLS, OUTPUTS, SEALED, TEXTS, Item, is_call, is_output, kind_of
-from foldline.dialects.responses.read import slots
+from foldline.dialects.responses.items import (
+    CALLS,
+    OUTPUTS,
+    SEALED,
+    TEXTS,
+    Item,
+    is_call,
+    is_output,
+    kind_of,
+    slots,
+)
 from foldline.dialects.values import OPENAI_RESPONSES
 
 NO_TEXT = ("computer_call", "tool_search_call")  # their outputs cannot hold text

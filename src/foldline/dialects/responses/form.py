@@ -25,6 +25,7 @@ from foldline.dialects.payload import Fields, fields_of, filled, items_of
 from foldline.dialects.responses.items import (
     CALLS,
     KINDS,
+    MEDIA,
     OUTPUTS,
     ROLES,
     SEALED,
@@ -42,7 +43,6 @@ BLANK = (
     "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGP4DwABAQEAsTj2FAAA"
     "AABJRU5ErkJggg=="
 )
-MEDIA = {"input_image": "image", "input_file": "document"}
 _INPUT = ("input_text", *MEDIA)
 _ALLOWED = {"user": _INPUT, "system": _INPUT, "developer": _INPUT, "assistant": ("output_text", "refusal")}
 _SOURCES = {"input_image": ("image_url", "file_id"), "input_file": ("file_data", "file_url", "file_id")}

@@ -19,8 +19,8 @@ from foldline.dialects.responses.items import (
     is_output,
     kind_of,
     role_of,
+    slots,
 )
-from foldline.dialects.responses.read import slots
 from foldline.dialects.values import OPENAI_RESPONSES, Losses, Rendered
 from foldline.dialects.writer import Writer
 

@@ -54,8 +54,8 @@ def _part(part: dict[str, Any], out: Written) -> None:
         case "image" | "file":
             given = part.get("image", part.get("data"))
             linked = text_or(given).startswith(("data:", "http://", "https://"))
-            place = {"url": given} if linked else {"data": given}  # bytes dumped as an object are lost
-            out.media(mime or ("image/png" if kind == "image" else ""), **place, name=part.get("filename"))
+            mime, url = mime or ("image/png" if kind == "image" else ""), given if linked else None
+            out.media(mime, data=None if linked else given, url=url, name=part.get("filename"))
         case "tool-call":
             given = part.get("input", part.get("args"))
             out.call(part.get("toolCallId"), part.get("toolName"), given)
