@@ -96,7 +96,7 @@ def decode_placed(
     One message is one element, except in `openai-responses`, where a reply of the model is several items.
     Plain text messages in a list of UI messages become UI messages. What is malformed inside a message is
     mended and noted (`Mender`, which explains `salt` and `open_calls`).
-    Raises DialectError with the index of an element that is no message.
+    Raises DialectError with the index of an element that is not a message.
     """
     dialect = get(name)
     mender = Mender(dialect, salt=salt, open_calls=open_calls)
@@ -127,7 +127,7 @@ def elements(message: Message) -> int:
 
 
 def read_system(system: Any, name: str) -> Message | None:
-    """Read a system prompt that stands beside messages of a dialect; None for what no dialect reads.
+    """Read a system prompt given beside messages of a dialect; None if no dialect can read it.
 
     Files hold it in the form of another dialect too.
     """

@@ -1,6 +1,6 @@
 """Messages of blocks: dialects in which the user's next turn answers all calls of the assistant's.
 
-Messages of one role in a row are one turn, and results stand first in theirs. A `BlockForm` says what a
+Messages of one role in a row are one turn, and results come first in theirs. A `BlockForm` says what a
 dialect calls its blocks and their fields. How they are read and written, edited and made fit for a request is
 here; the rules of turns are in `block_dialect.py`.
 """
@@ -73,10 +73,10 @@ class BlockForm(ABC):
 
     @abstractmethod
     def other(self, kind: str, block: Block, index: int | None) -> Part | None:
-        """Read a block that is no text, call or result; None for one that stays as it is."""
+        """Read a block other than a text, call or result; None for one that stays as it is."""
 
     def is_silent(self, block: Block) -> bool:
-        """Return whether a block says nothing and is no part of its message."""
+        """Return whether a block says nothing and is not a part of its message."""
         del block
         return False
 
@@ -286,7 +286,7 @@ class BlockForm(ABC):
     # ---- what a request refuses
 
     def request(self, messages: Sequence[Block], losses: Losses) -> list[Block]:
-        """Return messages as a request takes them: see `_sendable`; results of one turn stand in one message.
+        """Return messages as a request takes them: see `_sendable`; results of one turn are in one message.
 
         A message that says nothing is left out. The APIs want all results of a turn in the next message.
         """

@@ -43,13 +43,13 @@ class Dialect(ABC):
 
     name: ClassVar[str]
     traits: ClassVar[Traits]
-    element: ClassVar[str] = "message"  # what stands in its list
+    element: ClassVar[str] = "message"  # what its list holds
     lists: ClassVar[str] = "messages"  # the field of a request that holds the list
     content: ClassVar[str] = "content"  # the field of a message that holds what it says
     bare: ClassVar[bool] = False  # an element needs no role
     templated: ClassVar[bool] = True  # a server may put its messages into a model's own template
     marks_cache: ClassVar[bool] = False  # a provider caches what was marked, not every prompt
-    references: ClassVar[bool] = False  # a call may stand there as a reference to what the provider keeps
+    references: ClassVar[bool] = False  # a call may be a reference to what the provider keeps
     compaction_beta: ClassVar[str] = ""  # the beta that a request needs for `compaction`
 
     # ---- messages in

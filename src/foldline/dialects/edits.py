@@ -46,8 +46,8 @@ def _kind(part: Part) -> str:
 def with_edits(message: Message, edits: Sequence[Edit], index: int | None = None) -> Message | None:
     """Return the message with its parts edited and without its native payload; None if no part is left.
 
-    Only Chat Completions has a place for a speaker's name: here it stands before what was said. A summary
-    that a server wrote becomes a text, which every dialect has.
+    Only Chat Completions has a place for a speaker's name: elsewhere it is put before what was said. A
+    summary that a server wrote becomes a text, which every dialect has.
     """
     if not edits:
         return with_summaries_told(_introduced(message))

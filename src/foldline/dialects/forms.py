@@ -18,7 +18,7 @@ from foldline.dialects.payload import Fields, arguments_of, fields_of, is_filled
 from foldline.dialects.values import Say
 
 ID_LIMIT = 64  # of a call's id where an API takes safe characters alone
-UNNAMED = "unnamed_tool"  # stands for a tool whose name is missing
+UNNAMED = "unnamed_tool"  # a tool whose name is missing
 SPOILED: Any = object()  # what is made of a value without which a block is of no use
 
 
@@ -188,5 +188,5 @@ def text_part(text: str) -> Fields:
 
 
 def left_out(kind: str) -> str:
-    """Return the text that stands for media without data."""
+    """Return the text that replaces media without data."""
     return placeholder(Media(kind))

@@ -12,7 +12,7 @@ from foldline.dialects.dialect import Dialect, get
 from foldline.dialects.payload import Fields
 from foldline.dialects.writer import OPENING, SYSTEM_NOTE
 
-NO_REPLY = "[The model said nothing here.]"  # stands between a tool's result and the user's words
+NO_REPLY = "[The model said nothing here.]"  # goes between a tool's result and the user's words
 _SYSTEM = ("system", "developer")
 
 
@@ -22,7 +22,7 @@ def applies_template(model: str | None) -> bool:
 
 
 def in_turn(messages: Sequence[Any], dialect: str) -> list[Any]:
-    """Return native messages in which no two of the user, or of the assistant, stand in a row.
+    """Return native messages in which no two of the user, or of the assistant, are in a row.
 
     Neighbours are joined, their texts by a blank line; system messages behind the head become the user's. The
     result of a longer list extends that of a shorter one. What is given stays as it is.

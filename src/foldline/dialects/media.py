@@ -22,7 +22,7 @@ def kind_of(mime: str) -> str:
 
 
 def placeholder(media: Media) -> str:
-    """Return the text that stands in for media that cannot be carried over."""
+    """Return the text that replaces media that cannot be carried over."""
     label = ", ".join(part for part in (media.name, media.mime) if part)
     return f"[{media.kind} left out{': ' + label if label else ''}]"
 

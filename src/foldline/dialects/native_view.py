@@ -61,7 +61,7 @@ class NativeView:
 
 
 def _is_native(item: Item, dialect: str) -> bool:
-    """Return whether an item is rendered as received, whatever stands around it."""
+    """Return whether an item is rendered as received, whatever is around it."""
     if not isinstance(item, MessageItem):
         return False
     message = item.entry.message

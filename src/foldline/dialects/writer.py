@@ -1,9 +1,8 @@
 """Lists of native messages, written one by one; what could not be carried is counted.
 
 `Writer` is what the writers of all dialects share. `TurnsWriter` is for APIs whose messages are the user's or
-the model's and nobody else's: messages are merged into turns, and results stand in the user's, before all
-else. System messages at the head become the system prompt; later ones, and those that Foldline made, become
-the user's text.
+the model's and nobody else's: messages are merged into turns, and results come first in the user's. System
+messages at the head become the system prompt; later ones, and those that Foldline made, become user text.
 """
 
 from __future__ import annotations
@@ -189,7 +188,7 @@ class TurnsWriter(Writer):
         if self.at_head and message.native is not None:
             self._system.extend(self._prompt(part.text) for part in texts)
             return
-        # a made message (a checkpoint) must stand in the list, where a later fold finds it
+        # a made message (a checkpoint) must be in the list, where a later fold finds it
         note = "" if message.injected or message.native is None else SYSTEM_NOTE
         _, blocks = self._blocks_of("user")
         blocks.extend(self._text(note + part.text) for part in texts)

@@ -83,7 +83,7 @@ class Origin(msgspec.Struct, frozen=True):
 
     `kept` are the keys that boundaries name as their first kept message, `quoted` those of older messages
     that they quote; `cap` is how many characters of a result a readable format shows (None: all). `system` is
-    a system prompt that stands beside the messages.
+    a system prompt given beside the messages.
     """
 
     session: str
@@ -243,7 +243,7 @@ def part_key(key: str, number: int) -> str:
 
 
 def quoted(path: str) -> str:
-    """Return a path as a shell reads it; a leading ~ still stands for the home folder."""
+    """Return a path as a shell reads it; a leading ~ still means the home folder."""
     head, rest = ("~/", path[2:]) if path.startswith("~/") else ("", path)
     return head + shlex.quote(rest)
 

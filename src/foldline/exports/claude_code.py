@@ -58,7 +58,7 @@ class ClaudeCodeWriter(BlockWriter):
 
     def user(self, piece: ExportPiece) -> Iterator[bytes]:
         """Yield a user's line, with the mark that no user wrote it where its text does not show that."""
-        if piece.key == piece.step.key:  # it stands behind no result
+        if piece.key == piece.step.key:  # no result comes before it
             yield from self._close(piece.at)
         words = piece.content if isinstance(piece.content, str) else ""
         meta = piece.step.message.injected and not is_injected(words)

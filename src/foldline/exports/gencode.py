@@ -38,7 +38,7 @@ class GenCodeWriter(BlockWriter):
         yield from ()
 
     def pieces(self, step: SaidStep) -> tuple[list[Block], str | list[Block]]:
-        """Return all that a message says: results and the rest stand in one message."""
+        """Return all that a message says: results and the rest are in one message."""
         results, rest = super().pieces(step)
         if isinstance(rest, str):
             return [], rest

@@ -195,7 +195,7 @@ class OpenCodeWriter(PieceWriter):
         }
 
     def _said(self, part: Part, at: float, sealed: list[Block]) -> Block | None:
-        """Return a part of a reply; each thought takes one of the `sealed` values, the rest stand alone."""
+        """Return a part of a reply; each thought takes one of the `sealed` values, the rest stay."""
         if isinstance(part, Text):
             when = {"start": _ms(at), "end": _ms(at)}
             return {"type": "text", "text": part.text, "time": when} if part.text.strip() else None

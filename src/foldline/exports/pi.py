@@ -209,7 +209,7 @@ class PiPlanWriter(PiWriter):
         self.forget_places()
 
     def wrote(self, place: str) -> None:
-        """Note a message by the number of messages since the newest compaction that stand before it."""
+        """Note a message by the number of messages since the newest compaction that come before it."""
         del place  # lines have no ids
         super().wrote(str(self._since))
         self._since += 1

@@ -41,7 +41,7 @@ class ExportPiece(NamedTuple):
 
 
 class PieceWriter(ExportWriter):
-    """The frame of the formats whose results are messages of their own, or parts that stand first.
+    """The frame of the formats whose results are messages of their own, or parts that come first.
 
     `notes` is what system messages become, but for the first, which is left to the agent. `empty_replies`:
     a reply that says nothing is written too.

@@ -36,8 +36,8 @@ class Loaded(msgspec.Struct):
     `index` maps an entry id to its place in the input (0-based among the messages); `orphans` are results
     left out because nothing called for them: (index, call id). `repaired` says that the order changed.
     Of our own form, `log` has every branch in the order of appending, and `session` is the id it had.
-    `about` is what a transcript says of itself, by kind. `system` and `tools` stand beside the messages, in
-    `system_dialect` ("": that of the messages).
+    `about` is what a transcript says of itself, by kind. `system` and `tools` are given beside the messages,
+    in `system_dialect` ("": that of the messages).
     """
 
     entries: list[Entry]
@@ -116,7 +116,7 @@ def chain(source: Source, counter: Counter, *, ledgers: bool = True) -> Loaded:
 
 
 def _last_before(boundaries: Sequence[PlacedBoundary], indices: Sequence[int]) -> list[int]:
-    """Return for each boundary the last place in `indices` of a message that stands before it, or -1."""
+    """Return for each boundary the last place in `indices` of a message that comes before it, or -1."""
     newest = [-1] * (max((*indices, *(boundary.at for boundary in boundaries)), default=0) + 2)
     place_of = {index: place for place, index in enumerate(indices)}
     for index, place in place_of.items():

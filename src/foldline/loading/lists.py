@@ -54,7 +54,7 @@ def with_checkpoint(source: Source, counter: Counter) -> Source | None:
         return None
     boundary = _boundary(messages, found, counter)
     own: set[int] = {found.index}
-    if found.more:  # the message goes on behind the checkpoint
+    if found.more:  # the message continues after the checkpoint
         whole = messages[found.index]
         messages[found.index] = msgspec.structs.replace(whole, parts=whole.parts[1:], native=None)
         own = set()

@@ -31,7 +31,7 @@ def from_stream(
     """Read a session of any known format; `through` sees the records of other tools' files go by.
 
     `from_start` leaves out the compactions that the file holds. Raises FormatError (place and line) for what
-    cannot be read, InputError where there is no message.
+    cannot be read, InputError if there is no message.
     """
     if not from_start and format_of(stream, name) == "foldline":
         loaded = from_own(stream, name)

@@ -1,4 +1,4 @@
-"""What stands behind a damaged line of our own form, chained anew to what is left.
+"""What follows a damaged line of our own form, chained anew to what is left.
 
 Ids chain to their parents, so an entry whose parent is lost gets another parent and with it another id. What
 names an entry (a boundary, a pin, an undo, a ledger, a handle to recall) then names it by its new id.
@@ -61,7 +61,7 @@ class _Link(NamedTuple):
 class Chain:
     """The ids of a file -> the ids of what was read of it, and the entries so far.
 
-    An id that is lost stands for the entry before it: what follows the one now follows the other.
+    A lost id means the entry before it: what follows the one now follows the other.
     """
 
     def __init__(self) -> None:
@@ -101,7 +101,7 @@ class Chain:
         return self._ids.get(entry or "") or self._lost.get(entry or "")
 
     def place(self, entry: Entry) -> Entry:
-        """Return an entry as it stands behind what is left; raises Unplaceable."""
+        """Return an entry chained to what is left before it; raises Unplaceable."""
         parent = self.now(entry.parent)
         placed = entry
         if isinstance(entry, Said):

@@ -84,7 +84,7 @@ class _CoopCompaction:
         self._line = 0
 
     def take(self, row: Row) -> Iterator[Record]:
-        """Yield the message on a line, and the compaction if it stands before it."""
+        """Yield the message on a line, and the compaction if it comes before it."""
         record = _record(row)
         if isinstance(record, MessageRecord) and self._state:
             yield from self._before(record)

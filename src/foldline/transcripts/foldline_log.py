@@ -205,7 +205,7 @@ def _placed(line: Line, entry: Entry, chain: Chain, name: str) -> Iterator[_Numb
 
 
 def _lost(line: Line, head: LostHead, why: str, chain: Chain, name: str) -> WarningRecord:
-    """Leave an entry out; say what the session goes on with, and what can be done."""
+    """Leave an entry out; say what the session continues from, and what can be done."""
     leaf = chain.lose(head)
     if not line.ended:
         return WarningRecord(line.number, f"{why} (the file ends inside this line)")

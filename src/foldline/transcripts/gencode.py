@@ -1,6 +1,6 @@
 """GenCode's session files: one JSON document with metadata, messages and compaction summaries.
 
-A compaction removes what it folded from the file: its `CompactionRecord` stands where its summary does,
+A compaction removes what it folded from the file: its `CompactionRecord` comes where its summary is,
 before what it kept. Summaries add up in GenCode, so each includes those before it.
 """
 

@@ -36,7 +36,7 @@ def is_klaude(value: dict[str, Any]) -> bool:
 
 
 def read_klaude(stream: BinaryIO, _name: str) -> Iterator[Record | Pictures]:
-    """Read a klaude-code session as it stands after its rewinds; messages become `openai-chat` payloads.
+    """Read a klaude-code session as it is after its rewinds; messages become `openai-chat` payloads.
 
     A `MessageRecord.key` is the item's 0-based index in that history, as `first_kept_index` counts.
     """

@@ -89,7 +89,7 @@ class _Chat:
 
 
 def _preamble(lines: list[Words]) -> Iterator[FactRecord]:
-    """Yield the title and whatever stands before the first speaker."""
+    """Yield the title and whatever comes before the first speaker."""
     rest: list[str] = []
     for words in lines:
         if (found := _TITLE.match(words.text)) and not rest:

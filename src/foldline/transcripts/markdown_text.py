@@ -1,6 +1,6 @@
 """Lines of Markdown: text and code, the marks of speakers, and text that must not be read as a mark.
 
-In our own export a line of a message that would be read as structure stands behind a backslash. Structure is
+In our own export a line of a message that would be read as structure gets a backslash before it. Structure is
 a heading or label that names a speaker, the label of a call or a result, a thought, a rule, and a code fence
 that is never closed. A line that begins with backslashes before such a form gets one more.
 """

@@ -234,7 +234,7 @@ def words_of(value: Any) -> str:
 class BlockNames(msgspec.Struct, frozen=True):
     """What an agent calls the fields of its content blocks, which are Anthropic's but for these names.
 
-    `mime` is the name of an image's type, which then stands beside its `data`, without a `source`.
+    `mime` is the name of an image's type, which is then beside its `data`, without a `source`.
     """
 
     call: str = "tool_use"

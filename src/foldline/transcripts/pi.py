@@ -51,7 +51,7 @@ def read_pi(stream: BinaryIO, _name: str) -> Iterator[Record]:
 
 
 class _PiIndex:
-    """The first pass over a file: the newest path, and what stands on it."""
+    """The first pass over a file: the newest path, and what is on it."""
 
     def __init__(self) -> None:
         self.tree = Tree()

@@ -180,7 +180,7 @@ def _of_object(row: Row) -> str:
 
 
 def _kind_of_document(text: bytes) -> str:
-    """Return the format of a multi-line JSON object, from what stands before its messages ("": none)."""
+    """Return the format of a multi-line JSON object, from what comes before its messages ("": none)."""
     before, _, after = text.partition(b'"messages"')
     if _PROJECT.search(before):
         return "gemini-cli"

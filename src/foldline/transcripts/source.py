@@ -47,7 +47,7 @@ def open_transcript(source: str | Path) -> BinaryIO:
 
 
 def _check_kind(path: Path) -> None:
-    """Raise FormatError for what is no file, and has no end or nothing to read; a pipe is read to its end."""
+    """Raise FormatError for anything but a file that ends and can be read; a pipe is read to its end."""
     try:
         mode = path.stat().st_mode
     except OSError:
@@ -77,7 +77,7 @@ def make_rewindable(stream: BinaryIO, name: str = "") -> BinaryIO:
 
 
 def _spooled(stream: BinaryIO, name: str) -> BinaryIO:
-    """Copy a stream to a temporary file; raises FormatError where it is no text, or does not end."""
+    """Copy a stream to a temporary file; raises FormatError if it is not text, or does not end."""
     spool = cast("BinaryIO", tempfile.SpooledTemporaryFile(max_size=_SPOOL))  # noqa: SIM115
     try:
         _copy(stream, spool, name)
@@ -102,7 +102,7 @@ def _copy(stream: BinaryIO, spool: BinaryIO, name: str) -> None:
 
 
 def _is_plain(spool: BinaryIO) -> bool:
-    """Return whether what was copied so far is no gzip."""
+    """Return whether what was copied so far is not gzip."""
     end = spool.tell()
     spool.seek(0)
     magic = spool.read(2)

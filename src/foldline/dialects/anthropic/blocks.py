@@ -43,7 +43,7 @@ class AnthropicBlocks(BlockForm):
         return str(block.get("type"))
 
     def held(self, block: Block) -> Fields:
-        """Return the block: its fields stand beside its type."""
+        """Return the block: its fields are beside its type."""
         return block
 
     def made(self, kind: str, fields: Fields) -> Block:

@@ -82,7 +82,7 @@ class AnthropicDialect(BlockDialect):
         return look(say, body)
 
     def _check_turn(self, problems: list[Problem], turn: BlockTurn) -> None:
-        """Check that results of server tools stand in the assistant's own turn, after their call."""
+        """Check that results of server tools are in the assistant's own turn, after their call."""
         calls: set[str] = set()
         for index, block in turn.blocks if turn.role == "assistant" else ():
             kind = block.get("type")

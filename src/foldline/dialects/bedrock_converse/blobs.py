@@ -30,7 +30,7 @@ def with_bytes(value: Any) -> Any:
 
 
 def base64_of(value: Any) -> str | None:
-    """Return the base64 of a blob in any of its forms; None for what is no blob."""
+    """Return the base64 of a blob in any of its forms; None for anything else."""
     if isinstance(value, bytes | bytearray):
         return base64.b64encode(value).decode("ascii")
     text = cast("dict[str, Any]", value).get(KEPT) if isinstance(value, dict) else value

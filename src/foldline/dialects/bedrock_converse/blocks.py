@@ -1,6 +1,6 @@
 """Converse's content blocks, told apart by their key: read as parts, and written; what a request refuses.
 
-Cache points are no parts: they stay where they were. Bytes are kept as `blobs.py` says.
+Cache points are not parts: they stay where they were. Bytes are kept as `blobs.py` says.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class ConverseBlocks(BlockForm):
         return kind_of(block)
 
     def held(self, block: Block) -> Fields:
-        """Return what stands under the key of a block."""
+        """Return what a block holds under its key."""
         return held_in(block)
 
     def made(self, kind: str, fields: Fields) -> Block:
@@ -111,7 +111,7 @@ class ConverseBlocks(BlockForm):
         return {media.kind: {"format": form, **named, "source": source}}
 
     def other(self, kind: str, block: Block, index: int | None) -> Part | None:
-        """Read media, thinking, and blocks whose words stand deeper in them."""
+        """Read media, thinking, and blocks with text nested inside them."""
         del index
         held = held_in(block)
         if kind in MEDIA:
@@ -187,7 +187,7 @@ class ConverseBlocks(BlockForm):
 
 
 def words_in(kind: str, held: Fields) -> str | None:
-    """Return the text of a block whose words stand deeper in it; None for any other block."""
+    """Return the text nested inside a block; None for any other block."""
     if kind == "guardContent":
         text = fields_of(held.get("text")).get("text")
         return text if isinstance(text, str) else None

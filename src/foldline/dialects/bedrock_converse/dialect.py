@@ -37,7 +37,7 @@ class BedrockConverseDialect(BlockDialect):
     """The dialect `bedrock-converse`.
 
     Bytes come back as bytes, base64 as base64; what is made here has bytes, which boto3 takes. Cache points
-    are no parts: they stay where they were. Messages of one role in a row are one message in a request.
+    are not parts: they stay where they were. Messages of one role in a row are one message in a request.
     """
 
     name = BEDROCK_CONVERSE
@@ -129,7 +129,7 @@ class BedrockConverseDialect(BlockDialect):
         return msgspec.structs.replace(done, messages=messages, system=system)
 
     def _check(self, problems: list[Problem], bodies: Sequence[tuple[int, Fields]], last: int) -> None:
-        """Check turns, the names of documents, and what stands beside them."""
+        """Check turns, the names of documents, and what must be beside them."""
         super()._check(problems, bodies, last)
         taken: set[str] = set()
         for index, body in bodies:

@@ -108,7 +108,7 @@ def kinds_of(part: Fields) -> list[str]:
 
 
 def other_kind(part: Fields) -> str | None:
-    """Return the kind of a part whose data are of none that is known; None where it has no data."""
+    """Return the kind of a part if it is not a known one; None if the part has no data."""
     held_keys = (key for key, value in part.items() if value is not None)
     return next((key for key in held_keys if _camel(key) not in _BESIDE), None)
 

@@ -148,7 +148,7 @@ def _calls(say: Say, new: Fields) -> None:
 
 
 def _unsaid(rule: str, text: str) -> None:
-    """Take what is wrong in a call that stands where a list should."""
+    """Take what is wrong in a single call given instead of a list."""
     del rule, text
 
 

@@ -234,7 +234,7 @@ class OpenAIResponsesDialect(Dialect):
         return bool(message.parts) and isinstance(message.parts[-1], Thinking | Opaque)
 
     def turn(self, message: Fields) -> str:
-        """Return who speaks in an item; "item" for what is no message."""
+        """Return who speaks in an item; "item" for what is not a message."""
         if kind_of(message) == "message":
             return super().turn(message)
         return "tool" if is_output(message) else "item"

@@ -199,7 +199,7 @@ def _fields(item: Item, kind: str) -> tuple[Field, ...]:
     fields = tuple(_FORMS.get(kind, ()))
     if is_call(item):
         own = filled_field(CALLS[kind].id, "call-id", as_id)
-        # several actions of a computer stand in `actions`
+        # several actions of a computer are in `actions`
         return (own,) if kind == "computer_call" and isinstance(item.get("actions"), list) else (own, *fields)
     if is_output(item):
         return (filled_field(answered_key(item), "result-id", as_id), *fields)

@@ -32,7 +32,7 @@ class _ItemCheck:
         self.answered: set[str] = set()
         self.ids: set[str] = set()
         self.programs: set[str] = set()
-        self.references = False  # a program may stand there as a reference
+        self.references = False  # a program may be given as a reference
         # references without an output, and whether it is sure that they are calls
         self.stored: list[tuple[int, str, bool]] = []
         self.reasoning: int | None = None  # the index of reasoning whose next item is not seen yet
@@ -71,7 +71,7 @@ def _place(check: _ItemCheck, item: Item, *, last: bool) -> None:
 
 
 def _led_to(check: _ItemCheck, item: Item | None) -> None:
-    """Check that reasoning stands right before what the model thought, said or called next."""
+    """Check that reasoning comes right before what the model thought, said or called next."""
     kind = kind_of(item) if item is not None else None
     if check.reasoning is not None and not _is_models(kind, item):
         check.say("reasoning-last", "no item of the model follows this reasoning", check.reasoning)

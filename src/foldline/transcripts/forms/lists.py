@@ -67,7 +67,7 @@ def decode_list(
 
 
 def is_foreign(messages: Sequence[Any]) -> bool:
-    """Return whether the first message that tells its form is of none of the dialects."""
+    """Return whether the first message whose form is clear is in none of the dialects."""
     for message in messages:
         if _is_usual(message):
             continue
@@ -116,7 +116,7 @@ def _unknown(why: str) -> str:
 
 
 def _plain(message: Any) -> dict[str, Any] | None:
-    """Return a message as an object; None where a dialect has its class, or it is no message."""
+    """Return a message as an object; None where a dialect has its class, or it is not a message."""
     if isinstance(message, dict):
         return fields_of(message)
     if isinstance(message, tuple | list):
