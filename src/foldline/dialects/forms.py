@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, cast
 from foldline.core.log.messages import Media
 from foldline.dialects.ids import safe_name
 from foldline.dialects.media import placeholder
-from foldline.dialects.payload import Fields, arguments_of, fields_of, is_filled, json_text
+from foldline.dialects.payload import Fields, arguments_of, fields_of, filled, is_filled, json_text
 from foldline.dialects.values import Say
 
 ID_LIMIT = 64  # of a call's id where an API takes safe characters alone
@@ -107,6 +107,16 @@ def matching(pattern: str) -> Callable[[Any], bool]:
     """Return a test for text of a pattern."""
     found = re.compile(pattern)
     return lambda value: isinstance(value, str) and found.fullmatch(value) is not None
+
+
+def one_of(*values: Any) -> Callable[[Any], bool]:
+    """Return a test for these values."""
+    return lambda value: value in values
+
+
+def holding(*keys: str) -> Callable[[Any], bool]:
+    """Return a test for an object with text under one of these keys."""
+    return lambda value: any(filled(fields_of(value), key) for key in keys)
 
 
 def filled_field(key: str, rule: str, made: Callable[[Any], Any] = lambda _: SPOILED) -> Field:

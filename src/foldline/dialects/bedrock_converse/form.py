@@ -5,6 +5,7 @@ A block is an object of one key, which is its kind: `{"text": "…"}`, `{"toolUs
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Final
 
 from foldline.dialects.bedrock_converse.blobs import base64_of
@@ -20,6 +21,7 @@ from foldline.dialects.forms import (
     look_at,
     look_at_parts,
     matching,
+    one_of,
     text_block_fields,
 )
 from foldline.dialects.payload import Fields, fields_of, filled, items_of
@@ -65,10 +67,6 @@ def held_in(block: Any) -> Fields:
     return fields_of(fields.get(kind)) if kind else fields
 
 
-def _as_safe_name(value: Any) -> str:
-    return as_safe_name(value, NAME_LIMIT)
-
-
 def _as_status(value: Any) -> str:
     return "success" if str(value).lower() in ("ok", "true", "") else "error"
 
@@ -112,6 +110,7 @@ def document_name(value: Any) -> str:
     return " ".join("".join(letters).split())[:DOCUMENT_LIMIT].strip() or "document"
 
 
+_as_name = partial(as_safe_name, limit=NAME_LIMIT)
 _LETTERS = "letters, digits, _ and -"
 _is_id = matching(r"[a-zA-Z0-9_.:-]{1,64}")
 _SOURCE = Field("source", "media-source", _is_place, "bytes or an s3Location")
@@ -119,12 +118,12 @@ FORMS: Forms = {
     "text": text_block_fields(),
     "toolUse": (
         Field("toolUseId", "call-id", _is_id, f"at most 64 {_LETTERS}, also . and :", as_safe_id),
-        Field("name", "call-name", matching(r"[a-zA-Z0-9_-]{1,64}"), f"at most 64 {_LETTERS}", _as_safe_name),
+        Field("name", "call-name", matching(r"[a-zA-Z0-9_-]{1,64}"), f"at most 64 {_LETTERS}", _as_name),
         Field("input", "call-input", a(dict), "an object", as_input),
     ),
     "toolResult": (
         Field("toolUseId", "result-id", _is_id, f"at most 64 {_LETTERS}, also . and :", as_safe_id),
-        _optional(Field("status", "block-shape", matching("success|error"), "success or error", _as_status)),
+        _optional(Field("status", "block-shape", one_of("success", "error"), "success or error", _as_status)),
         Field("content", "content-type", a(list), "a list of blocks", _as_blocks),
     ),
     "image": (_format("image"), _SOURCE),

@@ -15,6 +15,7 @@ from foldline.dialects.forms import (
     as_name,
     as_text,
     filled_field,
+    holding,
     left_out,
     look_at,
     look_at_parts,
@@ -39,10 +40,6 @@ INSTEAD = ("tool_calls", "function_call", "refusal", "audio")
 _ALLOWED = {"user": ("text", *MEDIA), "assistant": TEXTS}  # the others: text
 
 
-def _is_image(value: Any) -> bool:
-    return filled(fields_of(value), "url")
-
-
 def _as_image(value: Any) -> Any:
     return {"url": value} if is_filled(value) else SPOILED
 
@@ -52,16 +49,15 @@ def _is_sound(value: Any) -> bool:
     return filled(sound, "data") and sound.get("format") in ("wav", "mp3")
 
 
-def _is_file(value: Any) -> bool:
-    return filled(fields_of(value), "file_id") or filled(fields_of(value), "file_data")
-
-
+_is_file = holding("file_id", "file_data")
 PARTS: Forms = {
     "text": text_fields("text", "part-shape"),
     "refusal": text_fields("refusal", "part-shape"),
-    "image_url": (Field("image_url", "part-shape", _is_image, "an object with a url", _as_image),),
+    "image_url": (Field("image_url", "part-shape", holding("url"), "an object with a url", _as_image),),
     "input_audio": (Field("input_audio", "part-shape", _is_sound, "an object with data, as wav or mp3"),),
-    "file": (Field("file", "part-shape", _is_file, "an object with a file_id or file_data"),),
+    "file": (
+        Field("file", "part-shape", holding("file_id", "file_data"), "an object with a file_id or file_data"),
+    ),
 }
 _NAME = filled_field("name", "call-name", as_name)
 _CALLS: Forms = {

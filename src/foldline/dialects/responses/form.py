@@ -14,11 +14,13 @@ from foldline.dialects.forms import (
     as_safe_name,
     as_text,
     filled_field,
+    holding,
     kept,
     left_out,
     look_at,
     look_at_parts,
     matching,
+    one_of,
     text_fields,
 )
 from foldline.dialects.payload import Fields, fields_of, filled, items_of
@@ -54,32 +56,14 @@ def _has(key: str, kind: type) -> Callable[[Any], bool]:
     return lambda value: isinstance(fields_of(value).get(key), kind)
 
 
-def _acts(value: Any) -> bool:
-    return bool(fields_of(value))
-
-
-def _is_given(value: Any) -> bool:
-    return value is not None
-
-
-def _is_over(status: Any) -> bool:
-    return status in ("completed", "failed")
-
-
-def _as_completed(status: Any) -> str:
-    del status
-    return "completed"
-
-
 def _is_patch(value: Any) -> bool:
     wanted = _PATCHES.get(str(fields_of(value).get("type")), ("",))
     return all(_has(key, str)(value) for key in wanted)
 
 
 def _is_shot(value: Any) -> bool:
-    shot = fields_of(value)
-    held = filled(shot, "image_url") or filled(shot, "file_id")
-    return shot.get("type") == "computer_screenshot" and held
+    held = holding("image_url", "file_id")(value)
+    return held and fields_of(value).get("type") == "computer_screenshot"
 
 
 def _as_shot(value: Any) -> Fields:
@@ -141,23 +125,23 @@ _NAME = Field("name", "call-name", _is_name, "text of letters, digits, _ and -",
 _ARGUMENTS = Field("arguments", "call-arguments", a(str), "a string", as_json)
 _RAN = "a list of what each command wrote and how it ended"
 _PARTS_OR_TEXT = _output(a(str, list), "a string or a list of parts")
-_STATUS = Field(
-    "status", "output-shape", _is_over, "completed or failed", _as_completed,
-)  # fmt: skip
+_OVER = Field(
+    "status", "output-shape", one_of("completed", "failed"), "completed or failed", lambda _: "completed"
+)
 _FORMS: Forms = {
     "function_call": (_NAME, _ARGUMENTS),
     "custom_tool_call": (_NAME, Field("input", "call-arguments", a(str), "a string", as_text)),
     "local_shell_call": _action("action", _has("command", list), {"type": "exec", "command": []}),
     "shell_call": _action("action", _has("commands", list), {"commands": []}),
     "apply_patch_call": _action("operation", _is_patch, {"type": "update_file", "path": "", "diff": ""}),
-    "computer_call": _action("action", _acts, {"type": "screenshot"}),
-    "tool_search_call": _action("arguments", _is_given, {}),
+    "computer_call": _action("action", lambda value: bool(fields_of(value)), {"type": "screenshot"}),
+    "tool_search_call": _action("arguments", lambda value: value is not None, {}),
     "mcp_approval_request": (*_needed("server_label"), _NAME, _ARGUMENTS),
     "function_call_output": (_PARTS_OR_TEXT,),
     "custom_tool_call_output": (_PARTS_OR_TEXT,),
     "local_shell_call_output": (_output(a(str), "a string"),),
     "shell_call_output": (_output(_all_ran, _RAN, _as_ran),),
-    "apply_patch_call_output": (_STATUS, _output(a(str, None), "a string")),
+    "apply_patch_call_output": (_OVER, _output(a(str, None), "a string")),
     "computer_call_output": (_output(_is_shot, "a screenshot", _as_shot),),
     "tool_search_output": (_list_of("tools"),),
     "mcp_approval_response": (Field("approve", "output-shape", a(bool), "true or false", kept),),
