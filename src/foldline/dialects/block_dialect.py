@@ -64,9 +64,8 @@ class BlockDialect(Dialect):
         parts = self.form.parts(system) if isinstance(system, str | list) else [None]
         texts = tuple(part for part in parts if isinstance(part, Text))
         if len(texts) < len(parts):
-            raise DialectError(
-                f"system must be a string or a list of blocks: {', '.join(self.form.in_system)}"
-            )
+            kinds = ", ".join(self.form.in_system)
+            raise DialectError(f"system must be a string or a list of {kinds} blocks")
         return texts
 
     def _moves(self, message: Message) -> bool:
@@ -84,12 +83,13 @@ class BlockDialect(Dialect):
         return self.form.edit(body, edits, index)
 
     def _check_system(self, say: Say, system: Any) -> None:
+        kinds = ", ".join(self.form.in_system)
         if not isinstance(system, str | list | None):
-            say("system", "system must be a string or a list of blocks")
+            say("system", f"system must be a string or a list of {kinds} blocks")
             return
         for block in map(fields_of, items_of(system)):
             if self.form.kind(block) not in self.form.in_system:
-                say("system", f"system may hold only blocks of these kinds: {', '.join(self.form.in_system)}")
+                say("system", f"system may hold only {kinds} blocks")
             elif self.form.kind(block) == "text":
                 look_at(say, "system prompt", self.form.forms["text"], block)
 

@@ -56,6 +56,10 @@ def _has(key: str, kind: type) -> Callable[[Any], bool]:
     return lambda value: isinstance(fields_of(value).get(key), kind)
 
 
+def _as_completed(_: Any) -> str:
+    return "completed"
+
+
 def _is_patch(value: Any) -> bool:
     wanted = _PATCHES.get(str(fields_of(value).get("type")), ("",))
     return all(_has(key, str)(value) for key in wanted)
@@ -125,9 +129,7 @@ _NAME = Field("name", "call-name", _is_name, "text of letters, digits, _ and -",
 _ARGUMENTS = Field("arguments", "call-arguments", a(str), "a string", as_json)
 _RAN = "a list of what each command wrote and how it ended"
 _PARTS_OR_TEXT = _output(a(str, list), "a string or a list of parts")
-_OVER = Field(
-    "status", "output-shape", one_of("completed", "failed"), "completed or failed", lambda _: "completed"
-)
+_OVER = Field("status", "output-shape", one_of("completed", "failed"), "completed or failed", _as_completed)
 _FORMS: Forms = {
     "function_call": (_NAME, _ARGUMENTS),
     "custom_tool_call": (_NAME, Field("input", "call-arguments", a(str), "a string", as_text)),
