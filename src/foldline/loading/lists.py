@@ -71,18 +71,8 @@ def _boundary(messages: Sequence[Message], found: Recognised, counter: Counter) 
     whole = messages[found.index]
     message = msgspec.structs.replace(whole, parts=whole.parts[:1])
     follows = messages[found.index + 1] if found.ack and found.index + 1 < len(messages) else None
-    checkpoint = Checkpoint(
-        text=found.text,
-        summary=found.summary,
-        role=message.role,
-        ack=follows.text if follows is not None else None,
-        position=found.position,
-        pins=found.pins,
-        marks=found.marks,
-        live=found.live,
-        carried=found.carried,
-        tokens=message_tokens(message, counter),
-    )
+    ack = follows.text if follows is not None else None
+    checkpoint = _checkpoint(found, message, counter, ack=ack, position=found.position)
     at = max(found.index + int(found.ack), *found.quoted, found.index) + (0 if found.more else 1)
     return PlacedBoundary(at, checkpoint, quoted=found.quoted, ledger=ledger_in(found.summary))
 
@@ -91,17 +81,20 @@ def through_another_tool(summary: str, counter: Counter) -> Checkpoint | None:
     """Return our checkpoint that another tool was given as its own summary; None for any other text."""
     message = Message("user", (Text(summary),))
     ours = recognise([message])
-    if ours is None:
-        return None
-    tokens = message_tokens(message, counter)
+    return None if ours is None else _checkpoint(ours, message, counter)
+
+
+def _checkpoint(found: Recognised, message: Message, counter: Counter, **more: Any) -> Checkpoint:
     return Checkpoint(
-        ours.text,
-        ours.summary,
-        pins=ours.pins,
-        live=ours.live,
-        tokens=tokens,
-        carried=ours.carried,
-        marks=ours.marks,
+        found.text,
+        found.summary,
+        message.role,
+        pins=found.pins,
+        marks=found.marks,
+        live=found.live,
+        carried=found.carried,
+        tokens=message_tokens(message, counter),
+        **more,
     )
 
 
