@@ -92,10 +92,10 @@ async def cancelled(task):
 async def test_a_step_that_runs_in_its_thread_is_never_closed_from_outside():
     steps = Steps()
     task = asyncio.create_task(execute(steps, Waits(), aside=True))
-    await asyncio.to_thread(steps.begun.wait, 10)
+    assert await asyncio.to_thread(steps.begun.wait, 60)
     await cancelled(task)
     steps.go.set()
-    await asyncio.to_thread(steps.done.wait, 10)
+    assert await asyncio.to_thread(steps.done.wait, 60)
     assert steps.closed == []
 
 

@@ -32,9 +32,9 @@ def test_the_commands_work_on_postgres(foldline, postgres_url, tmp_path):
 
 
 def test_a_server_that_is_not_there_is_an_error_of_the_command(foldline, monkeypatch):
-    from foldline.stores import postgres
+    from foldline.stores import postgres_pool
 
-    monkeypatch.setattr(postgres.PostgresStore.__init__, "__kwdefaults__", {"timeout": 0.2})
+    monkeypatch.setattr(postgres_pool, "is_worth_a_retry", lambda *_: False)  # or it waits ten seconds for it
     failed = foldline("sessions", "--store", "postgresql://me:hunter2@127.0.0.1:1/db", "--json")
     assert failed.code == 1
     assert "127.0.0.1:1, database db, cannot be reached" in failed.json["error"]["message"]

@@ -53,7 +53,7 @@ def home(away_from_home, monkeypatch):
 
 
 @pytest.fixture
-def url():
+def url(monkeypatch):
     """Something that answers as a gateway does."""
 
     class Health(BaseHTTPRequestHandler):
@@ -64,6 +64,7 @@ def url():
         def log_message(self, *_):
             pass
 
+    monkeypatch.setattr("foldline.cli.commands.wrap.PATIENCE", 120)
     with HTTPServer(("127.0.0.1", 0), Health) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()

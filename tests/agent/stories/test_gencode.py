@@ -188,17 +188,16 @@ async def test_a_long_conversation_shows_its_four_figures(tmp_path):
 
 
 async def test_tool_output_pruning_marks_what_it_cleared(tmp_path):
+    begun = datetime.now(UTC)
     settings(tmp_path, SMALL)
     async with host_on(tmp_path, model_of(works), policy="gencode") as host:
         await until(host, "pruned")
         saved = json.loads(await host.session.export("gencode", view=True))
         parts = [p for m in saved["messages"] if isinstance(m["content"], list) for p in m["content"]]
         results = [str(part["content"]) for part in parts if part["type"] == "tool_result"]
-        pruned = [
-            text
-            for text in results
-            if text.startswith(f"[Old tool result cleared {datetime.now(UTC):%Y-%m-%d}")
-        ]
+        pruned = [text for text in results if text.startswith("[Old tool result cleared ")]
+        days = [f"{one:%Y-%m-%d}" for one in (begun, datetime.now(UTC))]
+        assert all(days[0] <= text.split()[4][:10] <= days[1] for text in pruned)
         assert 0 < len(pruned) < len(results)
 
 
