@@ -194,7 +194,8 @@ async def weather(plan: Plan) -> Outcome:
         ("hung", "") if hung else ("silent", "") if not ends else (ends[-1]["end"], ends[-1].get("text", ""))
     )
     safe = [entry for line in lines for entry in line.get("safe", ())]
-    problems, figures = await judged(plan, watched, safe, end)
+    # in a thread: it takes seconds, in which the servers of other runs must answer
+    problems, figures = await asyncio.to_thread(asyncio.run, judged(plan, watched, safe, end))
     figures["milliseconds"] = int(1000 * sum(line.get("seconds", 0.0) for line in lines))
     if end != "done" and not is_clear(end):
         problems.append(f"ended with {end}: {text}")
