@@ -12,7 +12,7 @@ JOBS   ?= $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')  #
 PYTEST := $(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run serve test live check format lint types layers cover slow adapters races corpus budgets soak mutate wheel docs lock
+.PHONY: help setup run serve test live check format lint types layers cover slow adapters races corpus bench soak mutate wheel docs lock
 
 help:  ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -89,7 +89,7 @@ races: $(LIVE)  ## test and slow, five times in random order beside four busy lo
 corpus: $(READY)  ## the full runs over the recorded sessions (../shared/data or FOLDLINE_CORPUS)
 	@$(PYTEST) -m corpus tests/corpus tests/integration/test_survival.py
 
-budgets: $(READY)  ## measure the budgets, as ratios in one run
+bench: $(READY)  ## measure the budgets, as ratios in one run
 	@$(BIN)/python -m budgets.run
 
 soak: $(READY)  ## the long runs

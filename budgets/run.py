@@ -1,4 +1,4 @@
-"""Measure the budgets: one module a question; its rows as soon as they are known, one table at the end. `make budgets`, or `python -m budgets.run NAME...`.
+"""Measure the budgets: one module a question; its rows as soon as they are known, one table at the end. `make bench`, or `python -m budgets.run NAME...`.
 
 --full measures sessions of 200,000 messages where the quick run takes 20,000; --save writes docs/results/budgets.json
 and its table into docs/results/README.md.
