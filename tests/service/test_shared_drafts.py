@@ -216,10 +216,13 @@ class Slow(Scripted):
 
     def __init__(self):
         super().__init__(lambda asked: f"Answer {asked.index}. " + FILLER, window=14_000)
+        self.writing = 0  # summaries, at this moment
 
     async def answer(self, asked):
         if not str(asked.messages[-1].get("content")).startswith("Question"):
+            self.writing += 1
             await asyncio.sleep(0.3)
+            self.writing -= 1
         return await super().answer(asked)
 
 
@@ -231,7 +234,11 @@ async def test_an_agent_at_two_workers_pays_once_for_each_fold(tmp_path):
     with serve_in_thread(model) as url:
         one, two = (served(openai_upstream=url, **settled_by) for _ in range(2))
         with one as first, two as second:
+            beside = 0  # questions in a row that were asked while a summary was written
             for number in range(40):
+                beside = beside + 1 if model.writing else 0
+                if beside > 2:  # a view that is full waits for a fold of its own: this is about drafts
+                    await settled(lambda: not model.writing)
                 messages.append({"role": "user", "content": f"Question {number}. {FILLER}"})
                 found = await asyncio.to_thread(
                     httpx2.post,
