@@ -181,6 +181,36 @@ async def test_a_compaction_in_the_place_of_a_dead_workers_draft_says_so(store):
         assert two.heard.of("compaction_started")
 
 
+async def test_a_fold_that_two_wait_for_is_paid_once(store):
+    async with workers(store, Gate(), Gate()) as (one, two):
+        await until(one.session, 8_600)
+        await two.session.follow()
+        first = asyncio.ensure_future(one.session.compact())
+        await asyncio.wait_for(one.gate.begun.wait(), 60)
+        second = asyncio.ensure_future(two.session.context())
+        await settled(lambda: two.session._compactor.busy)
+        one.gate.go.set()
+        await asyncio.wait_for(asyncio.gather(first, second), 60)
+        assert len(await compacted(store)) == 1
+        assert (one.gate.asked, two.gate.asked) == (1, 0)
+
+
+async def test_the_turn_to_compact_of_a_worker_that_died_or_was_cancelled_is_free(store):
+    async with workers(store, Gate(), Gate(), Gate(opened=True)) as (one, two, three):
+        await until(one.session, 8_600)
+        left = asyncio.ensure_future(one.session.compact())
+        await asyncio.wait_for(one.gate.begun.wait(), 60)
+        await one.die()
+        second = asyncio.ensure_future(two.session.compact())
+        await asyncio.wait_for(two.gate.begun.wait(), 60)
+        second.cancel()
+        await asyncio.wait({second})
+        await asyncio.wait_for(three.session.compact(), 60)
+        left.cancel()
+        await asyncio.wait({left})
+        assert len(await compacted(store)) == 1
+
+
 async def test_drafts_are_limited_at_once():
     limit = DraftLimit(MemoryKeyValues(), at_once=2, per_minute=1_000)
     running, most = 0, 0
@@ -216,13 +246,10 @@ class Slow(Scripted):
 
     def __init__(self):
         super().__init__(lambda asked: f"Answer {asked.index}. " + FILLER, window=14_000)
-        self.writing = 0  # summaries, at this moment
 
     async def answer(self, asked):
         if not str(asked.messages[-1].get("content")).startswith("Question"):
-            self.writing += 1
             await asyncio.sleep(0.3)
-            self.writing -= 1
         return await super().answer(asked)
 
 
@@ -234,11 +261,7 @@ async def test_an_agent_at_two_workers_pays_once_for_each_fold(tmp_path):
     with serve_in_thread(model) as url:
         one, two = (served(openai_upstream=url, **settled_by) for _ in range(2))
         with one as first, two as second:
-            beside = 0  # questions in a row that were asked while a summary was written
             for number in range(40):
-                beside = beside + 1 if model.writing else 0
-                if beside > 2:  # a view that is full waits for a fold of its own: this is about drafts
-                    await settled(lambda: not model.writing)
                 messages.append({"role": "user", "content": f"Question {number}. {FILLER}"})
                 found = await asyncio.to_thread(
                     httpx2.post,

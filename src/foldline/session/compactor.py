@@ -1,6 +1,7 @@
 """The compactions of a live session that somebody waits for: asked for by hand, by a trigger, by an overflow.
 
-Nothing is made twice at a time. Drafts are made beside them, and dropped where one of these comes first.
+No two are made at a time, in whatever processes. Drafts are made beside them, and dropped where one of these
+comes first.
 """
 
 from __future__ import annotations
@@ -57,8 +58,8 @@ class Compactor:
         and with `event_number`, the watch's at that time, where another one failed first. Raises
         FloorExceeded, or CompactionFailed for what went wrong in it; the session is as it was.
         """
-        async with self.maker.one:
-            async with self._shared.locked(follow=False):
+        async with self.maker.one, self._shared.jobs.turn(self._shared.id) as others:
+            async with self._shared.locked(follow=others):
                 if event_number is not None and self._shared.watch.has_checked(event_number):
                     return FIRST
                 if seen is not None and self._came_first(seen, reason):

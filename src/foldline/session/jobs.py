@@ -1,8 +1,9 @@
-"""Who makes the drafts of a session, and where one that is made waits: here, or for every process."""
+"""What the processes that have a session open share: its drafts, and the turn to compact it."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Literal, Protocol
 
 import msgspec
@@ -54,6 +55,13 @@ class DraftJobs(Protocol):
         """
         ...
 
+    def turn(self, session: str) -> AbstractAsyncContextManager[bool]:
+        """Hold the turn to compact a session, for a boundary that somebody waits for.
+
+        The value says whether other processes take turns too, so that the log has to be read again.
+        """
+        ...
+
 
 class OwnJobs:
     """Drafts that are made in this process, for this process."""
@@ -76,3 +84,9 @@ class OwnJobs:
         """Return 0: the session cancels its own task."""
         del session
         return 0
+
+    @asynccontextmanager
+    async def turn(self, session: str) -> AsyncGenerator[bool]:
+        """Hold nothing: the session has a lock of its own."""
+        del session
+        yield False

@@ -18,8 +18,8 @@ from __future__ import annotations
 import asyncio
 import copy
 import logging
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
 from typing import Final, Literal
 
 import msgspec
@@ -28,7 +28,7 @@ from foldline.core.compact.plan import Outcome
 from foldline.core.compact.rebase import Draft
 from foldline.core.decide.ask import Nothing
 from foldline.errors import CompactionFailed, FoldlineError, StoreError
-from foldline.service.presence import Presence
+from foldline.service.presence import Leases, Presence
 from foldline.service.rate import RateLimit
 from foldline.session.jobs import DraftJob
 from foldline.stores.key_values import LARGEST, KeyValues, pack, unpack
@@ -90,6 +90,7 @@ class StoredDrafts:
         self.presence = presence
         self.values = presence.values
         self._limit = limit or DraftLimit(presence.values)
+        self._turns = Leases(presence, "compaction")
         self.stores_jobs = False
         self.model: str | None = None  # that the sessions go on with
         self._known: dict[str, bytes] = {}  # rows of ready drafts that sessions of this process have
@@ -265,6 +266,16 @@ class StoredDrafts:
         if row is None or row.draft is not None or await self._at_work(session, row):
             return 0
         return row.begun
+
+    @asynccontextmanager
+    async def turn(self, session: str) -> AsyncGenerator[bool]:
+        """Hold the turn to compact a session: one worker at a time pays for what somebody waits for."""
+        while not await self._turns.take(session):  # noqa: ASYNC110 - it is another process's
+            await asyncio.sleep(POLL_SECONDS)
+        try:
+            yield True
+        finally:
+            await asyncio.shield(self._turns.release(session))
 
     # ---- what dead workers have left
 
