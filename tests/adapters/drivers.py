@@ -11,9 +11,11 @@ import json
 import os
 from collections.abc import Callable, Sequence
 from functools import cached_property
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # LiteLLM would fetch it while it is imported
+os.environ.setdefault("INSPECT_DISPLAY", "none")
 
 
 class Reply(NamedTuple):
@@ -37,6 +39,7 @@ class Driver:
     pairs = False  # an answer is a call too, with its result
     mends = False  # a request that did not fit is folded and sent again
     copies = False  # each request has copies of the messages
+    at_folds = False  # is asked only where the framework wants a fold, and stores nothing in between
 
     histories: Any  # of the adapter
     session = "talk"
@@ -772,6 +775,99 @@ class AutoGen(Driver):
         return [payload for one in view for payload in chat_payloads(one)]
 
 
+class Inspect(Driver):
+    package = "inspect_ai"
+    at_folds = True
+
+    def make(self) -> None:
+        from inspect_ai.agent import react
+        from inspect_ai.tool import tool
+
+        from foldline.adapters.inspect import FoldlineCompaction
+
+        self.messages: list[Any] = getattr(self, "messages", [])
+        threshold = int(0.9 * self.options["window"])
+        compaction = FoldlineCompaction(self.store, session="talk", threshold=threshold, **self.options)
+        self.histories = compaction.histories
+        driver = self
+
+        @tool
+        def look() -> Any:
+            async def execute(path: str) -> str:
+                """Look at a file.
+
+                Args:
+                    path: Its path.
+                """
+                return driver.look(path)
+
+            return execute
+
+        self.agent: Any = react(
+            prompt="Be brief.", tools=[look()], model=self.model(), submit=False, compaction=compaction
+        )
+
+    def model(self) -> Any:
+        from inspect_ai.model import (
+            ChatCompletionChoice,
+            ChatMessageAssistant,
+            GenerateConfig,
+            Model,
+            ModelAPI,
+            ModelOutput,
+            modelapi,
+        )
+        from inspect_ai.tool import ToolCall
+
+        driver = self
+
+        @modelapi("scripted")
+        class Scripted(ModelAPI):
+            async def generate(self, *asked: Any, **given: Any) -> ModelOutput:
+                messages = given["input"] if "input" in given else asked[0]
+                made = driver.step([one for one in messages if one.role != "system"])
+                calls = [ToolCall(made.call, "look", dict(made.arguments))] if made.call else None
+                said = ChatMessageAssistant(content=made.text, tool_calls=calls, source="generate")
+                return ModelOutput(choices=[ChatCompletionChoice(message=said)])
+
+            async def count_text_tokens(self, text: str) -> int:  # Inspect would fetch a vocabulary
+                return len(text) // 3
+
+        return Model(Scripted("scripted"), GenerateConfig())
+
+    async def say(self, text: str) -> None:
+        from inspect_ai import Task, eval_async
+        from inspect_ai.agent import AgentState
+        from inspect_ai.dataset import Sample
+        from inspect_ai.model import ChatMessageUser
+        from inspect_ai.solver import solver
+
+        talk = AgentState(messages=[*self.messages, ChatMessageUser(content=text)])
+
+        @solver
+        def said() -> Any:
+            async def solve(state: Any, _: Any) -> Any:
+                await self.agent(talk)
+                return state
+
+            return solve
+
+        task = Task(dataset=[Sample(input=text)], solver=said())
+        with TemporaryDirectory() as logs:
+            [found] = await eval_async(task, model=None, log_dir=logs, log_level="error")
+        if found.error is not None:  # a sample that failed is begun anew
+            raise Boom(found.error.message)
+        self.messages = [one for one in talk.messages if one.role != "system"]
+
+    async def history(self) -> Sequence[Any]:
+        return self.messages
+
+    def native(self, view: Sequence[Any]) -> list[Any]:
+        from foldline.adapters.inspect import chat_payload
+
+        return [chat_payload(one) for one in view]
+
+
 DRIVERS: tuple[Callable[..., Driver], ...] = (
     LangChain,
     PydanticAI,
@@ -784,6 +880,7 @@ DRIVERS: tuple[Callable[..., Driver], ...] = (
     LlamaIndex,
     Agno,
     AutoGen,
+    Inspect,
 )
 
 

@@ -20,6 +20,8 @@ from foldline.errors import StoreError
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.filterwarnings("ignore::pydantic.warnings.PydanticDeprecationWarning"),  # LlamaIndex's
+    pytest.mark.filterwarnings("ignore:The 'initial' parameter is deprecated"),  # Inspect's
+    pytest.mark.filterwarnings("ignore:.*MemoryObjectReceiveStream"),
     pytest.mark.filterwarnings("ignore:Items? .* using the `ReadOnly` qualifier"),  # LiteLLM's, imported late
 ]
 
@@ -58,7 +60,8 @@ async def test_a_long_loop_stays_in_its_window_and_every_view_is_valid(driver: D
     assert len(driver.seen[-1]) < len(whole) / 2
     assert any(RULE.split(". ")[1] in text for text in message_texts(driver.native(driver.seen[-1])))
     assert len(whole) >= 2 * 122  # the framework's own history is whole
-    assert figures.total_messages == 243 + driver.keeps_answers + driver.pairs  # so is Foldline's
+    if not driver.at_folds:
+        assert figures.total_messages == 243 + driver.keeps_answers + driver.pairs  # so is Foldline's
 
 
 async def test_what_is_kept_comes_back_as_the_very_objects(driver: Driver) -> None:
@@ -73,7 +76,8 @@ async def test_another_process_goes_on_and_stores_nothing_twice(driver: Driver) 
     driver.histories.close()
     driver.make()
     await driver.run("And the others.", 1)
-    assert (await stats(driver)).total_messages == 85 + driver.keeps_answers + driver.pairs
+    expected = 83 if driver.at_folds else 85 + driver.keeps_answers + driver.pairs
+    assert (await stats(driver)).total_messages == expected
     assert problems(driver, driver.seen[-1]) == []
 
 
@@ -96,9 +100,9 @@ async def test_a_store_that_fails_costs_a_warning_and_no_run(
             with pytest.raises(StoreError):
                 await driver.run(RULE, 2)
             return
-        await driver.run(RULE, 2)
-    assert len(driver.seen) == 3
-    assert "its whole history is sent" in caplog.text
+        await driver.run(RULE, 40 if driver.at_folds else 2)
+    assert len(driver.seen) == (41 if driver.at_folds else 3)
+    assert "since folding failed" in caplog.text
 
 
 async def test_a_fold_is_undone(driver: Driver) -> None:

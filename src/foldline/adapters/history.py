@@ -79,11 +79,12 @@ class AdapterOptions(TypedDict, total=False):
 
 
 class RequestSetup(msgspec.Struct, frozen=True):
-    """What a framework sends beside the messages, and the name of the model that it sends them to."""
+    """What a framework sends beside the messages, the model that it sends them to, and that one's window."""
 
     system: Any = None
     tools: Any = None
     served: str | None = None
+    window: int | None = None
 
 
 class KnownMessage(msgspec.Struct):
@@ -121,6 +122,13 @@ class FrameworkHistory(Generic[T]):
         async with self._lock:
             await self._follow(messages)
             await self.session.context(shared=True)
+            return self._shown()
+
+    async def compacted(self, messages: Sequence[T], *, harder: bool = False) -> list[T]:
+        """Store what is new, fold now (`harder`: to half of what is shown), and return what to send."""
+        async with self._lock:
+            await self._follow(messages)
+            await self.session.compact(target=self.session.view_tokens // 2 if harder else None)
             return self._shown()
 
     async def overflowed(self, messages: Sequence[T], error: Exception) -> list[T]:
@@ -364,9 +372,14 @@ class FrameworkHistories(Generic[T]):
 
         return portal.run(done())
 
-    async def arun(self, session: str, work: Callable[[FrameworkHistory[T]], Coroutine[Any, Any, R]]) -> R:
+    async def arun(
+        self,
+        session: str,
+        work: Callable[[FrameworkHistory[T]], Coroutine[Any, Any, R]],
+        setup: Callable[[], RequestSetup] = RequestSetup,
+    ) -> R:
         """Do the same without holding up the caller's event loop."""
-        return await asyncio.to_thread(self.run, session, work)
+        return await asyncio.to_thread(self.run, session, work, setup)
 
     async def _history(self, session: str, setup: Callable[[], RequestSetup]) -> FrameworkHistory[T]:
         if session in self._open:
@@ -376,9 +389,9 @@ class FrameworkHistories(Generic[T]):
             self._store = find_store(settings().store if self._place is None else self._place)
         beside = setup()
         options = self._options.copy()
-        if options.get("window") is None and options.get("model") is None and beside.served:
-            info = settings().model_info(beside.served, None)
-            options["window"] = info.window if info.known else None
+        if options.get("window") is None and options.get("model") is None:
+            info = settings().model_info(beside.served, None) if beside.served else None
+            options["window"] = info.window if info is not None and info.known else beside.window
         opened = open_session(
             self._store,
             session,

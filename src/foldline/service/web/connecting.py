@@ -52,6 +52,7 @@ FRAMEWORKS: Final = (
         "FoldlineContext",
         'c = FoldlineContext({})  # and session=, window=\nAssistantAgent("coder", client, model_context=c)',
     ),
+    ("Inspect", "inspect", "FoldlineCompaction", "react(tools=[...], compaction=FoldlineCompaction({}))"),
     ("LiteLLM", "litellm", "FoldlineLogger", "litellm.callbacks = [FoldlineLogger({})]"),
 )
 

@@ -1,0 +1,205 @@
+"""Inspect: one line.
+
+    react(tools=[bash()], compaction=FoldlineCompaction("sqlite:///sessions.db"))
+
+Inspect asks where its own threshold is passed, and keeps every message in the sample's log. The sessions of a
+sample stand in its store under `foldline`.
+"""
+
+# pyright: reportUnknownMemberType=false
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Sequence
+from typing import Any, Unpack
+from uuid import uuid4
+from weakref import WeakKeyDictionary
+
+from inspect_ai.log import Transcript, transcript
+from inspect_ai.model import (
+    ChatMessage,
+    ChatMessageAssistant,
+    ChatMessageTool,
+    ChatMessageUser,
+    CompactionStrategy,
+    CompactionTrim,
+    ContentImage,
+    ContentText,
+    Model,
+    get_model_info,
+)
+from inspect_ai.tool import ToolCall, ToolInfo
+from inspect_ai.util import store as sample_store
+
+from foldline.adapters.history import AdapterOptions, FrameworkHistories, RequestSetup, read_chat
+from foldline.core.log.messages import Message
+from foldline.dialects import OPENAI_CHAT
+from foldline.stores import Store
+
+log = logging.getLogger("foldline")
+
+
+class InspectForm:
+    """Inspect's messages for models."""
+
+    dialect = OPENAI_CHAT
+
+    def decode(self, messages: Sequence[ChatMessage]) -> list[list[Message]]:
+        """Read messages, each of which is one of ours."""
+        return read_chat([[chat_payload(message)] for message in messages])
+
+    def encode(self, payloads: Sequence[dict[str, Any]]) -> list[ChatMessage]:
+        """Write Chat Completions messages as Inspect's."""
+        return [_written(payload) for payload in payloads]
+
+
+def chat_payload(message: ChatMessage) -> dict[str, Any]:
+    """Write a message as one of Chat Completions; reasoning is left out."""
+    parts = message.content if isinstance(message.content, list) else [ContentText(text=message.content)]
+    content: list[dict[str, Any]] = []
+    for part in parts:
+        if isinstance(part, ContentImage):
+            content.append({"type": "image_url", "image_url": {"url": part.image}})
+        elif part.type != "reasoning":
+            text = part.text if isinstance(part, ContentText) else part.model_dump_json(exclude_none=True)
+            content.append({"type": "text", "text": text})
+    payload: dict[str, Any] = {"role": message.role, "content": content}
+    if all(part["type"] == "text" for part in content):
+        payload["content"] = "\n".join(part["text"] for part in content)
+    if isinstance(message, ChatMessageAssistant) and message.tool_calls:
+        payload["tool_calls"] = [
+            {
+                "id": call.id,
+                "type": "function",
+                "function": {"name": call.function, "arguments": json.dumps(call.arguments)},
+            }
+            for call in message.tool_calls
+        ]
+    if isinstance(message, ChatMessageTool):
+        payload["tool_call_id"] = message.tool_call_id
+        if message.error is not None:
+            payload["content"] = f"{message.error.type}: {message.error.message}"
+    return payload
+
+
+def _written(payload: dict[str, Any]) -> ChatMessage:
+    content = payload.get("content") or ""
+    text = content if isinstance(content, str) else "\n".join(part.get("text", "") for part in content)
+    match payload["role"]:
+        case "tool":
+            return ChatMessageTool(
+                content=text, tool_call_id=payload["tool_call_id"], function=payload["name"]
+            )
+        case "assistant":
+            calls = [
+                ToolCall(
+                    call["id"], call["function"]["name"], json.loads(call["function"]["arguments"] or "{}")
+                )
+                for call in payload.get("tool_calls", ())
+            ]
+            return ChatMessageAssistant(content=text, tool_calls=calls or None)
+        case _:
+            return ChatMessageUser(content=text)
+
+
+class InspectTalk:
+    """One conversation of a sample: all that was said when it was folded last, and what stood for that."""
+
+    def __init__(self, session: str) -> None:
+        self.session = session
+        self.said: list[ChatMessage] = []
+        self._shown: set[str | None] = set()
+        self._ids: set[str | None] = set()
+
+    def knows(self, message: ChatMessage) -> bool:
+        """Whether a message is of this conversation; other samples have the same input."""
+        return message.source != "input" and (message.id in self._ids or self._was_shown(message))
+
+    def _was_shown(self, message: ChatMessage) -> bool:
+        """Whether a message was shown, or is some that were, combined by Inspect for the model's API."""
+        combined = (message.metadata or {}).get("combined_from", ())
+        return message.id in self._shown or any(one in self._shown for one in combined)
+
+    def whole(self, messages: Sequence[ChatMessage]) -> list[ChatMessage]:
+        """Return all that was said, where the messages begin with what was shown instead of a part of it."""
+        old = next((at for at, one in enumerate(messages) if not self._was_shown(one)), len(messages))
+        made = any(one.id not in self._ids and one.source != "input" for one in messages[:old])
+        return [*self.said, *messages[old:]] if made else list(messages)
+
+    def show(self, said: Sequence[ChatMessage], shown: Sequence[ChatMessage]) -> None:
+        """Remember what is shown for all that was said."""
+        self.said, self._ids = list(said), {one.id for one in said}
+        self._shown = {one.id for one in shown}
+
+
+class FoldlineCompaction(CompactionStrategy):
+    """Compacts the messages of an agent by folding a session of its own.
+
+    `store` is where sessions are kept (a URL or a Store; default: that of the settings). `session` names the
+    session of an agent that runs once; without it each conversation has a new one. `threshold` and `memory`
+    are Inspect's. The other options are those of `foldline.open`; without `window` and `model` the window is
+    that of the agent's model. Where folding fails Inspect trims the messages instead.
+    """
+
+    def __init__(
+        self,
+        store: str | Store | None = None,
+        *,
+        session: str | None = None,
+        threshold: float = 0.9,
+        memory: bool = True,
+        **options: Unpack[AdapterOptions],
+    ) -> None:
+        super().__init__(type="summary", threshold=threshold, memory=memory)
+        self.histories = FrameworkHistories(store, InspectForm(), **options)
+        self._session = session
+        self._talks: WeakKeyDictionary[Transcript, list[InspectTalk]] = WeakKeyDictionary()
+
+    @property
+    def preserve_prefix(self) -> bool:
+        """False: the user's first message is in the view, or in its checkpoint."""
+        return False
+
+    async def compact(
+        self, model: Model, messages: list[ChatMessage], tools: list[ToolInfo]
+    ) -> tuple[list[ChatMessage], ChatMessageUser | None]:
+        """Fold the messages, and return what to send in their place."""
+        count = next((at for at, one in enumerate(messages) if one.role != "system"), len(messages))
+        system, said = messages[:count], messages[count:]
+        talk = self._talk(said)
+        whole = talk.whole(said)
+        again = len(whole) == len(talk.said)  # what was shown was still too much
+        try:
+            shown = await self.histories.arun(
+                talk.session,
+                lambda history: history.compacted(whole, harder=again),
+                lambda: _setup(model, system, tools),
+            )
+        except Exception:
+            log.warning("session %s: Inspect trims it, since folding failed", talk.session, exc_info=True)
+            trim = CompactionTrim(threshold=self.threshold, memory=self.memory)
+            return await trim.compact(model, messages, tools)
+        talk.show(whole, shown)
+        return [*system, *shown], None
+
+    def _talk(self, messages: Sequence[ChatMessage]) -> InspectTalk:
+        """Return the conversation of some messages, which is a new one where nobody knows the newest."""
+        talks = self._talks.setdefault(transcript(), [])
+        for message in reversed(messages):
+            for talk in talks:
+                if talk.knows(message):
+                    return talk
+        talk = InspectTalk(self._session or uuid4().hex)
+        talks.append(talk)
+        sample_store().set("foldline", [one.session for one in talks])
+        return talk
+
+
+def _setup(model: Model, system: Sequence[ChatMessage], tools: Sequence[ToolInfo]) -> RequestSetup:
+    """Return what is sent beside the messages, and the model that they are sent to."""
+    functions = [{"type": "function", "function": tool.model_dump(exclude_none=True)} for tool in tools]
+    text = "\n\n".join(one.text for one in system)
+    info = get_model_info(model)
+    return RequestSetup(text or None, functions or None, model.name, info.context_length if info else None)
