@@ -273,6 +273,15 @@ def settings(
     return _checked(merged, "settings")
 
 
+def stamp(home: Path | None = None) -> tuple[int, int] | None:
+    """Return what differs where the user's own settings file was written again; None where there is none."""
+    try:
+        found = ((home or Path.home()) / FILE).stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size
+
+
 def _same(one: Path, other: Path) -> bool:
     try:
         return one.samefile(other)

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import base64
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
+from starlette.requests import Request
 from tests.cli.calling import call
 from tests.service.api.client import Client, api, user
 from tests.service.served import served
 from tests.service.upstream import Prepared, upstream
 from tests.support import patient
 
-from foldline.config import ServeSettings, TokenGrant, settings
+from foldline.config import FILE, ServeSettings, TokenGrant, settings
 from foldline.errors import InputError
-from foldline.service.tenants import Tenants
+from foldline.service import tokens
+from foldline.service.tenants import Denied, Tenants
 from foldline.service.tokens import hashed, new_token
 
 PLAIN = "a-plain-token-of-old-days"
@@ -138,3 +141,65 @@ def test_a_token_is_made_as_json(capfdbinary):
     assert found["hash"] == hashed(found["token"])
     assert found["scopes"] == ["read", "write", "admin"]
     assert call(capfdbinary, "tokens", "No Name").code == 2
+
+
+def written(tokens):
+    """Write the user's own settings, with these tokens."""
+    file = Path.home() / FILE
+    file.parent.mkdir(exist_ok=True)
+    lines = [f'"{token}" = "{tenant}"' for token, tenant in tokens.items()]
+    file.with_suffix(".new").write_text("\n".join(["[serve.tokens]", *lines]))
+    file.with_suffix(".new").replace(file)
+    return file
+
+
+@pytest.fixture
+def own_home(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setattr(tokens, "LOOK_SECONDS", 0)
+
+
+def given(token):
+    return Request({"type": "http", "headers": [(b"authorization", f"Bearer {token}".encode())]})
+
+
+@pytest.mark.usefixtures("own_home")
+def test_a_token_that_is_taken_out_of_the_settings_ends_and_one_that_is_added_is_known(caplog):
+    one, two = hashed(READER), hashed(WRITER)
+    written({one: "a", two: "b"})
+    known = settings().serve.tokens
+    tenants = Tenants(ServeSettings(tokens={**known, PLAIN: "c"}), "memory://", known=known)
+
+    def may():
+        return [not isinstance(tenants.find(given(token)), Denied) for token in (READER, WRITER, PLAIN)]
+
+    assert may() == [True, True, True]
+    file = written({two: "b"})
+    assert may() == [False, True, True]
+    with caplog.at_level("WARNING", "foldline"):
+        file.write_text("[serve.tokens]\n" + '"short" = "a"')
+        assert may() == [False, True, True]
+    assert "the tokens stay as they were" in caplog.text
+    written({one: "a"})
+    assert may() == [True, False, True]
+    file.unlink()
+    assert may() == [False, False, True]
+    assert tenants.closed
+
+
+@pytest.mark.usefixtures("own_home")
+def test_a_service_that_was_given_other_tokens_does_not_look_at_the_file():
+    written({hashed(READER): "a"})
+    tenants = Tenants(ServeSettings(tokens={PLAIN: "c"}), "memory://", known=settings().serve.tokens)
+    written({hashed(WRITER): "b"})
+    assert isinstance(tenants.find(given(WRITER)), Denied)
+
+
+@pytest.mark.usefixtures("own_home")
+def test_without_the_last_token_nobody_is_let_in():
+    written({hashed(READER): "a"})
+    known = settings().serve.tokens
+    tenants = Tenants(ServeSettings(tokens=known), "memory://", known=known)
+    written({})
+    for token in (READER, "", WRITER):
+        assert isinstance(tenants.find(given(token)), Denied)

@@ -55,7 +55,7 @@ class Service:
         if serve.summaries not in BY_RULE:
             providers.get(serve.summaries)
         self.metrics = Metrics()
-        self.tenants = Tenants(serve, serve.store or known.store, self.metrics)
+        self.tenants = Tenants(serve, serve.store or known.store, self.metrics, known.serve.tokens)
         self.gateway = Gateway(serve, known, self.tenants, self.metrics)
         self.api = Api(serve, known, self.tenants, self.metrics)
         self._site = Site(self.api, self.tenants)

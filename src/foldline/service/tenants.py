@@ -27,7 +27,7 @@ from foldline.service.open_sessions import OpenSessions
 from foldline.service.presence import Presence
 from foldline.service.problems import needs_token, too_many
 from foldline.service.rate import RateLimit
-from foldline.service.tokens import Tokens
+from foldline.service.tokens import CurrentTokens
 from foldline.stores import MemoryStore, Store, find_store
 from foldline.stores.key_values import KeyValues
 from foldline.stores.urls import url_beside
@@ -64,10 +64,17 @@ class Tenant:
 
 
 class Tenants:
-    """Finds the tenant of a request."""
+    """Finds the tenant of a request; `known` are the tokens that the settings file had at the start."""
 
-    def __init__(self, settings: ServeSettings, store: str | None, metrics: Metrics | None = None) -> None:
-        self._tokens = Tokens(settings.tokens)
+    def __init__(
+        self,
+        settings: ServeSettings,
+        store: str | None,
+        metrics: Metrics | None = None,
+        known: Mapping[str, str | TokenGrant] | None = None,
+    ) -> None:
+        self._tokens = CurrentTokens(settings.tokens, known or {})
+        self.closed = bool(settings.tokens)  # whether a token is needed, also when the last one is taken out
         self._metrics = metrics or Metrics()
         self._webhooks = Webhooks(settings.webhooks, self.holds_token)
         self._settings = settings
@@ -76,14 +83,9 @@ class Tenants:
         at_once = max(1, settings.summaries_at_once // settings.workers)
         self._limit = DraftLimit(_values_of(main), at_once, settings.summary_rate)  # of all tenants
         self._tenants = {MAIN: self._made(MAIN, main)}
-        for grant in self._tokens.grants:
+        for grant in self._tokens.now.grants:
             find_store(self._url(grant.tenant))  # what no tenant can have is told at the start
         self._guesses = Guesses()
-
-    @property
-    def closed(self) -> bool:
-        """Whether a token is needed."""
-        return bool(self._tokens.grants)
 
     def all(self) -> list[Tenant]:
         """Return the tenants that have asked since the start, and the main one."""
@@ -91,7 +93,7 @@ class Tenants:
 
     def every(self) -> list[Tenant]:
         """Return all tenants, those that have not asked yet included."""
-        for grant in self._tokens.grants:
+        for grant in self._tokens.now.grants:
             self._tenant(grant.tenant)
         return self.all()
 
@@ -105,7 +107,7 @@ class Tenants:
             return self._tenant(MAIN)
         given = _given(request.headers) if typed is None else [typed]
         for token in given:
-            if (grant := self._tokens.find(token)) is not None:
+            if (grant := self._tokens.now.find(token)) is not None:
                 _asks(grant)
                 return self._tenant(grant.tenant)
         address = request.client.host if request.client else ""
@@ -116,7 +118,7 @@ class Tenants:
 
     def holds_token(self, text: str) -> bool:
         """Return whether a text is a token of the service, or holds one, as it is or encoded."""
-        return self._tokens.in_text(text)
+        return self._tokens.now.in_text(text)
 
     def _tenant(self, name: str) -> Tenant:
         known = self._tenants.get(name)

@@ -2,7 +2,7 @@
 
 A token stands in the settings as it is, or as its SHA-256 (`foldline tokens` makes one so). One that is only
 known by its hash cannot be looked for in what leaves the service: so it has a form of its own, and nothing of
-that form leaves.
+that form leaves. What is taken out of the settings file ends without a restart.
 """
 
 from __future__ import annotations
@@ -10,17 +10,22 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
+import logging
 import re
 import secrets
+import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Final
 from urllib.parse import unquote, unquote_plus
 
-from foldline.config import TokenGrant
+from foldline.config import TokenGrant, settings, stamp
 from foldline.errors import InputError
 
+log = logging.getLogger("foldline")
+
 SHORTEST: Final = 16  # characters of a token
+LOOK_SECONDS: Final = 2.0  # between two looks at whether the settings file was written again
 HASHED: Final = "sha256:"
 PREFIX: Final = "foldline_"
 _OWN: Final = re.compile(rf"{PREFIX}[A-Za-z0-9_-]{{43}}")
@@ -96,6 +101,39 @@ class Tokens:
 
     def _in(self, form: str) -> bool:
         return any(token in form for token in self._folded) or _OWN_FOLDED.search(form) is not None
+
+
+class CurrentTokens:
+    """The tokens as they are set now: where the service was given those of the settings file, it follows it.
+
+    A file that cannot be read, or whose tokens cannot be, changes nothing, and a warning says so. One without
+    tokens lets nobody in.
+    """
+
+    def __init__(self, given: Mapping[str, str | TokenGrant], known: Mapping[str, str | TokenGrant]) -> None:
+        self._tokens = Tokens(given)
+        self._beside = {token: said for token, said in given.items() if token not in known}
+        self._follows = bool(known) and all(given.get(token) == said for token, said in known.items())
+        self._stamp = stamp() if self._follows else None
+        self._next = time.monotonic() + LOOK_SECONDS
+
+    @property
+    def now(self) -> Tokens:
+        """The tokens that are right now."""
+        if self._follows and time.monotonic() >= self._next:
+            self._next = time.monotonic() + LOOK_SECONDS
+            if (found := stamp()) != self._stamp:
+                self._stamp = found
+                self._read()
+        return self._tokens
+
+    def _read(self) -> None:
+        try:
+            self._tokens = Tokens({**settings().serve.tokens, **self._beside})
+        except InputError as error:
+            log.warning("the tokens stay as they were: %s", error)
+        else:
+            log.info("the tokens were read again: there are %s", len(self._tokens.grants))
 
 
 def _forms(text: str) -> list[str]:
