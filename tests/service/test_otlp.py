@@ -7,6 +7,7 @@ import http.server
 import threading
 
 import pytest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from tests.service.api.client import Client, talk
 from tests.service.supervised import supervised
 
@@ -42,11 +43,6 @@ def collector():
 
 
 def test_requests_and_compactions_are_sent_to_a_collector(tmp_path, collector):
-    pytest.importorskip(
-        "opentelemetry.exporter.otlp.proto.http.trace_exporter", reason="needs the OTLP exporter"
-    )
-    from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
-
     env = {
         "OTEL_EXPORTER_OTLP_ENDPOINT": f"http://127.0.0.1:{collector.server_port}/api/public/otel",
         "OTEL_EXPORTER_OTLP_HEADERS": "Authorization=Basic%20cGs6c2s=",
