@@ -131,6 +131,20 @@ def test_keys_lead_through_the_messages_and_to_all_that_can_be_done(page, servic
     page.wait_for_url("**/web/replay*")
 
 
+def test_keys_that_act_alone_are_switched_off_and_on(page, service):
+    service.begin("no-single-keys", messages=talk(4))
+    page.goto("/web/s/no-single-keys")
+    held = "document.activeElement.id"
+    for now, reached in (("off", False), ("on", True)):
+        page.keyboard.press("Control+k")
+        page.keyboard.type("switch the keys")
+        assert page.locator("#palette li").all_inner_texts() == [f"Switch the keys j, k, c and / {now}"]
+        page.keyboard.press("Enter")
+        page.reload()  # it is remembered
+        page.keyboard.press("c")
+        assert (page.evaluate(held) == "words") is reached
+
+
 # ---- sizes and colours
 
 

@@ -32,6 +32,10 @@
     tab.click();
   };
 
+  // who speaks to the machine, or trembles, switches keys that act alone off
+  const SINGLE = "foldline-single-keys";
+  const single = () => localStorage.getItem(SINGLE) !== "off";
+
   // ---- all that the page can do, found by its name
 
   const COMMANDS = ".top nav a, .actions summary, .actions a, .actions button:not([disabled]), .tabs a, #go-on button";
@@ -44,6 +48,8 @@
       .map((one) => [named(one), () => run(one)]);
     const write = document.getElementById("words");
     if (write && !write.disabled) found.push(["Write to the model", () => write.focus()]);
+    const next = single() ? "off" : "on";
+    found.push([`Switch the keys j, k, c and / ${next}`, () => localStorage.setItem(SINGLE, next)]);
     return found;
   };
 
@@ -106,6 +112,7 @@
       return;
     }
     if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, textarea, select")) return;
+    if (!single()) return;
     const does = {
       j: scroller && (() => step(1)),
       k: scroller && (() => step(-1)),
