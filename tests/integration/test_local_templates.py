@@ -33,7 +33,7 @@ def template():
 async def test_a_session_goes_on_past_its_folds_with_the_real_sdk(tmp_path, template, name):
     _, url = template
     refused = 0
-    async with openai.AsyncOpenAI(base_url=url, api_key="any", max_retries=0) as client:
+    async with openai.AsyncOpenAI(base_url=url, api_key="any", max_retries=0, timeout=60) as client:
         for number in range(10):
             # opened anew each time: what was learnt is in the log
             async with foldline.open(f"sqlite:///{tmp_path}/s.db", "s", window=WINDOW, model=name) as session:
@@ -54,7 +54,7 @@ async def test_a_session_goes_on_past_its_folds_with_the_real_sdk(tmp_path, temp
 
 async def test_an_anthropic_server_that_wants_it_too(template):
     _, url = template
-    async with anthropic.AsyncAnthropic(base_url=url, api_key="any", max_retries=0) as client:
+    async with anthropic.AsyncAnthropic(base_url=url, api_key="any", max_retries=0, timeout=60) as client:
         async with foldline.open("memory://", "s", window=WINDOW, model="anthropic-compatible:m") as session:
             for number in range(10):
                 await session.append({"role": "user", "content": f"Question {number}?"})
@@ -86,7 +86,7 @@ def test_a_list_is_folded_into_turns_and_found_again():
 def test_the_gateway_joins_for_an_upstream_of_ones_own(template):
     model, url = template
     with served(openai_upstream=f"{url}/v1", store="memory://", window=WINDOW, summaries="offline") as at:
-        with openai.OpenAI(base_url=f"{at}/v1", api_key="any", max_retries=0) as client:
+        with openai.OpenAI(base_url=f"{at}/v1", api_key="any", max_retries=0, timeout=60) as client:
             messages = []
             for number in range(10):
                 messages.append({"role": "user", "content": f"Question {number}?"})

@@ -140,7 +140,7 @@ async def test_the_fake_refuses_what_the_api_refuses(monkeypatch):
     with serve_in_thread(Scripted(["never"] * 9)) as url:
         import anthropic
 
-        client = anthropic.AsyncAnthropic(base_url=url.removesuffix("/v1"), max_retries=0)
+        client = anthropic.AsyncAnthropic(base_url=url.removesuffix("/v1"), max_retries=0, timeout=60)
         given = {"model": "scripted", "max_tokens": 9, "messages": [{"role": "user", "content": "Hi"}]}
         small = {"edits": [{"type": "compact_20260112", "trigger": {"type": "input_tokens", "value": 9}}]}
         with pytest.raises(anthropic.BadRequestError, match="Extra inputs"):

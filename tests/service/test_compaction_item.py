@@ -46,7 +46,7 @@ class Client:
 
     def at(self, url):
         self.client = Alternating(
-            lambda one: openai.OpenAI(base_url=f"{one}/v1", api_key="any", max_retries=0), url
+            lambda one: openai.OpenAI(base_url=f"{one}/v1", api_key="any", max_retries=0, timeout=60), url
         )
         self.at_end(self.client.close)
 

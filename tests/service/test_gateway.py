@@ -34,7 +34,7 @@ class Chat:
     def __init__(self, url, **headers):
         self.client = Alternating(
             lambda one: openai.OpenAI(
-                base_url=f"{one}/v1", api_key="test", max_retries=0, default_headers=headers
+                base_url=f"{one}/v1", api_key="test", max_retries=0, timeout=60, default_headers=headers
             ),
             url,
         )
@@ -262,7 +262,7 @@ def test_a_sub_agent_is_not_folded_by_a_threshold(chat, header):
 
 def test_marks_that_moved_go_up_as_they_are_now():
     with in_front_of(answers, window=14_000) as (url, model):
-        client = anthropic.Anthropic(base_url=url, api_key="test", max_retries=0)
+        client = anthropic.Anthropic(base_url=url, api_key="test", max_retries=0, timeout=60)
         messages = []
         with client:
             for number in range(30):
@@ -353,7 +353,7 @@ def thinking(asked):
 @pytest.mark.parametrize("budget", [1_024, 7_999])
 def test_a_reply_made_shorter_keeps_a_budget_for_thinking_below_it(budget):
     with in_front_of(thinking, window=14_000) as (url, model):
-        client = anthropic.Anthropic(base_url=url, api_key="test", max_retries=0)
+        client = anthropic.Anthropic(base_url=url, api_key="test", max_retries=0, timeout=60)
         messages = []
         asked = {"max_tokens": 8_000, "thinking": {"type": "enabled", "budget_tokens": budget}}
         with client:
@@ -371,7 +371,7 @@ def test_a_reply_made_shorter_keeps_a_budget_for_thinking_below_it(budget):
 
 def test_a_limit_that_a_longer_reply_was_given_never_raises_a_shorter_one():
     with in_front_of(answers, window=14_000) as (url, model):
-        client = anthropic.Anthropic(base_url=url, api_key="test", max_retries=0)
+        client = anthropic.Anthropic(base_url=url, api_key="test", max_retries=0, timeout=60)
         messages, limits = [], []
         with client:
             for number in range(12):

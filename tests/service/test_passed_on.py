@@ -109,9 +109,9 @@ def test_a_large_file_passes_through_and_is_not_held():
 
 def test_what_the_model_does_not_know_is_its_own_error_in_the_sdks():
     with in_front_of(lambda _: "Yes.") as (at, _):
-        with openai.OpenAI(base_url=f"{at}/v1", api_key="any", max_retries=0) as client:
+        with openai.OpenAI(base_url=f"{at}/v1", api_key="any", max_retries=0, timeout=60) as client:
             with pytest.raises(openai.NotFoundError):
                 client.embeddings.create(model="m", input="a")
-        with anthropic.Anthropic(base_url=at, api_key="any", max_retries=0) as client:
+        with anthropic.Anthropic(base_url=at, api_key="any", max_retries=0, timeout=60) as client:
             with pytest.raises(anthropic.NotFoundError):
                 client.messages.batches.retrieve("b-1")

@@ -204,8 +204,8 @@ def replaced(asked, messages):
 async def test_the_async_clients_stream_side_by_side():
     with in_front_of(lambda asked: f"Answer to {asked.dialect}. {FILLER}") as (url, model):
         async with (
-            openai.AsyncOpenAI(base_url=f"{url}/v1", api_key="test", max_retries=0) as one,
-            anthropic.AsyncAnthropic(base_url=url, api_key="test", max_retries=0) as other,
+            openai.AsyncOpenAI(base_url=f"{url}/v1", api_key="test", max_retries=0, timeout=60) as one,
+            anthropic.AsyncAnthropic(base_url=url, api_key="test", max_retries=0, timeout=60) as other,
         ):
             asked = {"model": "scripted", "messages": [{"role": "user", "content": "Begin."}]}
             chat = await one.chat.completions.create(**asked, stream=True)

@@ -357,7 +357,10 @@ async def test_the_session_s_summariser_learns_the_window_too():
         name = f"openai-compatible:scripted@{url}/v1"
         session = foldline.open("memory://", "s", model=name, policy="pi")
         session.summarizer._patience = Patience(attempts=1)
-        async with session, openai.AsyncOpenAI(base_url=url, api_key="any", max_retries=0) as client:
+        async with (
+            session,
+            openai.AsyncOpenAI(base_url=url, api_key="any", max_retries=0, timeout=60) as client,
+        ):
             await turns(session, 20)
             await session.append(prompt(20))
             with pytest.raises(openai.BadRequestError) as caught:
@@ -371,7 +374,10 @@ async def test_the_session_s_summariser_learns_the_window_too():
 async def test_what_the_official_sdk_raises_is_read(store):
     model = Scripted(lambda asked: "short", window=Window(context=4_000, output=500))
     session = await wide(store)
-    async with serve(model) as url, openai.AsyncOpenAI(base_url=url, api_key="any", max_retries=0) as client:
+    async with (
+        serve(model) as url,
+        openai.AsyncOpenAI(base_url=url, api_key="any", max_retries=0, timeout=60) as client,
+    ):
         messages = await session.context()
         with pytest.raises(openai.BadRequestError) as caught:
             await client.chat.completions.create(model="m", messages=messages, max_tokens=100)

@@ -11,16 +11,16 @@ MODEL = "scripted"
 @asynccontextmanager
 async def claude(url, **options):
     plain = anthropic.DefaultAsyncHttpxClient(verify=False)  # no TLS here: its certificates take long to load
-    fields = {"base_url": url, "api_key": "test", "max_retries": 0, "http_client": plain}
-    async with anthropic.AsyncAnthropic(**fields, **options) as client:
+    fields = {"base_url": url, "api_key": "test", "max_retries": 0, "http_client": plain, "timeout": 60}
+    async with anthropic.AsyncAnthropic(**{**fields, **options}) as client:
         yield client
 
 
 @asynccontextmanager
 async def gpt(url, **options):
     plain = openai.DefaultAsyncHttpx2Client(verify=False)
-    fields = {"base_url": url, "api_key": "test", "max_retries": 0, "http_client": plain}
-    async with openai.AsyncOpenAI(**fields, **options) as client:
+    fields = {"base_url": url, "api_key": "test", "max_retries": 0, "http_client": plain, "timeout": 60}
+    async with openai.AsyncOpenAI(**{**fields, **options}) as client:
         yield client
 
 

@@ -174,15 +174,15 @@ async def test_models_and_token_counts():
 def test_the_thread_form_serves_clients_that_are_not_async():
     model = Scripted(["one", "two", "three"])
     with serve_in_thread(model) as url:
-        with anthropic.Anthropic(base_url=url, api_key="test", max_retries=0) as client:
+        with anthropic.Anthropic(base_url=url, api_key="test", max_retries=0, timeout=60) as client:
             assert client.messages.create(model=MODEL, max_tokens=10, messages=HELLO).content[0].text == "one"
-        with openai.OpenAI(base_url=f"{url}/v1", api_key="test", max_retries=0) as client:
+        with openai.OpenAI(base_url=f"{url}/v1", api_key="test", max_retries=0, timeout=60) as client:
             chat = client.chat.completions.create(model=MODEL, messages=HELLO)
             assert chat.choices[0].message.content == "two"
             assert client.responses.create(model=MODEL, input="Hello").output_text == "three"
     with (
         pytest.raises(openai.APIConnectionError),
-        openai.OpenAI(base_url=url, api_key="t", max_retries=0) as client,
+        openai.OpenAI(base_url=url, api_key="t", max_retries=0, timeout=60) as client,
     ):
         client.models.list()
 
