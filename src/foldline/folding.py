@@ -120,9 +120,11 @@ async def fold_once(loaded: Loaded, options: FoldOptions, summarizer: Summarizer
     loaded.warnings = warnings
     done = _as_it_is(loaded, view, ask)
     if done is None:
-        outcome = await execute(
-            plan(CompactionInput(view, ask, counter, scale=scaled)), summarizer or OfflineSummarizer(counter)
-        )
+        steps = plan(CompactionInput(view, ask, counter, scale=scaled))
+        try:
+            outcome = await execute(steps, summarizer or OfflineSummarizer(counter))
+        except InputError as error:
+            raise InputError(_by_place(str(error), loaded)) from None
         if isinstance(outcome, Nothing):
             if outcome.why != "fits":
                 raise InputError(f"nothing could be folded ({outcome.why}) {outcome.detail}".strip())
@@ -200,7 +202,11 @@ def _done(loaded: Loaded, boundary: Compacted | Pruned | None, view: ViewState, 
         cut = {"first_kept": loaded.index.get(boundary.first_kept or ""), "split": _splits_a_turn(view)}
         receipt = msgspec.structs.replace(receipt, first_kept=cut["first_kept"])
     receipt = msgspec.structs.replace(
-        receipt, dropped=left_out, tokens_after=tokens, messages_after=len(rendered.messages)
+        receipt,
+        dropped=left_out,
+        tokens_after=tokens,
+        messages_after=len(rendered.messages),
+        notes=tuple(_by_place(note, loaded) for note in receipt.notes),
     )
     return Done(
         messages=rendered.messages,
@@ -214,6 +220,15 @@ def _done(loaded: Loaded, boundary: Compacted | Pruned | None, view: ViewState, 
         warnings=(*loaded.warnings, *repairs(loaded, view), *rendered.warnings),
         boundary=boundary,
     )
+
+
+def _by_place(text: str, loaded: Loaded) -> str:
+    """Return a text that names messages by their place in the input, not by the ids of their entries."""
+    for entry, index in loaded.index.items():
+        if entry in text:
+            for named in (f"entry {entry!r}", f"entry {entry}", entry):
+                text = text.replace(named, f"message {index}")
+    return text
 
 
 def _system_to_render(loaded: Loaded) -> Rendering:

@@ -63,11 +63,22 @@ def test_a_range_is_folded_and_the_rest_stays_as_it_is(foldline, session):
     done = foldline("compact", session, "--since", after, "--json").json
     assert done["messages"][:after] == said[:after]
     assert done["summary"].startswith("<folded-range>")
+    assert f"folded since message {after}" in done["receipt"]["notes"]  # a file has places, no ids
     assert get("anthropic").validate(done["messages"]) == []
     told = foldline("compact", session, "--since", after, "--preview").out
     assert "messages would be folded; what stands before them would be kept" in " ".join(told.split())
     assert foldline("compact", session, "--since", 1, "--target", 2000).code == 2
     assert foldline("compact", session, "--since", 9_999).code == 2
+
+
+def test_a_range_that_cannot_be_folded_is_named_by_its_place(foldline, tmp_path):
+    asks = {"id": "c", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    path = tmp_path / "open.jsonl"
+    said = [*talk("one", "two", "three"), {"role": "assistant", "content": None, "tool_calls": [asks]}]
+    path.write_text("\n".join(json.dumps(one) for one in said))
+    refused = foldline("compact", path, "--since", 3)
+    assert refused.code == 2
+    assert "since message 3: what is not answered stays" in refused.err
 
 
 @pytest.mark.parametrize("name", ["session.jsonl", "support-chat.json", "research.jsonl"])
