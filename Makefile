@@ -12,7 +12,7 @@ JOBS   ?= $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')  #
 PYTEST := $(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run serve test live check format lint types layers cover slow adapters races corpus bench soak mutate wheel docs lock
+.PHONY: help setup run serve test live check format lint types layers cover slow adapters races corpus bench soak mutate wheel sbom docs lock
 
 help:  ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -56,6 +56,7 @@ format: $(READY)
 
 lint: $(READY)
 	@$(BIN)/ruff check --quiet .
+	@$(BIN)/codespell *.md docs src clients deploy
 
 types: $(READY)
 	@$(BIN)/basedpyright
@@ -101,6 +102,14 @@ mutate: $(READY)  ## mutation testing of the modules that decide what a view hol
 
 wheel: $(UV)  ## build the wheel, and use it on each Python with the newest and the lowest dependencies
 	@$(BIN)/python tools/wheel.py
+
+# frameworks are left out: whoever uses one has it already
+SHIPPED := tokens,plots,images,otel,openai,anthropic,chat,mcp,serve,postgres,parquet,testing
+
+sbom: $(UV)  ## write what an install with its extras brings as CycloneDX, in build/foldline.cdx.json
+	@rm -rf build/sbom && $(UV) venv -q build/sbom
+	@$(UV) pip install -q --python build/sbom/bin/python -c requirements.lock '.[$(SHIPPED)]'
+	@$(UV) tool run -q --from cyclonedx-bom cyclonedx-py environment --pyproject pyproject.toml --output-reproducible -o build/foldline.cdx.json build/sbom/bin/python
 
 # in an environment of its own, beside those of the tests; links and headings that are not there fail
 SITE := $(VENV)/site
