@@ -1,13 +1,19 @@
 """Write docs/examples/*.md, what `foldline compact` makes of the example sessions, and the page in docs/ledger.md.
 
+The notebook in examples/ is run, and written with what its cells print.
+
 .venv/bin/python tools/make_examples.py
 """
 
 from __future__ import annotations
 
+import io
+import json
 import re
 import sys
+from contextlib import chdir, redirect_stdout
 from pathlib import Path
+from typing import Any
 
 from foldline.catalogue import ModelInfo
 from foldline.core.decide.presets import preset
@@ -23,6 +29,7 @@ EXAMPLES = {
     "research.jsonl": (2_200, "a research agent, as pi writes its sessions"),
 }
 FROM_START = {"research.jsonl"}  # its own compaction is passed over
+NOTEBOOK = ROOT / "examples" / "what_a_fold_keeps.ipynb"
 LEDGER = ROOT / "docs" / "ledger.md"
 PLACE = re.compile(r"(?<=<!-- page -->\n).*?(?=<!-- end -->)", re.DOTALL)
 SHOWN = "[User] I tried it on staging"  # the request that docs/ledger.md shows whole
@@ -80,6 +87,21 @@ def with_page(text: str) -> str:
     return PLACE.sub(lambda _: f"\n````text\n{shown}\n````\n\n", text)
 
 
+def ran(notebook: str) -> str:
+    """Return a notebook with what its cells print today, run in the folder of the examples."""
+    document, names, number = json.loads(notebook), dict[str, Any](), 0
+    for cell in document["cells"]:
+        if cell["cell_type"] != "code":
+            continue
+        printed, number = io.StringIO(), number + 1
+        with chdir(NOTEBOOK.parent), redirect_stdout(printed):
+            exec("".join(cell["source"]), names)
+        lines = printed.getvalue().splitlines(keepends=True)
+        cell["execution_count"] = number
+        cell["outputs"] = [{"name": "stdout", "output_type": "stream", "text": lines}] if lines else []
+    return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+
+
 def main() -> int:
     """Write the pages."""
     folder = ROOT / "docs" / "examples"
@@ -87,6 +109,7 @@ def main() -> int:
     for name, (target, what) in EXAMPLES.items():
         (folder / f"{Path(name).stem}.md").write_text(page(name, target, what), encoding="utf-8")
     LEDGER.write_text(with_page(LEDGER.read_text(encoding="utf-8")), encoding="utf-8")
+    NOTEBOOK.write_text(ran(NOTEBOOK.read_text(encoding="utf-8")), encoding="utf-8")
     return 0
 
 
