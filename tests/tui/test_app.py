@@ -356,11 +356,13 @@ async def test_history_and_several_lines(tmp_path):
 @pytest.mark.slow
 async def test_hostile_text_steers_nothing(tmp_path):
     hostile = "red \x1b[31m \x1b]0;title\x07 [bold]markup[/] [link=x]y[/link] \u202eevil"
-    said = [call("bash", command="printf 'a\\033[31mb [/] [red'"), hostile]
+    command = "printf 'a\\033[31mb [/] [red' [$HOME]"
+    said = [call("bash", command=command), hostile]
     async with chat(tmp_path, said) as talk:
         await talk.say(hostile)
         await until(talk.pilot, lambda: talk.text.count("[bold]markup[/]") == 2)
         assert "\x1b" not in talk.text
+        assert f"bash {command}" in talk.text
         await talk.pilot.press("ctrl+o")
         await talk.sees(r"a\x1b[31mb [/] [red")
         assert "\x1b" not in talk.text

@@ -6,7 +6,6 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from rich.markup import escape
 from rich.syntax import Syntax
 from rich.text import Text
 from textual.app import ComposeResult
@@ -141,11 +140,16 @@ class CallBlock(Block):
     def _title(self) -> str:
         given = ", ".join(_value(value) for value in self.arguments.values())
         flat = " ".join(clean(given).split())
-        return escape(f"{self.tool} {flat[:TITLE]}{'…' if len(flat) > TITLE else ''}".rstrip())
+        return _plain(f"{self.tool} {flat[:TITLE]}{'…' if len(flat) > TITLE else ''}".rstrip())
 
     def toggle(self, *, opened: bool) -> None:
         """Open or close it."""
         self._fold.collapsed = not opened
+
+
+def _plain(text: str) -> str:
+    """Return a text for a title that takes Textual's markup: each bracket stands for itself."""
+    return text.replace("[", r"\[")
 
 
 def _value(value: Any) -> str:
@@ -172,8 +176,8 @@ class BoundaryBlock(Block):
     def compose(self) -> ComposeResult:
         """Show what was folded; the summary opens below."""
         told = self.receipt.notes[-1] if self._excludes else "Old tool results are cleared."
-        body = Markdown(clean(self.summary)) if self.summary else Static(escape(told))
-        yield Collapsible(body, title=escape(self.title_line()), collapsed=True)
+        body = Markdown(clean(self.summary)) if self.summary else Static(Text(clean(told)))
+        yield Collapsible(body, title=_plain(self.title_line()), collapsed=True)
 
     @property
     def _excludes(self) -> bool:
