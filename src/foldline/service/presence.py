@@ -122,7 +122,7 @@ class Leases:
             if worker != self._presence.id and await self._presence.alive(worker):
                 return False
             return await self._values.replace(self._space, session, there, mine, seconds=HELD_SECONDS)
-        except StoreError:  # it may be there all the same
+        except BaseException:  # it may be there all the same: the store failed, or nobody waits any more
             self._owe(session, mine)
             raise
 

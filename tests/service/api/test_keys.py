@@ -10,6 +10,7 @@ from contextlib import nullcontext
 import msgspec
 import pytest
 from tests.service.api.client import api, reply, user
+from tests.service.test_durable_drafts import JOB
 from tests.support import patient
 from tests.support.values import MemoryKeyValues
 from tests.support.waiting import until
@@ -20,6 +21,7 @@ from foldline.core.log.entries import Compacted, Said
 from foldline.errors import InputError, StoreError
 from foldline.service import presence
 from foldline.service.api.idempotency import SPACE, IdempotencyKeys, KeyBusy, KeyRecord, KeyReused
+from foldline.service.jobs.drafts import StoredDrafts
 from foldline.service.presence import Leases, Presence
 from foldline.service.tenants import Tenants
 from foldline.stores import SqliteStore, register, urls
@@ -69,6 +71,53 @@ async def test_a_lease_is_one_workers_while_it_lives():
     assert await theirs.take("s")
     await mine.release("s")
     assert await theirs.held("s")
+    await two.close()
+
+
+DRAFT = msgspec.structs.replace(JOB, session="s")
+
+
+class Slow(MemoryKeyValues):
+    """Values that are written before who asked for it hears of it."""
+
+    def __init__(self):
+        super().__init__()
+        self.written, self.hold = asyncio.Event(), False
+
+    async def add(self, space, *given, **named):
+        found = await super().add(space, *given, **named)
+        if self.hold and space != presence.WORKERS:
+            self.written.set()
+            await asyncio.sleep(60)
+        return found
+
+
+@pytest.mark.parametrize("what", ["lease", "key", "draft"])
+async def test_what_was_cancelled_while_it_was_taken_is_free_for_others(monkeypatch, what):
+    monkeypatch.setattr(presence, "RENEWAL_SECONDS", 0.05)
+    values = Slow()
+    one, two = Presence(values), Presence(values)
+
+    async def take(worker):
+        if what == "lease":
+            return await Leases(worker, "turn").take("s")
+        if what == "key":
+            return (await IdempotencyKeys(worker).take("s", b"request"))[1]
+        drafts = StoredDrafts(worker)
+        return await drafts.find("s") is None and bool(await drafts._claim("s"))
+
+    values.hold = True
+    cancelled = asyncio.ensure_future(StoredDrafts(one).make(DRAFT, None) if what == "draft" else take(one))
+    await asyncio.wait_for(values.written.wait(), 60)
+    cancelled.cancel()
+    await asyncio.wait({cancelled})
+    values.hold = False
+
+    async def taken():
+        return await take(two)
+
+    await until(taken)
+    await one.close()
     await two.close()
 
 

@@ -148,19 +148,19 @@ class IdempotencyKeys:
         return mine, True
 
     async def _added(self, mine: Remembered, session: str | None) -> bytes | None:
-        """Put a key where none is; where the store fails it may be there, and goes when that is back."""
+        """Put a key where none is; where that fails or is cancelled it may be there, and goes later."""
         try:
             return await self._values.add(SPACE, mine.key, mine.stored, seconds=SECONDS, session=session)
-        except StoreError:
+        except BaseException:
             token, key, stored = mine.record.token, mine.key, mine.stored
             self._presence.owe(f"key {token}", lambda: self._values.delete(SPACE, key, stored))
             raise
 
     async def _taken_over(self, taken: Remembered, raw: bytes) -> bool:
-        """Take a key over; where the store fails, it is nobody's when that is back."""
+        """Take a key over; where that fails or is cancelled, it is nobody's later."""
         try:
             return await self._values.replace(SPACE, taken.key, raw, taken.stored, seconds=SECONDS)
-        except StoreError:
+        except BaseException:
             open_ = msgspec.structs.replace(taken.record, worker="")
             self._presence.owe(f"key {taken.record.token}", lambda: self._put(taken, open_))
             raise

@@ -106,7 +106,11 @@ class StoredDrafts:
 
     async def make(self, job: DraftJob, here: Here) -> Draft | Nothing | None:
         """Make a draft here, or return the one that another worker makes."""
-        held = await self._claim(job.session)
+        try:
+            held = await self._claim(job.session)
+        except BaseException:  # a row of ours may be there all the same, and nobody is at work on it
+            self.presence.owe(f"claim {job.session}", lambda: self._abandon(job.session))
+            raise
         return await self.made(job, held, here) if isinstance(held, DraftRow) else held
 
     async def _claim(self, session: str) -> DraftRow | Draft | None:
@@ -223,6 +227,14 @@ class StoredDrafts:
         except StoreError as error:
             log.warning("session %s: the place of a draft is given back later: %s", session, error)
             self.presence.owe(f"draft {session}", lambda: self.values.delete(ROWS, session, raw))
+
+    async def _abandon(self, session: str) -> None:
+        """Delete a row of this worker that nobody here is at work on."""
+        raw = await self.values.get(ROWS, session)
+        row = None if raw is None else unpack(raw, DraftRow)
+        idle = row is not None and row.draft is None and row.worker == self.presence.id
+        if idle and session not in self._making:
+            await self.values.delete(ROWS, session, raw)
 
     async def _forget_job(self, session: str, stored: bytes | None) -> None:
         if stored is not None:
