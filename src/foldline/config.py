@@ -273,13 +273,18 @@ def settings(
     return _checked(merged, "settings")
 
 
-def stamp(home: Path | None = None) -> tuple[int, int] | None:
-    """Return what differs where the user's own settings file was written again; None where there is none."""
+def own_tokens() -> dict[str, str | TokenGrant]:
+    """Return the tokens of the user's own settings file; raises InputError where it cannot be read."""
+    return _checked(_read(Path.home() / FILE), "settings").serve.tokens
+
+
+def own_stamp() -> tuple[int, ...]:
+    """Return what differs where the user's own settings file is another, or was written or moved."""
     try:
-        found = ((home or Path.home()) / FILE).stat()
-    except OSError:
-        return None
-    return found.st_mtime_ns, found.st_size
+        found = (Path.home() / FILE).stat()
+    except (OSError, RuntimeError):  # there is no file, or no home
+        return ()
+    return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
 def _same(one: Path, other: Path) -> bool:

@@ -124,7 +124,9 @@ async def fold_once(loaded: Loaded, options: FoldOptions, summarizer: Summarizer
         try:
             outcome = await execute(steps, summarizer or OfflineSummarizer(counter))
         except InputError as error:
-            raise InputError(_by_place(str(error), loaded)) from None
+            if (placed := _by_place(str(error), loaded)) == str(error):
+                raise
+            raise InputError(placed) from None
         if isinstance(outcome, Nothing):
             if outcome.why != "fits":
                 raise InputError(f"nothing could be folded ({outcome.why}) {outcome.detail}".strip())

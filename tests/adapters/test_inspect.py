@@ -101,6 +101,31 @@ async def test_samples_with_the_same_input_have_sessions_of_their_own(tmp_path: 
     strategy.histories.close()
 
 
+async def test_an_agent_that_was_handed_the_messages_has_a_session_of_its_own(
+    tmp_path: Any, model: Model
+) -> None:
+    strategy = FoldlineCompaction(f"sqlite:///{tmp_path}/s.db", threshold=9_000, window=16_000)
+    prompt = ChatMessageUser(content="Look at all files.", source="input")
+    parent = compaction(strategy, [prompt], model=model)
+    messages: list[Any] = [prompt]
+    for number in range(20):
+        messages.extend(turn(number))
+        await parent.compact_input(messages)
+    handed = [*messages, ChatMessageUser(content="Go on from here.")]
+    child = compaction(strategy, [prompt], model=model)
+    for number in range(20, 40):
+        handed.extend(turn(number))
+        await child.compact_input(handed)
+        messages.extend(turn(number + 100))
+        await parent.compact_input(messages)
+    first, second = store().get("foldline")
+    for name in (first, second):
+        path = await strategy.histories.arun(name, lambda history: history.session.history())
+        assert path[0]["content"] == "Look at all files."
+        assert 60 < len(path) <= 82
+    strategy.histories.close()
+
+
 def test_messages_are_read_and_written() -> None:
     image = "data:image/png;base64,iVBORw0KGgo="
     shown = ChatMessageUser(content=[ContentText(text="What is this?"), ContentImage(image=image)])

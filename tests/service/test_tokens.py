@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import os
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -14,11 +15,11 @@ from tests.service.served import served
 from tests.service.upstream import Prepared, upstream
 from tests.support import patient
 
-from foldline.config import FILE, ServeSettings, TokenGrant, settings
+from foldline.config import FILE, ServeSettings, TokenGrant, own_tokens, settings
 from foldline.errors import InputError
 from foldline.service import tokens
 from foldline.service.tenants import Denied, Tenants
-from foldline.service.tokens import hashed, new_token
+from foldline.service.tokens import follows_file, hashed, new_token
 
 PLAIN = "a-plain-token-of-old-days"
 READER, WRITER, OWNER, SCRAPER, STALE = (new_token() for _ in range(5))
@@ -163,43 +164,78 @@ def given(token):
     return Request({"type": "http", "headers": [(b"authorization", f"Bearer {token}".encode())]})
 
 
+def following(given):
+    return Tenants(ServeSettings(tokens=given), "memory://", follows=True)
+
+
+def known_to(tenants, *tokens):
+    return [not isinstance(tenants.find(given(token)), Denied) for token in tokens]
+
+
+ONE, TWO = hashed(READER), hashed(WRITER)
+
+
 @pytest.mark.usefixtures("own_home")
-def test_a_token_that_is_taken_out_of_the_settings_ends_and_one_that_is_added_is_known(caplog):
-    one, two = hashed(READER), hashed(WRITER)
-    written({one: "a", two: "b"})
-    known = settings().serve.tokens
-    tenants = Tenants(ServeSettings(tokens={**known, PLAIN: "c"}), "memory://", known=known)
-
-    def may():
-        return [not isinstance(tenants.find(given(token)), Denied) for token in (READER, WRITER, PLAIN)]
-
-    assert may() == [True, True, True]
-    file = written({two: "b"})
-    assert may() == [False, True, True]
-    with caplog.at_level("WARNING", "foldline"):
-        file.write_text("[serve.tokens]\n" + '"short" = "a"')
-        assert may() == [False, True, True]
-    assert "the tokens stay as they were" in caplog.text
-    written({one: "a"})
-    assert may() == [True, False, True]
+def test_a_token_that_is_taken_out_of_the_settings_ends_and_one_that_is_added_is_known():
+    written({ONE: "a", TWO: "b"})
+    begun = own_tokens()
+    tenants = following(begun)
+    assert known_to(tenants, READER, WRITER) == [True, True]
+    written({TWO: "b"})
+    assert known_to(tenants, READER, WRITER) == [False, True]
+    assert known_to(following(begun), READER, WRITER) == [False, True]  # a worker that takes another's place
+    file = written({ONE: "a"})
+    assert known_to(tenants, READER, WRITER) == [True, False]
     file.unlink()
-    assert may() == [False, False, True]
-    assert tenants.closed
+    for one in (tenants, following(begun)):
+        assert known_to(one, READER, WRITER, "") == [False, False, False]
+        assert one.closed
 
 
 @pytest.mark.usefixtures("own_home")
-def test_a_service_that_was_given_other_tokens_does_not_look_at_the_file():
-    written({hashed(READER): "a"})
-    tenants = Tenants(ServeSettings(tokens={PLAIN: "c"}), "memory://", known=settings().serve.tokens)
-    written({hashed(WRITER): "b"})
-    assert isinstance(tenants.find(given(WRITER)), Denied)
+def test_a_file_is_seen_as_another_although_size_and_time_are_the_same():
+    times = (1_000_000_000, 1_000_000_000)
+    os.utime(written({ONE: "a"}), ns=times)
+    tenants = following(own_tokens())
+    assert known_to(tenants, READER, WRITER) == [True, False]
+    os.utime(written({TWO: "a"}), ns=times)
+    assert known_to(tenants, READER, WRITER) == [False, True]
 
 
 @pytest.mark.usefixtures("own_home")
-def test_without_the_last_token_nobody_is_let_in():
-    written({hashed(READER): "a"})
-    known = settings().serve.tokens
-    tenants = Tenants(ServeSettings(tokens=known), "memory://", known=known)
+def test_a_file_that_cannot_be_used_changes_nothing_and_is_read_again(caplog):
+    file = written({ONE: "a"})
+    tenants = following(own_tokens())
+    with caplog.at_level("WARNING", "foldline"):
+        for text in (
+            "[serve.tokens",
+            '[serve.tokens]\n"short" = "a"',
+            '[serve.tokens]\n"' + TWO + '" = "../b"',
+        ):
+            file.write_text(text)
+            assert known_to(tenants, READER, READER, WRITER) == [True, True, False]
+    assert caplog.text.count("the tokens stay as they were") == 3
+    written({TWO: "b"})
+    assert known_to(tenants, READER, WRITER) == [False, True]
+
+
+@pytest.mark.usefixtures("own_home")
+def test_a_folders_settings_neither_add_a_token_nor_keep_one(tmp_path, monkeypatch):
+    folder = tmp_path / "folder"
+    (folder / FILE).parent.mkdir(parents=True)
+    monkeypatch.chdir(folder)
+    written({ONE: "a", TWO: "b"})
+    tenants = following(own_tokens())
+    (folder / FILE).write_text(f'[serve.tokens]\n"{hashed(OWNER)}" = "a"\nbroken')
+    written({TWO: "b"})
+    assert known_to(tenants, READER, WRITER, OWNER) == [False, True, False]
+
+
+@pytest.mark.usefixtures("own_home")
+def test_only_a_service_with_the_tokens_of_the_file_follows_it():
+    written({ONE: "a"})
+    assert follows_file(own_tokens())
+    assert not follows_file({PLAIN: "c"})
+    assert not follows_file({**own_tokens(), PLAIN: "c"})
     written({})
-    for token in (READER, "", WRITER):
-        assert isinstance(tenants.find(given(token)), Denied)
+    assert not follows_file({})

@@ -372,14 +372,9 @@ class FrameworkHistories(Generic[T]):
 
         return portal.run(done())
 
-    async def arun(
-        self,
-        session: str,
-        work: Callable[[FrameworkHistory[T]], Coroutine[Any, Any, R]],
-        setup: Callable[[], RequestSetup] = RequestSetup,
-    ) -> R:
+    async def arun(self, session: str, work: Callable[[FrameworkHistory[T]], Coroutine[Any, Any, R]]) -> R:
         """Do the same without holding up the caller's event loop."""
-        return await asyncio.to_thread(self.run, session, work, setup)
+        return await asyncio.to_thread(self.run, session, work)
 
     async def _history(self, session: str, setup: Callable[[], RequestSetup]) -> FrameworkHistory[T]:
         if session in self._open:

@@ -13,10 +13,12 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Unpack
 from uuid import uuid4
 from weakref import WeakKeyDictionary
 
+from anyio import to_thread
 from inspect_ai.log import Transcript, transcript
 from inspect_ai.model import (
     ChatMessage,
@@ -33,7 +35,13 @@ from inspect_ai.model import (
 from inspect_ai.tool import ToolCall, ToolInfo
 from inspect_ai.util import store as sample_store
 
-from foldline.adapters.history import AdapterOptions, FrameworkHistories, RequestSetup, read_chat
+from foldline.adapters.history import (
+    AdapterOptions,
+    FrameworkHistories,
+    FrameworkHistory,
+    RequestSetup,
+    read_chat,
+)
 from foldline.core.log.messages import Message
 from foldline.dialects import OPENAI_CHAT
 from foldline.stores import Store
@@ -69,14 +77,11 @@ def chat_payload(message: ChatMessage) -> dict[str, Any]:
     if all(part["type"] == "text" for part in content):
         payload["content"] = "\n".join(part["text"] for part in content)
     if isinstance(message, ChatMessageAssistant) and message.tool_calls:
-        payload["tool_calls"] = [
-            {
-                "id": call.id,
-                "type": "function",
-                "function": {"name": call.function, "arguments": json.dumps(call.arguments)},
-            }
+        asked = [
+            (call.id, {"name": call.function, "arguments": json.dumps(call.arguments)})
             for call in message.tool_calls
         ]
+        payload["tool_calls"] = [{"id": name, "type": "function", "function": call} for name, call in asked]
     if isinstance(message, ChatMessageTool):
         payload["tool_call_id"] = message.tool_call_id
         if message.error is not None:
@@ -93,13 +98,9 @@ def _written(payload: dict[str, Any]) -> ChatMessage:
                 content=text, tool_call_id=payload["tool_call_id"], function=payload["name"]
             )
         case "assistant":
-            calls = [
-                ToolCall(
-                    call["id"], call["function"]["name"], json.loads(call["function"]["arguments"] or "{}")
-                )
-                for call in payload.get("tool_calls", ())
-            ]
-            return ChatMessageAssistant(content=text, tool_calls=calls or None)
+            calls = [(call["id"], call["function"]) for call in payload.get("tool_calls", ())]
+            asked = [ToolCall(name, f["name"], json.loads(f["arguments"] or "{}")) for name, f in calls]
+            return ChatMessageAssistant(content=text, tool_calls=asked or None)
         case _:
             return ChatMessageUser(content=text)
 
@@ -113,25 +114,38 @@ class InspectTalk:
         self._shown: set[str | None] = set()
         self._ids: set[str | None] = set()
 
-    def knows(self, message: ChatMessage) -> bool:
-        """Whether a message is of this conversation; other samples have the same input."""
-        return message.source != "input" and (message.id in self._ids or self._was_shown(message))
+    def is_of(self, messages: Sequence[ChatMessage]) -> bool:
+        """Whether messages begin with what stood here for all that was said, or with that where it was whole.
+
+        An agent to which this one handed over begins with the same words: it has a conversation of its own.
+        """
+        if any(self._was_made(one) for one in messages[: self._old(messages)]):
+            return True
+        begun = [one.id for one in messages[: len(self.said)]]
+        whole = self._shown <= self._ids and begun == [one.id for one in self.said]
+        return whole and any(one.source != "input" for one in self.said)  # other samples have the same input
+
+    def whole(self, messages: Sequence[ChatMessage]) -> list[ChatMessage]:
+        """Return all that was said, where the messages begin with what stood for a part of it."""
+        old = self._old(messages)
+        made = any(self._was_made(one) for one in messages[:old])
+        return [*self.said, *messages[old:]] if made else list(messages)
+
+    def show(self, said: Sequence[ChatMessage], shown: Sequence[ChatMessage]) -> None:
+        """Remember what is shown for all that was said."""
+        self.said, self._ids, self._shown = list(said), {one.id for one in said}, {one.id for one in shown}
+
+    def _old(self, messages: Sequence[ChatMessage]) -> int:
+        """Count the messages, from the first on, that were shown."""
+        return next((at for at, one in enumerate(messages) if not self._was_shown(one)), len(messages))
 
     def _was_shown(self, message: ChatMessage) -> bool:
         """Whether a message was shown, or is some that were, combined by Inspect for the model's API."""
         combined = (message.metadata or {}).get("combined_from", ())
         return message.id in self._shown or any(one in self._shown for one in combined)
 
-    def whole(self, messages: Sequence[ChatMessage]) -> list[ChatMessage]:
-        """Return all that was said, where the messages begin with what was shown instead of a part of it."""
-        old = next((at for at, one in enumerate(messages) if not self._was_shown(one)), len(messages))
-        made = any(one.id not in self._ids and one.source != "input" for one in messages[:old])
-        return [*self.said, *messages[old:]] if made else list(messages)
-
-    def show(self, said: Sequence[ChatMessage], shown: Sequence[ChatMessage]) -> None:
-        """Remember what is shown for all that was said."""
-        self.said, self._ids = list(said), {one.id for one in said}
-        self._shown = {one.id for one in shown}
+    def _was_made(self, message: ChatMessage) -> bool:
+        return message.id not in self._ids and self._was_shown(message)
 
 
 class FoldlineCompaction(CompactionStrategy):
@@ -171,12 +185,13 @@ class FoldlineCompaction(CompactionStrategy):
         talk = self._talk(said)
         whole = talk.whole(said)
         again = len(whole) == len(talk.said)  # what was shown was still too much
+
+        def fold() -> list[ChatMessage]:
+            work = partial(FrameworkHistory[ChatMessage].compacted, messages=whole, harder=again)
+            return self.histories.run(talk.session, work, lambda: _setup(model, system, tools))
+
         try:
-            shown = await self.histories.arun(
-                talk.session,
-                lambda history: history.compacted(whole, harder=again),
-                lambda: _setup(model, system, tools),
-            )
+            shown = await to_thread.run_sync(fold)  # Inspect may run on trio
         except Exception:
             log.warning("session %s: Inspect trims it, since folding failed", talk.session, exc_info=True)
             trim = CompactionTrim(threshold=self.threshold, memory=self.memory)
@@ -185,12 +200,11 @@ class FoldlineCompaction(CompactionStrategy):
         return [*system, *shown], None
 
     def _talk(self, messages: Sequence[ChatMessage]) -> InspectTalk:
-        """Return the conversation of some messages, which is a new one where nobody knows the newest."""
+        """Return the conversation that some messages belong to; a new one where they belong to none."""
         talks = self._talks.setdefault(transcript(), [])
-        for message in reversed(messages):
-            for talk in talks:
-                if talk.knows(message):
-                    return talk
+        for talk in reversed(talks):
+            if talk.is_of(messages):
+                return talk
         talk = InspectTalk(self._session or uuid4().hex)
         talks.append(talk)
         sample_store().set("foldline", [one.session for one in talks])

@@ -32,6 +32,7 @@ from foldline.service.metrics import Metrics
 from foldline.service.models import BY_RULE
 from foldline.service.problems import problem, problem_of
 from foldline.service.tenants import Denied, Tenants
+from foldline.service.tokens import follows_file
 from foldline.service.web.site import Site
 from foldline.tracing import span
 
@@ -48,14 +49,14 @@ Handler = Callable[[Request], Awaitable[Response]]
 class Service:
     """What the application is made of."""
 
-    def __init__(self, serve: ServeSettings, known: Settings) -> None:
+    def __init__(self, serve: ServeSettings, known: Settings, *, follows: bool = False) -> None:
         self.serve = serve
         self.known = known
         known.find_policy(serve.policy)  # what is set wrongly is told at the start, not at each request
         if serve.summaries not in BY_RULE:
             providers.get(serve.summaries)
         self.metrics = Metrics()
-        self.tenants = Tenants(serve, serve.store or known.store, self.metrics, known.serve.tokens)
+        self.tenants = Tenants(serve, serve.store or known.store, self.metrics, follows=follows)
         self.gateway = Gateway(serve, known, self.tenants, self.metrics)
         self.api = Api(serve, known, self.tenants, self.metrics)
         self._site = Site(self.api, self.tenants)
@@ -200,10 +201,14 @@ class Service:
         return Response(self.metrics.text(tenant), media_type=figures.MEDIA)
 
 
-def make_app(serve: ServeSettings | None = None) -> Starlette:
-    """Make the application; `serve` defaults to what is set under `[serve]`."""
+def make_app(serve: ServeSettings | None = None, *, follows: bool | None = None) -> Starlette:
+    """Make the application; `serve` defaults to what is set under `[serve]`.
+
+    `follows` says whether its tokens are those of the settings file (None: whether they are now).
+    """
     known = settings()
-    return Service(serve or known.serve, known).app()
+    wanted = serve or known.serve
+    return Service(wanted, known, follows=follows_file(wanted.tokens) if follows is None else follows).app()
 
 
 def _as_named(routes: list[Route]) -> Router:

@@ -64,27 +64,26 @@ class Tenant:
 
 
 class Tenants:
-    """Finds the tenant of a request; `known` are the tokens that the settings file had at the start."""
+    """Finds the tenant of a request; with `follows` the tokens are those of the settings file."""
 
     def __init__(
         self,
         settings: ServeSettings,
         store: str | None,
         metrics: Metrics | None = None,
-        known: Mapping[str, str | TokenGrant] | None = None,
+        *,
+        follows: bool = False,
     ) -> None:
-        self._tokens = CurrentTokens(settings.tokens, known or {})
+        self._store = store
+        self._tokens = CurrentTokens(settings.tokens, self._check, follows=follows)
         self.closed = bool(settings.tokens)  # whether a token is needed, also when the last one is taken out
         self._metrics = metrics or Metrics()
         self._webhooks = Webhooks(settings.webhooks, self.holds_token)
         self._settings = settings
-        self._store = store
         main = find_store(store)
         at_once = max(1, settings.summaries_at_once // settings.workers)
         self._limit = DraftLimit(_values_of(main), at_once, settings.summary_rate)  # of all tenants
         self._tenants = {MAIN: self._made(MAIN, main)}
-        for grant in self._tokens.now.grants:
-            find_store(self._url(grant.tenant))  # what no tenant can have is told at the start
         self._guesses = Guesses()
 
     def all(self) -> list[Tenant]:
@@ -130,6 +129,10 @@ class Tenants:
     def _made(self, name: str, store: Store) -> Tenant:
         feed = Feed(name, store, self._metrics, self._webhooks)
         return Tenant(name, store, self._settings, self._limit, feed)
+
+    def _check(self, grant: TokenGrant) -> None:
+        """Raise InputError where a tenant cannot have a store."""
+        find_store(self._url(grant.tenant))
 
     def _url(self, name: str) -> str | None:
         return self._store if name == MAIN else url_beside(self._store, name)

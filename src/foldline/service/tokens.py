@@ -14,12 +14,12 @@ import logging
 import re
 import secrets
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Final
 from urllib.parse import unquote, unquote_plus
 
-from foldline.config import TokenGrant, settings, stamp
+from foldline.config import TokenGrant, own_stamp, own_tokens
 from foldline.errors import InputError
 
 log = logging.getLogger("foldline")
@@ -103,37 +103,56 @@ class Tokens:
         return any(token in form for token in self._folded) or _OWN_FOLDED.search(form) is not None
 
 
-class CurrentTokens:
-    """The tokens as they are set now: where the service was given those of the settings file, it follows it.
+def follows_file(given: Mapping[str, str | TokenGrant]) -> bool:
+    """Whether tokens are those of the user's settings file, to be read again where that changes."""
+    return bool(given) and given == own_tokens()
 
-    A file that cannot be read, or whose tokens cannot be, changes nothing, and a warning says so. One without
-    tokens lets nobody in.
+
+class CurrentTokens:
+    """The tokens as they are set now; with `follows`, as the user's own settings file has them.
+
+    A file that cannot be read, or whose tokens cannot be (`check` raises InputError), changes nothing, and a
+    warning says so. One without tokens lets nobody in.
     """
 
-    def __init__(self, given: Mapping[str, str | TokenGrant], known: Mapping[str, str | TokenGrant]) -> None:
-        self._tokens = Tokens(given)
-        self._beside = {token: said for token, said in given.items() if token not in known}
-        self._follows = bool(known) and all(given.get(token) == said for token, said in known.items())
-        self._stamp = stamp() if self._follows else None
-        self._next = time.monotonic() + LOOK_SECONDS
+    def __init__(
+        self,
+        given: Mapping[str, str | TokenGrant],
+        check: Callable[[TokenGrant], object],
+        *,
+        follows: bool,
+    ) -> None:
+        self._check = check
+        self._tokens = self._checked(given)
+        self._follows = follows
+        self._stamp: tuple[int, ...] | None = None  # of the file that they are of; None: not looked at yet
+        self._refused: tuple[int, ...] | None = None  # of one that cannot be read
+        self._next = 0.0
 
     @property
     def now(self) -> Tokens:
         """The tokens that are right now."""
         if self._follows and time.monotonic() >= self._next:
             self._next = time.monotonic() + LOOK_SECONDS
-            if (found := stamp()) != self._stamp:
-                self._stamp = found
-                self._read()
+            if (found := own_stamp()) != self._stamp:
+                self._read(found)
         return self._tokens
 
-    def _read(self) -> None:
+    def _read(self, found: tuple[int, ...]) -> None:
         try:
-            self._tokens = Tokens({**settings().serve.tokens, **self._beside})
-        except InputError as error:
-            log.warning("the tokens stay as they were: %s", error)
+            self._tokens = self._checked(own_tokens())
+        except (InputError, RuntimeError) as error:
+            if found != self._refused:
+                log.warning("the tokens stay as they were: %s", error)
+            self._refused = found
         else:
-            log.info("the tokens were read again: there are %s", len(self._tokens.grants))
+            self._stamp = found
+
+    def _checked(self, given: Mapping[str, str | TokenGrant]) -> Tokens:
+        tokens = Tokens(given)
+        for grant in tokens.grants:
+            self._check(grant)
+        return tokens
 
 
 def _forms(text: str) -> list[str]:

@@ -29,6 +29,7 @@ from foldline.errors import InputError
 from foldline.service.app import Service, make_app
 from foldline.service.metrics import SHARED
 from foldline.service.server import YieldingConnection, configured, end_in_time, listen, url_of
+from foldline.service.tokens import follows_file
 from foldline.stores import find_store
 
 log = logging.getLogger("foldline")
@@ -40,11 +41,15 @@ Traced = Callable[[], AbstractContextManager[None]]
 
 
 class WorkerApp(msgspec.Struct, frozen=True):
-    """Makes the application in a worker; `traced` writes the spans of a process."""
+    """Makes the application in a worker; `traced` writes the spans of a process.
+
+    With `follows` the tokens are those of the settings file, also for a worker that takes another's place.
+    """
 
     serve: ServeSettings
     traced: Traced
     supervisor: int
+    follows: bool
 
     def __call__(self) -> Starlette:
         """Return the application."""
@@ -52,7 +57,7 @@ class WorkerApp(msgspec.Struct, frozen=True):
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, self._ending(signal.getsignal(number)))
         threading.Thread(target=self._end_with_supervisor, daemon=True).start()
-        return make_app(self.serve)
+        return make_app(self.serve, follows=self.follows)
 
     def _ending(self, server: Callable[[int, FrameType | None], object] | int | None) -> Callable[..., None]:
         def handle(number: int, frame: FrameType | None) -> None:
@@ -77,7 +82,9 @@ class Workers(Multiprocess):
         self._held.listen(2048)
         self._ready = ready
         self._ended_by = 0
-        config = configured(serve, WorkerApp(serve, traced, os.getpid()), YieldingConnection)
+        config = configured(
+            serve, WorkerApp(serve, traced, os.getpid(), follows_file(serve.tokens)), YieldingConnection
+        )
         config.workers = serve.workers
         config.timeout_worker_healthcheck = START_SECONDS
         super().__init__(config, [self._held])

@@ -282,7 +282,7 @@ class StoredDrafts:
     @asynccontextmanager
     async def turn(self, session: str) -> AsyncGenerator[bool]:
         """Hold the turn to compact a session: one worker at a time pays for what somebody waits for."""
-        while not await self._turns.take(session):  # noqa: ASYNC110 - it is another process's
+        while await self._turns.held(session) or not await self._turns.take(session):  # noqa: ASYNC110
             await asyncio.sleep(POLL_SECONDS)
         try:
             yield True

@@ -34,7 +34,17 @@
 
   // who speaks to the machine, or trembles, switches keys that act alone off
   const SINGLE = "foldline-single-keys";
-  const single = () => localStorage.getItem(SINGLE) !== "off";
+  let off = false;
+  try {
+    off = localStorage.getItem(SINGLE) === "off";
+  } catch {} // a browser that keeps nothing
+  const single = () => !off;
+  const switchSingle = () => {
+    off = !off;
+    try {
+      localStorage.setItem(SINGLE, off ? "off" : "on");
+    } catch {}
+  };
 
   // ---- all that the page can do, found by its name
 
@@ -49,7 +59,7 @@
     const write = document.getElementById("words");
     if (write && !write.disabled) found.push(["Write to the model", () => write.focus()]);
     const next = single() ? "off" : "on";
-    found.push([`Switch the keys j, k, c and / ${next}`, () => localStorage.setItem(SINGLE, next)]);
+    found.push([`Switch the keys j, k, c and / ${next}`, switchSingle]);
     return found;
   };
 
