@@ -306,6 +306,7 @@ class FrameworkHistories(Generic[T]):
         self._store: Store | None = None
         self._open: OrderedDict[str, FrameworkHistory[T]] = OrderedDict()
         self._starting = threading.Lock()
+        self._warned = False
 
     def view(
         self, session: str, messages: Sequence[T], setup: Callable[[], RequestSetup] = RequestSetup
@@ -396,6 +397,12 @@ class FrameworkHistories(Generic[T]):
             dialect=self._form.dialect,
         )
         await opened.__aenter__()
+        if not opened.setup.info.known and not self._warned:
+            self._warned = True
+            of, room = beside.served or "the agent's model", opened.setup.window.context
+            log.warning(
+                "the window of %s is not known, %s tokens are assumed: give `window`", of, f"{room:,}"
+            )
         history = self._open[session] = FrameworkHistory(opened, self._form)
         while len(self._open) > OPEN:
             await self._open.popitem(last=False)[1].session.close()
