@@ -117,9 +117,8 @@ class FoldlineMiddleware(AgentMiddleware):
 
 
 def _setup(request: ModelRequest) -> RequestSetup:
-    """Return what is sent beside the messages, and the name of the model that they are sent to."""
+    """Return what is sent beside the messages, and the model that they are sent to, with its window."""
     tools = [convert_to_openai_tool(one) for one in request.tools]
     name = getattr(request.model, "model_name", None) or getattr(request.model, "model", None)
-    return RequestSetup(
-        system=request.system_prompt, tools=tools, served=name if isinstance(name, str) else None
-    )
+    window = (request.model.profile or {}).get("max_input_tokens")
+    return RequestSetup(request.system_prompt, tools, name if isinstance(name, str) else None, window)

@@ -66,6 +66,7 @@ def use_foldline(
 
 def _setup(context: InvokeModelContext) -> RequestSetup:
     """Return what is sent beside the messages, and the name of the model that they are sent to."""
-    name = cast("dict[str, Any]", context.model.get_config() or {}).get("model_id")
+    about = cast("dict[str, Any]", context.model.get_config() or {})
     tools = [dict(spec) for spec in context.tool_specs]
-    return RequestSetup(context.system_prompt or None, tools or None, name)
+    window = about.get("context_window_limit")
+    return RequestSetup(context.system_prompt or None, tools or None, about.get("model_id"), window)
