@@ -229,7 +229,7 @@ def fitting_output(size: int, window: Window, wanted: int) -> int | None:
 _ROLES_REFUSED: Final = re.compile(
     r"\broles? must alternate\b|\bmust alternate between\b|\bunexpected role '?\w+'? after role\b"
     r"|\bsystem message must be (?:at the beginning|the first|first)\b"
-    r"|\bonly (?:system, )?user,? (?:and |, )?assistant(?:,? (?:and )?\w+)* roles are supported\b",
+    r"|\bonly (?:system, )?user,? (?:and |, )?assistant[\w, ]{0,80} roles are supported\b",
     re.IGNORECASE,
 )
 
