@@ -95,6 +95,12 @@ def test_other_errors_are_none(text):
     assert not refuses_roles(text)
 
 
+def test_a_hostile_answer_is_read_to_its_end():
+    assert not refuses_roles(
+        "only user and assistant" + " and" * 500
+    )  # it once took 2 to the power of 500 steps
+
+
 def test_only_servers_of_ones_own_are_known_to_apply_a_template():
     assert applies_template("openai-compatible:m@http://127.0.0.1:8080/v1")
     assert not applies_template("openai:gpt-5.2")
