@@ -33,7 +33,7 @@ _LABEL = re.compile(
 )
 _ADDED = re.compile(r"\s*\((?P<kind>[a-z]+), added by the view\)")
 _STOPS = {"aborted": "aborted", "failed": "error", "cut off": "length"}
-_BEFORE = re.compile(r"([\d,]+) tokens before")
+_BEFORE = re.compile(r"(?<![\d,])([\d,]+) tokens before")
 CALL = re.compile(r"\*\*call\*\* `(?P<name>[^`]*)` \((?P<id>.*)\)$")
 RESULT = re.compile(r"\*\*result(?P<failed> failed)?\*\* (?:of `[^`]*` )?\((?P<id>.*)\)$")
 RULE = re.compile(r" {0,3}(-{3,}|\*{3,}|_{3,})\s*$")

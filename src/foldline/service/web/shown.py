@@ -19,7 +19,7 @@ from foldline.stores import search
 LINE: Final = 160  # characters of a line
 _BREAK: Final = re.compile(r"(?<!\\)((?:\\\\)*)\\n")  # an escaped line break in JSON
 # all but a path's end
-_FOLDERS: Final = re.compile(r"(?<![\w.])/?(?:[\w.@+~-]+/){2,}(?=[\w.@+~-]+/[\w.@+~-])")
+_FOLDERS: Final = re.compile(r"(?<![\w.@+~-])/?(?:[\w.@+~-]+/){2,}(?=[\w.@+~-]+/[\w.@+~-])")
 _WORD: Final = re.compile(r"([^\W_]+)")
 _INNER: Final = ("text", "content", "parts", "output", "tool_calls", "function")
 
