@@ -34,6 +34,8 @@ class Work(Calls):
 class Counting:
     """The offline counter, and how much it was given to count."""
 
+    name = OFFLINE.name
+
     def __init__(self, work):
         self.work = work
 

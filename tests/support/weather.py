@@ -284,15 +284,19 @@ def sent(plan: Plan, watched: Watched) -> list[str]:
     return problems
 
 
+OWN_WORDS = re.compile(r"\n\n## User's (?:rules|words)\n")
+
+
 def summed_up(plan: Plan, boundary: Compacted, path: list[Entry]) -> list[str]:
     """Why what a checkpoint holds is no summary (invariant 7).
 
     What code wrote stands in for those that are none: it is as long as its facts, and where room is short it has no
-    more than one heading.
+    more than one heading. It adds the user's rules and words to what a model wrote.
     """
-    text = boundary.checkpoint.summary
+    text = OWN_WORDS.split(boundary.checkpoint.summary)[0]
     if boundary.receipt.summarizer == "offline":
-        bad = BAD in text or not text.startswith("## ")
+        nothing = not text and any("nothing to sum up" in note for note in boundary.receipt.notes)
+        bad = BAD in text or not (nothing or text.startswith("## "))
         return [f"the checkpoint of {boundary.id[:8]} is none: {text[:200]}"] if bad else []
     before = [entry for entry in path if isinstance(entry, Said)]
     cut = next((n for n, entry in enumerate(before) if entry.id == boundary.first_kept), len(before))
