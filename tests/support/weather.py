@@ -295,7 +295,7 @@ def summed_up(plan: Plan, boundary: Compacted, path: list[Entry]) -> list[str]:
     """
     text = OWN_WORDS.split(boundary.checkpoint.summary)[0]
     if boundary.receipt.summarizer == "offline":
-        nothing = not text and any("nothing to sum up" in note for note in boundary.receipt.notes)
+        nothing = not text and bool(boundary.quoted)  # what is folded is quoted: there is nothing to sum up
         bad = BAD in text or not (nothing or text.startswith("## "))
         return [f"the checkpoint of {boundary.id[:8]} is none: {text[:200]}"] if bad else []
     before = [entry for entry in path if isinstance(entry, Said)]
