@@ -140,6 +140,26 @@ async def test_a_view_that_no_longer_fits_waits_for_the_draft_and_makes_no_secon
     assert session.view_tokens <= USABLE
 
 
+async def test_what_was_said_while_a_draft_was_made_is_new_to_a_session_opened_later(store):
+    gate = Gate()
+    session, number = await drafted(store, gate)
+    await session.append(answer(number), prompt(number + 1, 220))
+    gate.go.set()
+    await session.context()
+    left = session.view_tokens
+    assert left > HARD
+    await session.context()
+    assert session.view_tokens == left, "it fits: the next message is the time to look again"
+    await session.close()
+    again = session_on(store)
+    await again.context()
+    assert again.view_tokens < left
+    boundaries = [entry async for entry in store.path("s") if isinstance(entry, Compacted)]
+    assert [boundary.seen is None for boundary in boundaries] == [False, True]
+    await again.context()
+    assert len([entry async for entry in store.path("s") if isinstance(entry, Compacted)]) == 2
+
+
 async def test_only_where_no_draft_is_there_somebody_waits(store):
     gate = Gate()
     session = session_on(store, gate)

@@ -333,7 +333,8 @@ def loops(path: list[Entry], watched: Watched) -> list[str]:
                 problems.append(f"two boundaries by {reason}, and nothing between them")
             if reason in AUTOMATIC and receipt.tokens_after >= receipt.tokens_before:
                 problems.append(f"a boundary by {reason} gained nothing")
-            since.append(reason)
+            # a draft did not know what was said while it was made: that is still between them
+            since = [*since, reason] if entry.seen is None else []
             gain = receipt.tokens_before - receipt.tokens_after
             small = small + 1 if reason in AUTOMATIC and gain < SMALL * receipt.tokens_before else 0
             if small == IN_A_ROW:

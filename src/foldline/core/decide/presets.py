@@ -41,7 +41,7 @@ FOLDLINE = Policy(
 
 COOP = Policy(
     name="coop",
-    summary="Compacts at turn start, 30,000 tokens before the end; summary and acknowledgement.",
+    summary="Compacts at turn start, 30,000 tokens below the input limit; summary and acknowledgement.",
     enable_pruning=False,
     check_at=("turn_start",),
     reserve=Amount(tokens=30_000),
@@ -60,7 +60,8 @@ COOP = Policy(
 KLAUDE = Policy(
     name="klaude",
     summary=(
-        "Compacts before any step, 16,384 tokens or a quarter before the end; lists files beside the summary."
+        "Compacts before any step, 16,384 tokens or a quarter below the input limit; "
+        "lists files beside the summary."
     ),
     enable_pruning=False,
     check_at=BEFORE_REQUESTS,
@@ -117,7 +118,7 @@ MOLDABLE = Policy(
 
 PI = Policy(
     name="pi",
-    summary="Compacts after a reply, 16,384 tokens before the end; cuts before a user message.",
+    summary="Compacts after a reply, 16,384 tokens below the input limit; cuts before a user message.",
     enable_pruning=False,
     check_at=("after_reply",),
     reserve=Amount(tokens=16_384),
