@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from foldline.core.log.entries import Entry
-from foldline.core.log.log import path_to, verify
+from foldline.core.log.log import verify
 from foldline.errors import LeafMoved, StoreCorrupt, StoreError
 
 
@@ -70,7 +70,12 @@ class Log:
 
     def path(self, leaf: str | None = None) -> list[Entry]:
         """Return the entries from the root to `leaf` (default: the log's leaf)."""
-        return path_to(self._entries, leaf if leaf is not None else self.leaf)
+        found: list[Entry] = []
+        at = self.leaf if leaf is None else leaf
+        while at is not None:
+            found.append(self._entries[at])
+            at = found[-1].parent
+        return found[::-1]
 
     def entries(self) -> Iterator[Entry]:
         """Yield every entry of every branch, in the order of appending."""

@@ -2,7 +2,7 @@
 
 from foldline.catalogue.exact import exact
 from foldline.catalogue.info import DEFAULT_WINDOW, ModelInfo, learn, learned
-from foldline.catalogue.models import Catalogue, catalogue_date
+from foldline.catalogue.models import Catalogue
 from foldline.core.decide.price import Price, cost
 
 __all__ = [
@@ -10,7 +10,6 @@ __all__ = [
     "Catalogue",
     "ModelInfo",
     "Price",
-    "catalogue_date",
     "cost",
     "exact",
     "learn",

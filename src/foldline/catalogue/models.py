@@ -32,8 +32,6 @@ class Override(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class _Data(msgspec.Struct):
-    date: str
-    inferred: list[str]
     models: dict[str, dict[str, tuple[Any, ...]]]
 
 
@@ -48,11 +46,6 @@ def _normal_names(provider: str) -> dict[str, str]:
     """Map a provider's names, in their normal form, to the name; of several the shortest, the undated one."""
     names = sorted(_data().models.get(provider, ()), key=lambda name: (-len(name), name))
     return {normal(name): name for name in names}
-
-
-def catalogue_date() -> str:
-    """Return the day on which the catalogue was made, ISO 8601."""
-    return _data().date
 
 
 def _row(

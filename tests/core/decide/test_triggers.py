@@ -21,7 +21,7 @@ from foldline.core.measure.window import Amount, Floor, Window
 WINDOW = Window(100_000, output=8_000)
 PLAIN = Policy(name="plain", reserve=Amount(tokens=10_000), hard=Amount(fraction=1.0, of="usable"))
 SOFT = msgspec.structs.replace(PLAIN, soft=Amount(fraction=0.5, of="usable"), background=True)
-OPEN = BreakerState(strikes=STRIKES, messages_left=5)
+OPEN = BreakerState(strikes=STRIKES)
 
 
 def at(size, policy=PLAIN, moment="turn_start", **more):

@@ -30,14 +30,12 @@ NO_FAILURE: frozenset[Failure] = frozenset(
 class BreakerState(msgspec.Struct, frozen=True):
     """Whether compactions may start by themselves. One by hand always may.
 
-    `strikes` are the failures in a row, `overflow_strikes` those of them that followed an overflow;
-    `messages_left` is after how many more messages the breaker closes, `until` the Unix time at which a
-    cool-down ends (None: there is none).
+    `strikes` are the failures in a row, `overflow_strikes` those of them that followed an overflow, `until`
+    the Unix time at which a cool-down ends (None: there is none).
     """
 
     strikes: int = 0
     overflow_strikes: int = 0
-    messages_left: int = 0
     until: float | None = None
 
     @property
@@ -74,7 +72,7 @@ def breaker_state(path: Sequence[Entry], now: float | None = None) -> BreakerSta
             overflow_strikes += entry.data.get("reason") == "overflow"
             left = NEW_MESSAGES if strikes >= STRIKES else 0
     cooling = until is not None and now is not None and now < until
-    return BreakerState(strikes, overflow_strikes, left, until if cooling else None)
+    return BreakerState(strikes, overflow_strikes, until if cooling else None)
 
 
 def failure_notes(reason: Reason, why: Failure, before: BreakerState, now: float) -> tuple[Noted, ...]:

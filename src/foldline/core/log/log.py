@@ -9,7 +9,7 @@ a history that is sent again.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
 
 import msgspec
@@ -17,7 +17,6 @@ import msgspec
 from foldline.core.log.codec import decode, encode
 from foldline.core.log.entries import Boundary, Compacted, Entry, Lifted, Pruned, Said
 from foldline.core.log.messages import Media, Message, Opaque
-from foldline.errors import StoreCorrupt
 
 E = TypeVar("E", bound=Entry)
 
@@ -92,24 +91,6 @@ def _sorted(value: Any) -> Any:
     if isinstance(value, list):
         return [_sorted(item) for item in value]  # pyright: ignore[reportUnknownVariableType]
     return value
-
-
-def path_to(entries: Mapping[str, Entry], leaf: str | None) -> list[Entry]:
-    """Return the entries from the root to `leaf`; raises StoreCorrupt on a missing parent or a cycle."""
-    found: list[Entry] = []
-    seen: set[str] = set()
-    at = leaf
-    while at is not None:
-        if at in seen:
-            raise StoreCorrupt(f"entry {at} is its own ancestor")
-        seen.add(at)
-        entry = entries.get(at)
-        if entry is None:
-            raise StoreCorrupt(f"entry {at} is missing from the log")
-        found.append(entry)
-        at = entry.parent
-    found.reverse()
-    return found
 
 
 def verify(entries: Iterable[Entry]) -> list[str]:
