@@ -455,7 +455,7 @@ class ADK(Driver):
         ):
             pass
 
-    session = "talk-coder"
+    session = "app-user-talk-coder"
 
     async def history(self) -> Sequence[Any]:
         talk = await self.service.get_session(app_name="app", user_id="user", session_id="talk")

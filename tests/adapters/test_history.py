@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from foldline.adapters.history import FrameworkHistories, RequestSetup, read_chat
-from foldline.core.log.messages import Message
-from foldline.dialects import OPENAI_CHAT
+from foldline.adapters import histories as rooms
+from foldline.adapters.forms import FrameworkForm, chat_form, read_chat
+from foldline.adapters.histories import FrameworkHistories, RequestSetup
+from foldline.core.measure.overflow import overflow
+from foldline.errors import LeafMoved, ProviderError
+from foldline.session.session import Session
 
-
-class Plain:
-    """Messages of Chat Completions as they are."""
-
-    dialect = OPENAI_CHAT
-
-    def decode(self, messages: Sequence[dict[str, Any]]) -> list[list[Message]]:
-        return read_chat([[one] for one in messages])
-
-    def encode(self, payloads: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-        return list(payloads)
-
-
+PLAIN: FrameworkForm[dict[str, Any]] = chat_form(lambda one: [one], lambda payload: payload)
 SAID = [{"role": "user", "content": "Hello."}]
 
 
@@ -45,7 +40,7 @@ SAID = [{"role": "user", "content": "Hello."}]
 def test_a_window_that_is_only_assumed_is_told_once(
     caplog: pytest.LogCaptureFixture, setup: RequestSetup, options: Any, told: str | None
 ) -> None:
-    histories = FrameworkHistories("memory://", Plain(), **options)
+    histories = FrameworkHistories("memory://", PLAIN, **options)
     with caplog.at_level(logging.WARNING, "foldline"):
         for name in ("one", "two"):
             assert histories.view(name, SAID, lambda: setup) == SAID
@@ -53,3 +48,210 @@ def test_a_window_that_is_only_assumed_is_told_once(
     found = [record.getMessage() for record in caplog.records]
     assert len(found) == (told is not None)
     assert told is None or told in found[0]
+
+
+def user(text: str) -> dict[str, Any]:
+    return {"role": "user", "content": text}
+
+
+def reply(text: str) -> dict[str, Any]:
+    return {"role": "assistant", "content": text}
+
+
+def talk(turns: int, name: str = "part", lines: int = 1) -> list[dict[str, Any]]:
+    return [
+        said
+        for n in range(turns)
+        for said in (user(f"Look at {name} {n}. " * lines), reply(f"I saw {name} {n}. " * lines))
+    ]
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    return f"sqlite:///{tmp_path}/sessions.db"
+
+
+@pytest.fixture
+def histories(url: str) -> Iterator[FrameworkHistories[dict[str, Any]]]:
+    made = FrameworkHistories(url, PLAIN, window=16_000)
+    yield made
+    made.close()
+
+
+def stored(histories: FrameworkHistories[Any]) -> dict[str, int]:
+    """How many messages each session of the store has."""
+
+    async def counted(history: Any) -> dict[str, int]:
+        return {one.id: one.messages for one in await history.session.store.sessions()}
+
+    return histories.run("any", counted)
+
+
+def test_two_workers_that_serve_one_conversation_in_turn_store_and_send_each_message_once(
+    url: str, histories: FrameworkHistories[Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    other = FrameworkHistories(url, PLAIN, window=16_000)
+    whole = [user("Begin.")]
+    with caplog.at_level(logging.WARNING, "foldline"):
+        for turn in range(8):
+            worker = (histories, other)[turn % 2]
+            assert worker.view("s", list(whole)) == whole
+            whole += [reply(f"Reply {turn}."), user(f"Go on, {turn}.")]
+        assert histories.view("s", list(whole)) == whole
+    other.close()
+    assert stored(histories) == {"s": len(whole)}
+    assert caplog.records == []
+
+
+def test_who_says_something_meanwhile_is_followed(
+    histories: FrameworkHistories[Any], url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = FrameworkHistories(url, PLAIN, window=16_000)
+    begun, more = talk(1), [*talk(1), user("And now?")]
+    assert histories.view("s", begun) == begun
+    append, first = Session.append, threading.Event()
+
+    async def overtaken(self: Session, *messages: Any) -> list[str]:
+        if not first.is_set():
+            first.set()
+            await asyncio.to_thread(other.view, "s", more)
+            raise LeafMoved("somebody else was first")
+        return await append(self, *messages)
+
+    monkeypatch.setattr(Session, "append", overtaken)
+    assert histories.view("s", more) == more
+    other.close()
+    assert stored(histories) == {"s": 3}
+
+
+def test_what_was_stored_by_a_call_that_was_cancelled_is_not_stored_again(
+    histories: FrameworkHistories[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    append = Session.append
+
+    async def cut(self: Session, *messages: Any) -> list[str]:
+        await append(self, *messages)
+        raise asyncio.CancelledError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Session, "append", cut)
+        with pytest.raises(asyncio.CancelledError):
+            histories.view("s", talk(2))
+    whole = [*talk(2), user("And now?")]
+    assert histories.view("s", whole) == whole
+    assert stored(histories) == {"s": 5}
+
+
+def test_histories_that_alternate_under_one_name_have_a_session_each_and_keep_their_folds(
+    histories: FrameworkHistories[Any],
+) -> None:
+    ours, theirs = talk(1, "our part"), talk(1, "their part")
+    for turn in range(20):
+        for whole, name in ((ours, "our part"), (theirs, "their part")):
+            whole += [user(f"Look at {name} {turn}. " * 60), reply(f"I saw {name} {turn}. " * 60)]
+            view = histories.view("s", [*whole, user("Now?")])
+            assert ("our part" in str(view)) == (whole is ours)
+            whole += [user("Now?"), reply("Yes.")]
+    sizes = stored(histories)
+    assert [name.split(".")[0] for name in sizes] == ["s", "s"]
+    assert set(sizes.values()) == {len(ours) - 1}
+    for name in sizes:
+        branches = histories.run(name, lambda history: history.session.branches())
+        assert len(branches) == 1
+        assert histories.run(name, lambda history: history.session.stats()).summaries >= 1
+
+
+def test_an_edited_history_becomes_a_branch_of_its_session(histories: FrameworkHistories[Any]) -> None:
+    whole = talk(3)
+    histories.view("s", whole)
+    edited = [*whole[:2], user("Something else.")]
+    assert histories.view("s", edited) == edited
+    assert stored(histories) == {"s": 3}
+
+
+def test_the_window_is_that_of_the_agents_model_whoever_writes_summaries() -> None:
+    histories = FrameworkHistories("memory://", PLAIN, model="anthropic:claude-haiku-4-5")
+    histories.view("s", SAID, lambda: RequestSetup(served="in-house", window=32_000))
+    setup = histories.run("s", lambda history: asyncio.sleep(0, history.session.setup))
+    histories.close()
+    assert setup.window.context == 32_000
+    assert setup.model == "anthropic:claude-haiku-4-5"
+
+
+TOO_LONG = (
+    "input length and `max_tokens` exceed context limit: 188240 + 21333 > 200000, decrease input length or "
+    "`max_tokens` and try again"
+)
+
+
+def test_where_a_shorter_reply_would_fit_the_view_is_folded_since_a_framework_cannot_ask_for_one(
+    url: str,
+) -> None:
+    histories = FrameworkHistories(url, PLAIN, window=200_000)
+    whole = [*talk(40, lines=80), user("And now?")]
+    assert histories.view("s", whole) == whole
+    error = ProviderError(TOO_LONG, kind="overflow", overflow=overflow(TOO_LONG, 400))
+    assert len(histories.overflowed("s", whole, error)) < len(whole)
+    histories.close()
+
+
+def test_a_model_looks_back_into_its_own_conversation_alone(histories: FrameworkHistories[Any]) -> None:
+    histories.view("ours", [user("The order is XK-42."), reply("Noted.")])
+    histories.view("theirs", [user("The order is ZZ-99."), reply("Noted.")])
+    assert all("session" not in tool["input_schema"]["properties"] for tool in histories.tools())
+    assert "XK-42" in histories.call_tool("ours", "recall_search", {"query": "order"})
+    answer = histories.call_tool("ours", "recall_search", {"query": "ZZ-99", "session": "theirs"})
+    assert "takes query, limit, not session" in answer
+    assert "The order is ZZ-99" not in answer
+
+
+def test_a_conversation_is_opened_once_and_the_one_used_longest_ago_is_closed(
+    histories: FrameworkHistories[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened, closed = list[str](), list[str]()
+    enter, close = Session.__aenter__, Session.close
+
+    async def entered(self: Session) -> Session:
+        opened.append(self.id)
+        await asyncio.sleep(0.02)
+        return await enter(self)
+
+    async def left(self: Session) -> None:
+        closed.append(self.id)
+        await close(self)
+
+    monkeypatch.setattr(Session, "__aenter__", entered)
+    monkeypatch.setattr(Session, "close", left)
+    monkeypatch.setattr(rooms, "OPEN", 2)
+
+    async def together() -> None:
+        await asyncio.gather(*(histories.aview("a", talk(1)) for _ in range(4)))
+
+    asyncio.run(together())
+    assert opened == ["a"]
+    histories.view("b", talk(1))
+    histories.view("c", talk(1))
+    assert opened == ["a", "b", "c"]
+    histories.run("c", lambda _: asyncio.sleep(0.1))
+    assert closed == ["a"]
+
+
+def test_parts_that_lead_stay_with_the_message_behind_them(url: str) -> None:
+    def decode(messages: Any) -> Any:
+        """Read a thought as a part of the message behind it."""
+        return read_chat([[] if one["role"] == "thought" else [one] for one in messages])
+
+    histories = FrameworkHistories(url, FrameworkForm("openai-chat", decode, list, leads=True), window=16_000)
+    whole: list[dict[str, Any]] = []
+    for turn in range(40):
+        whole += [user(f"Look at {turn}. " * 60), {"role": "thought", "content": f"thought {turn}"}]
+        whole += [reply(f"I saw {turn}. " * 60)]
+        view = histories.view("s", list(whole))
+        for thought, said in pairwise(view):
+            if thought["role"] == "thought":
+                number = thought["content"].split()[1]
+                assert said["content"].startswith(f"I saw {number}. ")
+        kept = [one for one in view if one["role"] == "assistant" and one["content"].startswith("I saw")]
+        assert len(kept) == sum(one["role"] == "thought" for one in view)
+    assert len(view) < len(whole)
+    histories.close()

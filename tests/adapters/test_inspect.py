@@ -24,7 +24,7 @@ from inspect_ai.model import (
 from inspect_ai.tool import ToolCall, ToolCallError
 from inspect_ai.util import store
 
-from foldline.adapters.inspect import FoldlineCompaction, InspectForm, chat_payload
+from foldline.adapters.inspect import FORM, FoldlineCompaction, chat_payload
 
 pytestmark = [
     pytest.mark.slow,
@@ -135,5 +135,5 @@ def test_messages_are_read_and_written() -> None:
     failed = ChatMessageTool(content="", tool_call_id="c", error=ToolCallError("timeout", "too slow"))
     assert chat_payload(failed)["content"] == "timeout: too slow"
     payloads = [chat_payload(one) for one in turn(1)]
-    back = InspectForm().encode([payloads[0], {**payloads[1], "name": "look"}])
+    back = FORM.encode([payloads[0], {**payloads[1], "name": "look"}])
     assert [chat_payload(one) for one in back] == payloads

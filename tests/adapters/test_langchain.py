@@ -15,6 +15,7 @@ from langchain.agents import create_agent
 from langchain_core.language_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import START, MessagesState, StateGraph
 
 from foldline.adapters.langchain import FoldlineMiddleware
 
@@ -84,3 +85,27 @@ def test_without_a_thread_each_run_is_a_session(middleware: FoldlineMiddleware) 
     agent.invoke({"messages": [{"role": "user", "content": "Second."}]})
     sessions = middleware.histories.run("x", lambda history: history.session.store.sessions())
     assert [one.messages for one in sessions] == [1, 1]
+
+
+def test_an_agent_that_is_a_node_of_a_graph_goes_on_with_its_session(middleware: FoldlineMiddleware) -> None:
+    answers = [AIMessage(f"Answer {turn}.") for turn in range(3)]
+    agent = create_agent(Scripted(messages=iter(answers)), [], middleware=[middleware])
+    builder = StateGraph(MessagesState)
+    builder.add_node("coder", agent)
+    builder.add_edge(START, "coder")
+    graph = builder.compile(checkpointer=InMemorySaver())
+    config: Any = {"configurable": {"thread_id": "talk"}}
+    for turn in range(3):
+        graph.invoke({"messages": [{"role": "user", "content": f"Question {turn}."}]}, config)
+    sessions = middleware.histories.run("talk-coder", lambda history: history.session.store.sessions())
+    assert {one.id: one.messages for one in sessions} == {"talk-coder": 5}
+
+
+def test_without_a_thread_the_agent_looks_into_its_own_past(middleware: FoldlineMiddleware) -> None:
+    agent = create_agent(
+        Scripted(messages=iter([calls("recall_search", query="XK-42"), AIMessage("Yes.")])),
+        [],
+        middleware=[middleware],
+    )
+    out = agent.invoke({"messages": [{"role": "user", "content": "The order is XK-42. Look it up."}]})
+    assert "The order is XK-42." in out["messages"][-2].text

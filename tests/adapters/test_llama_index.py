@@ -16,7 +16,7 @@ PNG = base64.b64decode(
 def test_pictures_and_calls_of_every_form_are_read_and_written_again() -> None:
     from llama_index.core.base.llms.types import ChatMessage, ImageBlock, TextBlock, ToolCallBlock
 
-    from foldline.adapters.llama_index import LlamaIndexForm
+    from foldline.adapters.llama_index import FORM
     from foldline.dialects import get
 
     asked = {"id": "b", "type": "function", "function": {"name": "look", "arguments": '{"at": 2}'}}
@@ -30,7 +30,7 @@ def test_pictures_and_calls_of_every_form_are_read_and_written_again() -> None:
         ChatMessage("And", role="assistant", additional_kwargs={"tool_calls": [asked]}),
         ChatMessage("quay 8", role="tool", additional_kwargs={"tool_call_id": "b"}),
     ]
-    read = [message for each in LlamaIndexForm().decode(messages) for message in each]
+    read = [message for each in FORM.decode(messages) for message in each]
     assert [[call.arguments for call in message.calls] for message in read] == [
         [],
         [{"at": 1}],
@@ -41,7 +41,7 @@ def test_pictures_and_calls_of_every_form_are_read_and_written_again() -> None:
     whole = get("openai-chat").render([(message, ()) for message in read]).messages
     assert get("openai-chat").validate(whole) == []
     assert whole[0]["content"][1]["image_url"]["url"].startswith("data:image/png;base64,iVBOR")
-    written = LlamaIndexForm().encode(whole)
+    written = FORM.encode(whole)
     assert written[1:3] == messages[1:3]
     assert (written[3].content, written[3].blocks[1].tool_kwargs) == ("And", {"at": 2})  # pyright: ignore
 

@@ -26,7 +26,7 @@ def test_calls_and_results_are_read_from_their_texts_and_written_again() -> None
     from PIL.Image import new
     from smolagents import ChatMessage, MessageRole
 
-    from foldline.adapters.smolagents import SmolForm, text_of
+    from foldline.adapters.smolagents import FORM, text_of
     from foldline.dialects import get
 
     shown = ChatMessage(MessageRole.USER, [{"type": "image", "image": new("RGB", (2, 2))}])
@@ -40,12 +40,12 @@ def test_calls_and_results_are_read_from_their_texts_and_written_again() -> None
         shown,
         said("tool-call", "Calling tools:\n[nan]"),
     ]
-    read = SmolForm().decode(messages)
+    read = FORM.decode(messages)
     assert [len(each) for each in read] == [1, 0, 1, 0, 2, 1, 1, 1]
     assert (read[2][0].text, [one.id for one in read[2][0].calls]) == ("I look.", ["a", "b"])
     assert [one.text for each in read[4] for one in each.results] == ["quay 7", ""]
     assert read[5][0].injected
     whole = get("openai-chat").render([(one, ()) for each in read for one in each]).messages
     assert get("openai-chat").validate(whole) == []
-    written = SmolForm().encode(whole)
+    written = FORM.encode(whole)
     assert [text_of(one) for one in written[:4]] == [text_of(messages[at]) for at in (0, 1, 2, 4)]

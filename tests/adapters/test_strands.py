@@ -37,10 +37,10 @@ def test_what_is_made_has_the_shapes_of_the_service() -> None:
 
 
 def test_images_reasoning_and_cache_points_stay_through_folds(tmp_path: Path) -> None:
-    from foldline.adapters.history import FrameworkHistories
-    from foldline.adapters.strands import StrandsForm, requested
+    from foldline.adapters.histories import FrameworkHistories
+    from foldline.adapters.strands import FORM, requested
 
-    histories = FrameworkHistories(f"sqlite:///{tmp_path}/s.db", StrandsForm(), window=12_000)
+    histories = FrameworkHistories(f"sqlite:///{tmp_path}/s.db", FORM, window=12_000)
     said: list[Any] = []
     for n in range(12):
         call = f"call_{n}"

@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 from tests.mcp.homes import put
 
+from foldline.wrapping import backup
+
 CLAUDE = """{
     "permissions": {"allow": ["Bash(npm run lint)"]},
     "env": {
@@ -224,6 +226,32 @@ def test_where_one_file_is_refused_none_is_changed(foldline, home, url):
     before = tree(home)
     assert foldline("wrap", "claude", "--gateway", url).code == 2
     assert tree(home) == before
+
+
+def test_where_it_is_interrupted_between_two_files_none_is_changed(foldline, home, url, monkeypatch):
+    write(home, "claude")
+    before, change = tree(home), backup.change
+    second = home / ".claude.json"
+
+    def cut(file):
+        if file.path == second:
+            raise KeyboardInterrupt
+        return change(file)
+
+    monkeypatch.setattr("foldline.cli.commands.wrap.change", cut)
+    assert foldline("wrap", "claude", "--gateway", url).code == 130
+    assert tree(home) == before
+
+
+def test_half_an_emoji_in_a_file_is_kept(foldline, home, url):
+    write(home, "claude")
+    path = home / ".claude.json"
+    path.write_text('{"history": "cut: \\ud83d"}')
+    assert foldline("wrap", "claude", "--gateway", url).code == 0
+    assert read(path)["mcpServers"]["foldline"]
+    path.write_text(json.dumps({**read(path), "theme": "dark"}))
+    assert foldline("unwrap", "claude").code == 0
+    assert read(path) == {"history": "cut: \ud83d", "theme": "dark"}
 
 
 def test_what_was_wrapped_is_found_though_another_file_stands_beside_it_by_now(foldline, home, url):

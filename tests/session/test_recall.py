@@ -11,6 +11,7 @@ from foldline.core.log.entries import Compacted, Pruned, Said
 from foldline.core.measure.window import Amount
 from foldline.errors import InputError
 from foldline.session.recall import PASSAGE, as_text
+from foldline.stores.tree import SERVED
 
 PRUNES = Policy(
     name="prunes",
@@ -111,6 +112,21 @@ async def test_an_entry_of_another_session_is_read_from_there(store):
     assert (await newer.read(old.path()[0].id, session="old")).session == "old"
     with pytest.raises(InputError, match="take the id from a search or a list"):
         await newer.read(old.path()[0].id)
+
+
+async def test_a_model_looks_into_sessions_of_its_own_user_alone(store):
+    for name, whose in (("hers", "alice"), ("hers too", "alice"), ("his", "bob")):
+        await stored(store, log_of(user(f"The port of {name} is 8123.")), name)
+        await session_on(store, name=name).note(SERVED, user=whose)
+    asked = session_on(store, name="hers")
+    other = (await store.tail("his", 9))[0].id
+
+    found = await asked.call_tool("recall_search", {"query": "port", "session": "hers too"})
+    assert "The port of hers too is 8123." in found
+    for name, given in (("recall_search", {"query": "port"}), ("recall_read", {"entry": other})):
+        answer = await asked.call_tool(name, {**given, "session": "his"})
+        assert "no session 'his' in this store" in answer
+    assert await asked.recall("port", sessions=["his"]), "who holds the session may look anywhere"
 
 
 async def test_offsets_beyond_the_ends_are_brought_inside(store):

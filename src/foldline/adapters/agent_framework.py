@@ -8,29 +8,15 @@ The agent's session names the session. The history provider keeps every message;
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from typing import Any, Unpack
 
 from agent_framework import ChatContext, ChatMiddleware, Content
 from agent_framework import Message as AgentMessage
 
-from foldline.adapters.history import AdapterOptions, FrameworkHistories, RequestSetup, read_chat
-from foldline.core.log.messages import Message
+from foldline.adapters.forms import chat_form
+from foldline.adapters.histories import AdapterOptions, FrameworkHistories, RequestSetup
 from foldline.stores import Store
-
-
-class AgentFrameworkForm:
-    """The framework's messages: a role, and contents of several kinds."""
-
-    dialect = "openai-chat"
-
-    def decode(self, messages: Sequence[AgentMessage]) -> list[list[Message]]:
-        """Read messages; the results of a turn's calls are one each."""
-        return read_chat([chat_payloads(message) for message in messages])
-
-    def encode(self, payloads: Sequence[dict[str, Any]]) -> list[AgentMessage]:
-        """Write Chat Completions messages as the framework's."""
-        return [AgentMessage(payload["role"], _contents(payload)) for payload in payloads]
 
 
 def chat_payloads(message: AgentMessage) -> list[dict[str, Any]]:
@@ -65,6 +51,10 @@ def chat_payloads(message: AgentMessage) -> list[dict[str, Any]]:
     return [*([own] if said or calls else []), *results]
 
 
+def _written(payload: dict[str, Any]) -> AgentMessage:
+    return AgentMessage(payload["role"], _contents(payload))
+
+
 def _contents(payload: dict[str, Any]) -> list[Content]:
     content = payload.get("content") or ""
     if payload["role"] == "tool":
@@ -77,12 +67,15 @@ def _contents(payload: dict[str, Any]) -> list[Content]:
     return made
 
 
+FORM = chat_form(chat_payloads, _written)
+
+
 class FoldlineChatMiddleware(ChatMiddleware):
     """Sends the model the view of a session instead of the whole history, before every call.
 
     `store` is where sessions are kept (a URL or a Store; default: that of the settings). `session` names the
     session of a run without one of the framework's. The options are those of `foldline.open`; without
-    `window` and `model` the window is that of the agent's model.
+    `window` the window is that of the agent's model.
     """
 
     def __init__(
@@ -92,7 +85,7 @@ class FoldlineChatMiddleware(ChatMiddleware):
         session: str = "default",
         **options: Unpack[AdapterOptions],
     ) -> None:
-        self.histories = FrameworkHistories(store, AgentFrameworkForm(), **options)
+        self.histories = FrameworkHistories(store, FORM, **options)
         self._session = session
 
     async def process(self, context: ChatContext, call_next: Callable[[], Awaitable[None]]) -> None:

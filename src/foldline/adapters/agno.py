@@ -2,7 +2,8 @@
 
     use_foldline(agent, "sqlite:///sessions.db")
 
-The agent's session names the session. The stored runs stay whole; the model is sent the view at every call.
+The agent's session names the session; members of a team, which share one, have their name behind it. The
+stored runs stay whole; the model is sent the view at every call.
 Agno's `Compaction` is asked once a run, so that a long loop of tools overflows.
 """
 
@@ -20,32 +21,9 @@ from agno.models.message import Message as AgnoMessage
 from agno.models.utils import get_model
 from agno.utils.openai import images_to_message
 
-from foldline.adapters.history import AdapterOptions, FrameworkHistories, RequestSetup, read_chat
-from foldline.core.log.messages import Message
-from foldline.dialects import OPENAI_CHAT
+from foldline.adapters.forms import chat_form
+from foldline.adapters.histories import AdapterOptions, FrameworkHistories, RequestSetup
 from foldline.stores import Store
-
-
-class AgnoForm:
-    """Agno's messages: those of Chat Completions, with pictures beside the text."""
-
-    dialect = OPENAI_CHAT
-
-    def decode(self, messages: Sequence[AgnoMessage]) -> list[list[Message]]:
-        """Read messages, each of which is one of ours."""
-        return read_chat([[chat_payload(message)] for message in messages])
-
-    def encode(self, payloads: Sequence[dict[str, Any]]) -> list[AgnoMessage]:
-        """Write Chat Completions messages as Agno's."""
-        made: list[AgnoMessage] = []
-        for payload in payloads:
-            content = payload.get("content") or ""
-            text = content if isinstance(content, str) else "\n".join(one.get("text", "") for one in content)
-            beside = {key: payload[key] for key in ("tool_calls", "tool_call_id") if payload.get(key)}
-            if payload["role"] == "tool":
-                beside["tool_name"] = payload["name"]
-            made.append(AgnoMessage(role=payload["role"], content=text, **beside))
-        return made
 
 
 def chat_payload(message: AgnoMessage) -> dict[str, Any]:
@@ -64,28 +42,42 @@ def chat_payload(message: AgnoMessage) -> dict[str, Any]:
     return payload
 
 
+def _written(payload: dict[str, Any]) -> AgnoMessage:
+    content = payload.get("content") or ""
+    text = content if isinstance(content, str) else "\n".join(one.get("text", "") for one in content)
+    beside = {key: payload[key] for key in ("tool_calls", "tool_call_id") if payload.get(key)}
+    if payload["role"] == "tool":
+        beside["tool_name"] = payload["name"]
+    return AgnoMessage(role=payload["role"], content=text, **beside)
+
+
+FORM = chat_form(lambda one: [chat_payload(one)], _written)
+
+
 def use_foldline(
     agent: Agent,
     store: str | Store | None = None,
     *,
-    session: str = "default",
+    session: str | None = None,
     **options: Unpack[AdapterOptions],
 ) -> FrameworkHistories[AgnoMessage]:
     """Send an agent's model the view of a session instead of the whole history; returns what keeps it.
 
     `store` is where sessions are kept (a URL or a Store; default: that of the settings). `session` names the
-    session of a call without a run. The options are those of `foldline.open`; without `window` and `model`
-    the window is that of the agent's model. The agent gets a copy of its model, which others may share.
+    session of calls that are of no run, such as those that write memories: without it they are left as they
+    are. The options are those of `foldline.open`; without `window` the window is that of the agent's model.
+    The agent gets a copy of its model, which others may share.
     """
-    histories = FrameworkHistories(store, AgnoForm(), **options)
+    histories = FrameworkHistories(store, FORM, **options)
     found = get_model(agent.model)
     if found is None:
         raise ValueError("an agent without a model cannot be given a view: pass one to Agent(model=...)")
     model = agent.model = copy(found)
     plain: Any = found  # its methods have no types
 
-    def name(asked: dict[str, Any]) -> str:
-        return getattr(asked.get("run_response"), "session_id", None) or session
+    def name(asked: dict[str, Any]) -> str | None:
+        of = getattr(asked.get("run_response"), "session_id", None) or session
+        return f"{of}-{agent.name or agent.id}" if of and agent.team_id else of  # a team has one session
 
     def parts(asked: dict[str, Any]) -> tuple[list[AgnoMessage], list[AgnoMessage]]:
         messages = cast("list[AgnoMessage]", asked["messages"])
@@ -94,12 +86,16 @@ def use_foldline(
 
     def view(asked: dict[str, Any]) -> dict[str, Any]:
         system, said = parts(asked)
-        shown = histories.view(name(asked), said, lambda: _setup(model, system, asked))
+        if (of := name(asked)) is None:
+            return asked
+        shown = histories.view(of, said, lambda: _setup(model, system, asked))
         return {**asked, "messages": [*system, *shown]}
 
     async def aview(asked: dict[str, Any]) -> dict[str, Any]:
         system, said = parts(asked)
-        shown = await histories.aview(name(asked), said, lambda: _setup(model, system, asked))
+        if (of := name(asked)) is None:
+            return asked
+        shown = await histories.aview(of, said, lambda: _setup(model, system, asked))
         return {**asked, "messages": [*system, *shown]}
 
     def viewed(**asked: Any) -> Any:

@@ -8,8 +8,7 @@ The context keeps every message, and saves them in its state; the model is sent 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Unpack
+from typing import Any, NoReturn, Unpack
 
 from autogen_core import FunctionCall
 from autogen_core.model_context import UnboundedChatCompletionContext
@@ -22,26 +21,11 @@ from autogen_core.models import (
     UserMessage,
 )
 
-from foldline.adapters.history import AdapterOptions, FrameworkHistories, read_chat
-from foldline.core.log.messages import Message
-from foldline.dialects import OPENAI_CHAT
+from foldline.adapters.forms import chat_form
+from foldline.adapters.histories import AdapterOptions, FrameworkHistories
 from foldline.stores import Store
 
 SOURCE = "foldline"  # who says, by AutoGen's account, what Foldline writes
-
-
-class AutoGenForm:
-    """AutoGen's messages for models."""
-
-    dialect = OPENAI_CHAT
-
-    def decode(self, messages: Sequence[LLMMessage]) -> list[list[Message]]:
-        """Read messages; the results of a turn's calls are one each."""
-        return read_chat([chat_payloads(message) for message in messages])
-
-    def encode(self, payloads: Sequence[dict[str, Any]]) -> list[LLMMessage]:
-        """Write Chat Completions messages as AutoGen's."""
-        return [_written(payload) for payload in payloads]
 
 
 def chat_payloads(message: LLMMessage) -> list[dict[str, Any]]:
@@ -95,6 +79,9 @@ def _written(payload: dict[str, Any]) -> LLMMessage:
             return UserMessage(content=text, source=SOURCE)
 
 
+FORM = chat_form(chat_payloads, _written)
+
+
 class FoldlineContext(UnboundedChatCompletionContext):
     """Keeps every message, and gives an agent's model the view of a session.
 
@@ -112,8 +99,12 @@ class FoldlineContext(UnboundedChatCompletionContext):
         **options: Unpack[AdapterOptions],
     ) -> None:
         super().__init__(initial_messages)
-        self.histories = FrameworkHistories(store, AutoGenForm(), **options)
+        self.histories = FrameworkHistories(store, FORM, **options)
         self._session = session
+
+    def _to_config(self) -> NoReturn:
+        """Refuse to be declared: a component that is loaded would be a plain context, which folds nothing."""
+        raise NotImplementedError("a FoldlineContext cannot be dumped as a component: make it in code")
 
     async def get_messages(self) -> list[LLMMessage]:
         """Return what to send to the model in place of every message."""

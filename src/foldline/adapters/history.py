@@ -1,90 +1,38 @@
 """A framework's own history, kept in step with a session: before each call of a model it is given the view.
 
 The framework keeps its whole history, and Foldline a log beside it. What the view keeps as received comes
-back as the very objects that the framework gave; the checkpoint, and what a fold shortened, are new ones. If
-anything goes wrong here, the framework's own messages go to the model, and a warning says why.
+back as the very objects that the framework gave; the checkpoint, and what a fold shortened, are new ones.
 """
 
 from __future__ import annotations
 
 import asyncio
-import logging
-import threading
-from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from typing import Any, Final, Generic, Protocol, TypedDict, TypeVar, Unpack
+from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 
-from foldline.config import settings
-from foldline.core.decide.policy import Policy
+from foldline.adapters.forms import FrameworkForm
 from foldline.core.log.entries import Said
 from foldline.core.log.log import resent_key
 from foldline.core.log.messages import Message
-from foldline.core.measure.window import Window
 from foldline.core.view import Item, MessageItem, native_items
-from foldline.dialects import OPENAI_CHAT, decode_placed, get
-from foldline.session.opening import open_session
+from foldline.dialects import get
+from foldline.errors import InputError, LeafMoved
 from foldline.session.session import Session
-from foldline.session.sync import Portal
-from foldline.session.tools import definitions
-from foldline.stores import Store, find_store
-from foldline.transcripts.forms.lists import decode_list
+from foldline.session.tools import RECALL_TOOLS, arguments_of, refused
 
 T = TypeVar("T")
 R = TypeVar("R")
 
-log = logging.getLogger("foldline")
-
-OPEN: Final = 64  # sessions that one adapter holds open; the one that was used last is closed last
-
-
-class FrameworkForm(Protocol[T]):
-    """How one framework writes its messages."""
-
-    dialect: str
-
-    def decode(self, messages: Sequence[T]) -> list[list[Message]]:
-        """Read messages; each may hold several of ours, or none."""
-        ...
-
-    def encode(self, payloads: Sequence[dict[str, Any]]) -> list[T]:
-        """Write native messages of `dialect` as the framework's own; a Chat result has its tool's `name`."""
-        ...
-
-
-def read_list(messages: Sequence[Any], dialect: str | None = None) -> list[list[Message]]:
-    """Read messages of a form that `foldline.compact` reads: for each, what it holds."""
-    read: list[list[Message]] = [[] for _ in messages]
-    for place, message in decode_list(messages, dialect).placed:
-        read[place].append(message)
-    return read
-
-
-def read_chat(payloads: Sequence[Sequence[dict[str, Any]]]) -> list[list[Message]]:
-    """Read messages that were written as some Chat Completions messages each."""
-    read: list[list[Message]] = [[] for _ in payloads]
-    owners = [place for place, each in enumerate(payloads) for _ in each]
-    for place, message in decode_placed([one for each in payloads for one in each], OPENAI_CHAT):
-        read[owners[place]].append(message)
-    return read
-
-
-class AdapterOptions(TypedDict, total=False):
-    """Options of `foldline.open` that every adapter takes."""
-
-    model: str | None
-    policy: str | Policy | None
-    window: int | Window | None
-
-
-class RequestSetup(msgspec.Struct, frozen=True):
-    """What a framework sends beside the messages, the model that it sends them to, and that one's window."""
-
-    system: Any = None
-    tools: Any = None
-    served: str | None = None
-    window: int | None = None
+TRIES: Final = 4  # times that a history is compared with a session to which others say something meanwhile
+# the tools that look back, without another session to look in: that may be somebody else's
+OWN_TOOLS: Final = tuple(
+    msgspec.structs.replace(
+        tool, parameters={name: one for name, one in tool.parameters.items() if name != "session"}
+    )
+    for tool in RECALL_TOOLS
+)
 
 
 class KnownMessage(msgspec.Struct):
@@ -97,30 +45,46 @@ class KnownMessage(msgspec.Struct):
     start: int
     end: int
 
+    @property
+    def is_part(self) -> bool:
+        """Whether it says nothing by itself."""
+        return self.start == self.end
+
 
 class StoredMessage(msgspec.Struct):
-    """A message on the session's path: its entry, and the key by which it is recognised."""
+    """A message on the session's path: its entry, the key by which it is recognised, and if it is a reply."""
 
     entry: str
     key: str
+    reply: bool
 
 
 class FrameworkHistory(Generic[T]):
-    """One conversation: a session, and the framework's messages by which it is known."""
+    """One conversation: a session, and the framework's messages by which it is known.
 
-    def __init__(self, session: Session, form: FrameworkForm[T]) -> None:
+    What is known here of the session is a cache: each use reads what others have stored since. With `record`
+    the session is all that the framework keeps: what a model is sent never changes it.
+    """
+
+    def __init__(self, session: Session, form: FrameworkForm[T], *, record: bool = False) -> None:
         self.session = session
         self._form = form
+        self._record = record
         self._lock = asyncio.Lock()
         self._known: list[KnownMessage] = []
         self._stored: list[StoredMessage] | None = None
+        self._key: str = ""  # the session's, of what is stored
         self._saved = 0  # how many of the stored ones the framework has asked to keep, or was given
         self._tools: dict[str, str] = {}  # the name of the tool of each call
 
-    async def view(self, messages: Sequence[T]) -> list[T]:
-        """Store what is new, fold where the policy says so, and return the messages to send."""
+    async def view(self, messages: Sequence[T], *, sure: bool = True) -> list[T] | None:
+        """Store what is new, fold where the policy says so, and return the messages to send.
+
+        None, and nothing is stored, where it is not `sure` that the history is this one's, and it is not.
+        """
         async with self._lock:
-            await self._follow(messages)
+            if not await self._follow(messages, sure=sure):
+                return None
             await self.session.context(shared=True)
             return self._shown()
 
@@ -131,12 +95,31 @@ class FrameworkHistory(Generic[T]):
             await self.session.compact(target=self.session.view_tokens // 2 if harder else None)
             return self._shown()
 
-    async def overflowed(self, messages: Sequence[T], error: Exception) -> list[T]:
-        """Return what to send after a request that did not fit; raises `error` where it is another one."""
+    async def overflowed(
+        self, messages: Sequence[T], error: Exception, *, sure: bool = True
+    ) -> list[T] | None:
+        """Return what to send after a request that did not fit; raises `error` where it is another one.
+
+        None as in `view`. A framework cannot be told to ask for a shorter reply: then the view is folded.
+        """
         async with self._lock:
-            await self._follow(messages)
+            if not await self._follow(messages, sure=sure):
+                return None
+            before = self.session.max_tokens
             await self.session.overflowed(error)
+            if self.session.max_tokens not in (None, before):
+                await self.session.overflowed(error)
             return self._shown()
+
+    async def call_tool(self, name: str, arguments: Mapping[str, Any] | str) -> str:
+        """Run one of `OWN_TOOLS`; return its result."""
+        tool = next((one for one in OWN_TOOLS if one.name == name), None)
+        if tool is None:
+            raise InputError(f"unknown tool {name!r}; there are {', '.join(one.name for one in OWN_TOOLS)}")
+        try:
+            return await self.session.call_tool(name, arguments_of(tool, arguments))
+        except InputError as error:
+            return refused(tool, error)
 
     # ---- for a framework that keeps no history of its own
 
@@ -149,12 +132,16 @@ class FrameworkHistory(Generic[T]):
     async def add(self, messages: Sequence[T]) -> None:
         """Store messages, but those that a call of the model has stored already."""
         async with self._lock:
-            stored = await self._path()
             read = [message for each in self._form.decode(messages) for message in each]
-            if not self._matches(stored, self._saved, read):
-                await self._go_back(stored, self._saved)
-                await self._append(stored, read)
-            self._saved += len(read)
+
+            async def keep() -> None:
+                stored = await self._path()
+                if not self._matches(stored, self._saved, read):
+                    await self._go_back(stored, self._saved)
+                    await self._append(stored, read)
+                self._saved += len(read)
+
+            await self._on_the_newest(keep)
 
     async def pop(self) -> T | None:
         """Take the newest message back and return it; None where nothing was said."""
@@ -176,55 +163,102 @@ class FrameworkHistory(Generic[T]):
 
     # ---- what is new
 
-    async def _follow(self, messages: Sequence[T]) -> None:
-        """Store the messages that are new; where the framework changed older ones, they become a branch."""
-        stored = await self._path()
-        common = self._common(messages)
-        here = self._known[-1].end if self._known else 0
-        new = list(messages[common:])
-        read = self._form.decode(new)
-        while new and self._matches(stored, here, read[0]):  # an earlier process stored it
-            here = self._know(new.pop(0), here, read.pop(0))
-        await self._go_back(stored, here)
-        await self._append(stored, [message for each in read for message in each])
-        for message, each in zip(new, read, strict=True):
-            here = self._know(message, here, each)
+    async def _follow(self, messages: Sequence[T], *, sure: bool = True) -> bool:
+        """Store the messages that are new; where the framework changed older ones, they become a branch.
+
+        False, and nothing is stored, where it is not `sure` that the history is this one's, and it is not.
+        """
+
+        async def store() -> bool:
+            stored = await self._path()
+            known, new = self._recognised(messages), list[tuple[T, list[Message]]]()
+            if len(known) < len(messages):
+                known, new = self._compared(messages, known, stored)
+            here = known[-1].end if known else 0
+            if not (sure or self._goes_on(stored, here)):
+                return False
+            self._known = known
+            await self._go_back(stored, here)
+            await self._append(stored, [message for _, each in new for message in each])
+            for message, each in new:
+                self._known.append(KnownMessage(message, here, here + len(each)))
+                here += len(each)
+            return True
+
+        return await self._on_the_newest(store)
+
+    async def _on_the_newest(self, work: Callable[[], Coroutine[Any, Any, R]]) -> R:
+        """Do some work on the path as it is: once more where somebody else has said something meanwhile."""
+        for _ in range(TRIES - 1):
+            try:
+                return await work()
+            except LeafMoved:
+                continue
+        return await work()
+
+    def _goes_on(self, stored: Sequence[StoredMessage], here: int) -> bool:
+        """Whether a history that begins with the first `here` stored messages goes on with this session.
+
+        It does where that is all that is stored, or has a reply in it; a record has to be in it wholly.
+        """
+        if self._record:
+            return here >= self._saved
+        return here == len(stored) or any(one.reply for one in stored[:here])
 
     async def _path(self) -> list[StoredMessage]:
-        """Return what is stored; all of it was the framework's."""
-        if self._stored is None:
-            path = self.session.store.path(self.session.id)
+        """Return what is stored, all of it the framework's; it is read again where others said something."""
+        await self.session.follow()
+        if self._stored is None or self.session.said_key != self._key:
+            old, path = self._stored, self.session.store.path(self.session.id)
             self._stored = [
-                StoredMessage(entry.id, resent_key(entry.message))
+                _stored(entry.id, entry.message)
                 async for entry in path
                 if isinstance(entry, Said) and entry.message.native is not None
             ]
-            self._saved = len(self._stored)
+            self._key = self.session.said_key
+            same = _common(old or (), self._stored)
+            self._known = [known for known in self._known if known.end <= same]
+            whole = old is None or same == len(old)  # nothing was taken back
+            self._saved = len(self._stored) if whole else min(self._saved, same)
         return self._stored
 
     async def _append(self, stored: list[StoredMessage], messages: Sequence[Message]) -> None:
         entries = await self.session.append(*messages) if messages else []
-        stored += [
-            StoredMessage(entry, resent_key(one)) for entry, one in zip(entries, messages, strict=True)
-        ]
+        stored += [_stored(entry, one) for entry, one in zip(entries, messages, strict=True)]
+        self._key = self.session.said_key
+        self._tools.update({call.id: call.name for one in messages for call in one.calls})
 
-    def _know(self, message: T, start: int, read: Sequence[Message]) -> int:
-        self._known.append(KnownMessage(message, start, start + len(read)))
-        self._tools.update({call.id: call.name for one in read for call in one.calls})
-        return start + len(read)
-
-    def _common(self, messages: Sequence[T]) -> int:
-        """Count the messages, from the first on, that are those of the last call; forget the others."""
+    def _recognised(self, messages: Sequence[T]) -> list[KnownMessage]:
+        """Return what is known of the messages, from the first on, that are those of the last call."""
         count = 0
         for known, message in zip(self._known, messages, strict=False):
             if known.message is not message and known.message != message:
                 break
             known.message = message
             count += 1
-        while 0 < count < len(self._known) and self._known[count].end == self._known[count].start:
-            count -= 1  # what is one message is read together
-        del self._known[count:]
-        return count
+        # what is one message is read together
+        while count and self._form.leads and self._known[count - 1].is_part:
+            count -= 1
+        while 0 < count < len(self._known) and not self._form.leads and self._known[count].is_part:
+            count -= 1
+        return self._known[:count]
+
+    def _compared(
+        self, messages: Sequence[T], known: list[KnownMessage], stored: Sequence[StoredMessage]
+    ) -> tuple[list[KnownMessage], list[tuple[T, list[Message]]]]:
+        """Return what is known with what an earlier process stored, and each new message as it is read."""
+        new = list(messages[len(known) :])
+        read = self._form.decode(new)
+        here = known[-1].end if known else 0
+        old = 0
+        for message, each in zip(new, read, strict=True):
+            if not self._matches(stored, here, each):
+                break
+            known.append(KnownMessage(message, here, here + len(each)))
+            self._tools.update({call.id: call.name for one in each for call in one.calls})
+            here += len(each)
+            old += 1
+        return known, list(zip(new[old:], read[old:], strict=True))
 
     @staticmethod
     def _matches(stored: Sequence[StoredMessage], start: int, read: Sequence[Message]) -> bool:
@@ -236,6 +270,7 @@ class FrameworkHistory(Generic[T]):
         if count < len(stored):
             await self.session.branch(stored[count - 1].entry if count else None)
             del stored[count:]
+            self._key = self.session.said_key
         self._known = [known for known in self._known if known.end <= count]
         self._saved = min(self._saved, count)
 
@@ -266,11 +301,15 @@ class FrameworkHistory(Generic[T]):
         """Return the framework's messages by the first stored one that they are: up to which, and they."""
         groups: dict[int, tuple[int, list[T]]] = {}
         last: list[T] = []
+        leading: list[T] = []  # parts of the next one
         for known in self._known:
-            if known.end > known.start:
-                last = []
+            if known.is_part and self._form.leads:
+                leading.append(known.message)
+            elif known.is_part:
+                last.append(known.message)
+            else:
+                last, leading = [*leading, known.message], []
                 groups[known.start] = known.end, last
-            last.append(known.message)
         return groups
 
     def _made(self, items: Sequence[Item]) -> list[T]:
@@ -285,132 +324,17 @@ class FrameworkHistory(Generic[T]):
         return self._form.encode(payloads)
 
 
+def _stored(entry: str, message: Message) -> StoredMessage:
+    return StoredMessage(entry, resent_key(message), message.role == "assistant")
+
+
+def _common(old: Sequence[StoredMessage], new: Sequence[StoredMessage]) -> int:
+    """Count the messages, from the first on, that are the same in both."""
+    pairs = zip(old, new, strict=False)
+    shorter = min(len(old), len(new))
+    return next((at for at, (one, two) in enumerate(pairs) if one.entry != two.entry), shorter)
+
+
 def _place(item: Item, places: Mapping[str, int]) -> int:
     """Return which stored message an item is as received; -1 for none."""
     return places.get(item.entry.id, -1) if isinstance(item, MessageItem) and not item.edits else -1
-
-
-class FrameworkHistories(Generic[T]):
-    """All conversations of one adapter, each with its session, in one store and one thread of their own."""
-
-    def __init__(
-        self,
-        store: str | Store | None,
-        form: FrameworkForm[T],
-        **options: Unpack[AdapterOptions],
-    ) -> None:
-        self._place = store
-        self._form = form
-        self._options = options
-        self._portal: Portal | None = None
-        self._store: Store | None = None
-        self._open: OrderedDict[str, FrameworkHistory[T]] = OrderedDict()
-        self._starting = threading.Lock()
-        self._warned = False
-
-    def view(
-        self, session: str, messages: Sequence[T], setup: Callable[[], RequestSetup] = RequestSetup
-    ) -> list[T]:
-        """Return the messages to send in place of the whole history; the history itself where that fails.
-
-        `setup` is asked when the session is opened.
-        """
-        try:
-            return self.run(session, lambda history: history.view(messages), setup)
-        except Exception:
-            log.warning("session %s: its whole history is sent, since folding failed", session, exc_info=True)
-            return list(messages)
-
-    async def aview(
-        self, session: str, messages: Sequence[T], setup: Callable[[], RequestSetup] = RequestSetup
-    ) -> list[T]:
-        """Do what `view` does, without holding up the caller's event loop."""
-        return await asyncio.to_thread(self.view, session, messages, setup)
-
-    def overflowed(self, session: str, messages: Sequence[T], error: Exception) -> list[T]:
-        """Return what to send after a request that did not fit; raises `error` where nothing helps."""
-        try:
-            return self.run(session, lambda history: history.overflowed(messages, error))
-        except Exception as raised:
-            if raised is not error:
-                log.warning("session %s: what did not fit could not be folded: %s", session, raised)
-            raise error from None
-
-    async def aoverflowed(self, session: str, messages: Sequence[T], error: Exception) -> list[T]:
-        """Do what `overflowed` does, without holding up the caller's event loop."""
-        return await asyncio.to_thread(self.overflowed, session, messages, error)
-
-    def close(self) -> None:
-        """Close the sessions, and the store if it was opened here. Used again, they are opened again."""
-        with self._starting:
-            portal, self._portal = self._portal, None
-            if portal is not None:
-                portal.run(self._closed())
-                portal.close()
-
-    def tools(self) -> list[dict[str, Any]]:
-        """Return the tools by which a model looks into what was folded, in Anthropic's form."""
-        return definitions("anthropic")
-
-    def call_tool(self, session: str, name: str, arguments: Mapping[str, Any] | str) -> str:
-        """Run one of `tools` in a session; return its result."""
-        return self.run(session, lambda history: history.session.call_tool(name, arguments))
-
-    def run(
-        self,
-        session: str,
-        work: Callable[[FrameworkHistory[T]], Coroutine[Any, Any, R]],
-        setup: Callable[[], RequestSetup] = RequestSetup,
-    ) -> R:
-        """Do some work on one conversation, in the thread in which all of them are used."""
-        with self._starting:
-            if self._portal is None or self._portal.closed:
-                self._portal = Portal()
-            portal = self._portal
-
-        async def done() -> R:
-            return await work(await self._history(session, setup))
-
-        return portal.run(done())
-
-    async def arun(self, session: str, work: Callable[[FrameworkHistory[T]], Coroutine[Any, Any, R]]) -> R:
-        """Do the same without holding up the caller's event loop."""
-        return await asyncio.to_thread(self.run, session, work)
-
-    async def _history(self, session: str, setup: Callable[[], RequestSetup]) -> FrameworkHistory[T]:
-        if session in self._open:
-            self._open.move_to_end(session)
-            return self._open[session]
-        if self._store is None:
-            self._store = find_store(settings().store if self._place is None else self._place)
-        beside = setup()
-        options = self._options.copy()
-        if options.get("window") is None and options.get("model") is None:
-            info = settings().model_info(beside.served, None) if beside.served else None
-            options["window"] = info.window if info is not None and info.known else beside.window
-        opened = open_session(
-            self._store,
-            session,
-            **options,
-            system=beside.system,
-            tools=beside.tools,
-            dialect=self._form.dialect,
-        )
-        await opened.__aenter__()
-        if not opened.setup.info.known and not self._warned:
-            self._warned = True
-            of, room = beside.served or "the agent's model", opened.setup.window.context
-            log.warning(
-                "the window of %s is not known, %s tokens are assumed: give `window`", of, f"{room:,}"
-            )
-        history = self._open[session] = FrameworkHistory(opened, self._form)
-        while len(self._open) > OPEN:
-            await self._open.popitem(last=False)[1].session.close()
-        return history
-
-    async def _closed(self) -> None:
-        while self._open:
-            await self._open.popitem()[1].session.close()
-        if self._store is not None and self._store is not self._place:
-            await self._store.close()
-        self._store = None

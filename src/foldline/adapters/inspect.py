@@ -2,8 +2,7 @@
 
     react(tools=[bash()], compaction=FoldlineCompaction("sqlite:///sessions.db"))
 
-Inspect asks where its own threshold is passed, and keeps every message in the sample's log. The sessions of a
-sample stand in its store under `foldline`.
+Inspect asks above its threshold and keeps every message; a sample's store names its sessions (`foldline`).
 """
 
 # pyright: reportUnknownMemberType=false
@@ -13,7 +12,6 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Sequence
-from functools import partial
 from typing import Any, Unpack
 from uuid import uuid4
 from weakref import WeakKeyDictionary
@@ -35,32 +33,11 @@ from inspect_ai.model import (
 from inspect_ai.tool import ToolCall, ToolInfo
 from inspect_ai.util import store as sample_store
 
-from foldline.adapters.history import (
-    AdapterOptions,
-    FrameworkHistories,
-    FrameworkHistory,
-    RequestSetup,
-    read_chat,
-)
-from foldline.core.log.messages import Message
-from foldline.dialects import OPENAI_CHAT
+from foldline.adapters.forms import chat_form
+from foldline.adapters.histories import AdapterOptions, FrameworkHistories, RequestSetup
 from foldline.stores import Store
 
 log = logging.getLogger("foldline")
-
-
-class InspectForm:
-    """Inspect's messages for models."""
-
-    dialect = OPENAI_CHAT
-
-    def decode(self, messages: Sequence[ChatMessage]) -> list[list[Message]]:
-        """Read messages, each of which is one of ours."""
-        return read_chat([[chat_payload(message)] for message in messages])
-
-    def encode(self, payloads: Sequence[dict[str, Any]]) -> list[ChatMessage]:
-        """Write Chat Completions messages as Inspect's."""
-        return [_written(payload) for payload in payloads]
 
 
 def chat_payload(message: ChatMessage) -> dict[str, Any]:
@@ -103,6 +80,9 @@ def _written(payload: dict[str, Any]) -> ChatMessage:
             return ChatMessageAssistant(content=text, tool_calls=asked or None)
         case _:
             return ChatMessageUser(content=text)
+
+
+FORM = chat_form(lambda one: [chat_payload(one)], _written)
 
 
 class InspectTalk:
@@ -153,7 +133,7 @@ class FoldlineCompaction(CompactionStrategy):
 
     `store` is where sessions are kept (a URL or a Store; default: that of the settings). `session` names the
     session of an agent that runs once; without it each conversation has a new one. `threshold` and `memory`
-    are Inspect's. The other options are those of `foldline.open`; without `window` and `model` the window is
+    are Inspect's. The other options are those of `foldline.open`; without `window` the window is
     that of the agent's model. Where folding fails Inspect trims the messages instead.
     """
 
@@ -167,7 +147,7 @@ class FoldlineCompaction(CompactionStrategy):
         **options: Unpack[AdapterOptions],
     ) -> None:
         super().__init__(type="summary", threshold=threshold, memory=memory)
-        self.histories = FrameworkHistories(store, InspectForm(), **options)
+        self.histories = FrameworkHistories(store, FORM, **options)
         self._session = session
         self._talks: WeakKeyDictionary[Transcript, list[InspectTalk]] = WeakKeyDictionary()
 
@@ -187,8 +167,11 @@ class FoldlineCompaction(CompactionStrategy):
         again = len(whole) == len(talk.said)  # what was shown was still too much
 
         def fold() -> list[ChatMessage]:
-            work = partial(FrameworkHistory[ChatMessage].compacted, messages=whole, harder=again)
-            return self.histories.run(talk.session, work, lambda: _setup(model, system, tools))
+            return self.histories.run(
+                talk.session,
+                lambda history: history.compacted(whole, harder=again),
+                lambda: _setup(model, system, tools),
+            )
 
         try:
             shown = await to_thread.run_sync(fold)  # Inspect may run on trio

@@ -13,31 +13,31 @@ from typing import Any, Unpack, cast
 import msgspec
 from langchain.agents.middleware import AgentMiddleware
 from langchain.agents.middleware.types import ModelRequest, ModelResponse
+from langchain.tools import ToolRuntime
 from langchain_core.messages import AIMessage, AnyMessage, convert_to_messages
 from langchain_core.tools import StructuredTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from langgraph.config import get_config
 
-from foldline.adapters.history import AdapterOptions, FrameworkHistories, RequestSetup, read_list
+from foldline.adapters.forms import FrameworkForm, read_list
+from foldline.adapters.histories import AdapterOptions, FrameworkHistories, RequestSetup
 from foldline.core.log.messages import Message, Usage
 from foldline.stores import Store
 
 
-class LangChainForm:
-    """LangChain's messages."""
+def _decoded(messages: Sequence[AnyMessage]) -> list[list[Message]]:
+    """Read messages, with the usage that a reply reports."""
+    return [
+        [_with_usage(one, message) for one in read]
+        for message, read in zip(messages, read_list(messages), strict=True)
+    ]
 
-    dialect = "openai-chat"
 
-    def decode(self, messages: Sequence[AnyMessage]) -> list[list[Message]]:
-        """Read messages, with the usage that a reply reports."""
-        return [
-            [_with_usage(one, message) for one in read]
-            for message, read in zip(messages, read_list(messages), strict=True)
-        ]
+def _encoded(payloads: Sequence[dict[str, Any]]) -> list[AnyMessage]:
+    return cast("list[AnyMessage]", convert_to_messages(payloads))
 
-    def encode(self, payloads: Sequence[dict[str, Any]]) -> list[AnyMessage]:
-        """Write Chat Completions messages as LangChain's."""
-        return cast("list[AnyMessage]", convert_to_messages(payloads))
+
+FORM = FrameworkForm("openai-chat", _decoded, _encoded)
 
 
 def _with_usage(read: Message, message: AnyMessage) -> Message:
@@ -55,8 +55,8 @@ class FoldlineMiddleware(AgentMiddleware):
 
     `store` is where sessions are kept (a URL or a Store; default: that of the settings). `session` names the
     session of a run without a thread. `policy`, `window` and `model` are as for `foldline.open`; without
-    `window` and `model` the window is that of the agent's model. With `recall` the agent gets tools that
-    search what was folded away.
+    `window` the window is that of the agent's model. With `recall` the agent gets tools that search what was
+    folded away.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class FoldlineMiddleware(AgentMiddleware):
         **options: Unpack[AdapterOptions],
     ) -> None:
         super().__init__()
-        self.histories = FrameworkHistories(store, LangChainForm(), **options)
+        self.histories = FrameworkHistories(store, FORM, **options)
         self._session = session
         self.tools = [self._tool(one) for one in self.histories.tools()] if recall else []
 
@@ -76,7 +76,7 @@ class FoldlineMiddleware(AgentMiddleware):
         self, request: ModelRequest, handler: Callable[[ModelRequest], ModelResponse]
     ) -> ModelResponse:
         """Call the model with the view; fold and call again where even that does not fit."""
-        session = self._name(request)
+        session = self._name(request.messages)
         view = self.histories.view(session, request.messages, lambda: _setup(request))
         try:
             return handler(request.override(messages=view))
@@ -88,7 +88,7 @@ class FoldlineMiddleware(AgentMiddleware):
         self, request: ModelRequest, handler: Callable[[ModelRequest], Awaitable[ModelResponse]]
     ) -> ModelResponse:
         """Do the same for an agent that runs asynchronously."""
-        session = self._name(request)
+        session = self._name(request.messages)
         view = await self.histories.aview(session, request.messages, lambda: _setup(request))
         try:
             return await handler(request.override(messages=view))
@@ -96,20 +96,22 @@ class FoldlineMiddleware(AgentMiddleware):
             again = await self.histories.aoverflowed(session, request.messages, error)
             return await handler(request.override(messages=again))
 
-    def _name(self, request: ModelRequest | None = None) -> str:
+    def _name(self, messages: Sequence[AnyMessage]) -> str:
         """Return the session of a call: its thread, the one that was given, or its first message.
 
-        An agent that runs inside a tool has the thread of the one that called it, and a history of its own.
+        An agent that runs inside a tool or a graph has the thread of the outer one, and a history of its own.
         """
         configured = get_config().get("configurable", {})
-        first = request.messages[0].id if request is not None and request.messages else None
+        first = messages[0].id if messages else None
         name = str(configured.get("thread_id") or self._session or first or "default")
         outer = str(configured.get("checkpoint_ns") or "").rpartition("|")[0]
-        return f"{name}-{outer}" if outer else name
+        nodes = "|".join(part.partition(":")[0] for part in outer.split("|"))  # tasks have new ids each turn
+        return f"{name}-{nodes}" if nodes else name
 
     def _tool(self, tool: dict[str, Any]) -> StructuredTool:
-        def call(**arguments: Any) -> str:
-            return self.histories.call_tool(self._name(), tool["name"], arguments)
+        def call(runtime: ToolRuntime[Any, dict[str, Any]], **arguments: Any) -> str:
+            name = self._name(runtime.state["messages"])
+            return self.histories.call_tool(name, tool["name"], arguments)
 
         return StructuredTool.from_function(
             call, name=tool["name"], description=tool["description"], args_schema=tool["input_schema"]

@@ -9,14 +9,13 @@ named as `callbacks: my_module.logger`, and clients name their session as LiteLL
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Unpack, cast
 
 from litellm.integrations.custom_logger import CustomLogger
 from litellm.types.utils import CallTypes  # pyright: ignore[reportMissingTypeStubs]
 
-from foldline.adapters.history import AdapterOptions, FrameworkHistories, RequestSetup, read_list
-from foldline.core.log.messages import Message
+from foldline.adapters.forms import native_form
+from foldline.adapters.histories import AdapterOptions, FrameworkHistories, RequestSetup
 from foldline.dialects import OPENAI_CHAT
 from foldline.stores import Store
 
@@ -26,21 +25,12 @@ _CHAT = (CallTypes.completion, CallTypes.acompletion)
 _BESIDE = ("metadata", "litellm_metadata")  # where a proxy keeps what a client said beside its request
 
 
-class LiteLLMForm:
-    """Chat Completions messages, which LiteLLM takes for every model."""
+def _written(payload: ChatMessage) -> ChatMessage:
+    """Return a message, which has the form already; only the user's may be named."""
+    return {key: value for key, value in payload.items() if key != "name" or payload["role"] != "tool"}
 
-    dialect = OPENAI_CHAT
 
-    def decode(self, messages: Sequence[ChatMessage]) -> list[list[Message]]:
-        """Read messages, each of which is one of ours."""
-        return read_list(messages, self.dialect)
-
-    def encode(self, payloads: Sequence[dict[str, Any]]) -> list[ChatMessage]:
-        """Write messages, which have the form already; only the user's may be named."""
-        return [
-            {key: value for key, value in payload.items() if key != "name" or payload["role"] != "tool"}
-            for payload in payloads
-        ]
+FORM = native_form(OPENAI_CHAT, _written)
 
 
 class FoldlineLogger(CustomLogger):
@@ -48,7 +38,7 @@ class FoldlineLogger(CustomLogger):
 
     `store` is where sessions are kept (a URL or a Store; default: that of the settings), `session` that of
     calls that name none: without one they are left as they are. The options are those of `foldline.open`.
-    Without `window` and `model` the window is that of the model that is called.
+    Without `window` the window is that of the model that is called.
     """
 
     def __init__(
@@ -56,7 +46,7 @@ class FoldlineLogger(CustomLogger):
     ) -> None:
         super().__init__()  # pyright: ignore[reportUnknownMemberType]
         self.session = session
-        self.histories = FrameworkHistories(store, LiteLLMForm(), **options)
+        self.histories = FrameworkHistories(store, FORM, **options)
 
     async def async_pre_call_deployment_hook(
         self, kwargs: dict[str, object], call_type: CallTypes | None

@@ -21,9 +21,8 @@ from llama_index.core.llms import LLM
 from llama_index.core.memory.types import BaseChatStoreMemory, BaseMemory
 from llama_index.core.tools import AsyncBaseTool
 
-from foldline.adapters.history import AdapterOptions, FrameworkHistories, RequestSetup, read_chat
-from foldline.core.log.messages import Message
-from foldline.dialects import OPENAI_CHAT
+from foldline.adapters.forms import chat_form
+from foldline.adapters.histories import AdapterOptions, FrameworkHistories, RequestSetup
 from foldline.stores import Store
 
 
@@ -44,35 +43,6 @@ class WholeMemory(BaseChatStoreMemory):
         """Return every message."""
         del input
         return self.get_all()
-
-
-class LlamaIndexForm:
-    """LlamaIndex's chat messages: blocks, and calls and ids of providers beside them."""
-
-    dialect = OPENAI_CHAT
-
-    def decode(self, messages: Sequence[ChatMessage]) -> list[list[Message]]:
-        """Read messages, each of which is one of ours."""
-        return read_chat([[chat_payload(message)] for message in messages])
-
-    def encode(self, payloads: Sequence[dict[str, Any]]) -> list[ChatMessage]:
-        """Write Chat Completions messages as LlamaIndex's."""
-        made: list[ChatMessage] = []
-        for payload in payloads:
-            content = payload.get("content") or ""
-            texts = [content] if isinstance(content, str) else [part.get("text", "") for part in content]
-            blocks: list[Any] = [TextBlock(text=text) for text in texts if text]
-            for call in payload.get("tool_calls") or ():
-                asked = call["function"]
-                arguments = json.loads(asked["arguments"])
-                blocks.append(
-                    ToolCallBlock(tool_call_id=call["id"], tool_name=asked["name"], tool_kwargs=arguments)
-                )
-            beside = {key: payload[key] for key in ("tool_call_id",) if key in payload}
-            made.append(
-                ChatMessage(role=MessageRole(payload["role"]), blocks=blocks, additional_kwargs=beside)
-            )
-        return made
 
 
 def chat_payload(message: ChatMessage) -> dict[str, Any]:
@@ -98,6 +68,21 @@ def chat_payload(message: ChatMessage) -> dict[str, Any]:
     return {"role": "tool" if role == "function" else role, "content": content, **held}
 
 
+def _written(payload: dict[str, Any]) -> ChatMessage:
+    content = payload.get("content") or ""
+    texts = [content] if isinstance(content, str) else [part.get("text", "") for part in content]
+    blocks: list[Any] = [TextBlock(text=text) for text in texts if text]
+    for call in payload.get("tool_calls") or ():
+        asked = call["function"]
+        arguments = json.loads(asked["arguments"])
+        blocks.append(ToolCallBlock(tool_call_id=call["id"], tool_name=asked["name"], tool_kwargs=arguments))
+    beside = {key: payload[key] for key in ("tool_call_id",) if key in payload}
+    return ChatMessage(role=MessageRole(payload["role"]), blocks=blocks, additional_kwargs=beside)
+
+
+FORM = chat_form(lambda one: [chat_payload(one)], _written)
+
+
 def _call(call_id: str | None, name: str, arguments: Any) -> dict[str, Any]:
     written = arguments if isinstance(arguments, str) else json.dumps(arguments)
     return {"id": call_id, "type": "function", "function": {"name": name, "arguments": written}}
@@ -119,9 +104,9 @@ def use_foldline(
     """Send an agent's model the view of a session instead of the whole history; returns what keeps it.
 
     `store` is where the session is kept (a URL or a Store; default: that of the settings); the options are
-    those of `foldline.open`. Without `window` and `model` the window is that of the agent's model.
+    those of `foldline.open`. Without `window` the window is that of the agent's model.
     """
-    histories = FrameworkHistories(store, LlamaIndexForm(), **options)
+    histories = FrameworkHistories(store, FORM, **options)
     take_step = agent.take_step
 
     async def viewed(

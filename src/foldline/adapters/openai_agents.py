@@ -9,7 +9,7 @@ The SDK reads a session once a run; the filter of `run_config` gives the model t
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+import inspect
 from typing import Any, Unpack
 
 from agents import FunctionTool, RunConfig
@@ -17,30 +17,23 @@ from agents.items import TResponseInputItem
 from agents.memory import SessionSettings
 from agents.run import CallModelData, ModelInputData
 
-from foldline.adapters.history import AdapterOptions, FrameworkHistories, RequestSetup, read_list
-from foldline.core.log.messages import Message
+from foldline.adapters.forms import native_form
+from foldline.adapters.histories import AdapterOptions, FrameworkHistories, RequestSetup
 from foldline.stores import Store
 
 
-class ResponsesForm:
-    """Items of the Responses API, as the SDK has them."""
+def _item(payload: dict[str, Any]) -> TResponseInputItem:
+    return payload  # pyright: ignore[reportReturnType]  # a dict of that form
 
-    dialect = "openai-responses"
 
-    def decode(self, messages: Sequence[TResponseInputItem]) -> list[list[Message]]:
-        """Read items; a reply's reasoning, text and calls are one message, told by the first of them."""
-        return read_list(messages, self.dialect)
-
-    def encode(self, payloads: Sequence[dict[str, Any]]) -> list[TResponseInputItem]:
-        """Return items as they are."""
-        return list(payloads)  # pyright: ignore[reportReturnType]  # dicts of that form
+FORM = native_form("openai-responses", _item)
 
 
 class FoldlineSession:
     """A session of the SDK that is kept whole in a Foldline store, and sent as its view.
 
     `store` is a URL or a Store (default: that of the settings); `policy`, `window` and `model` are as for
-    `foldline.open`; without `window` and `model` the window is that of the agent's model.
+    `foldline.open`; without `window` the window is that of the agent's model.
     """
 
     session_settings: SessionSettings | None = None
@@ -52,11 +45,21 @@ class FoldlineSession:
         **options: Unpack[AdapterOptions],
     ) -> None:
         self.session_id = session_id
-        self.histories = FrameworkHistories(store, ResponsesForm(), **options)
+        self.histories = FrameworkHistories(store, FORM, record=True, **options)
 
     def run_config(self, config: RunConfig | None = None) -> RunConfig:
-        """Return a configuration (default: an empty one) in which the model is sent the view."""
-        return dataclasses.replace(config or RunConfig(), call_model_input_filter=self.filter)
+        """Return a configuration (default: an empty one) in which the model is sent the view.
+
+        A filter that it has gets the view, and has the last word.
+        """
+        last = config.call_model_input_filter if config is not None else None
+
+        async def both(data: CallModelData[Any]) -> ModelInputData:
+            shown = await self.filter(data)
+            found = last(dataclasses.replace(data, model_data=shown)) if last is not None else shown
+            return await found if inspect.isawaitable(found) else found
+
+        return dataclasses.replace(config or RunConfig(), call_model_input_filter=both)
 
     async def filter(self, data: CallModelData[Any]) -> ModelInputData:
         """Give a call of the model the view in place of the history."""
@@ -70,9 +73,7 @@ class FoldlineSession:
 
     def _tool(self, tool: dict[str, Any]) -> FunctionTool:
         async def call(_: Any, arguments: str) -> str:
-            return await self.histories.arun(
-                self.session_id, lambda history: history.session.call_tool(tool["name"], arguments)
-            )
+            return await self.histories.acall_tool(self.session_id, tool["name"], arguments)
 
         return FunctionTool(
             tool["name"], tool["description"], tool["input_schema"], call, strict_json_schema=False
@@ -81,7 +82,7 @@ class FoldlineSession:
     async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
         """Return every item that was said, or the newest `limit`."""
         items = await self.histories.arun(self.session_id, lambda history: history.whole())
-        return items if limit is None else items[len(items) - limit :] if limit > 0 else []
+        return items if limit is None else items[-limit:] if limit > 0 else []
 
     async def add_items(self, items: list[TResponseInputItem]) -> None:
         """Keep what a run said, but what a call of the model has kept already."""

@@ -33,35 +33,34 @@ from pydantic_ai.messages import (
 from pydantic_ai.models import ModelRequestContext
 from pydantic_ai.toolsets import FunctionToolset
 
-from foldline.adapters.history import AdapterOptions, FrameworkHistories, RequestSetup, read_list
+from foldline.adapters.forms import FrameworkForm, read_list
+from foldline.adapters.histories import AdapterOptions, FrameworkHistories, RequestSetup
 from foldline.core.log.messages import Message, Usage
 from foldline.stores import Store
 
 
-class PydanticAIForm:
-    """pydantic-ai's requests and responses."""
+def _decoded(messages: Sequence[ModelMessage]) -> list[list[Message]]:
+    """Read requests and responses; instructions are sent beside them, so a request is read without."""
+    bare = [
+        dataclasses.replace(one, instructions=None) if isinstance(one, ModelRequest) else one
+        for one in messages
+    ]
+    return [
+        [_with_usage(one, message) for one in read]
+        for message, read in zip(messages, read_list(bare), strict=True)
+    ]
 
-    dialect = "openai-chat"
 
-    def decode(self, messages: Sequence[ModelMessage]) -> list[list[Message]]:
-        """Read messages; instructions are sent beside them, so a request is read without."""
-        bare = [
-            dataclasses.replace(one, instructions=None) if isinstance(one, ModelRequest) else one
-            for one in messages
-        ]
-        return [
-            [_with_usage(one, message) for one in read]
-            for message, read in zip(messages, read_list(bare), strict=True)
-        ]
+def _encoded(payloads: Sequence[dict[str, Any]]) -> list[ModelMessage]:
+    return [
+        ModelResponse(_reply(payload))
+        if payload["role"] == "assistant"
+        else ModelRequest([_request(payload)])
+        for payload in payloads
+    ]
 
-    def encode(self, payloads: Sequence[dict[str, Any]]) -> list[ModelMessage]:
-        """Write Chat Completions messages as requests and responses."""
-        return [
-            ModelResponse(_reply(payload))
-            if payload["role"] == "assistant"
-            else ModelRequest([_request(payload)])
-            for payload in payloads
-        ]
+
+FORM = FrameworkForm("openai-chat", _decoded, _encoded)
 
 
 def _with_usage(read: Message, message: ModelMessage) -> Message:
@@ -108,8 +107,8 @@ class Foldline(AbstractCapability[Any]):
 
     `store` is where sessions are kept (a URL or a Store; default: that of the settings). `session` names the
     session where the conversation's id shall not. The options are those of `foldline.open`; without `window`
-    and `model` the window is that of the agent's model. With `recall` the agent gets tools that search what
-    was folded away.
+    the window is that of the agent's model. With `recall` the agent gets tools that search what was folded
+    away.
     """
 
     def __init__(
@@ -120,7 +119,7 @@ class Foldline(AbstractCapability[Any]):
         recall: bool = True,
         **options: Unpack[AdapterOptions],
     ) -> None:
-        self.histories = FrameworkHistories(store, PydanticAIForm(), **options)
+        self.histories = FrameworkHistories(store, FORM, **options)
         self._session = session
         self._recall = recall
 

@@ -18,7 +18,8 @@ import msgspec
 from smolagents import ChatMessage, MessageRole, MultiStepAgent, ToolCallingAgent
 from smolagents.utils import encode_image_base64
 
-from foldline.adapters.history import AdapterOptions, FrameworkHistories, RequestSetup, read_chat
+from foldline.adapters.forms import FrameworkForm, read_chat
+from foldline.adapters.histories import AdapterOptions, FrameworkHistories, RequestSetup
 from foldline.core.log.messages import Message
 from foldline.dialects import OPENAI_CHAT
 from foldline.stores import Store
@@ -27,70 +28,67 @@ CALLING = "Calling tools:\n"  # how smolagents begins the messages of calls and 
 OBSERVED = "Observation:\n"
 
 
-class SmolForm:
-    """The messages that smolagents makes of its memory: calls and results are texts."""
+def _decoded(messages: Sequence[ChatMessage]) -> list[list[Message]]:
+    """Read messages; what a model says beside its calls is one message with them.
 
-    dialect = OPENAI_CHAT
+    One observation answers all calls of a step; pictures that a tool showed stand before it, and belong
+    to it. A response without a call is the program's.
+    """
+    payloads: list[list[dict[str, Any]]] = []
+    told: set[int] = set()  # what a program says as the user
+    waiting: list[str] = []
+    for place, message in enumerate(messages):
+        after = messages[place + 1].role if place + 1 < len(messages) else None
+        text = text_of(message)
+        read: list[dict[str, Any]] = []
+        if message.role == MessageRole.ASSISTANT:
+            read = [] if after == MessageRole.TOOL_CALL else [{"role": "assistant", "content": text}]
+        elif message.role == MessageRole.TOOL_CALL:
+            calls = calls_in(text)
+            waiting = [call["id"] for call in calls]
+            before = messages[place - 1] if place else message
+            said = text_of(before) if before.role == MessageRole.ASSISTANT else ""
+            asked = (
+                {"content": said or None, "tool_calls": calls} if calls else {"content": f"{said}\n{text}"}
+            )
+            read = [{"role": "assistant", **asked}]
+        elif message.role == MessageRole.TOOL_RESPONSE and waiting:
+            shown = text.removeprefix(OBSERVED)
+            read = [
+                {"role": "tool", "tool_call_id": call, "content": "" if at else shown}
+                for at, call in enumerate(waiting)
+            ]
+            waiting = []
+        elif not (waiting and after == MessageRole.TOOL_RESPONSE):
+            read = [{"role": "user", "content": _content(message)}]
+            told |= {place} if message.role == MessageRole.TOOL_RESPONSE else set()
+        payloads.append(read)
+    return [
+        [msgspec.structs.replace(one, injected=True) for one in each] if place in told else each
+        for place, each in enumerate(read_chat(payloads))
+    ]
 
-    def decode(self, messages: Sequence[ChatMessage]) -> list[list[Message]]:
-        """Read messages; what a model says beside its calls is one message with them.
 
-        One observation answers all calls of a step; pictures that a tool showed stand before it, and belong
-        to it. A response without a call is the program's.
-        """
-        payloads: list[list[dict[str, Any]]] = []
-        told: set[int] = set()  # what a program says as the user
-        waiting: list[str] = []
-        for place, message in enumerate(messages):
-            after = messages[place + 1].role if place + 1 < len(messages) else None
-            text = text_of(message)
-            read: list[dict[str, Any]] = []
-            if message.role == MessageRole.ASSISTANT:
-                read = [] if after == MessageRole.TOOL_CALL else [{"role": "assistant", "content": text}]
-            elif message.role == MessageRole.TOOL_CALL:
-                calls = calls_in(text)
-                waiting = [call["id"] for call in calls]
-                before = messages[place - 1] if place else message
-                said = text_of(before) if before.role == MessageRole.ASSISTANT else ""
-                asked = (
-                    {"content": said or None, "tool_calls": calls}
-                    if calls
-                    else {"content": f"{said}\n{text}"}
-                )
-                read = [{"role": "assistant", **asked}]
-            elif message.role == MessageRole.TOOL_RESPONSE and waiting:
-                shown = text.removeprefix(OBSERVED)
-                read = [
-                    {"role": "tool", "tool_call_id": call, "content": "" if at else shown}
-                    for at, call in enumerate(waiting)
-                ]
-                waiting = []
-            elif not (waiting and after == MessageRole.TOOL_RESPONSE):
-                read = [{"role": "user", "content": _content(message)}]
-                told |= {place} if message.role == MessageRole.TOOL_RESPONSE else set()
-            payloads.append(read)
-        return [
-            [msgspec.structs.replace(one, injected=True) for one in each] if place in told else each
-            for place, each in enumerate(read_chat(payloads))
-        ]
+def _encoded(payloads: Sequence[dict[str, Any]]) -> list[ChatMessage]:
+    """Write Chat Completions messages as smolagents makes them."""
+    made: list[ChatMessage] = []
+    for payload in payloads:
+        content = payload.get("content") or ""
+        texts = [content] if isinstance(content, str) else [part.get("text", "") for part in content]
+        text, role = "\n".join(texts), payload["role"]
+        if role == "tool":
+            made.append(_said(MessageRole.TOOL_RESPONSE, OBSERVED + text))
+            continue
+        if text:
+            made.append(_said(MessageRole.ASSISTANT if role == "assistant" else MessageRole.USER, text))
+        if calls := payload.get("tool_calls"):
+            for call in calls:
+                call["function"]["arguments"] = json.loads(call["function"]["arguments"])
+            made.append(_said(MessageRole.TOOL_CALL, CALLING + str(calls)))
+    return made
 
-    def encode(self, payloads: Sequence[dict[str, Any]]) -> list[ChatMessage]:
-        """Write Chat Completions messages as smolagents makes them."""
-        made: list[ChatMessage] = []
-        for payload in payloads:
-            content = payload.get("content") or ""
-            texts = [content] if isinstance(content, str) else [part.get("text", "") for part in content]
-            text, role = "\n".join(texts), payload["role"]
-            if role == "tool":
-                made.append(_said(MessageRole.TOOL_RESPONSE, OBSERVED + text))
-                continue
-            if text:
-                made.append(_said(MessageRole.ASSISTANT if role == "assistant" else MessageRole.USER, text))
-            if calls := payload.get("tool_calls"):
-                for call in calls:
-                    call["function"]["arguments"] = json.loads(call["function"]["arguments"])
-                made.append(_said(MessageRole.TOOL_CALL, CALLING + str(calls)))
-        return made
+
+FORM = FrameworkForm(OPENAI_CHAT, _decoded, _encoded, leads=True)
 
 
 def text_of(message: ChatMessage) -> str:
@@ -131,9 +129,9 @@ def use_foldline(
     """Send an agent's model the view of a session instead of its whole memory; returns what keeps it.
 
     `store` is where the session is kept (a URL or a Store; default: that of the settings); the options are
-    those of `foldline.open`. Without `window` and `model` the window is that of the agent's model.
+    those of `foldline.open`. Without `window` the window is that of the agent's model.
     """
-    histories = FrameworkHistories(store, SmolForm(), **options)
+    histories = FrameworkHistories(store, FORM, **options)
     written = agent.write_memory_to_messages
 
     def view(summary_mode: bool = False) -> list[ChatMessage]:

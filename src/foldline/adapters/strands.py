@@ -15,25 +15,13 @@ from strands.middleware import InvokeModelStage
 from strands.middleware.stages import InvokeModelContext
 from strands.types.content import Message as StrandsMessage
 
-from foldline.adapters.history import AdapterOptions, FrameworkHistories, RequestSetup, read_list
-from foldline.core.log.messages import Message
+from foldline.adapters.forms import native_form
+from foldline.adapters.histories import AdapterOptions, FrameworkHistories, RequestSetup
 from foldline.dialects import BEDROCK_CONVERSE, get
 from foldline.dialects.cache_marks import within_marks
 from foldline.stores import Store
 
-
-class StrandsForm:
-    """Messages of Bedrock's Converse API, which every model of Strands' is given."""
-
-    dialect = BEDROCK_CONVERSE
-
-    def decode(self, messages: Sequence[StrandsMessage]) -> list[list[Message]]:
-        """Read messages, each of which is one of ours."""
-        return read_list(messages, self.dialect)
-
-    def encode(self, payloads: Sequence[dict[str, Any]]) -> list[StrandsMessage]:
-        """Return Converse's messages, which are Strands' own."""
-        return [cast("StrandsMessage", payload) for payload in payloads]
+FORM = native_form(BEDROCK_CONVERSE, lambda payload: cast("StrandsMessage", payload))
 
 
 def requested(messages: Sequence[StrandsMessage], system: Any = None) -> list[StrandsMessage]:
@@ -51,10 +39,10 @@ def use_foldline(
     """Send an agent's model the view of a session instead of the whole history; returns what keeps it.
 
     `store` is where the session is kept (a URL or a Store; default: that of the settings); the options are
-    those of `foldline.open`. Without `window` and `model` the window is that of the agent's model. The agent
-    must not have a context manager of its own.
+    those of `foldline.open`. Without `window` the window is that of the agent's model. The agent must
+    not have a context manager of its own.
     """
-    histories = FrameworkHistories(store, StrandsForm(), **options)
+    histories = FrameworkHistories(store, FORM, **options)
 
     async def view(context: InvokeModelContext) -> InvokeModelContext:
         shown = await histories.aview(session, context.messages, lambda: _setup(context))

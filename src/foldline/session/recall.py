@@ -83,7 +83,7 @@ class Recall:
         InputError for a session that is not there.
         """
         store, found = self._shared.store, list[Hit]()
-        for session in await self._among(sessions):
+        for session in await self._among(sessions, for_model=for_model):
             if sum(not hit.partial for hit in found) >= limit:
                 break
             hits = await store.search(query, session, limit * SPARE, on_path=True)
@@ -113,7 +113,7 @@ class Recall:
         `for_model` leaves out what the user took out of the context. Raises InputError for an unknown message
         or session.
         """
-        for one in await self._among(None if session is None else [session]):
+        for one in await self._among(None if session is None else [session], for_model=for_model):
             found = await self._shared.store.entry(one, entry)
             if for_model and isinstance(found, Said):
                 found = left_of(found, await self._excluded(one))
@@ -168,13 +168,19 @@ class Recall:
         """Return what the user took out of the context of a session."""
         return excluded(await self._shared.store.marks(session, kinds=("pruned", "lifted")))
 
-    async def _among(self, sessions: Sequence[str] | None) -> Sequence[str]:
-        """Return the sessions to look in: those named, which must be there, or this one and its origins."""
+    async def _among(self, sessions: Sequence[str] | None, *, for_model: bool) -> Sequence[str]:
+        """Return the sessions to look in: those named, which must be there, or this one and its origins.
+
+        To a model only those of its own user are there.
+        """
         await self._shared.load()
+        store = self._shared.store
         if sessions is None:
-            return await handed_from(self._shared.store, self._shared.id)
+            return await handed_from(store, self._shared.id)
+        own = await store.info(self._shared.id) if for_model else None
         for session in sessions:
-            if await self._shared.store.leaf(session) is None:
+            info = await store.info(session)
+            if info is None or (own is not None and info.user != own.user):
                 raise InputError(f"no session {session!r} in this store")
         return sessions
 

@@ -211,6 +211,11 @@ class Session:
         return self._shared.cursor.leaf
 
     @property
+    def said_key(self) -> str:
+        """A key of all that was said up to the leaf: folds, pins and notes leave it as it is."""
+        return self._shared.cursor.said_key
+
+    @property
     def dialect(self) -> str:
         """The dialect of the view: the one asked for, or the newest message's."""
         return self._shared.view.dialect

@@ -159,6 +159,7 @@ class SyncSession:
     compact_at = _reads(lambda session: session.compact_at)
     compaction_fields = _reads(lambda session: session.compaction_fields)
     leaf = _reads(lambda session: session.leaf)
+    said_key = _reads(lambda session: session.said_key)
     dialect = _reads(lambda session: session.dialect)
     system = _reads(lambda session: session.system)
     in_turn = _reads(lambda session: session.in_turn)

@@ -355,4 +355,5 @@ def trimmed(entries: Sequence[T], tell: Callable[[Sequence[T]], str], count: Cou
 
 def refused(tool: Tool, error: InputError) -> str:
     """Tell the model why its call was refused."""
-    return f"{MARK if tool in RECALL_TOOLS else WINDOW_MARK}Error: {error}"
+    recall = any(tool.name == one.name for one in RECALL_TOOLS)
+    return f"{MARK if recall else WINDOW_MARK}Error: {error}"

@@ -18,6 +18,7 @@ from foldline.errors import InputError
 Place = tuple[str, ...]  # the keys that lead to a value
 Table = MutableMapping[str, Any]
 _INDENT: Final = re.compile(r"^([ \t]+)\S", re.MULTILINE)
+_SURROGATE: Final = re.compile(r"[\ud800-\udfff]")
 
 
 class _Absent:
@@ -88,6 +89,7 @@ def _set(name: str, table: Table, path: Place, value: Any) -> None:
 def _json(text: str, meant: dict[str, Any]) -> str:
     indent = _INDENT.search(text)
     made = json.dumps(meant, indent=indent[1] if indent else 2, ensure_ascii=False)
+    made = _SURROGATE.sub(lambda found: f"\\u{ord(found[0]):04x}", made)  # half an emoji has no UTF-8
     return made + ("\n" if text.endswith("\n") or not text else "")
 
 

@@ -121,7 +121,7 @@ def _pydantic(capability: Any) -> Fold:
     openai = module("pydantic_ai.models.openai")
     provider = module("pydantic_ai.providers.openai").OpenAIProvider(api_key="none")
     model = openai.OpenAIChatModel("gpt-5.2", provider=provider)
-    form = module("foldline.adapters.pydantic_ai").PydanticAIForm()
+    form = module("foldline.adapters.pydantic_ai").FORM
     asked = models.ModelRequestParameters()
 
     async def folded(messages: Messages) -> Any:
@@ -248,7 +248,7 @@ def _contents(messages: Messages) -> list[dict[str, Any]]:
 def _maf(strategy: Any) -> Fold:
     framework = module("agent_framework")
     adapter = module("foldline.adapters.agent_framework")
-    form, tokenizer = adapter.AgentFrameworkForm(), framework.CharacterEstimatorTokenizer()
+    form, tokenizer = adapter.FORM, framework.CharacterEstimatorTokenizer()
 
     def fold(messages: Messages) -> list[Any]:
         given = form.encode(messages)
@@ -377,7 +377,7 @@ def llama_index_memory(budget: int) -> Fold:
     """Memory.from_defaults(session_id="id", token_limit=budget)"""
     kind = module("llama_index.core.memory").Memory
     adapter = module("foldline.adapters.llama_index")
-    form = adapter.LlamaIndexForm()
+    form = adapter.FORM
 
     def tokens(text: str) -> list[str]:
         return [text[at : at + 4] for at in range(0, len(text), 4)]

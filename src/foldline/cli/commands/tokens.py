@@ -44,7 +44,7 @@ def tokens(
     def show() -> None:
         click.echo(token)
         click.echo(
-            "It is shown once. Put this into ~/.foldline/settings.toml; a service without tokens needs a restart:\n\n"
+            "It is shown once. Put this into ~/.foldline/settings.toml (the first one needs a restart):\n\n"
             f'[serve.tokens]\n"{hashed(token)}" = {{ {line} }}',
             err=True,
         )

@@ -83,7 +83,7 @@ def _changed(wanted: list[SettingsFile]) -> dict[Path, Record]:
     try:
         for file in wanted:
             done[file.path] = change(file)
-    except InputError:
+    except BaseException:  # also where it is interrupted between two files
         for path in done:
             put_back(path)
         raise
