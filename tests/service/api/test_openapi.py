@@ -26,7 +26,7 @@ def attacked(client, folder, examples):
         cwd=folder,
         capture_output=True,
         text=True,
-        timeout=1_200,
+        timeout=3_000,
         check=False,
     )
     assert ran.returncode == 0, ran.stdout[-6_000:]
@@ -48,7 +48,7 @@ def test_every_operation_answers_as_the_document_says(tmp_path):
 def test_thousands_of_requests_are_no_server_error(tmp_path):
     with api(store=f"sqlite:///{tmp_path / 's.db'}") as (client, _):
         client.begin("one", messages=talk(6))
-        assert attacked(client, tmp_path, 200) > 5_000
+        assert attacked(client, tmp_path, 60) > 5_000
 
 
 def test_the_document_names_every_type_and_needs_a_token_where_the_service_does():
