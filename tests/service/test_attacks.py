@@ -203,6 +203,27 @@ def test_slow_clients_are_let_go_of_and_others_are_served_meanwhile(monkeypatch)
         assert statuses(answered(kept)) == []
 
 
+SLOW = ["/web/login", "/web/new", "/web/import", "/web/replay", "/web/s/one/preview/p/keep", "/v1/files"]
+
+
+@pytest.mark.parametrize("path", SLOW)
+def test_a_form_or_a_file_that_does_not_come_is_not_waited_for(path, monkeypatch):
+    monkeypatch.setattr(bodies, "SECONDS", 0.2)
+    token = b"" if path == "/web/login" else b"foldline-token: token-for-tests-1\r\n"
+    head = (
+        f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n"
+        "Content-Type: application/x-www-form-urlencoded\r\n"
+    ).encode()
+    with (
+        upstream() as (url, model),
+        served(openai_upstream=url, tokens={"token-for-tests-1": "default"}) as at,
+        wire(at) as sock,
+    ):
+        model.prepared[""] = Prepared()
+        sock.sendall(head + token + b"\r\nt")
+        assert statuses(head_of(sock)) == [408]
+
+
 # ---- headers, and one request for another
 
 

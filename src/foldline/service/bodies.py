@@ -9,10 +9,12 @@ large body is decoded in a thread all the same.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
+from contextlib import asynccontextmanager
 from typing import Any, Final, TypeVar
 
 import msgspec
+from starlette.datastructures import FormData
 from starlette.requests import ClientDisconnect, Request
 
 from foldline.config import ServeSettings
@@ -49,19 +51,47 @@ async def read_body(request: Request, limits: ServeSettings, *, json: bool = Tru
     if told.isdecimal() and int(told) > most:
         raise TooLarge(f"the body has {int(told):,} bytes; {most:,} may be sent ([serve] max_body)")
     body = bytearray()
-    try:
-        async with asyncio.timeout(SECONDS):
-            async for piece in request.stream():
-                body += piece
-                if len(body) > most:
-                    raise TooLarge(f"the body has more than {most:,} bytes ([serve] max_body)")
-    except TimeoutError as error:
-        told = f"the body did not come within {SECONDS:.0f} s"
-        raise Refused(408, "the body came too slowly", told) from error
+    async with _in_time():
+        async for piece in request.stream():
+            body += piece
+            if len(body) > most:
+                raise TooLarge(f"the body has more than {most:,} bytes ([serve] max_body)")
     raw = bytes(body)
     if json:
         await decoded(raw, lambda given: check_lists(given, limits.max_messages))
     return raw
+
+
+@asynccontextmanager
+async def read_form(request: Request, *, max_files: int, max_fields: int) -> AsyncGenerator[FormData]:
+    """Read a form, and close it behind the block; raises Refused where it does not come in time."""
+    async with _in_time():
+        form = await request.form(max_files=max_files, max_fields=max_fields)
+    try:
+        yield form
+    finally:
+        await form.close()
+
+
+async def paced(request: Request) -> AsyncGenerator[bytes]:
+    """Yield a body of any size as it comes; raises Refused where its next piece does not come in time."""
+    pieces = request.stream()
+    while True:
+        async with _in_time():
+            piece = await anext(pieces, None)
+        if piece is None:
+            return
+        yield piece
+
+
+@asynccontextmanager
+async def _in_time() -> AsyncGenerator[None]:
+    try:
+        async with asyncio.timeout(SECONDS):
+            yield
+    except TimeoutError as error:
+        told = f"nothing more of the body came within {SECONDS:.0f} s"
+        raise Refused(408, "the body came too slowly", told) from error
 
 
 async def decoded(raw: bytes, read: Callable[[bytes], T]) -> T:

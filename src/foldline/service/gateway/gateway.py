@@ -27,7 +27,7 @@ from foldline.config import ServeSettings, Settings
 from foldline.errors import FoldlineError
 from foldline.service.access_log import REQUEST_ID
 from foldline.service.at_hand import at_hand, require
-from foldline.service.bodies import decoded, read_body, while_there
+from foldline.service.bodies import decoded, paced, read_body, while_there
 from foldline.service.gateway.agent_session import AgentSession, AskedModel
 from foldline.service.gateway.compaction_answer import MadeItem, compacted, response, streamed
 from foldline.service.gateway.compaction_item import readable, sealed
@@ -167,10 +167,12 @@ class Gateway:
         length = request.headers.get("content-length")
         if length is not None:
             headers.append(("content-length", length))
-        body = request.stream() if length or "transfer-encoding" in request.headers else None
+        body = paced(request) if length or "transfer-encoding" in request.headers else None
         async with AsyncExitStack() as ends:
             try:
                 found = await self._upstreams.send(vendor, request.method, path + query, headers, body)
+            except Refused as error:
+                return refusal(vendor, error.status, str(error))
             except httpx2.HTTPError as error:
                 return self._unreached(vendor, error)
             return await answer_of(untouched(found, ends), ends.pop_all())

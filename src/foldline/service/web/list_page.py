@@ -18,7 +18,7 @@ from foldline.errors import FoldlineError, InputError
 from foldline.service.api import sessions, transfers
 from foldline.service.api.sessions import NewSession, SearchQuery, SessionList, SessionPage
 from foldline.service.api.transfers import ImportQuery
-from foldline.service.bodies import while_there
+from foldline.service.bodies import read_form, while_there
 from foldline.service.problems import words_of
 from foldline.service.web.connecting import recipes
 from foldline.service.web.page_request import BASE, PageRequest, to_session
@@ -239,7 +239,7 @@ async def begin(asked: PageRequest) -> Response:
 async def put(asked: PageRequest) -> Response:
     """Import files, and lead to the session of one, or to the list behind several."""
     asked.check_length(asked.serve.max_body, "what is imported at once ([serve] max_body)")
-    async with asked.request.form(max_files=FILES, max_fields=4) as form:
+    async with read_form(asked.request, max_files=FILES, max_fields=4) as form:
         given = [one for one in form.getlist("file") if isinstance(one, UploadFile) and one.filename]
         if not given:
             return await list_page(asked, "Choose a file first.")

@@ -17,7 +17,7 @@ from foldline.errors import FoldlineError, SessionNotFound
 from foldline.service.api import sessions
 from foldline.service.api.api import Api
 from foldline.service.api.operation import Operation
-from foldline.service.bodies import TooLarge
+from foldline.service.bodies import TooLarge, read_form
 from foldline.service.jobs.replays import ReplayJobs
 from foldline.service.problems import Refused, status_of, words_of
 from foldline.service.tenants import TOO_MANY, Denied, Tenant, Tenants
@@ -148,7 +148,7 @@ class PageRequest:
     async def form(self) -> dict[str, str]:
         """Return the fields of a form; raises TooLarge."""
         self.check_length(FORM, "a form")
-        async with self.request.form(max_files=0, max_fields=2_000) as form:
+        async with read_form(self.request, max_files=0, max_fields=2_000) as form:
             return {name: value for name, value in form.items() if isinstance(value, str)}
 
     async def ask(

@@ -12,6 +12,7 @@ from foldline.core.compact.receipt import in_window_order
 from foldline.service.api import boundaries, compaction, history, messages
 from foldline.service.api.compaction import CompactionWish, EditedSummary, PreviewResult
 from foldline.service.api.history import HistoryPage, ShownMessage
+from foldline.service.bodies import read_form
 from foldline.service.problems import Refused
 from foldline.service.web.actions import folded, plain, why
 from foldline.service.web.meter import Segment, segmented
@@ -155,7 +156,7 @@ async def _made_again(asked: PageRequest, form: PreviewForm) -> PreviewResult:
 
 async def _form(asked: PageRequest) -> PreviewForm:
     asked.check_length(asked.serve.max_body, "a form")
-    async with asked.request.form(max_files=0, max_fields=FIELDS) as form:
+    async with read_form(asked.request, max_files=0, max_fields=FIELDS) as form:
 
         def listed(name: str) -> list[str]:
             return [one for one in form.getlist(name) if isinstance(one, str)]

@@ -17,7 +17,7 @@ from foldline.service.api import sessions, transfers
 from foldline.service.api.sessions import SessionPage
 from foldline.service.api.transfers import ExportQuery
 from foldline.service.at_hand import require
-from foldline.service.bodies import TooLarge
+from foldline.service.bodies import TooLarge, read_form
 from foldline.service.jobs.replay_records import NONE, REPORT, ReplayRecord, ReplayRecords, ReplayWish, as_csv
 from foldline.service.jobs.replays import can_draw
 from foldline.service.problems import Refused
@@ -89,7 +89,7 @@ async def begin(asked: PageRequest) -> Response:
     """Begin a replay, and lead to its page."""
     require("write")
     asked.check_length(asked.serve.max_body, "a file ([serve] max_body)")
-    async with asked.request.form(max_files=1, max_fields=FIELDS) as given:
+    async with read_form(asked.request, max_files=1, max_fields=FIELDS) as given:
         ticked = {one for one in given.getlist("policy") if isinstance(one, str)}
         window, session = _text(given, "window"), _text(given, "session")
         try:

@@ -10,6 +10,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from foldline.service.api.api import Api
+from foldline.service.bodies import read_form
 from foldline.service.tenants import HEADER, Denied, Tenants
 from foldline.service.web import actions, list_page, previews, replay_page, session_page
 from foldline.service.web.connecting import connect_page
@@ -120,7 +121,7 @@ class Site:
         """Take a token, and keep it in the browser until that is closed."""
         denied, to = None, request.query_params.get("to", "")
         if request.method == "POST" and int(request.headers.get("content-length") or LONGEST + 1) <= LONGEST:
-            async with request.form(max_files=0, max_fields=4) as form:
+            async with read_form(request, max_files=0, max_fields=4) as form:
                 token, to = str(form.get("token") or "").strip(), str(form.get("to") or "")
             found = self._tenants.find(request, typed=token)
             if not isinstance(found, Denied):
