@@ -15,6 +15,7 @@ from tests.support import patient
 
 import foldline
 from foldline.errors import InputError
+from foldline.service.gateway.agent_session import AgentSession
 from foldline.service.gateway.gateway import SUBAGENT
 from foldline.service.gateway.session_finder import goes_on_from
 from foldline.session.links import links
@@ -188,6 +189,50 @@ async def test_a_session_that_the_client_names_is_that_one(chat, tmp_path):
     assert {one.id: one.messages for one in await store.sessions()} == {"mine": 4, "mine.2": 5}
     assert [(one.session, one.how) for one in await links(store, "mine.2")] == [("mine", "compacted")]
     await store.close()
+
+
+@pytest.mark.parametrize("name", ["mine", "v1.5"])
+async def test_a_new_conversation_of_a_name_follows_the_newest_one_also_where_one_was_deleted(
+    chat, tmp_path, name
+):
+    file = tmp_path / "s.db"
+    with in_front_of(answers, store=f"sqlite:///{file}") as (url, _):
+
+        def converse(about):
+            talk = chat(url, **{"foldline-session": name})
+            talk.messages = [{"role": "user", "content": f"A summary of {about}."}]
+            talk.ask("Go on.")
+            talk.ask("And on.")
+
+        for about in ("the parser", "its tests", "the tides"):
+            converse(about)
+        assert patient.delete(f"{url}/api/sessions/{name}").status_code == 204
+        converse("the berths")
+    store = foldline.stores.open_store(f"sqlite:///{file}")
+    assert {one.id: one.messages for one in await store.sessions()} == {
+        f"{name}.{number}": 5 for number in (2, 3, 4)
+    }
+    found = {number: await links(store, f"{name}.{number}") for number in (3, 4)}
+    assert [(one.session, one.way) for one in found[3]] == [(f"{name}.2", "from"), (f"{name}.4", "to")]
+    assert [(one.session, one.way) for one in found[4]] == [(f"{name}.3", "from")]
+    await store.close()
+
+
+def test_of_a_named_conversation_no_older_generation_is_read(chat, monkeypatch):
+    read, catch_up = [], AgentSession.catch_up
+
+    async def noted(talk):
+        read.append(talk.session.id)
+        return await catch_up(talk)
+
+    with in_front_of(answers) as (url, _):
+        talk = chat(url, **{"foldline-session": "mine"})
+        talk.ask("One.")
+        talk.messages = [{"role": "user", "content": "A summary of what we did."}]
+        talk.ask("Go on.")
+        monkeypatch.setattr(AgentSession, "catch_up", noted)
+        talk.ask("And on.")
+    assert set(read) == {"mine.2"}
 
 
 SUMMARY = """<analysis>

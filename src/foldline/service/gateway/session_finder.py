@@ -68,14 +68,17 @@ class SessionFinder:
         for session in candidates:
             talk = await self._open(session)
             common = talk.common(asked) if talk is not None else 0
-            if talk is None or not common or (name is None and not talk.has_reply(common)):
+            if talk is None or not common:
                 continue
-            if common >= most:
+            answered = talk.has_reply(common)
+            if common >= most and (answered or name is not None):
                 best, most, tied = talk, common, common == most
+            if answered and name is not None:  # the older ones begin otherwise
+                break
         if best is not None and not (tied and name is None):
             return best
         origin = await self._origin(asked, candidates if name is not None else None)
-        begun = await self._begin(first, name, len(candidates))
+        begun = await self._begin(first, name, candidates)
         if origin is not None:
             await _link(origin.session, begun.session)
         return begun
@@ -92,7 +95,7 @@ class SessionFinder:
         if name not in stored and await store.info(name) is not None:
             stored.append(name)
         known = [one for one in self._sessions if one == name or _generation_of(one, name)]
-        return sorted({*stored, *known}, key=_generation, reverse=True)
+        return sorted({*stored, *known}, key=lambda one: _generation(one, name), reverse=True)
 
     async def _origin(self, asked: AgentRequest, named: Sequence[str] | None) -> AgentSession | None:
         """Return the conversation that a client has compacted by itself, and goes on with in a new one.
@@ -115,10 +118,10 @@ class SessionFinder:
         said = next((entry.message for entry in reversed(newest) if isinstance(entry, Said)), None)
         return said.text if said is not None and said.role == "assistant" else ""
 
-    async def _begin(self, first: str, name: str | None, taken: int) -> AgentSession:
+    async def _begin(self, first: str, name: str | None, candidates: Sequence[str]) -> AgentSession:
         session = f"{first}-{secrets.token_hex(4)}" if name is None else name
-        if name is not None and taken:
-            session = f"{name}.{taken + 1}"
+        if name is not None and candidates:
+            session = f"{name}.{_generation(candidates[0], name) + 1}"
         begun = await self._open(session)
         assert begun is not None  # it cannot be gone: it was not there
         return begun
@@ -149,9 +152,8 @@ def valid_name(name: str) -> bool:
     return bool(_NAMED.fullmatch(name)) and not _MADE.fullmatch(name)
 
 
-def _generation(session: str) -> int:
-    tail = session.rpartition(".")[2]
-    return int(tail) if tail.isdecimal() else 1
+def _generation(session: str, name: str) -> int:
+    return 1 if session == name else int(session.rpartition(".")[2])
 
 
 def _generation_of(session: str, name: str) -> bool:
