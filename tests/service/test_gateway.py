@@ -15,6 +15,7 @@ from tests.support import patient
 
 import foldline
 from foldline.errors import InputError
+from foldline.service.gateway import session_finder
 from foldline.service.gateway.agent_session import AgentSession
 from foldline.service.gateway.gateway import SUBAGENT
 from foldline.service.gateway.session_finder import goes_on_from
@@ -147,6 +148,19 @@ async def test_conversations_that_begin_alike_are_told_apart(chat, tmp_path):
             one.ask(text)
             two.ask(text)
     assert [found[0] for found in await stored(file)] == [6, 6]
+
+
+async def test_a_conversation_in_use_is_found_among_many_that_begin_alike(chat, tmp_path, monkeypatch):
+    monkeypatch.setattr(session_finder, "CANDIDATES", 2)
+    file = tmp_path / "s.db"
+    with in_front_of(answers, store=f"sqlite:///{file}") as (url, _):
+        talk = chat(url)
+        talk.ask("Hello.")
+        talk.ask("And now?")
+        for _ in range(3):
+            chat(url).ask("Hello.")
+        talk.ask("Then?")
+    assert sorted(found[0] for found in await stored(file)) == [2, 2, 2, 6]
 
 
 async def test_an_edited_history_becomes_a_branch(chat, tmp_path):

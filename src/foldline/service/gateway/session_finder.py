@@ -21,7 +21,7 @@ from foldline.waiting import aside
 
 _MADE: Final = re.compile(r"([0-9a-f]{16})-[0-9a-f]{8}")  # ids that begin with their first message's key
 _NAMED: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,127}")  # what a client may name a session
-CANDIDATES: Final = 32  # conversations with the same first message that are looked at, the newest first
+CANDIDATES: Final = 32  # conversations that are looked at, those begun last, beside those in use
 GENERATIONS: Final = 1_000  # conversations of one name
 BEHIND: Final = 8  # entries among which the newest message of a session stands
 BEGINNING: Final = 8  # messages of a new history in which its client's own summary may stand
@@ -84,9 +84,10 @@ class SessionFinder:
         return begun
 
     async def _made(self, first: str) -> list[str]:
-        """Return the conversations that begin with a message, by its key; the newest last."""
-        found = await self._sessions.store.ids(f"{first}-", CANDIDATES)
-        return [one for one in reversed(found) if _MADE.fullmatch(one)]
+        """Return the conversations that begin with a message, by its key: those in use, and the newest."""
+        used = [one for one in self._sessions if one.startswith(f"{first}-")]
+        newest = await self._sessions.store.ids(f"{first}-", CANDIDATES)
+        return [one for one in dict.fromkeys([*used, *newest]) if _MADE.fullmatch(one)]
 
     async def _named(self, name: str) -> list[str]:
         """Return the conversations of a name, the newest generation first; also those not stored yet."""
