@@ -98,6 +98,90 @@ def test_the_gateways_own_token_never_goes_on(closed, headers):
     assert dict(came.headers).get("cookie", "a=1; b=2") == "a=1; b=2"
 
 
+# ---- the service's own key
+
+
+TWO_TENANTS = {"token-of-tenant-a": "a", "token-of-tenant-b": "b"}
+LENT = [
+    ("POST", "/v1/chat/completions"),
+    ("POST", "/v1/responses"),
+    ("POST", "/v1/messages"),
+    ("POST", "/v1/messages/count_tokens"),
+    ("POST", "/v1/embeddings"),
+    ("POST", "/v1/moderations"),
+    ("GET", "/v1/models"),
+    ("GET", "/v1/models/m-1.5"),
+    ("POST", "/v1beta/models/m:generateContent"),
+    ("POST", "/v1beta/models/m:countTokens"),
+    ("GET", "/v1beta/models/m"),
+]
+KEPT = [
+    ("GET", "/v1/files"),
+    ("DELETE", "/v1/files/f-1"),
+    ("POST", "/v1/batches"),
+    ("GET", "/v1/messages/batches"),
+    ("GET", "/v1/chat/completions"),
+    ("GET", "/v1/responses/resp_1"),
+    ("DELETE", "/v1/models/m"),
+    ("GET", "/v1/models/m%2F..%2Ffiles"),
+    ("GET", "/v1/models/%252e%252e/files"),
+    ("POST", "/v1/embeddings/x"),
+    ("GET", "/v1beta/cachedContents"),
+    ("GET", "/v1beta/models/m/operations"),
+    ("POST", "/v1beta/models/m:batchGenerateContent"),
+    ("POST", "/v1beta/models/m:batchGenerateContent%3Fa:generateContent"),
+]
+
+
+@contextlib.contextmanager
+def with_keys_of_its_own(monkeypatch, tokens):
+    """A service that has a key for each provider, and who may ask."""
+    for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY"):
+        monkeypatch.setenv(name, "key-of-the-service")
+    with upstream() as (url, model):
+        model.prepared[""] = Prepared(207, [("content-type", "application/json")], [b"{}"])
+        places = dict.fromkeys(("openai_upstream", "anthropic_upstream", "google_upstream"), url)
+        with served(store="memory://", tokens=tokens, **places) as at:
+            yield at, model
+
+
+def test_several_tenants_share_the_services_key_only_for_what_is_not_kept(monkeypatch):
+    mine = {"foldline-token": "token-of-tenant-a"}
+    with with_keys_of_its_own(monkeypatch, TWO_TENANTS) as (at, model):
+        for method, path in LENT:
+            assert patient.request(method, f"{at}{path}", headers=mine).status_code == 207, path
+            assert "key-of-the-service" in str(model.received.pop("")[0].headers), path
+        for method, path in KEPT:
+            found = patient.request(method, f"{at}{path}", headers=mine)
+            assert found.status_code in (403, 404), path
+            assert ("of your own" in found.json()["error"]["message"]) == (found.status_code == 403)
+            assert not model.received, path
+            if found.status_code == 403:
+                own = {**mine, "authorization": "Bearer mine"}
+                assert patient.request(method, f"{at}{path}", headers=own).status_code == 207, path
+                assert "key-of-the-service" not in str(model.received.pop("")[0].headers), path
+        found = patient.get(f"{at}/v1/files", headers={**mine, "anthropic-version": "2023-06-01"})
+        assert found.json()["error"]["type"] == "permission_error"
+
+
+def test_one_tenant_uses_the_services_key_for_everything(monkeypatch):
+    tokens = {"token-of-tenant-a": "a", "another-of-tenant-a": "a"}
+    with with_keys_of_its_own(monkeypatch, tokens) as (at, model):
+        headers = {"foldline-token": "another-of-tenant-a"}
+        assert patient.get(f"{at}/v1/files", headers=headers).status_code == 207
+        assert "key-of-the-service" in str(model.received[""][0].headers)
+
+
+@pytest.mark.parametrize("path", ["models/m:generateContent", "files"])
+def test_a_key_in_the_query_of_gemini_is_the_only_one_that_goes_on(path, monkeypatch):
+    with with_keys_of_its_own(monkeypatch, TWO_TENANTS) as (at, model):
+        headers = {"foldline-token": "token-of-tenant-a"}
+        assert patient.post(f"{at}/v1beta/{path}?alt=sse&key=mine", headers=headers).status_code == 207
+        (came,) = model.received[""]
+        assert came.path == f"/v1beta/{path}?alt=sse&key=mine"
+        assert "key-of-the-service" not in str(came.headers)
+
+
 def test_a_large_file_passes_through_and_is_not_held():
     body = b"x" * 3_000_000
     with two_upstreams(max_body=1_000_000) as (at, model, _):

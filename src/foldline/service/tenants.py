@@ -90,6 +90,11 @@ class Tenants:
         """Return the tenants that have asked since the start, and the main one."""
         return list(self._tenants.values())
 
+    @property
+    def several(self) -> bool:
+        """Whether more than one tenant has a token now."""
+        return len({grant.tenant for grant in self._tokens.now.grants}) > 1
+
     def every(self) -> list[Tenant]:
         """Return all tenants, those that have not asked yet included."""
         for grant in self._tokens.now.grants:

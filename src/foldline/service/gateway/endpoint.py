@@ -109,7 +109,7 @@ _METHODS: Final = ("generateContent", "streamGenerateContent")
 def generating(named: str) -> Endpoint | None:
     """Return the API of a Gemini model and its method, as in `NAME:generateContent`; None for another one."""
     model, _, method = named.rpartition(":")
-    if not model or method not in _METHODS:
+    if not model or method not in _METHODS or set(model) & set("?#"):  # it would lead to another address
         return None
     streamed = method != _METHODS[0]
     return msgspec.structs.replace(_GENERATE, path=f"/models/{named}", model=model, streamed=streamed)

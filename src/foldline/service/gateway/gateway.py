@@ -41,6 +41,8 @@ from foldline.service.gateway.upstream import (
     PaidByRequest,
     Upstreams,
     asked_on,
+    keeps_nothing,
+    lent_key,
     pays,
     sent_on,
     vendor_of,
@@ -58,6 +60,7 @@ log = logging.getLogger("foldline")
 T = TypeVar("T")
 
 UNCHANGED: Final = "a request passes unchanged"
+NO_KEY: Final = "this needs a provider's key of your own: the service's would reach what other tenants keep"
 SESSION: Final = "foldline-session"  # names the session of a request
 USER: Final = "foldline-user"  # names the user of a request
 SUBAGENT: Final = (  # say that a sub-agent asks: any client, Codex, Claude Code, OpenCode
@@ -163,7 +166,11 @@ class Gateway:
             return refusal(vendor, 404, f"there is nothing above {ROOTS[vendor]}")
         if self._tenants.holds_token(plain):
             return refusal(vendor, 400, "the address holds a token of this service: leave it out")
-        query, headers = self._sent_on(request, vendor)
+        lent = keeps_nothing(request.method, plain) or not self._tenants.several
+        try:
+            query, headers = self._sent_on(request, vendor, lent=lent)
+        except Refused as error:
+            return refusal(vendor, error.status, str(error))
         length = request.headers.get("content-length")
         if length is not None:
             headers.append(("content-length", length))
@@ -194,11 +201,18 @@ class Gateway:
             return refusal(vendor, 429, "too many requests", wait=seconds)
         return tenant
 
-    def _sent_on(self, request: Request, vendor: Vendor) -> tuple[str, Headers]:
-        """Return the query and the headers of a request as they are passed on."""
+    def _sent_on(self, request: Request, vendor: Vendor, *, lent: bool = True) -> tuple[str, Headers]:
+        """Return the query and the headers of a request as they are passed on.
+
+        Raises Refused where it has no key, and the service's own is not `lent` to it.
+        """
         secret = self._tenants.holds_token
         query = asked_on(request.scope["query_string"].decode("latin-1"), secret=secret)
-        headers = sent_on(request.headers.items(), vendor, secret=secret)
+        headers = sent_on(request.headers.items(), secret=secret)
+        key = lent_key(vendor, query, headers)
+        if key and not lent:
+            raise Refused(403, "a key is needed", NO_KEY)
+        headers += key
         if not any(name == REQUEST_ID for name, _ in headers):
             headers.append((REQUEST_ID, at_hand().id))
         return query, headers

@@ -6,9 +6,11 @@ A summary is paid by the request at hand, or by the one that began the draft. No
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import AsyncGenerator, AsyncIterable, Callable, Mapping, Sequence
 from contextvars import ContextVar
 from typing import Any, Final
+from urllib.parse import parse_qs
 
 import httpx2
 
@@ -46,6 +48,11 @@ _VARIABLES: Final[dict[Vendor, str]] = {
     "anthropic": "ANTHROPIC_API_KEY",
     "google": "GEMINI_API_KEY",
 }
+_KEEPS_NOTHING: Final = re.compile(
+    r"(?:GET|HEAD) /models(?:/[A-Za-z0-9._:@-]+)?"
+    r"|POST /(?:completions|embeddings|moderations|messages/count_tokens|responses/input_tokens)"
+    r"|POST /models/[A-Za-z0-9._-]+:(?:countTokens|embedContent|batchEmbedContents)"
+)
 ROOTS: Final[dict[Vendor, str]] = {"openai": "/v1", "anthropic": "/v1", "google": "/v1beta"}
 _OWN: Final[dict[Vendor, str]] = {
     "openai": "https://api.openai.com",
@@ -130,11 +137,8 @@ def vendor_of(headers: Mapping[str, str]) -> Vendor:
     return "anthropic" if "anthropic-version" in headers or "x-api-key" in headers else "openai"
 
 
-def sent_on(headers: Sequence[tuple[str, str]], vendor: Vendor, *, secret: Secret) -> Headers:
-    """Return the headers of a request as they go on, but for those, and the cookies, that hold a `secret`.
-
-    A client without any key is given the server's, where that has one.
-    """
+def sent_on(headers: Sequence[tuple[str, str]], *, secret: Secret) -> Headers:
+    """Return the headers of a request as they go on, but for those, and the cookies, that hold a `secret`."""
     named = {
         name.strip().lower() for key, value in headers if key == "connection" for name in value.split(",")
     }
@@ -151,11 +155,22 @@ def sent_on(headers: Sequence[tuple[str, str]], vendor: Vendor, *, secret: Secre
         for name, value in changed
         if not secret(name) and not secret(value) and (value or name != "cookie")
     ]
-    key = os.environ.get(_VARIABLES[vendor])
-    if key and not any(name in KEYS for name, _ in kept):
-        named = {"anthropic": ("x-api-key", key), "google": ("x-goog-api-key", key)}
-        kept.append(named.get(vendor, ("authorization", f"Bearer {key}")))
     return [*kept, ("accept-encoding", IDENTITY)]
+
+
+def lent_key(vendor: Vendor, query: str, headers: Headers) -> Headers:
+    """Return the service's own key, where it has one, for a request that is sent on without any."""
+    key = os.environ.get(_VARIABLES[vendor])
+    asks_with_one = vendor == "google" and "key" in parse_qs(query.removeprefix("?"))
+    if not key or asks_with_one or any(name in KEYS for name, _ in headers):
+        return []
+    named = {"anthropic": ("x-api-key", key), "google": ("x-goog-api-key", key)}
+    return [named.get(vendor, ("authorization", f"Bearer {key}"))]
+
+
+def keeps_nothing(method: str, path: str) -> bool:
+    """Return whether a provider keeps nothing of a request, nor shows what it has kept of others."""
+    return _KEEPS_NOTHING.fullmatch(f"{method} {path}") is not None
 
 
 def asked_on(query: str, *, secret: Secret) -> str:
