@@ -10,6 +10,8 @@ import pytest
 from tests.service.served import served
 from tests.support import patient
 
+from foldline.service.gateway import upstream
+
 ANSWER = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}"
 
 
@@ -80,10 +82,18 @@ def asked():
         yield begin
 
 
-def test_a_request_goes_over_a_new_connection_where_a_kept_one_is_closed(asked):
+def test_a_request_goes_over_a_new_connection_where_a_kept_one_is_closed(asked, monkeypatch):
+    monkeypatch.setattr(upstream, "ON_ITS_WAY_SECONDS", 60.0)  # as a busy machine may take
     server, ask = asked(1)
     assert [ask().status_code for _ in range(3)] == [200, 200, 200]
     assert server.requests == [1, 1, 2, 2, 3]  # the second of each is asked again
+
+
+def test_a_request_that_was_under_way_for_a_while_is_not_sent_again(asked, monkeypatch):
+    monkeypatch.setattr(upstream, "ON_ITS_WAY_SECONDS", 0.0)
+    server, ask = asked(1)
+    assert [ask().status_code for _ in range(2)] == [200, 502]
+    assert server.requests == [1, 1]
 
 
 def test_a_request_over_a_new_connection_is_not_sent_twice(asked):

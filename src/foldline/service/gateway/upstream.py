@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import time
 from collections.abc import AsyncGenerator, AsyncIterable, Callable, Mapping, Sequence
 from contextvars import ContextVar
 from typing import Any, Final
@@ -62,6 +63,7 @@ _OWN: Final[dict[Vendor, str]] = {
 _INERT: Final = [("content-security-policy", "sandbox"), ("x-content-type-options", "nosniff")]
 CONNECT_SECONDS: Final = 10.0
 CLOSED: Final = (httpx2.ReadError, httpx2.WriteError, httpx2.RemoteProtocolError)
+ON_ITS_WAY_SECONDS: Final = 2.0  # that a request takes to its server at most
 SILENCE_SECONDS: Final = 600.0  # the SDKs' own patience
 # Each request is a task of its own, and a draft a task that it begins: both find here what came with it.
 _at_hand: ContextVar[Headers | None] = ContextVar("foldline_headers_at_hand", default=None)
@@ -112,7 +114,8 @@ class Upstreams:
         """Send a request and return the response, its body unread; raises httpx2.HTTPError.
 
         `address` is what stands behind the version: the path and the query. A kept connection that its server
-        closes while the request is on its way has answered nothing: the request goes over another one.
+        closes while the request is on its way has answered nothing: the request goes over another one. Where
+        it is closed later the model may have worked on it, and that is paid: it is not sent again.
         """
         url = f"{self.url(vendor)}{address}"
         raw = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers]
@@ -121,10 +124,12 @@ class Upstreams:
             request = self._client.build_request(
                 method, url, headers=raw, content=body or None, extensions={"trace": opened}
             )
+            sent = time.monotonic()
             try:
                 return await self._client.send(request, stream=True)
             except CLOSED:
-                if opened or not isinstance(body, bytes | None):
+                late = time.monotonic() - sent > ON_ITS_WAY_SECONDS
+                if late or opened or not isinstance(body, bytes | None):
                     raise
 
     async def close(self) -> None:
