@@ -41,7 +41,20 @@ HOP_BY_HOP: Final = frozenset(
 )
 OURS: Final = "foldline-"  # headers for the gateway itself
 # of this connection; a proxy's in front say who the client is, which is none of the provider's business
-OF_THIS_HOP: Final = ("host", "content-length", "accept-encoding", "x-forwarded-for", "x-forwarded-proto")
+OF_THIS_HOP: Final = frozenset(
+    {
+        "host",
+        "content-length",
+        "accept-encoding",
+        "forwarded",
+        "via",
+        "x-real-ip",
+        "x-client-ip",
+        "true-client-ip",
+        "cf-connecting-ip",
+    }
+)
+FORWARDED: Final = "x-forwarded-"
 KEYS: Final = ("authorization", "x-api-key", "api-key", "x-goog-api-key")
 Secret = Callable[[str], bool]  # whether a text holds what must not leave the service
 _VARIABLES: Final[dict[Vendor, str]] = {
@@ -153,7 +166,7 @@ def sent_on(headers: Sequence[tuple[str, str]], *, secret: Secret) -> Headers:
         if name not in HOP_BY_HOP
         and name not in named
         and name not in OF_THIS_HOP
-        and not name.startswith(OURS)
+        and not name.startswith((OURS, FORWARDED))
     ]
     kept = [
         (name, value)
