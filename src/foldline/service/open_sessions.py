@@ -7,6 +7,7 @@ import logging
 from collections import OrderedDict
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
+from contextvars import Context
 from typing import Any, TypeVar
 
 from foldline.errors import FoldlineError
@@ -91,7 +92,8 @@ class OpenSessions:
             await _finish(one.session)
             await one.session.close()
 
-        task = asyncio.ensure_future(close())
+        # whoever has asked for another session since has no part in it
+        task = asyncio.get_running_loop().create_task(close(), context=Context())
         self._closing.add(task)
         task.add_done_callback(self._closing.discard)
 
