@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import gzip
 import json
 import logging
 import re
 import socket
+import threading
 from urllib.parse import urlsplit
 
 import httpx2
@@ -18,6 +20,8 @@ from tests.service.upstream import Prepared, upstream
 from tests.support import patient
 
 from foldline.service import bodies, server
+from foldline.service.api import stateless
+from foldline.service.gateway import exchange
 
 pytestmark = pytest.mark.slow
 
@@ -222,6 +226,53 @@ def test_a_form_or_a_file_that_does_not_come_is_not_waited_for(path, monkeypatch
         model.prepared[""] = Prepared()
         sock.sendall(head + token + b"\r\nt")
         assert statuses(head_of(sock)) == [408]
+
+
+class Endless:
+    """An upstream whose answer has no end; `left` says that its client has gone."""
+
+    def __init__(self):
+        self.left = threading.Event()
+
+    async def __call__(self, scope, receive, send):
+        while (await receive()).get("more_body"):
+            pass
+        leaving = asyncio.ensure_future(receive())
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        while not leaving.done():
+            await send({"type": "http.response.body", "body": b"x" * 65_536, "more_body": True})
+            await asyncio.sleep(0)
+        self.left.set()
+
+
+def test_who_reads_nothing_of_an_answer_is_let_go_of(monkeypatch, caplog):
+    monkeypatch.setattr(exchange, "READ_SECONDS", 0.2)
+    with upstream(Endless()) as (url, model), served(openai_upstream=url) as at, wire(at) as sock:
+        sock.sendall(b"GET /v1/files/f-1/content HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert model.left.wait(60)
+    assert "the client has read nothing" in caplog.text
+
+
+def test_who_reads_nothing_of_a_turn_is_let_go_of(monkeypatch):
+    monkeypatch.setattr(stateless, "SEND_SECONDS", 0.2)
+    events, ended = stateless._events, threading.Event()
+
+    async def without_an_end(*given):
+        try:
+            async for event in events(*given):
+                yield event
+            while True:
+                yield {"data": "x" * 65_536}
+        finally:
+            ended.set()
+
+    monkeypatch.setattr(stateless, "_events", without_an_end)
+    said = {"id": "1", "role": "user", "parts": [{"type": "text", "text": "Hello."}]}
+    body = json.dumps({"messages": [said], "model": "openai:scripted"}).encode()
+    head = f"POST /api/turn HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n"
+    with in_front_of(["Hello."]) as (at, _), wire(at) as sock:
+        sock.sendall(head.encode() + b"Authorization: Bearer k\r\n\r\n" + body)
+        assert ended.wait(60)
 
 
 # ---- headers, and one request for another

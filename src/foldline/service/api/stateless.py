@@ -19,7 +19,7 @@ from foldline.core.log.messages import Usage
 from foldline.dialects import UI_MESSAGE
 from foldline.errors import InputError
 from foldline.providers import Provider, Retrying
-from foldline.service.api.operation import STREAM, ApiCall, operation
+from foldline.service.api.operation import SEND_SECONDS, STREAM, ApiCall, operation
 from foldline.service.models import closing, written_by
 from foldline.service.stateless.fork import SESSION, Asking, Folding, asking_of, forked, to_send
 from foldline.service.stateless.turn import StatelessTurn
@@ -69,7 +69,8 @@ async def answer_history(call: ApiCall, body: Asking) -> Response:
     provider = _provider(call, body, body.model or call.state.models.chosen(None))
     folding = await apart(_folding(call, body, provider, provider.dialect))
     turn = StatelessTurn(folding, Retrying(provider))
-    return EventSourceResponse(_events(turn, partial(_count, call, folding, provider.name)), headers=MEDIA)
+    events = _events(turn, partial(_count, call, folding, provider.name))
+    return EventSourceResponse(events, headers=MEDIA, send_timeout=SEND_SECONDS)
 
 
 async def _folding(call: ApiCall, asking: Asking, provider: Provider | None, dialect: str) -> Folding:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
@@ -11,7 +12,7 @@ from typing import Any, Final
 import httpx2
 import msgspec
 from starlette.responses import Response, StreamingResponse
-from starlette.types import Receive, Scope
+from starlette.types import Message, Receive, Scope
 from starlette.types import Send as ASGISend
 
 from foldline.core.decide.price import cost
@@ -32,6 +33,7 @@ from foldline.session.view import ContextMessages
 log = logging.getLogger("foldline")
 
 MAYBE_OVERFLOW: Final = frozenset({400, 413, 422, 500})  # statuses under which providers report one
+READ_SECONDS: Final = 600.0  # that a client may read nothing of a stream: an agent may be stopped for a while
 NO_BODY: Final = "{status} status code (no body)"
 
 Send = Callable[[bytes], Awaitable[httpx2.Response]]
@@ -238,6 +240,10 @@ def untouched(response: httpx2.Response, ends: AsyncExitStack) -> Relayed:
     return Relayed(response.status_code, passed_back(response), pieces())
 
 
+class _Unread(Exception):
+    """A client reads nothing of what it is sent."""
+
+
 class _Streamed(StreamingResponse):
     """A stream on its way back; its connection is closed also where the client has left before it began."""
 
@@ -247,9 +253,16 @@ class _Streamed(StreamingResponse):
         self._ends = ends
 
     async def __call__(self, scope: Scope, receive: Receive, send: ASGISend) -> None:
+        async def sent(message: Message) -> None:
+            try:
+                async with asyncio.timeout(READ_SECONDS):
+                    await send(message)
+            except TimeoutError as error:
+                raise _Unread(f"the client has read nothing for {READ_SECONDS:.0f} s") from error
+
         try:
-            await super().__call__(scope, receive, send)
-        except httpx2.HTTPError as error:  # the answer stays without its end, and the connection is closed
+            await super().__call__(scope, receive, sent)
+        except (httpx2.HTTPError, _Unread) as error:  # the answer has no end, and the connection is closed
             log.warning("an answer broke off: %s: %.200r", type(error).__name__, str(error))
         finally:
             await self._ends.aclose()

@@ -18,7 +18,7 @@ from urllib.parse import unquote
 import httpx2
 import msgspec
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.responses import JSONResponse, Response
 
 import foldline
 from foldline import providers
@@ -256,7 +256,10 @@ class Gateway:
             return refusal(asked.endpoint.vendor, 400, "there is nothing to compact")
         make = partial(self._compacted, origin, asked)
         if not alone and asked.streamed:
-            return StreamingResponse(streamed(asked, make), media_type="text/event-stream")
+            events = Relayed(
+                200, [("content-type", "text/event-stream; charset=utf-8")], streamed(asked, make)
+            )
+            return await answer_of(events, AsyncExitStack())
         made = await while_there(origin.request, make())
         return JSONResponse(compacted(made) if alone else response(asked, made))
 
