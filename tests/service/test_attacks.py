@@ -18,6 +18,7 @@ from tests.service.api.client import Client, api, reply, talk, user
 from tests.service.served import in_front_of, served
 from tests.service.upstream import Prepared, upstream
 from tests.support import patient
+from tests.support.waiting import wait_until
 
 from foldline.service import bodies, server
 from foldline.service.api import stateless
@@ -226,6 +227,20 @@ def test_a_form_or_a_file_that_does_not_come_is_not_waited_for(path, monkeypatch
         model.prepared[""] = Prepared()
         sock.sendall(head + token + b"\r\nt")
         assert statuses(head_of(sock)) == [408]
+
+
+@pytest.mark.parametrize("path", ["/web/login", "/v1/files"])
+def test_who_leaves_in_the_middle_of_a_body_is_no_defect_in_the_log(path, caplog):
+    caplog.set_level(logging.INFO, "foldline.access")
+    head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n"
+    kind = "Content-Type: application/x-www-form-urlencoded\r\n\r\n"
+    with upstream() as (url, model), served(openai_upstream=url) as at:
+        model.prepared[""] = Prepared()
+        with wire(at) as sock:
+            sock.sendall(f"{head}{kind}t".encode())
+        wait_until(lambda: [one for one in caplog.records if one.name == "foldline.access"])
+    (line,) = (one for one in caplog.records if one.name == "foldline.access")
+    assert line.fields["status"] == 400
 
 
 class Endless:

@@ -13,7 +13,7 @@ from typing import Final
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Mount, Route, Router
 
@@ -82,7 +82,12 @@ class Service:
                 Middleware(AdmissionLimit, most=self.serve.at_once, metrics=self.metrics),
                 Middleware(OriginGuard, host=self.serve.host, tokens=self.tenants.closed),
             ],
-            exception_handlers={FoldlineError: _failed, 404: _unknown, 405: _not_allowed},
+            exception_handlers={
+                FoldlineError: _failed,
+                ClientDisconnect: _left,
+                404: _unknown,
+                405: _not_allowed,
+            },
             lifespan=self._lifespan,
         )
         made.router.redirect_slashes = False
@@ -239,6 +244,11 @@ async def _failed(request: Request, error: Exception) -> Response:
     if isinstance(error, FoldlineError):
         return problem_of(error)
     raise error
+
+
+async def _left(request: Request, error: Exception) -> Response:
+    del request, error
+    return problem(400, "the client has left")
 
 
 async def _unknown(request: Request, error: Exception) -> Response:
