@@ -9,7 +9,7 @@ from contextlib import nullcontext
 
 import msgspec
 import pytest
-from tests.service.api.client import api, reply, user
+from tests.service.api.client import api, reply, talk, user
 from tests.service.test_durable_drafts import JOB
 from tests.support import patient
 from tests.support.values import MemoryKeyValues
@@ -198,6 +198,12 @@ class LossyStore(SqliteStore):
     """A store that does what it is asked, and loses the answers to some appends."""
 
     lost = 0
+    purges = True
+
+    async def purge(self, session):
+        if not LossyStore.purges:
+            raise StoreError("the connection is gone")
+        await super().purge(session)
 
     async def append(self, session, entries, *, seen):
         await super().append(session, entries, seen=seen)
@@ -211,7 +217,7 @@ def lossy(tmp_path):
     register("lossy", lambda url: LossyStore(tmp_path / "lossy.db"))
     with api(store="lossy://") as (client, model):
         yield client, model
-    LossyStore.lost = 0
+    LossyStore.lost, LossyStore.purges = 0, True
     urls._SCHEMES.pop("lossy")
 
 
@@ -239,6 +245,54 @@ def test_a_session_whose_answer_was_lost_is_begun_once(lossy):
     found = client.get("/sessions").json()
     assert [one["id"] for one in found["sessions"]] == [made["id"]]
     assert made["messages"] == 1
+
+
+def test_a_session_that_was_begun_and_not_told_is_told_with_what_was_said_in_it_since(lossy):
+    client, _ = lossy
+    LossyStore.lost, LossyStore.purges = 1, False
+    wish = {"title": "T", "messages": [user("Hello."), reply("Yes?")]}
+    send = sent(client, "/sessions", wish, 503)[1]
+    send()
+    (begun,) = client.get("/sessions").json()["sessions"]
+    client.say(begun["id"], user("And now?"))
+    found = sent(client, "/sessions", wish)[1]()
+    assert (found.json()["id"], found.json()["messages"]) == (begun["id"], 3)
+    assert found.headers["location"] == f"/api/sessions/{begun['id']}"
+    assert found.headers["etag"] == client.leaf(begun["id"])
+    assert client.get("/sessions").json()["total"] == 1
+
+
+def test_a_named_session_that_may_have_been_begun_is_told_as_such(lossy):
+    client, _ = lossy
+    LossyStore.lost, LossyStore.purges = 1, False
+    wish = {"id": "mine", "messages": [user("Hello.")]}
+    sent(client, "/sessions", wish, 503)[1]()
+    assert "not known" in sent(client, "/sessions", wish, 409)[1]().json()["title"]
+
+
+@pytest.mark.parametrize(("what", "wish"), [("fork", {}), ("handoff", {"goal": "Go on"})])
+def test_a_child_whose_answer_was_lost_is_begun_once(lossy, what, wish):
+    client, _ = lossy
+    client.begin("one", messages=talk(6))
+    child = repeated(client, f"/sessions/one/{what}", wish).json()["id"]
+    assert {one["id"] for one in client.get("/sessions").json()["sessions"]} == {"one", child}
+    found = client.get(f"/sessions/{child}").json()
+    assert found["links"][0]["session"] == "one"
+    assert found["info"]["title"] == wish.get("goal", client.get("/sessions/one").json()["info"]["title"])
+    assert [one["session"] for one in client.get("/sessions/one").json()["links"]] == [child]
+    client.say(child, user("And now?"))
+
+
+def test_a_child_that_a_dead_worker_began_is_found_behind_its_link_and_what_was_said_since(store):
+    with api(store=store) as (client, _):
+        client.begin("one", messages=talk(3))
+        leaf = client.leaf("one").strip('"')
+        client.post("/sessions/one/fork", {"id": "one-01234567"})
+        client.say("one", user("And now?"))
+        body, send = sent(client, "/sessions/one/fork", {})
+        left_open(store, "/sessions/one/fork", body, leaf)
+        assert send().json()["id"] == "one-01234567"
+        assert client.get("/sessions").json()["total"] == 2
 
 
 def test_an_answer_too_large_to_keep_is_not_given_by_doing_it_again(store, monkeypatch):

@@ -7,6 +7,7 @@ pages need to know of it is read from its signature and its docstring, so that i
 from __future__ import annotations
 
 import re
+import secrets
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from types import ModuleType
 from typing import (
@@ -79,6 +80,11 @@ class ApiCall(msgspec.Struct):
     def again(self) -> bool:
         """Whether an earlier try under the request's key may have done it."""
         return self.remembered is not None and self.remembered.again
+
+    @property
+    def token(self) -> str:
+        """Letters for the id of what the request begins: the same ones where it is sent again."""
+        return secrets.token_hex(8) if self.remembered is None else self.remembered.record.token
 
     @property
     def session(self) -> Session:

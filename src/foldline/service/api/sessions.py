@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Annotated, Any, Final, TypeAlias, cast
@@ -113,10 +112,19 @@ async def create_session(call: ApiCall, body: NewSession) -> SessionInfo:
     if body.model is not None:
         state.models.chosen(body.model)
     state.check_policy(body.policy)
-    name = body.id or f"s-{secrets.token_hex(8)}"
+    name = body.id or f"s-{call.token}"
     async with state.of(call.tenant).lock(name):
+        known = await store.info(name)
+        if known is not None and call.again:
+            if body.id is not None:
+                told = f"{name!r} exists, from an earlier try or not: look at it, and use another key"
+                raise Refused(409, "it is not known whether it was done", told)
+            if known.messages:  # they are stored last
+                return await _created(call, name, await store.leaf(name))
+            await store.purge(name)  # nobody was told of it
+            known = None
         options = SessionOptions(body.model, body.policy, body.system, body.user, body.metadata)
-        if await store.info(name) is not None or not await _begun(store, name, options):
+        if known is not None or not await _begun(store, name, options):
             raise taken(name)
         try:
             with state.use(call.tenant, name, options) as session:
@@ -129,8 +137,12 @@ async def create_session(call: ApiCall, body: NewSession) -> SessionInfo:
             call.tenant.sessions.forget(name)
             await store.purge(name)
             raise
+    return await _created(call, name, leaf)
+
+
+async def _created(call: ApiCall, name: str, leaf: str | None) -> SessionInfo:
     call.headers |= {"location": f"/api/sessions/{name}", "etag": etag(leaf)}
-    return await info_of(store, name)
+    return await info_of(call.tenant.store, name)
 
 
 async def _begun(store: Store, name: str, options: SessionOptions) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from typing import Final
 
 import msgspec
@@ -10,6 +9,7 @@ import msgspec
 from foldline.service.api.history import EntryId
 from foldline.service.api.operation import ApiCall, NewId, Words, operation
 from foldline.service.api.sessions import AT, LeafResult, check_no_turn, taken
+from foldline.session.links import LINK, links
 from foldline.session.session import Session
 from foldline.session.tree import Branch
 
@@ -123,37 +123,55 @@ async def rewind(call: ApiCall, body: RewindWish) -> RewindResult:
     return RewindResult(taken.text, taken.left, call.session.leaf)
 
 
-@operation("POST", f"{AT}/fork", status=201, changes=True, keyed=True)
+@operation("POST", f"{AT}/fork", status=201, changes=True, keyed=True, resumes=True)
 async def fork(call: ApiCall, body: ForkWish) -> NextSession:
     """Begin a session with a copy of the path."""
-    return await _begun(call, await call.session.fork(await _new_id(call, body.id), at=body.entry))
+    name = body.id or f"{call.session.id}-{call.token[:8]}"
+    if (known := await _known(call, name)) is not None:
+        return known
+    return await _begun(call, await call.session.fork(name, at=body.entry))
 
 
-@operation("POST", f"{AT}/handoff", status=201, changes=True, held=False, keyed=True)
+@operation("POST", f"{AT}/handoff", status=201, changes=True, held=False, keyed=True, resumes=True)
 async def hand_off(call: ApiCall, body: HandoffWish) -> NextSession:
     """Begin a session for a goal with what of this one serves it."""
-    name = await _new_id(call, body.id)
-    child = await call.session.handoff(body.goal, to=name, text=body.text)
-    return await _begun(call, child, title=" ".join((body.goal or "").split())[:TITLE])
+    name = body.id or f"{call.session.id}-{call.token[:8]}"
+    title = " ".join((body.goal or "").split())[:TITLE]
+    if (known := await _known(call, name, title)) is not None:
+        return known
+    return await _begun(call, await call.session.handoff(body.goal, to=name, text=body.text), title)
 
 
-async def _new_id(call: ApiCall, given: str | None) -> str:
-    """Return the id of a new session; raises Refused where another one has it."""
-    name = given or f"{call.session.id}-{secrets.token_hex(4)}"
-    if await call.tenant.store.leaf(name) is not None:
+async def _known(call: ApiCall, name: str, title: str = "") -> NextSession | None:
+    """Return the session that an earlier try began, None where there is none; another one is refused."""
+    store, here = call.tenant.store, call.session.id
+    if await store.leaf(name) is None:
+        return None
+    known = await links(store, name) if call.again else []
+    came_from = next((one for one in known if (one.way, one.session) == ("from", here)), None)
+    if came_from is None:
         raise taken(name)
-    return name
+    if not any(one.session == name for one in await links(store, here)):
+        there = msgspec.structs.replace(came_from, session=name, way="to")
+        await call.session.note(LINK, **msgspec.to_builtins(there))
+    options = await call.state.options(call.tenant, here)
+    with call.state.use(call.tenant, name, options) as child:
+        return await _noted(call, child, title)
 
 
 async def _begun(call: ApiCall, child: Session, title: str = "") -> NextSession:
     """Note in a new session how it is opened, and what it is called, and close it again."""
     async with child:
-        note = (await call.state.options(call.tenant, call.session.id)).noted()
-        await child.note(note.kind, **note.data)
-        if title:
-            await child.note("title", title=title)
-        call.headers["location"] = f"/api/sessions/{child.id}"
-        return NextSession(child.id, child.leaf)
+        return await _noted(call, child, title)
+
+
+async def _noted(call: ApiCall, child: Session, title: str) -> NextSession:
+    note = (await call.state.options(call.tenant, call.session.id)).noted()
+    await child.note(note.kind, **note.data)
+    if title:
+        await child.note("title", title=title)
+    call.headers["location"] = f"/api/sessions/{child.id}"
+    return NextSession(child.id, child.leaf)
 
 
 @operation("POST", f"{AT}/handoff/preview")
