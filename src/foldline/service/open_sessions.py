@@ -20,8 +20,9 @@ T = TypeVar("T")
 
 
 class _Open:
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, begun: Any) -> None:
         self.session = session
+        self.begun = begun
         self.users = 0
         self.beside: Any = None
 
@@ -38,17 +39,24 @@ class OpenSessions:
     def __len__(self) -> int:
         return len(self._open)
 
-    def __contains__(self, session: str) -> bool:
-        return session in self._open
-
     def __iter__(self) -> Iterator[str]:
         return iter(list(self._open))
 
-    def take(self, session: str, opener: Opener) -> Session:
+    def is_open(self, session: str, begun: Any) -> bool:
+        """Return whether a session is open; one that another process has begun anew is closed.
+
+        `begun` tells a session from an earlier one of its id.
+        """
+        known = self._open.get(session)
+        if known is not None and known.begun not in (None, begun):
+            self.forget(session)
+        return session in self._open
+
+    def take(self, session: str, opener: Opener, begun: Any = None) -> Session:
         """Return a session, opened if it is not; `release` it after use."""
         known = self._open.get(session)
         if known is None:
-            known = self._open[session] = _Open(opener(session))
+            known = self._open[session] = _Open(opener(session), begun)
         known.users += 1
         self._open.move_to_end(session)
         return known.session
@@ -61,9 +69,9 @@ class OpenSessions:
         self._close_idle()
 
     @contextmanager
-    def use(self, session: str, opener: Opener) -> Generator[Session]:
+    def use(self, session: str, opener: Opener, begun: Any = None) -> Generator[Session]:
         """Use a session while the block runs."""
-        found = self.take(session, opener)
+        found = self.take(session, opener, begun)
         try:
             yield found
         finally:

@@ -143,7 +143,7 @@ class Api:
             raise InputError(f"an idempotency key has 1 to {LONGEST} characters")
         name, leaf = call.names.get("session"), None
         if name is not None:  # a session that is not there, or no more, is not answered from memory
-            await self.state.options(call.tenant, name)
+            await self.state.opening(call.tenant, name)
             leaf = await call.tenant.store.leaf(name)
         keys = self.state.of(call.tenant).keys
         request_line = f"{request.method} {request.url.path}?{request.url.query}\n".encode()
@@ -195,8 +195,8 @@ class Api:
         if not operation.of_session:
             return await operation.run(call, **call.given)
         state, name = self.state, call.names["session"]
-        options = await state.options(call.tenant, name)
-        with state.use(call.tenant, name, options) as session:
+        opening = await state.opening(call.tenant, name)
+        with state.use(call.tenant, name, opening) as session:
             call.found = session
             async with AsyncExitStack() as others_wait:
                 if operation.changes:

@@ -127,7 +127,7 @@ async def create_session(call: ApiCall, body: NewSession) -> SessionInfo:
         if known is not None or not await _begun(store, name, options):
             raise taken(name)
         try:
-            with state.use(call.tenant, name, options) as session:
+            with state.use(call.tenant, name, await state.opening(call.tenant, name)) as session:
                 if body.title:
                     await session.note("title", title=body.title)
                 if body.messages:

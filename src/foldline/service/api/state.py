@@ -55,20 +55,36 @@ class SessionOptions(msgspec.Struct, frozen=True, omit_defaults=True):
         return Noted("", None, SERVED, cast("dict[str, Any]", msgspec.to_builtins(self)), at=time.time())
 
 
+class Opening(msgspec.Struct, frozen=True):
+    """How a session is opened: what it was created with, and the model that it went on with last.
+
+    `begun` is its first entry and when that was made: another one where the session was begun anew.
+    """
+
+    begun: tuple[str, float | None]
+    options: SessionOptions
+    model: str | None
+
+
 async def stored_options(store: Store, session: str) -> SessionOptions:
     """Return what a session was created with; raises SessionNotFound where there is no such session."""
-    count = 0
+    return (await _opening(store, session)).options
+
+
+async def _opening(store: Store, session: str) -> Opening:
+    begun, count = None, 0
     async with aclosing(cast("Any", store.all(session))) as entries:
         async for entry in entries:
+            begun = begun or (entry.id, entry.at)
             found = _options(entry)
             if found is not None:
-                return found
+                return Opening(begun, found, found.model)
             count += 1
             if count >= HEAD:
                 break
-    if not count:
+    if begun is None:
         raise SessionNotFound(f"there is no session {session!r}")
-    return SessionOptions()
+    return Opening(begun, SessionOptions(), None)
 
 
 def _options(entry: Entry) -> SessionOptions | None:
@@ -166,35 +182,37 @@ class ApiState:
         if name is not None and name not in known:
             raise PolicyError(f"no policy {name!r}; there are {', '.join(known)}")
 
-    async def options(self, tenant: Tenant, session: str) -> SessionOptions:
+    async def opening(self, tenant: Tenant, session: str) -> Opening:
         """Return how a session is opened; raises SessionNotFound where it is not this tenant's.
 
         Its model is the one that it went on with last, whoever asked it.
         """
-        found = await stored_options(tenant.store, session)
-        if session in tenant.sessions:
+        found = await _opening(tenant.store, session)
+        if tenant.sessions.is_open(session, found.begun):
             return found  # it is open as it is
         kept = (await kept_of(tenant.store, session)).model
         return msgspec.structs.replace(found, model=kept) if kept else found
 
     @contextmanager
-    def use(self, tenant: Tenant, session: str, options: SessionOptions) -> Generator[Session]:
+    def use(self, tenant: Tenant, session: str, opening: Opening) -> Generator[Session]:
         """Use a session while the block runs."""
-        with tenant.sessions.use(session, lambda name: self._opened(tenant, name, options)) as found:
+        with tenant.sessions.use(
+            session, lambda name: self._opened(tenant, name, opening), opening.begun
+        ) as found:
             yield found
 
-    def _opened(self, tenant: Tenant, session: str, options: SessionOptions) -> Session:
-        policy = options.policy
+    def _opened(self, tenant: Tenant, session: str, opening: Opening) -> Session:
+        policy = opening.options.policy
         if policy not in (*PRESETS, *self.known.user_policies()):
             policy = self.serve.policy  # an imported log may name anything
-        model = options.model if options.model in self.models.names else self.models.usual
+        model = opening.model if opening.model in self.models.names else self.models.usual
         opened = foldline.open(
             tenant.store,
             session,
-            model=model if options.model in (None, model) else None,  # another's window is the one stored
+            model=model if opening.model in (None, model) else None,  # another's window is the one stored
             policy=policy,
             window=self.serve.window,
-            system=options.system,
+            system=opening.options.system,
             summarizer=self.models.summarizer(model),
         )
         paid = self.serve.summaries != OFFLINE

@@ -9,6 +9,7 @@ import msgspec
 from foldline.service.api.history import EntryId
 from foldline.service.api.operation import ApiCall, NewId, Words, operation
 from foldline.service.api.sessions import AT, LeafResult, check_no_turn, taken
+from foldline.service.api.state import stored_options
 from foldline.session.links import LINK, links
 from foldline.session.session import Session
 from foldline.session.tree import Branch
@@ -154,8 +155,7 @@ async def _known(call: ApiCall, name: str, title: str = "") -> NextSession | Non
     if not any(one.session == name for one in await links(store, here)):
         there = msgspec.structs.replace(came_from, session=name, way="to")
         await call.session.note(LINK, **msgspec.to_builtins(there))
-    options = await call.state.options(call.tenant, here)
-    with call.state.use(call.tenant, name, options) as child:
+    with call.state.use(call.tenant, name, await call.state.opening(call.tenant, here)) as child:
         return await _noted(call, child, title)
 
 
@@ -166,7 +166,7 @@ async def _begun(call: ApiCall, child: Session, title: str = "") -> NextSession:
 
 
 async def _noted(call: ApiCall, child: Session, title: str) -> NextSession:
-    note = (await call.state.options(call.tenant, call.session.id)).noted()
+    note = (await stored_options(call.tenant.store, call.session.id)).noted()
     await child.note(note.kind, **note.data)
     if title:
         await child.note("title", title=title)

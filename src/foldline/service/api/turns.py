@@ -233,8 +233,8 @@ async def turn(call: ApiCall, body: TurnWish) -> Response:
     record = call.remembered.turn if call.remembered is not None else None
     if record is not None and record.ended:
         return _again(record, session.leaf)
-    options = await state.options(call.tenant, session.id)
-    its_own = (session.setup.model, options.model)
+    opening = await state.opening(call.tenant, session.id)
+    its_own = (session.setup.model, opening.model)
     known = next((one for one in its_own if one in state.models.names), None)
     name = state.models.chosen(body.model or known)
     provider = state.models.provider(name)
@@ -243,7 +243,7 @@ async def turn(call: ApiCall, body: TurnWish) -> Response:
         raise busy(session.id) if record is None else KeyBusy()
     async with AsyncExitStack() as uses:
         uses.push_async_callback(turns.release, session.id)
-        uses.enter_context(state.use(call.tenant, session.id, options))
+        uses.enter_context(state.use(call.tenant, session.id, opening))
         recall = [AgentTool(tool, partial(session.call_tool, tool.name), reads=True) for tool in RECALL_TOOLS]
         toolbox = Toolbox(recall)
         early: list[Event] = []  # what happens before the stream begins
