@@ -90,6 +90,7 @@ class SessionModel:
 
     def __init__(self, cursor: Cursor, setup: Setup, events: Events, watch: Watch) -> None:
         self.calibrator = Calibrator(setup.model)
+        self.follows = False  # goes on with the model that another process has noted since
         self._told_incredible = False
         self._learnt_turns = False
         self._kept: KeptModel | None = None  # the newest note of the path
@@ -182,9 +183,9 @@ class SessionModel:
 
     def begin(self) -> None:
         """Take from the loaded log what it knows of the model, and say what is only assumed."""
-        kept, before = kept_in(self._cursor.state.entries()), None
-        if kept is not None:
-            self.setup, before = with_kept(self.setup, kept)
+        self._kept, before = kept_in(self._cursor.state.entries()), None
+        if self._kept is not None:
+            self.setup, before = with_kept(self.setup, self._kept)
         self._look_at_once(before)
         if text := self.setup.info.warning:
             self._warn("unknown_window", text)
@@ -214,10 +215,16 @@ class SessionModel:
     def load(self) -> None:
         """Take from the log what it knows of the window and of the model's own count."""
         state = self._cursor.state
-        self._kept = kept_in(state.entries())
+        known, self._kept = self._kept, kept_in(state.entries())
+        given = kept_with(KeptModel(window=self.setup.given.window), self._kept or KeptModel())
+        changed = self.follows and self._kept not in (None, known) and given != self.setup.given
+        if changed:
+            self._go_on_with(given.model or None, given.window)
         self.setup = with_learnt(self.setup, state.entries())
         self._learnt_turns = self._turns_kept()
         self.calibrator.load(state, self.overhead)
+        if changed:
+            self._tell_change()
 
     def believed(self, messages: Sequence[Message]) -> list[Message]:
         """Return messages without the usage that cannot be true; said once.
@@ -263,6 +270,15 @@ class SessionModel:
         `window` in tokens overrides what the catalogue says. Without one the model that the session is kept
         with has the window that it is kept with.
         """
+        self._go_on_with(model, window)
+        note = self.setup.given.noted()
+        await self._cursor.write(note)
+        self.keeps([note])
+        self.calibrator.load(self._cursor.state, self.overhead)
+        self._tell_change()
+
+    def _go_on_with(self, model: str | None, window: int | Window | None) -> None:
+        """Work with the limits of another model; its calibration is not loaded yet."""
         kept = self._kept or self.setup.given
         window = kept.window if window is None and kept.model == (model or "") else window
         info = self.setup.catalogue.look_up(model, window)
@@ -272,12 +288,10 @@ class SessionModel:
         other = self.setup.model != before.model or self.setup.window != before.window
         self._watch.use(self.setup.limits, switched=other and self._has_past)
         self._learnt_turns = self._turns_kept()
-        note = given.noted()
-        await self._cursor.write(note)
-        self.keeps([note])
         self.calibrator = Calibrator(model)
-        self.calibrator.load(self._cursor.state, self.overhead)
-        self._events.emit(ModelChanged(model=model, context=self.setup.window.context))
+
+    def _tell_change(self) -> None:
+        self._events.emit(ModelChanged(model=self.setup.model, context=self.setup.window.context))
 
     def speak(self, dialect: str | None, tools: Any) -> None:
         """Have the view in another dialect, and other tool definitions beside it; None: as before."""

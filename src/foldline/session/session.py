@@ -152,6 +152,10 @@ class Session:
         """Have the drafts of the session made so from now on: by default by this process, for itself."""
         self._shared.jobs = jobs
 
+    def follow_model(self) -> None:
+        """Go on with the model that another process changes the session to, even where one was given."""
+        self._shared.model.follows = True
+
     async def make_draft(self, job: DraftJob) -> Outcome:
         """Make the draft of a job, which another process may have asked for, and append nothing."""
         return await self._maker.make_job(job)

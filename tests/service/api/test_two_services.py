@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 
 import pytest
-from tests.service.api.client import Client, reply, user
+from tests.service.api.client import Client, reply, talk, user
 from tests.service.served import served
 
 from foldline.testing import Scripted, serve_in_thread
@@ -26,7 +26,10 @@ def both(tmp_path, monkeypatch):
         settings.parent.mkdir()
         settings.write_text(f'[models."{other}"]\ncontext = 30000\n')
         store = f"sqlite:///{tmp_path / 's.db'}"
-        clients = [Client(stack.enter_context(served(model=usual, store=store))) for _ in range(2)]
+        clients = [
+            Client(stack.enter_context(served(model=usual, store=store, summaries="upstream")))
+            for _ in range(2)
+        ]
         for one in clients:
             stack.callback(one.close)
         yield clients, models
@@ -43,3 +46,33 @@ def test_a_session_that_the_other_service_begins_anew_is_opened_as_that_one(both
             assert each.get("/sessions/s/view").json()["system"] == "New."
             assert each.get("/sessions/s").json()["policy"] == "codex"
         first.send("DELETE", "/sessions/s")
+
+
+def asked(models):
+    return [len(model.requests) for model in models.values()]
+
+
+def model_of(client):
+    return client.get("/sessions/s").json()["model"]
+
+
+def test_the_model_that_a_turn_chose_at_one_service_is_gone_on_with_at_the_other(both):
+    (one, two), models = both
+    usual, other = models
+    one.begin("s", messages=talk(8))
+    assert [model_of(one), model_of(two)] == [usual, usual]
+    one.turn("s", "Which model is this?", model=other)
+    assert asked(models) == [0, 1]
+    two.say("s", user("And now?"), reply("Now this."))
+    assert [model_of(one), model_of(two)] == [other, other]
+    assert two.get("/sessions/s/stats").json()["stats"]["window"]["context"] == 30_000
+    two.post("/sessions/s/compact")  # that model writes the summary as well
+    assert two.get("/sessions/s/stats").json()["stats"]["summaries"] == 1
+    assert asked(models)[0] == 0
+    before = asked(models)[1]
+    assert before > 1
+    two.turn("s", "And which is it now?")
+    assert asked(models) == [0, before + 1]
+    two.turn("s", "Back.", model=usual)
+    one.turn("s", "Which one?")
+    assert asked(models) == [2, before + 1]

@@ -24,9 +24,10 @@ from foldline.core.log.entries import Entry, Noted
 from foldline.errors import PolicyError, SessionNotFound
 from foldline.service.api.idempotency import IdempotencyKeys
 from foldline.service.metrics import Metrics
-from foldline.service.models import OFFLINE, Models, closing
+from foldline.service.models import OFFLINE, Models, closing, give
 from foldline.service.presence import Leases
 from foldline.service.tenants import Tenant
+from foldline.session.events import Event, ModelChanged
 from foldline.session.jobs import DraftJob
 from foldline.session.kept import kept_of
 from foldline.session.preview import Preview
@@ -215,10 +216,22 @@ class ApiState:
             system=opening.options.system,
             summarizer=self.models.summarizer(model),
         )
-        paid = self.serve.summaries != OFFLINE
-        opened.make_drafts_by(tenant.drafts.durable(model) if paid else tenant.drafts)
+        opened.follow_model()
+        opened.on(ModelChanged.name, lambda event: self._changed(tenant, opened, event))
+        self._draft_by(tenant, opened, model)
         tenant.feed.watch(opened)
         return closing(opened)
+
+    def _changed(self, tenant: Tenant, opened: Session, event: Event) -> None:
+        """Have the summaries of a session written by the model that it goes on with."""
+        assert isinstance(event, ModelChanged)
+        model = event.model if event.model in self.models.names else self.models.usual
+        give(opened, self.models.summarizer(model))
+        self._draft_by(tenant, opened, model)
+
+    def _draft_by(self, tenant: Tenant, opened: Session, model: str | None) -> None:
+        paid = self.serve.summaries != OFFLINE
+        opened.make_drafts_by(tenant.drafts.durable(model) if paid else tenant.drafts)
 
     async def make_draft(self, tenant: Tenant, model: str | None, job: DraftJob) -> Outcome:
         """Make the draft of a job, with the summariser of sessions that go on with a model."""

@@ -48,7 +48,6 @@ from foldline.service.api.operation import (
     sent_event,
 )
 from foldline.service.api.sessions import AT, busy
-from foldline.service.models import give
 from foldline.service.problems import words_of
 from foldline.session.events import (
     EVERY,
@@ -291,9 +290,7 @@ async def _go_on_with(
     tools = toolbox.definitions(provider.dialect)
     if (session.setup.model, session.dialect, session.setup.tools) == (name, provider.dialect, tools):
         return
-    state = call.state
-    await session.use_model(name, window=state.serve.window, dialect=provider.dialect, tools=tools)
-    give(session, state.models.summarizer(name))
+    await session.use_model(name, window=call.state.serve.window, dialect=provider.dialect, tools=tools)
 
 
 def _again(record: TurnRecord, leaf: str | None) -> Response:
