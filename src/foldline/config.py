@@ -153,7 +153,7 @@ class ServeSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     `workers` the processes, `at_once` how many requests one of them takes at the same time.
     `summaries_at_once` and `summary_rate` (a minute; 0: no limit) bound the drafts of each provider, over all
     workers. `log` is `json` for a line about each request and all that is told, `plain` for what goes wrong.
-    Sessions to which nothing was added for `keep_days` are deleted (0: kept).
+    Sessions to which nothing was added or imported for `keep_days` are deleted (0: kept).
     """
 
     host: str = "127.0.0.1"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import hashlib
 import hmac
@@ -9,6 +10,7 @@ import http.server
 import json
 import threading
 import time
+from io import BytesIO
 
 import msgspec
 import pytest
@@ -19,8 +21,11 @@ from tests.support.waiting import wait_until
 
 from foldline.config import ServeSettings, TokenGrant, Webhook
 from foldline.errors import InputError
+from foldline.loading import from_stream, restore
+from foldline.service.api.administration import IMPORTED
 from foldline.service.tenants import Tenants
 from foldline.service.tokens import hashed, new_token
+from foldline.stores import SqliteStore
 
 OWNER, WRITER = new_token(), new_token()
 TOKENS = {
@@ -91,6 +96,33 @@ def test_what_was_not_used_for_long_is_deleted(tmp_path):
         wait_until(lambda: ids(client) == (0, set()), 60)
         lines = client.get("/audit").json()["lines"]
         assert {one["data"]["why"] for one in lines if one["action"] == "deleted"} == {"age"}
+
+
+async def test_an_old_transcript_is_kept_as_long_as_if_it_were_said_when_it_was_imported(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr("foldline.service.app.RETENTION_SECONDS", 0.05)
+    url = f"sqlite:///{tmp_path / 's.db'}"
+    said = {"role": "user", "content": "Hello."}
+    line = {"type": "user", "uuid": "1", "parentUuid": None, "sessionId": "x", "message": said}
+    raw = json.dumps({**line, "timestamp": "2020-01-01T00:00:00Z"}).encode()
+    loaded = from_stream(BytesIO(raw), "transcript")
+    with api(store=url, keep_days=400.0) as (client, _):
+
+        def imported():
+            sent = client.send("POST", "/imports", content=raw, params={"id": "imported"}).json()
+            return sent["messages"], sent["new_entries"]
+
+        assert imported() == (1, len(loaded.entries))
+        store = SqliteStore(tmp_path / "s.db")
+        await restore(store, "old", loaded.entries, loaded.entries[-1].id)
+        await asyncio.to_thread(wait_until, lambda: ids(client) == (1, {"imported"}))
+        assert imported() == (1, 0)
+        assert await store.key_values.delete(IMPORTED, "imported")  # as when its time is over
+        await asyncio.to_thread(wait_until, lambda: ids(client) == (0, set()))
+        assert imported()[1]
+        assert await store.key_values.keys(IMPORTED) == ["imported"]
+        await store.close()
 
 
 def test_folds_and_undos_are_in_the_audit_log_with_who_made_them(store):

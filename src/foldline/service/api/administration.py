@@ -15,6 +15,7 @@ from foldline.service.tenants import Tenant
 from foldline.stores.audit_log import AuditLine
 
 STEP: Final = 100  # sessions that are looked for at a time
+IMPORTED: Final = "imported"  # sessions that are not old yet, however old their entries are
 
 
 class OfUser(msgspec.Struct, frozen=True):
@@ -59,8 +60,9 @@ async def delete_idle(state: ApiState, tenant: Tenant, before: float) -> None:
     except Refused:
         return
     while True:
-        found = await store.idle(before, STEP)
-        done = await _deleted(state, tenant, found, "age")
+        found = await store.idle(before, STEP + len(await tenant.values.keys(IMPORTED)))
+        kept = set(await tenant.values.keys(IMPORTED))  # with those that came since
+        done = await _deleted(state, tenant, [name for name in found if name not in kept], "age")
         if not done.deleted:
             return
 

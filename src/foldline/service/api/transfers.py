@@ -24,6 +24,7 @@ from foldline.core.log.log import digest
 from foldline.errors import InputError
 from foldline.exports import OWN, ExportRequest, agents, export_stored, formats
 from foldline.loading import Loaded, from_stream, restore, with_notes
+from foldline.service.api.administration import IMPORTED
 from foldline.service.api.operation import BYTES, JSON, ApiCall, NewId, operation
 from foldline.service.api.sessions import AT, check_no_turn
 from foldline.service.bodies import TooLarge, check_lists, too_many
@@ -131,7 +132,7 @@ async def import_transcript(call: ApiCall, query: ImportQuery) -> ImportResult:
         await check_no_turn(call, name)
         leaf = loaded.entries[-1].id if loaded.log else log[-1].id
         async with call.state.of(call.tenant).lock(name):
-            new = await restore(call.tenant.store, name, log, leaf)
+            new = await _restored(call, name, log, leaf)
     if loaded.format in (*agents(), *AGENTS):
         await call.tenant.note_agent(name, loaded.format)
     call.headers["location"] = f"/api/sessions/{name}"
@@ -145,6 +146,20 @@ async def import_transcript(call: ApiCall, query: ImportQuery) -> ImportResult:
         warnings=loaded.warnings[:WARNINGS],
         leaf=await call.tenant.store.leaf(name),
     )
+
+
+async def _restored(call: ApiCall, name: str, log: list[Entry], leaf: str) -> int:
+    """Append what is new of a log, and return how much; it is kept as long as what is said now."""
+    seconds, values = call.state.serve.keep_days * 86_400, call.tenant.values
+    if not seconds:
+        return await restore(call.tenant.store, name, log, leaf)
+    added = await values.add(IMPORTED, name, b"1", seconds=seconds, session=name) is None
+    new = await restore(call.tenant.store, name, log, leaf)
+    if new:
+        await values.put_all(IMPORTED, {name: b"1"}, seconds=seconds)
+    elif added:
+        await values.delete(IMPORTED, name)
+    return new
 
 
 async def _loaded(raw: bytes, asked: ImportQuery, limits: ServeSettings) -> tuple[Loaded, list[Entry]]:
