@@ -8,8 +8,10 @@ import hashlib
 import hmac
 import http.server
 import json
+import sqlite3
 import threading
 import time
+from contextlib import closing
 from io import BytesIO
 
 import msgspec
@@ -25,7 +27,7 @@ from foldline.loading import from_stream, restore
 from foldline.service.api.administration import IMPORTED
 from foldline.service.tenants import Tenants
 from foldline.service.tokens import hashed, new_token
-from foldline.stores import SqliteStore
+from foldline.stores import SqliteStore, sqlite
 
 OWNER, WRITER = new_token(), new_token()
 TOKENS = {
@@ -96,6 +98,29 @@ def test_what_was_not_used_for_long_is_deleted(tmp_path):
         wait_until(lambda: ids(client) == (0, set()), 60)
         lines = client.get("/audit").json()["lines"]
         assert {one["data"]["why"] for one in lines if one["action"] == "deleted"} == {"age"}
+
+
+def test_a_deletion_whose_pages_another_process_still_reads_is_done_and_told(tmp_path, monkeypatch):
+    monkeypatch.setattr(
+        sqlite, "_emptied", lambda database, timeout, emptied=sqlite._emptied: emptied(database, 0.01)
+    )
+    file = tmp_path / "s.db"
+    with api(store=f"sqlite:///{file}") as (client, _), closing(sqlite3.connect(file)) as reader:
+        for name in ("one", "two", "three"):
+            client.begin(name, messages=talk(2))
+        reader.execute("BEGIN")
+        assert reader.execute("SELECT count(*) FROM entries").fetchone()[0]
+        client.send("DELETE", "/sessions/one", 204)
+        client.send("DELETE", "/sessions/one", 404)
+
+        def told():
+            lines = client.get("/audit").json()["lines"]
+            return {(one["session"], one["data"]["why"]) for one in lines if one["action"] == "deleted"}
+
+        assert told() == {("one", "asked")}
+        with api(store=f"sqlite:///{file}", keep_days=1e-9):
+            wait_until(lambda: told() == {("one", "asked"), ("two", "age"), ("three", "age")})
+        assert ids(client) == (0, set())
 
 
 async def test_an_old_transcript_is_kept_as_long_as_if_it_were_said_when_it_was_imported(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Annotated, Any, Final, TypeAlias, cast
@@ -9,7 +10,7 @@ from typing import Annotated, Any, Final, TypeAlias, cast
 import msgspec
 
 from foldline.core.log.log import chained
-from foldline.errors import LeafMoved, SessionNotFound
+from foldline.errors import LeafMoved, SessionNotFound, StoreError
 from foldline.service.api.operation import ApiCall, NewId, Offset, Page, Title, Words, etag, operation
 from foldline.service.api.state import ApiState, SessionOptions, stored_options
 from foldline.service.problems import Refused
@@ -18,6 +19,8 @@ from foldline.session.links import Link
 from foldline.stores.base import Hit, SessionInfo, Store
 from foldline.stores.database_store import DatabaseStore
 from foldline.stores.tree import USER
+
+log = logging.getLogger("foldline")
 
 AT: Final = "/sessions/{session}"
 User: TypeAlias = Annotated[str, msgspec.Meta(pattern=USER, description="A user, as the client calls them")]
@@ -219,7 +222,12 @@ async def delete_session(call: ApiCall) -> None:
 async def purge(tenant: Tenant, name: str, why: str = "asked") -> None:
     """Delete a session for good, and tell."""
     tenant.sessions.forget(name)
-    await tenant.store.purge(name)
+    try:
+        await tenant.store.purge(name)
+    except StoreError as error:
+        if await tenant.store.info(name) is not None:
+            raise
+        log.warning("%s", error)  # it is done, and what is left to do is told
     await tenant.feed.tell("deleted", name, why=why)
 
 
