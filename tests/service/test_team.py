@@ -24,7 +24,7 @@ from tests.support.waiting import wait_until
 from foldline.config import ServeSettings, TokenGrant, Webhook
 from foldline.errors import InputError
 from foldline.loading import from_stream, restore
-from foldline.service.api.administration import IMPORTED
+from foldline.service.api.state import IMPORTED
 from foldline.service.tenants import Tenants
 from foldline.service.tokens import hashed, new_token
 from foldline.stores import SqliteStore, sqlite

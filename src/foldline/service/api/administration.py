@@ -9,13 +9,12 @@ import msgspec
 from foldline.errors import SessionNotFound
 from foldline.service.api.operation import ApiCall, Offset, Page, operation
 from foldline.service.api.sessions import User, people, purge, without_a_turn
-from foldline.service.api.state import ApiState
+from foldline.service.api.state import IMPORTED, ApiState
 from foldline.service.problems import Refused
 from foldline.service.tenants import Tenant
 from foldline.stores.audit_log import AuditLine
 
 STEP: Final = 100  # sessions that are looked for at a time
-IMPORTED: Final = "imported"  # sessions that are not old yet, however old their entries are
 
 
 class OfUser(msgspec.Struct, frozen=True):

@@ -40,6 +40,7 @@ HEAD: Final = 64  # entries at the beginning of a session among which it stands
 PREVIEWS: Final = "preview"
 MOST: Final = 64  # previews of a tenant; the oldest leaves
 SECONDS: Final = 3_600.0  # that a preview is kept
+IMPORTED: Final = "imported"  # names sessions that are not old yet, however old their entries are
 
 
 class SessionOptions(msgspec.Struct, frozen=True, omit_defaults=True):

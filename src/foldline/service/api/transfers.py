@@ -24,9 +24,9 @@ from foldline.core.log.log import digest
 from foldline.errors import InputError
 from foldline.exports import OWN, ExportRequest, agents, export_stored, formats
 from foldline.loading import Loaded, from_stream, restore, with_notes
-from foldline.service.api.administration import IMPORTED
 from foldline.service.api.operation import BYTES, JSON, ApiCall, NewId, operation
 from foldline.service.api.sessions import AT, check_no_turn
+from foldline.service.api.state import IMPORTED
 from foldline.service.bodies import TooLarge, check_lists, too_many
 from foldline.transcripts import MessageRecord, Record
 from foldline.transcripts.places import AGENTS
