@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -127,3 +128,13 @@ async def test_the_filter_that_a_configuration_has_gets_the_view(session: Foldli
     await say(agent, session, "My number is 7.", RunConfig(call_model_input_filter=hide))
     assert texts(agent.model.seen[0]) == ["(hidden)"]
     assert texts(await session.get_items()) == ["My number is 7.", "Noted."]
+
+
+async def test_the_window_is_that_of_the_agents_model(tmp_path: Path) -> None:
+    session = FoldlineSession("talk", f"sqlite:///{tmp_path}/sessions.db")
+    model = Scripted("Hello.")
+    model.model = "gpt-4o"
+    await say(Agent("coder", instructions="Be brief.", model=model), session, "Hi.")
+    setup = session.histories.run("talk", lambda history: asyncio.sleep(0, history.session.setup))
+    session.histories.close()
+    assert (setup.window.context, setup.system) == (128_000, "Be brief.")

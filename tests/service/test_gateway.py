@@ -18,7 +18,7 @@ from foldline.errors import InputError
 from foldline.service.gateway import session_finder
 from foldline.service.gateway.agent_session import AgentSession
 from foldline.service.gateway.gateway import SUBAGENT
-from foldline.service.gateway.session_finder import goes_on_from
+from foldline.service.gateway.session_finder import SessionFinder, goes_on_from
 from foldline.session.links import links
 from foldline.testing import Answer, Refusal, Scripted
 
@@ -151,16 +151,32 @@ async def test_conversations_that_begin_alike_are_told_apart(chat, tmp_path):
 
 
 async def test_a_conversation_in_use_is_found_among_many_that_begin_alike(chat, tmp_path, monkeypatch):
-    monkeypatch.setattr(session_finder, "CANDIDATES", 2)
+    monkeypatch.setattr(session_finder, "CANDIDATES", 3)
     file = tmp_path / "s.db"
     with in_front_of(answers, store=f"sqlite:///{file}") as (url, _):
         talk = chat(url)
         talk.ask("Hello.")
-        talk.ask("And now?")
-        for _ in range(3):
+        for n in range(5):
             chat(url).ask("Hello.")
-        talk.ask("Then?")
-    assert sorted(found[0] for found in await stored(file)) == [2, 2, 2, 6]
+            talk.ask(f"And now, {n}?")
+    assert sorted(found[0] for found in await stored(file)) == [2, 2, 2, 2, 2, 12]
+
+
+async def test_of_the_conversations_that_are_looked_at_only_the_one_found_stays_in_use(chat, monkeypatch):
+    find, held = SessionFinder.find, []
+
+    async def found(self, *given):
+        talk = await find(self, *given)
+        held.append(sum(one.users for one in self._sessions._open.values()))
+        return talk
+
+    monkeypatch.setattr(SessionFinder, "find", found)
+    with in_front_of(answers) as (url, _):
+        talks = [chat(url) for _ in range(5)]
+        for text in ("Hello.", "And now?"):
+            for talk in talks:
+                talk.ask(text)
+    assert held == [1] * 10
 
 
 async def test_an_edited_history_becomes_a_branch(chat, tmp_path):

@@ -164,6 +164,19 @@ def test_several_tenants_share_the_services_key_only_for_what_is_not_kept(monkey
         assert found.json()["error"]["type"] == "permission_error"
 
 
+def test_of_several_tenants_none_continues_from_a_reply_that_another_keeps(monkeypatch):
+    mine = {"foldline-token": "token-of-tenant-a"}
+    kept = {"model": "m", "input": "Go on.", "previous_response_id": "resp_1"}
+    with with_keys_of_its_own(monkeypatch, TWO_TENANTS) as (at, model):
+        found = patient.post(f"{at}/v1/responses", headers=mine, json=kept)
+        assert found.status_code == 403
+        assert "of your own" in found.json()["error"]["message"]
+        assert not model.received
+        own = {**mine, "authorization": "Bearer mine"}
+        assert patient.post(f"{at}/v1/responses", headers=own, json=kept).status_code == 207
+        assert "key-of-the-service" not in str(model.received.pop("")[0].headers)
+
+
 def test_one_tenant_uses_the_services_key_for_everything(monkeypatch):
     tokens = {"token-of-tenant-a": "a", "another-of-tenant-a": "a"}
     with with_keys_of_its_own(monkeypatch, tokens) as (at, model):

@@ -12,12 +12,12 @@ import threading
 from collections import Counter, OrderedDict
 from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any, Final, Generic, TypedDict, TypeVar, Unpack
-
-import msgspec
+from weakref import WeakValueDictionary
 
 from foldline.adapters.forms import FrameworkForm
-from foldline.adapters.history import OWN_TOOLS, FrameworkHistory
+from foldline.adapters.history import OWN_TOOLS, FrameworkHistory, RequestSetup
 from foldline.config import settings
 from foldline.core.decide.policy import Policy
 from foldline.core.log.log import resent_key
@@ -46,15 +46,6 @@ class AdapterOptions(TypedDict, total=False):
     window: int | Window | None
 
 
-class RequestSetup(msgspec.Struct, frozen=True):
-    """What a framework sends beside the messages, the model that it sends them to, and that one's window."""
-
-    system: Any = None
-    tools: Any = None
-    served: str | None = None
-    window: int | None = None
-
-
 class FrameworkHistories(Generic[T]):
     """All conversations of one adapter, each with its session, in one store and one thread of their own.
 
@@ -78,9 +69,11 @@ class FrameworkHistories(Generic[T]):
         self._store: Store | None = None
         self._open: OrderedDict[str, FrameworkHistory[T]] = OrderedDict()
         self._users: Counter[str] = Counter()
-        self._newest: dict[str, str] = {}  # which conversation of a name a model was shown last
+        self._newest: dict[
+            str, str
+        ] = {}  # which conversation a model was shown last, where not the named one
         self._leaving: set[asyncio.Task[None]] = set()  # closes what was not used for long
-        self._opening: asyncio.Lock
+        self._opening: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._starting = threading.Lock()
         self._warned = False
 
@@ -89,11 +82,11 @@ class FrameworkHistories(Generic[T]):
     ) -> list[T]:
         """Return the messages to send in place of the whole history; the history itself where that fails.
 
-        `setup` is asked when the session is opened.
+        `setup` is asked at the first call of a conversation.
         """
         try:
             return self._through(
-                session, messages, lambda history, sure: history.view(messages, sure=sure), setup
+                session, messages, lambda history, sure: history.view(messages, setup, sure=sure)
             )
         except Exception:
             log.warning("session %s: its whole history is sent, since folding failed", session, exc_info=True)
@@ -144,12 +137,11 @@ class FrameworkHistories(Generic[T]):
         self,
         session: str,
         work: Callable[[FrameworkHistory[T]], Coroutine[Any, Any, R]],
-        setup: Callable[[], RequestSetup] = RequestSetup,
     ) -> R:
         """Do some work on one conversation, in the thread in which all of them are used."""
 
         async def done() -> R:
-            async with self._used(session, setup) as history:
+            async with self._used(session) as history:
                 return await work(history)
 
         return self._in_thread(done())
@@ -159,18 +151,17 @@ class FrameworkHistories(Generic[T]):
         session: str,
         messages: Sequence[T],
         work: Callable[[FrameworkHistory[T], bool], Coroutine[Any, Any, list[T] | None]],
-        setup: Callable[[], RequestSetup] = RequestSetup,
     ) -> list[T]:
         """Do some work on the conversation that a history goes on with; return what is to be sent."""
 
         async def done() -> list[T]:
-            async with self._used(session, setup) as history:
+            async with self._used(session) as history:
                 shown = await work(history, False)
-            self._newest[session] = session
             if shown is not None:
+                self._newest.pop(session, None)
                 return shown
             other = f"{session}.{self._first_key(messages)}"
-            async with self._used(other, setup) as history:
+            async with self._used(other) as history:
                 shown = await work(history, True)
             self._newest[session] = other
             return shown or []
@@ -178,14 +169,15 @@ class FrameworkHistories(Generic[T]):
         return self._in_thread(done())
 
     def _first_key(self, messages: Sequence[T]) -> str:
-        """Return a name for a history, by the first message that says something."""
-        read = self._form.decode(messages[:FIRST])
-        return next((resent_key(one)[:8] for each in read for one in each), "other")
+        """Return a name for a history, by the first message that says something of its own."""
+        read = [one for each in self._form.decode(messages[:FIRST]) for one in each]
+        said = (one for one in read if one.role not in ("system", "developer"))
+        return next((resent_key(one)[:8] for one in said), "other")
 
     def _in_thread(self, work: Coroutine[Any, Any, R]) -> R:
         with self._starting:
             if self._portal is None or self._portal.closed:
-                self._portal, self._opening = Portal(), asyncio.Lock()
+                self._portal = Portal()
             portal = self._portal
         return portal.run(work)
 
@@ -194,31 +186,40 @@ class FrameworkHistories(Generic[T]):
         return await asyncio.to_thread(self.run, session, work)
 
     @asynccontextmanager
-    async def _used(
-        self, session: str, setup: Callable[[], RequestSetup]
-    ) -> AsyncGenerator[FrameworkHistory[T]]:
+    async def _used(self, session: str) -> AsyncGenerator[FrameworkHistory[T]]:
         """Hold a conversation open; of those that nobody holds, the one that was used last is closed last."""
-        async with self._opening:
-            if session not in self._open:
-                self._open[session] = await self._opened(session, setup)
-        history = self._open[session]
-        self._open.move_to_end(session)
         self._users[session] += 1
         try:
-            yield history
+            yield await self._history(session)
         finally:
             self._users[session] -= 1
             unused = [name for name in self._open if not self._users[name]]
             for name in unused[: max(0, len(self._open) - OPEN)]:
-                del self._users[name]
-                task = asyncio.create_task(_leave(self._open.pop(name).session))
-                self._leaving.add(task)
-                task.add_done_callback(self._leaving.discard)
+                self._let_go(name)
+            self._users += Counter()  # those that nobody holds go
 
-    async def _opened(self, session: str, setup: Callable[[], RequestSetup]) -> FrameworkHistory[T]:
+    async def _history(self, session: str) -> FrameworkHistory[T]:
+        lock = self._opening.setdefault(session, asyncio.Lock())
+        async with lock:
+            if session not in self._open:
+                opener = partial(self._opened, session)
+                bare = await opener(None)
+                self._open[session] = FrameworkHistory(bare, self._form, opener, record=self._record)
+        self._open.move_to_end(session)
+        return self._open[session]
+
+    def _let_go(self, name: str) -> None:
+        """Close a conversation that was not used for long, behind the caller."""
+        self._newest = {one: last for one, last in self._newest.items() if last != name}
+        task = asyncio.create_task(_leave(self._open.pop(name).session))
+        self._leaving.add(task)
+        task.add_done_callback(self._leaving.discard)
+
+    async def _opened(self, session: str, setup: RequestSetup | None) -> Session:
+        """Open a session with what a call sends beside its messages; None: only to be looked into."""
         if self._store is None:
             self._store = find_store(settings().store if self._place is None else self._place)
-        beside = setup()
+        beside = setup or RequestSetup()
         options = self._options.copy()
         if options.get("window") is None:
             info = settings().model_info(beside.served, None) if beside.served else None
@@ -234,13 +235,13 @@ class FrameworkHistories(Generic[T]):
             dialect=self._form.dialect,
         )
         await opened.__aenter__()
-        if not opened.setup.info.known and not self._warned:
+        if setup is not None and not opened.setup.info.known and not self._warned:
             self._warned = True
             of, room = beside.served or "the agent's model", opened.setup.window.context
             log.warning(
                 "the window of %s is not known, %s tokens are assumed: give `window`", of, f"{room:,}"
             )
-        return FrameworkHistory(opened, self._form, record=self._record)
+        return opened
 
     async def _closed(self) -> None:
         for task in (leaving := list(self._leaving)):

@@ -35,6 +35,15 @@ OWN_TOOLS: Final = tuple(
 )
 
 
+class RequestSetup(msgspec.Struct, frozen=True):
+    """What a framework sends beside the messages, the model that it sends them to, and that one's window."""
+
+    system: Any = None
+    tools: Any = None
+    served: str | None = None
+    window: int | None = None
+
+
 class KnownMessage(msgspec.Struct):
     """A message of the framework's that is stored: the object as given last, and which of the stored it is.
 
@@ -66,8 +75,17 @@ class FrameworkHistory(Generic[T]):
     the session is all that the framework keeps: what a model is sent never changes it.
     """
 
-    def __init__(self, session: Session, form: FrameworkForm[T], *, record: bool = False) -> None:
+    def __init__(
+        self,
+        session: Session,
+        form: FrameworkForm[T],
+        opener: Callable[[RequestSetup], Coroutine[Any, Any, Session]],
+        *,
+        record: bool = False,
+    ) -> None:
         self.session = session
+        self._opener = opener  # opens the session with what its first call sends beside the messages
+        self._settled = False
         self._form = form
         self._record = record
         self._lock = asyncio.Lock()
@@ -75,35 +93,38 @@ class FrameworkHistory(Generic[T]):
         self._stored: list[StoredMessage] | None = None
         self._key: str = ""  # the session's, of what is stored
         self._saved = 0  # how many of the stored ones the framework has asked to keep, or was given
+        self._early: list[str] = []  # keys of those that it has not asked to keep yet, before others' came
         self._tools: dict[str, str] = {}  # the name of the tool of each call
 
-    async def view(self, messages: Sequence[T], *, sure: bool = True) -> list[T] | None:
+    async def view(
+        self, messages: Sequence[T], setup: Callable[[], RequestSetup], *, sure: bool
+    ) -> list[T] | None:
         """Store what is new, fold where the policy says so, and return the messages to send.
 
         None, and nothing is stored, where it is not `sure` that the history is this one's, and it is not.
         """
         async with self._lock:
-            if not await self._follow(messages, sure=sure):
+            if not await self._follow(messages, setup, sure=sure):
                 return None
             await self.session.context(shared=True)
             return self._shown()
 
-    async def compacted(self, messages: Sequence[T], *, harder: bool = False) -> list[T]:
+    async def compacted(
+        self, messages: Sequence[T], setup: Callable[[], RequestSetup], *, harder: bool = False
+    ) -> list[T]:
         """Store what is new, fold now (`harder`: to half of what is shown), and return what to send."""
         async with self._lock:
-            await self._follow(messages)
+            await self._follow(messages, setup)
             await self.session.compact(target=self.session.view_tokens // 2 if harder else None)
             return self._shown()
 
-    async def overflowed(
-        self, messages: Sequence[T], error: Exception, *, sure: bool = True
-    ) -> list[T] | None:
+    async def overflowed(self, messages: Sequence[T], error: Exception, *, sure: bool) -> list[T] | None:
         """Return what to send after a request that did not fit; raises `error` where it is another one.
 
         None as in `view`. A framework cannot be told to ask for a shorter reply: then the view is folded.
         """
         async with self._lock:
-            if not await self._follow(messages, sure=sure):
+            if not await self._follow(messages, RequestSetup, sure=sure):
                 return None
             before = self.session.max_tokens
             await self.session.overflowed(error)
@@ -136,10 +157,13 @@ class FrameworkHistory(Generic[T]):
 
             async def keep() -> None:
                 stored = await self._path()
-                if not self._matches(stored, self._saved, read):
+                pairs = zip(self._early, read, strict=False)
+                early = next((n for n, (key, one) in enumerate(pairs) if key != resent_key(one)), None)
+                new = read[min(len(self._early), len(read)) if early is None else early :]
+                if not self._matches(stored, self._saved, new):
                     await self._go_back(stored, self._saved)
-                    await self._append(stored, read)
-                self._saved += len(read)
+                    await self._append(stored, new)
+                self._saved, self._early = self._saved + len(new), []
 
             await self._on_the_newest(keep)
 
@@ -163,7 +187,9 @@ class FrameworkHistory(Generic[T]):
 
     # ---- what is new
 
-    async def _follow(self, messages: Sequence[T], *, sure: bool = True) -> bool:
+    async def _follow(
+        self, messages: Sequence[T], setup: Callable[[], RequestSetup], *, sure: bool = True
+    ) -> bool:
         """Store the messages that are new; where the framework changed older ones, they become a branch.
 
         False, and nothing is stored, where it is not `sure` that the history is this one's, and it is not.
@@ -177,6 +203,7 @@ class FrameworkHistory(Generic[T]):
             here = known[-1].end if known else 0
             if not (sure or self._goes_on(stored, here)):
                 return False
+            await self._settle(setup)
             self._known = known
             await self._go_back(stored, here)
             await self._append(stored, [message for _, each in new for message in each])
@@ -186,6 +213,13 @@ class FrameworkHistory(Generic[T]):
             return True
 
         return await self._on_the_newest(store)
+
+    async def _settle(self, setup: Callable[[], RequestSetup]) -> None:
+        """At the first call, open the session with what that sends beside the messages."""
+        if not self._settled:
+            bare, self.session = self.session, await self._opener(setup())
+            self._settled = True
+            await bare.close()
 
     async def _on_the_newest(self, work: Callable[[], Coroutine[Any, Any, R]]) -> R:
         """Do some work on the path as it is: once more where somebody else has said something meanwhile."""
@@ -209,17 +243,17 @@ class FrameworkHistory(Generic[T]):
         """Return what is stored, all of it the framework's; it is read again where others said something."""
         await self.session.follow()
         if self._stored is None or self.session.said_key != self._key:
+            self._key = self.session.said_key
             old, path = self._stored, self.session.store.path(self.session.id)
             self._stored = [
                 _stored(entry.id, entry.message)
                 async for entry in path
                 if isinstance(entry, Said) and entry.message.native is not None
             ]
-            self._key = self.session.said_key
             same = _common(old or (), self._stored)
             self._known = [known for known in self._known if known.end <= same]
-            whole = old is None or same == len(old)  # nothing was taken back
-            self._saved = len(self._stored) if whole else min(self._saved, same)
+            self._early = [one.key for one in (old or ())[self._saved : same]] if self._record else []
+            self._saved = len(self._stored)
         return self._stored
 
     async def _append(self, stored: list[StoredMessage], messages: Sequence[Message]) -> None:

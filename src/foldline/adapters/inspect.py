@@ -169,8 +169,7 @@ class FoldlineCompaction(CompactionStrategy):
         def fold() -> list[ChatMessage]:
             return self.histories.run(
                 talk.session,
-                lambda history: history.compacted(whole, harder=again),
-                lambda: _setup(model, system, tools),
+                lambda history: history.compacted(whole, lambda: _setup(model, system, tools), harder=again),
             )
 
         try:

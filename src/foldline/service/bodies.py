@@ -25,6 +25,7 @@ from foldline.service.problems import Refused
 T = TypeVar("T")
 
 SECONDS: Final = 120.0  # that a client may take to send a body
+WHOLE: Final = "the body did not come"
 DEPTH: Final = 64  # levels of nesting in a body
 VALUES: Final = 100  # values of JSON for each message that may be sent: a call has about 20
 LARGE: Final = 256 * 1024  # bytes from which a body is decoded in a thread
@@ -51,7 +52,7 @@ async def read_body(request: Request, limits: ServeSettings, *, json: bool = Tru
     if told.isdecimal() and int(told) > most:
         raise TooLarge(f"the body has {int(told):,} bytes; {most:,} may be sent ([serve] max_body)")
     body = bytearray()
-    async with _in_time():
+    async with _in_time(WHOLE):
         async for piece in request.stream():
             body += piece
             if len(body) > most:
@@ -65,7 +66,7 @@ async def read_body(request: Request, limits: ServeSettings, *, json: bool = Tru
 @asynccontextmanager
 async def read_form(request: Request, *, max_files: int, max_fields: int) -> AsyncGenerator[FormData]:
     """Read a form, and close it behind the block; raises Refused where it does not come in time."""
-    async with _in_time():
+    async with _in_time(WHOLE):
         form = await request.form(max_files=max_files, max_fields=max_fields)
     try:
         yield form
@@ -77,7 +78,7 @@ async def paced(request: Request) -> AsyncGenerator[bytes]:
     """Yield a body of any size as it comes; raises Refused where its next piece does not come in time."""
     pieces = request.stream()
     while True:
-        async with _in_time():
+        async with _in_time("its next piece did not come"):
             piece = await anext(pieces, None)
         if piece is None:
             return
@@ -85,13 +86,12 @@ async def paced(request: Request) -> AsyncGenerator[bytes]:
 
 
 @asynccontextmanager
-async def _in_time() -> AsyncGenerator[None]:
+async def _in_time(told: str) -> AsyncGenerator[None]:
     try:
         async with asyncio.timeout(SECONDS):
             yield
     except TimeoutError as error:
-        told = f"nothing more of the body came within {SECONDS:.0f} s"
-        raise Refused(408, "the body came too slowly", told) from error
+        raise Refused(408, "the body came too slowly", f"{told} within {SECONDS:.0f} s") from error
 
 
 async def decoded(raw: bytes, read: Callable[[bytes], T]) -> T:

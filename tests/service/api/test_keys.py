@@ -199,11 +199,14 @@ class LossyStore(SqliteStore):
 
     lost = 0
     purges = True
+    reading = False  # somebody reads pages of what is purged: it is done, but for them
 
     async def purge(self, session):
         if not LossyStore.purges:
             raise StoreError("the connection is gone")
         await super().purge(session)
+        if LossyStore.reading:
+            raise StoreError("it is purged, but another process is reading")
 
     async def append(self, session, entries, *, seen):
         await super().append(session, entries, seen=seen)
@@ -217,7 +220,7 @@ def lossy(tmp_path):
     register("lossy", lambda url: LossyStore(tmp_path / "lossy.db"))
     with api(store="lossy://") as (client, model):
         yield client, model
-    LossyStore.lost, LossyStore.purges = 0, True
+    LossyStore.lost, LossyStore.purges, LossyStore.reading = 0, True, False
     urls._SCHEMES.pop("lossy")
 
 
@@ -262,6 +265,13 @@ def test_a_session_that_was_begun_and_not_told_is_told_with_what_was_said_in_it_
     assert client.get("/sessions").json()["total"] == 1
 
 
+def test_a_session_that_could_not_be_begun_is_gone_though_somebody_reads_its_pages(lossy):
+    client, _ = lossy
+    LossyStore.reading = True
+    client.send("POST", "/sessions", 400, json={"id": "one", "messages": [{"role": "nobody"}]})
+    assert client.get("/sessions").json()["total"] == 0
+
+
 def test_a_named_session_that_may_have_been_begun_is_told_as_such(lossy):
     client, _ = lossy
     LossyStore.lost, LossyStore.purges = 1, False
@@ -293,6 +303,17 @@ def test_a_child_that_a_dead_worker_began_is_found_behind_its_link_and_what_was_
         left_open(store, "/sessions/one/fork", body, leaf)
         assert send().json()["id"] == "one-01234567"
         assert client.get("/sessions").json()["total"] == 2
+
+
+def test_a_fork_that_is_asked_for_again_is_of_what_was_there_at_first(store):
+    with api(store=store) as (client, _):
+        first = client.begin("one", messages=talk(3))["messages"]
+        leaf = client.leaf("one").strip('"')
+        client.say("one", user("And now?"))
+        body, send = sent(client, "/sessions/one/fork", {})
+        left_open(store, "/sessions/one/fork", body, leaf)
+        child = send().json()["id"]
+        assert client.get(f"/sessions/{child}").json()["info"]["messages"] == first
 
 
 def test_an_answer_too_large_to_keep_is_not_given_by_doing_it_again(store, monkeypatch):

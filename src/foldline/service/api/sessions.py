@@ -124,7 +124,7 @@ async def create_session(call: ApiCall, body: NewSession) -> SessionInfo:
                 raise Refused(409, "it is not known whether it was done", told)
             if known.messages:  # they are stored last
                 return await _created(call, name, await store.leaf(name))
-            await store.purge(name)  # nobody was told of it
+            await purged(store, name)  # nobody was told of it
             known = None
         options = SessionOptions(body.model, body.policy, body.system, body.user, body.metadata)
         if known is not None or not await _begun(store, name, options):
@@ -138,7 +138,7 @@ async def create_session(call: ApiCall, body: NewSession) -> SessionInfo:
                 leaf = session.leaf
         except BaseException:
             call.tenant.sessions.forget(name)
-            await store.purge(name)
+            await purged(store, name)
             raise
     return await _created(call, name, leaf)
 
@@ -222,13 +222,18 @@ async def delete_session(call: ApiCall) -> None:
 async def purge(tenant: Tenant, name: str, why: str = "asked") -> None:
     """Delete a session for good, and tell."""
     tenant.sessions.forget(name)
-    try:
-        await tenant.store.purge(name)
-    except StoreError as error:
-        if await tenant.store.info(name) is not None:
-            raise
-        log.warning("%s", error)  # it is done, and what is left to do is told
+    await purged(tenant.store, name)
     await tenant.feed.tell("deleted", name, why=why)
+
+
+async def purged(store: Store, name: str) -> None:
+    """Delete a session from the store; what then is left to do is told in the log alone."""
+    try:
+        await store.purge(name)
+    except StoreError as error:
+        if await store.info(name) is not None:
+            raise
+        log.warning("%s", error)
 
 
 @operation("POST", f"{AT}/clear", changes=True, keyed=True)

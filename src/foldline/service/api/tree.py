@@ -130,7 +130,8 @@ async def fork(call: ApiCall, body: ForkWish) -> NextSession:
     name = body.id or f"{call.session.id}-{call.token[:8]}"
     if (known := await _known(call, name)) is not None:
         return known
-    return await _begun(call, await call.session.fork(name, at=body.entry))
+    first_try = call.remembered.record.leaf if call.remembered is not None else None
+    return await _begun(call, await call.session.fork(name, at=body.entry or first_try))
 
 
 @operation("POST", f"{AT}/handoff", status=201, changes=True, held=False, keyed=True, resumes=True)

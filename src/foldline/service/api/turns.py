@@ -48,6 +48,7 @@ from foldline.service.api.operation import (
     sent_event,
 )
 from foldline.service.api.sessions import AT, busy
+from foldline.service.models import give
 from foldline.service.problems import words_of
 from foldline.session.events import (
     EVERY,
@@ -290,7 +291,10 @@ async def _go_on_with(
     tools = toolbox.definitions(provider.dialect)
     if (session.setup.model, session.dialect, session.setup.tools) == (name, provider.dialect, tools):
         return
+    before = session.summarizer
     await session.use_model(name, window=call.state.serve.window, dialect=provider.dialect, tools=tools)
+    if session.summarizer is before:  # the gateway has opened it: nobody hears there that the model changed
+        give(session, call.state.models.summarizer(name))
 
 
 def _again(record: TurnRecord, leaf: str | None) -> Response:

@@ -33,7 +33,7 @@ from foldline.service.gateway.compaction_answer import MadeItem, compacted, resp
 from foldline.service.gateway.compaction_item import readable, sealed
 from foldline.service.gateway.endpoint import Endpoint, Vendor, generating, refusal
 from foldline.service.gateway.exchange import Exchange, Relayed, Send, answer_of, untouched
-from foldline.service.gateway.request import AgentRequest, read_request
+from foldline.service.gateway.request import AgentRequest, continues_a_reply, read_request
 from foldline.service.gateway.session_finder import SessionFinder, valid_name
 from foldline.service.gateway.upstream import (
     ROOTS,
@@ -129,9 +129,13 @@ class Gateway:
             raw = await read_body(request, self._serve)
         except Refused as error:
             return refusal(vendor, error.status, str(error))
-        query, headers = self._sent_on(request, vendor)
-        pays(headers)
         asked, raw = await decoded(raw, partial(_read, endpoint))
+        lent = asked is not None or not self._tenants.several or not continues_a_reply(raw)
+        try:
+            query, headers = self._sent_on(request, vendor, lent=lent)
+        except Refused as error:
+            return refusal(vendor, error.status, str(error))
+        pays(headers)
         origin = _From(request, tenant)
         async with AsyncExitStack() as ends:
             try:

@@ -141,12 +141,21 @@ class AgentRequest:
         return AgentRequest(self.endpoint, encode_utf8(known), known, elements)
 
 
+def continues_a_reply(raw: bytes) -> bool:
+    """Return whether a request goes on from what the provider keeps; one that cannot be read may."""
+    try:
+        fields = _fields.decode(whole_escapes(raw)) if raw else {}
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return True
+    return any(fields.get(name, b"null") != b"null" for name in _STATEFUL)
+
+
 def read_request(endpoint: Endpoint, raw: bytes) -> AgentRequest | None:
     """Read a request; None for one whose messages are not there to be folded: it goes on as it is."""
     raw = whole_escapes(raw)
     try:
         fields = _fields.decode(raw)
-        if any(fields.get(name, b"null") != b"null" for name in _STATEFUL):
+        if any(fields.get(name, b"null") != b"null" for name in _STATEFUL):  # the history is the server's
             return None
         given = bytes(fields.get(endpoint.messages, b""))
         if endpoint.dialect != OPENAI_RESPONSES:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, ExitStack
 from typing import Any, Final, cast
 
 import msgspec
@@ -32,7 +32,7 @@ LEAST: Final = 200  # characters that must be in common
 class SessionFinder:
     """Finds the conversation of one request, or begins one, by `opener`, which opens a session by its id.
 
-    What was looked at stays open until `ends` is closed.
+    What is found stays open until `ends` is closed.
     """
 
     def __init__(self, sessions: OpenSessions, opener: Opener, ends: AsyncExitStack) -> None:
@@ -64,28 +64,38 @@ class SessionFinder:
         """
         first = (await aside(len(asked.raw), lambda: resent_key(asked.decode(asked.units[:1])[0])))[:16]
         candidates = await (self._named(name) if name is not None else self._made(first))
-        best, most, tied = None, 0, False
-        for session in candidates:
-            talk = await self._open(session)
-            common = talk.common(asked) if talk is not None else 0
-            if talk is None or not common:
-                continue
-            answered = talk.has_reply(common)
-            if common >= most and (answered or name is not None):
-                best, most, tied = talk, common, common == most
-            if answered and name is not None:  # the older ones begin otherwise
-                break
-        if best is not None and not (tied and name is None):
-            return best
+        if (found := await self._best(asked, candidates, named=name is not None)) is not None:
+            return found
         origin = await self._origin(asked, candidates if name is not None else None)
         begun = await self._begin(first, name, candidates)
         if origin is not None:
             await _link(origin.session, begun.session)
         return begun
 
+    async def _best(
+        self, asked: AgentRequest, candidates: Sequence[str], *, named: bool
+    ) -> AgentSession | None:
+        """Return the candidate with the longest common history; only that one is held beyond this."""
+        best, most, tied = None, 0, False
+        with ExitStack() as looked:
+            for session in candidates:
+                talk = await self._open(session, looked)
+                common = talk.common(asked) if talk is not None else 0
+                if talk is None or not common:
+                    continue
+                answered = talk.has_reply(common)
+                if common >= most and (answered or named):
+                    best, most, tied = talk, common, common == most
+                if answered and named:  # the older ones begin otherwise
+                    break
+            if best is None or (tied and not named):
+                return None
+            self._ends.enter_context(self._sessions.use(best.session.id, self._opener))
+            return best
+
     async def _made(self, first: str) -> list[str]:
         """Return the conversations that begin with a message, by its key: those in use, and the newest."""
-        used = [one for one in self._sessions if one.startswith(f"{first}-")]
+        used = [one for one in self._sessions if one.startswith(f"{first}-")][-CANDIDATES:]
         newest = await self._sessions.store.ids(f"{first}-", CANDIDATES)
         return [one for one in dict.fromkeys([*used, *newest]) if _MADE.fullmatch(one)]
 
@@ -127,9 +137,14 @@ class SessionFinder:
         assert begun is not None  # it cannot be gone: it was not there
         return begun
 
-    async def _open(self, session: str) -> AgentSession | None:
-        """Return a conversation as it is stored now; None where another worker has deleted it."""
-        self._ends.enter_context(self._sessions.use(session, self._opener))
+    async def _open(
+        self, session: str, ends: ExitStack | AsyncExitStack | None = None
+    ) -> AgentSession | None:
+        """Return a conversation as it is stored now; None where another worker has deleted it.
+
+        It stays open until `ends` is closed (default: the finder's own).
+        """
+        (ends or self._ends).enter_context(self._sessions.use(session, self._opener))
         talk = self._sessions.beside(session, AgentSession)
         if talk.is_read and talk.lock.locked():  # who holds it catches up
             return talk
