@@ -1,4 +1,4 @@
-"""Two services over one store: what one of them changes, the other one goes on with."""
+"""Two services over one store, or two faces of one: what one of them changes, the other one goes on with."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import contextlib
 import pytest
 from tests.service.api.client import Client, reply, talk, user
 from tests.service.served import served
+from tests.support import patient
 
 from foldline.testing import Scripted, serve_in_thread
 
@@ -76,3 +77,21 @@ def test_the_model_that_a_turn_chose_at_one_service_is_gone_on_with_at_the_other
     two.turn("s", "Back.", model=usual)
     one.turn("s", "Which one?")
     assert asked(models) == [2, before + 1]
+
+
+def test_a_session_that_an_agent_began_has_its_summaries_written_by_the_model_of_a_turn(tmp_path):
+    model = Scripted(lambda asked: f"Answer {asked.index}. " + "It is as it was asked for. " * 40)
+    with contextlib.ExitStack() as stack:
+        at = stack.enter_context(serve_in_thread(model))
+        usual, store = f"openai-compatible:scripted@{at}/v1", f"sqlite:///{tmp_path / 's.db'}"
+        url = stack.enter_context(
+            served(model=usual, openai_upstream=f"{at}/v1", store=store, summaries="upstream")
+        )
+        client = stack.enter_context(contextlib.closing(Client(url)))
+        said = {"model": "scripted", "messages": talk(8)}
+        headers = {"foldline-session": "s", "authorization": "Bearer mine"}
+        assert patient.post(f"{url}/v1/chat/completions", json=said, headers=headers).status_code == 200
+        client.turn("s", "And now?")
+        before = len(model.requests)
+        client.post("/sessions/s/compact")
+        assert len(model.requests) > before
