@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import threading
 from collections.abc import Iterator
@@ -260,6 +261,146 @@ def test_a_record_that_was_begun_anew_elsewhere_is_not_put_back_by_a_call(url: s
     assert kept(theirs) == ["Anew."]
     ours.close()
     theirs.close()
+
+
+def test_what_is_said_while_a_conversation_is_opened_is_followed(
+    histories: FrameworkHistories[Any], url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = FrameworkHistories(url, PLAIN, window=16_000)
+    more = [*talk(1), user("And now?")]
+    other.view("s", talk(1))
+    opened, first = FrameworkHistories._opened, threading.Event()
+
+    async def overtaken(self: Any, session: str, setup: Any) -> Session:
+        if self is histories and setup is not None and not first.is_set():
+            first.set()
+            await asyncio.to_thread(other.view, "s", more)
+        return await opened(self, session, setup)
+
+    monkeypatch.setattr(FrameworkHistories, "_opened", overtaken)
+    assert histories.view("s", more) == more
+    other.close()
+    assert stored(histories) == {"s": 3}
+
+
+def call(arguments: str) -> list[dict[str, Any]]:
+    asked = {"id": "call_1", "type": "function", "function": {"name": "run", "arguments": arguments}}
+    return [{"role": "assistant", "content": None, "tool_calls": [asked]}]
+
+
+def test_calls_whose_ids_come_again_are_told_apart_by_their_arguments(
+    histories: FrameworkHistories[Any],
+) -> None:
+    for code in ("a", "b"):
+        result = {"role": "tool", "tool_call_id": "call_1", "content": f"output of {code}"}
+        for whole in ([user("Do it.")], [user("Do it."), *call(f'{{"code": "{code}"}}'), result]):
+            histories.view("s", whole)
+    assert sorted(stored(histories).values()) == [3, 3]
+
+
+def test_a_record_counts_the_results_that_the_session_put_for_calls_that_were_cut_short(url: str) -> None:
+    histories = FrameworkHistories(url, PLAIN, record=True, window=16_000)
+    histories.run("s", lambda history: history.add([user("One."), *call("{}")]))
+    histories.run("s", lambda history: history.whole())
+    histories.run("s", lambda history: history.add([user("Two.")]))
+    histories.view("s", [user("One."), user("Two.")])  # the framework leaves the open call out
+    histories.run("s", lambda history: history.add([reply("Done.")]))
+    whole = histories.run("s", lambda history: history.whole())
+    histories.run("s", lambda history: history.add([user("Three.")]))
+    shown = histories.view("s", [*whole, user("Three.")])
+    assert [one["content"] for one in shown][-3:] == ["Two.", "Done.", "Three."]
+    sizes = stored(histories)
+    assert sizes["s"] == len(whole) + 1
+    assert sum(sizes.values()) == sizes["s"] + 2
+    histories.close()
+
+
+def test_a_record_that_is_read_between_a_call_and_its_keeping_holds_each_message_once(url: str) -> None:
+    ours, theirs = (FrameworkHistories(url, PLAIN, record=True, window=16_000) for _ in range(2))
+    ours.view("s", [user("One.")])
+    ours.run("s", lambda history: history.whole())
+    ours.run("s", lambda history: history.add([user("One.")]))
+    assert kept(ours) == ["One."]
+    ours.view("s", [user("One."), user("Two.")])
+    theirs.run("s", lambda history: history.whole())
+    theirs.run("s", lambda history: history.add([user("Theirs.")]))
+    ours.run("s", lambda history: history.clear())
+    ours.run("s", lambda history: history.add([user("Two.")]))
+    assert kept(ours) == ["Two."]
+    ours.close()
+    theirs.close()
+
+
+def test_closing_waits_for_what_is_under_way(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    histories = FrameworkHistories(url, PLAIN, window=16_000)
+    enter, asked, go = Session.__aenter__, threading.Event(), threading.Event()
+    shown = list[Any]()
+
+    async def slow(self: Session) -> Session:
+        asked.set()
+        await asyncio.to_thread(go.wait, 60)
+        return await enter(self)
+
+    monkeypatch.setattr(Session, "__aenter__", slow)
+    viewing = threading.Thread(target=lambda: shown.extend(histories.view("s", talk(1))))
+    viewing.start()
+    assert asked.wait(60)
+    closing = threading.Thread(target=histories.close)
+    closing.start()
+    go.set()
+    for thread in (viewing, closing):
+        thread.join(60)
+        assert not thread.is_alive()
+    assert shown == talk(1)
+
+
+class Odd(dict[str, Any]):
+    """A message with an array in it, which is neither equal nor not."""
+
+    def __eq__(self, other: object) -> bool:
+        raise ValueError("the truth value of an array is ambiguous")
+
+    __hash__ = None
+
+
+def test_messages_that_cannot_be_compared_are_read_again(url: str, caplog: pytest.LogCaptureFixture) -> None:
+    histories = FrameworkHistories(url, chat_form(lambda one: [dict(one)], Odd), window=16_000)
+    with caplog.at_level(logging.WARNING, "foldline"):
+        for count in (1, 2, 3):
+            assert len(histories.view("s", [Odd(one) for one in talk(count)])) == 2 * count
+    assert caplog.records == []
+    assert stored(histories) == {"s": 6}
+    histories.close()
+
+
+def test_the_thread_of_histories_that_nobody_holds_ends() -> None:
+    before = set(threading.enumerate())
+    histories = FrameworkHistories("memory://", PLAIN, window=16_000)
+    histories.view("s", talk(1))
+    [thread] = [one for one in set(threading.enumerate()) - before if one.name == "foldline"]
+    del histories
+    gc.collect()
+    thread.join(60)
+    assert not thread.is_alive()
+
+
+def test_a_history_that_is_led_aside_is_not_read_again_at_each_call(url: str) -> None:
+    read = list[int]()
+
+    def decode(messages: Any) -> Any:
+        read.append(len(messages))
+        return read_chat([[one] for one in messages])
+
+    histories = FrameworkHistories(url, FrameworkForm("openai-chat", decode, list), window=64_000)
+    histories.view("s", talk(1))
+    whole = [user("Another task.")]
+    for turn in range(30):
+        histories.view("s", whole)
+        whole = [*whole, reply(f"Reply {turn}."), user(f"Go on, {turn}.")]
+        if turn > 1:
+            assert max(read) <= rooms.FIRST
+        read.clear()
+    histories.close()
 
 
 TOO_LONG = (

@@ -35,6 +35,7 @@ R = TypeVar("R")
 log = logging.getLogger("foldline")
 
 OPEN: Final = 64  # sessions that one adapter holds open
+LOOKING: Final = 200_000  # tokens: the window of a session that is only looked into
 FIRST: Final = 8  # messages of a history among which one says something
 
 
@@ -74,7 +75,8 @@ class FrameworkHistories(Generic[T]):
         ] = {}  # which conversation a model was shown last, where not the named one
         self._leaving: set[asyncio.Task[None]] = set()  # closes what was not used for long
         self._opening: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-        self._starting = threading.Lock()
+        self._gate = threading.Condition()
+        self._running = 0  # works under way: what they use is closed behind them
         self._warned = False
 
     def view(
@@ -98,24 +100,40 @@ class FrameworkHistories(Generic[T]):
         """Do what `view` does, without holding up the caller's event loop."""
         return await asyncio.to_thread(self.view, session, messages, setup)
 
-    def overflowed(self, session: str, messages: Sequence[T], error: Exception) -> list[T]:
+    def overflowed(
+        self,
+        session: str,
+        messages: Sequence[T],
+        error: Exception,
+        setup: Callable[[], RequestSetup] = RequestSetup,
+    ) -> list[T]:
         """Return what to send after a request that did not fit; raises `error` where nothing helps."""
         try:
             return self._through(
-                session, messages, lambda history, sure: history.overflowed(messages, error, sure=sure)
+                session, messages, lambda history, sure: history.overflowed(messages, error, setup, sure=sure)
             )
         except Exception as raised:
             if raised is not error:
                 log.warning("session %s: what did not fit could not be folded: %s", session, raised)
             raise error from None
 
-    async def aoverflowed(self, session: str, messages: Sequence[T], error: Exception) -> list[T]:
+    async def aoverflowed(
+        self,
+        session: str,
+        messages: Sequence[T],
+        error: Exception,
+        setup: Callable[[], RequestSetup] = RequestSetup,
+    ) -> list[T]:
         """Do what `overflowed` does, without holding up the caller's event loop."""
-        return await asyncio.to_thread(self.overflowed, session, messages, error)
+        return await asyncio.to_thread(self.overflowed, session, messages, error, setup)
 
     def close(self) -> None:
-        """Close the sessions, and the store if it was opened here. Used again, they are opened again."""
-        with self._starting:
+        """Close the sessions, and the store if it was opened here, behind what is under way.
+
+        Used again, they are opened again.
+        """
+        with self._gate:
+            self._gate.wait_for(lambda: not self._running)
             portal, self._portal = self._portal, None
             if portal is not None:
                 portal.run(self._closed())
@@ -175,11 +193,17 @@ class FrameworkHistories(Generic[T]):
         return next((resent_key(one)[:8] for one in said), "other")
 
     def _in_thread(self, work: Coroutine[Any, Any, R]) -> R:
-        with self._starting:
+        with self._gate:
             if self._portal is None or self._portal.closed:
                 self._portal = Portal()
             portal = self._portal
-        return portal.run(work)
+            self._running += 1
+        try:
+            return portal.run(work)
+        finally:
+            with self._gate:
+                self._running -= 1
+                self._gate.notify_all()
 
     async def arun(self, session: str, work: Callable[[FrameworkHistory[T]], Coroutine[Any, Any, R]]) -> R:
         """Do the same without holding up the caller's event loop."""
@@ -219,7 +243,7 @@ class FrameworkHistories(Generic[T]):
         """Open a session with what a call sends beside its messages; None: only to be looked into."""
         if self._store is None:
             self._store = find_store(settings().store if self._place is None else self._place)
-        beside = setup or RequestSetup()
+        beside = setup or RequestSetup(window=LOOKING)
         options = self._options.copy()
         if options.get("window") is None:
             info = settings().model_info(beside.served, None) if beside.served else None

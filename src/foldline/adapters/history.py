@@ -13,8 +13,9 @@ from typing import Any, Final, Generic, TypeVar
 import msgspec
 
 from foldline.adapters.forms import FrameworkForm
+from foldline.core.log.codec import encode
 from foldline.core.log.entries import Said
-from foldline.core.log.log import resent_key
+from foldline.core.log.log import digest, normal_form, resent_key
 from foldline.core.log.messages import Message
 from foldline.core.view import Item, MessageItem, native_items
 from foldline.dialects import get
@@ -94,6 +95,7 @@ class FrameworkHistory(Generic[T]):
         self._key: str = ""  # the session's, of what is stored
         self._saved = 0  # how many of the stored ones the framework has asked to keep, or was given
         self._early: list[str] = []  # keys of those that it has not asked to keep yet, before others' came
+        self._refused: tuple[int, list[T]] = (0, [])  # how a history that is another one began, and differed
         self._tools: dict[str, str] = {}  # the name of the tool of each call
 
     async def view(
@@ -118,13 +120,15 @@ class FrameworkHistory(Generic[T]):
             await self.session.compact(target=self.session.view_tokens // 2 if harder else None)
             return self._shown()
 
-    async def overflowed(self, messages: Sequence[T], error: Exception, *, sure: bool) -> list[T] | None:
+    async def overflowed(
+        self, messages: Sequence[T], error: Exception, setup: Callable[[], RequestSetup], *, sure: bool
+    ) -> list[T] | None:
         """Return what to send after a request that did not fit; raises `error` where it is another one.
 
         None as in `view`. A framework cannot be told to ask for a shorter reply: then the view is folded.
         """
         async with self._lock:
-            if not await self._follow(messages, RequestSetup, sure=sure):
+            if not await self._follow(messages, setup, sure=sure):
                 return None
             before = self.session.max_tokens
             await self.session.overflowed(error)
@@ -147,7 +151,9 @@ class FrameworkHistory(Generic[T]):
     async def whole(self) -> list[T]:
         """Return every message that was said."""
         async with self._lock:
-            self._saved = len(await self._path())
+            stored = await self._path()
+            self._early += [one.key for one in stored[self._saved :]]
+            self._saved = len(stored)
             return self._encoded(await self.session.history())
 
     async def add(self, messages: Sequence[T]) -> None:
@@ -157,13 +163,17 @@ class FrameworkHistory(Generic[T]):
 
             async def keep() -> None:
                 stored = await self._path()
-                pairs = zip(self._early, read, strict=False)
-                early = next((n for n, (key, one) in enumerate(pairs) if key != resent_key(one)), None)
-                new = read[min(len(self._early), len(read)) if early is None else early :]
-                if not self._matches(stored, self._saved, new):
-                    await self._go_back(stored, self._saved)
-                    await self._append(stored, new)
-                self._saved, self._early = self._saved + len(new), []
+                if self._matches(stored, self._saved, read):
+                    self._saved += len(read)
+                    return
+                early = 0
+                for key, one in zip(self._early, read, strict=False):
+                    if key != _key(one):
+                        break
+                    early += 1
+                await self._go_back(stored, self._saved)
+                await self._append(stored, read[early:])
+                self._saved, self._early = len(stored), []
 
             await self._on_the_newest(keep)
 
@@ -197,16 +207,21 @@ class FrameworkHistory(Generic[T]):
 
         async def store() -> bool:
             stored = await self._path()
+            if not sure and self._was_refused(messages, stored):
+                return False
             known, new = self._recognised(messages), list[tuple[T, list[Message]]]()
             if len(known) < len(messages):
                 known, new = self._compared(messages, known, stored)
             here = known[-1].end if known else 0
             if not (sure or self._goes_on(stored, here)):
+                # the first message that is another one; with parts of it, which are read together
+                self._refused = here, list(messages[: len(known) + 2])
                 return False
             await self._settle(setup)
             self._known = known
             await self._go_back(stored, here)
             await self._append(stored, [message for _, each in new for message in each])
+            here = len(stored) - sum(len(each) for _, each in new)
             for message, each in new:
                 self._known.append(KnownMessage(message, here, here + len(each)))
                 here += len(each)
@@ -220,6 +235,9 @@ class FrameworkHistory(Generic[T]):
             bare, self.session = self.session, await self._opener(setup())
             self._settled = True
             await bare.close()
+            if self.session.said_key != self._key:
+                told = f"something was said in session {self.session.id} while it was opened"
+                raise LeafMoved(told, leaf=self.session.leaf)
 
     async def _on_the_newest(self, work: Callable[[], Coroutine[Any, Any, R]]) -> R:
         """Do some work on the path as it is: once more where somebody else has said something meanwhile."""
@@ -229,6 +247,15 @@ class FrameworkHistory(Generic[T]):
             except LeafMoved:
                 continue
         return await work()
+
+    def _was_refused(self, messages: Sequence[T], stored: Sequence[StoredMessage]) -> bool:
+        """Whether a history begins as one that was refused, and would be again: it need not be read."""
+        here, begun = self._refused
+        return (
+            1 < len(begun) <= len(messages)
+            and not self._goes_on(stored, here)
+            and all(map(_same, begun, messages))
+        )
 
     def _goes_on(self, stored: Sequence[StoredMessage], here: int) -> bool:
         """Whether a history that begins with the first `here` stored messages goes on with this session.
@@ -243,13 +270,13 @@ class FrameworkHistory(Generic[T]):
         """Return what is stored, all of it the framework's; it is read again where others said something."""
         await self.session.follow()
         if self._stored is None or self.session.said_key != self._key:
-            self._key = self.session.said_key
-            old, path = self._stored, self.session.store.path(self.session.id)
-            self._stored = [
+            key, path = self.session.said_key, self.session.store.path(self.session.id)
+            found = [
                 _stored(entry.id, entry.message)
                 async for entry in path
-                if isinstance(entry, Said) and entry.message.native is not None
+                if isinstance(entry, Said) and (self._record or entry.message.native is not None)
             ]
+            old, self._stored, self._key = self._stored, found, key
             same = _common(old or (), self._stored)
             self._known = [known for known in self._known if known.end <= same]
             self._early = [one.key for one in (old or ())[self._saved : same]] if self._record else []
@@ -258,15 +285,27 @@ class FrameworkHistory(Generic[T]):
 
     async def _append(self, stored: list[StoredMessage], messages: Sequence[Message]) -> None:
         entries = await self.session.append(*messages) if messages else []
+        if self._record and entries:
+            stored += await self._put_before(entries[0], stored[-1].entry if stored else None)
         stored += [_stored(entry, one) for entry, one in zip(entries, messages, strict=True)]
         self._key = self.session.said_key
         self._tools.update({call.id: call.name for one in messages for call in one.calls})
+
+    async def _put_before(self, first: str, last: str | None) -> list[StoredMessage]:
+        """Return what the session put before a message by itself: results of calls that were cut short."""
+        store, name, found = self.session.store, self.session.id, list[StoredMessage]()
+        entry = await store.entry(name, first)
+        while entry is not None and entry.parent is not None and entry.parent != last:
+            entry = await store.entry(name, entry.parent)
+            if isinstance(entry, Said):
+                found.insert(0, _stored(entry.id, entry.message))
+        return found
 
     def _recognised(self, messages: Sequence[T]) -> list[KnownMessage]:
         """Return what is known of the messages, from the first on, that are those of the last call."""
         count = 0
         for known, message in zip(self._known, messages, strict=False):
-            if known.message is not message and known.message != message:
+            if not _same(known.message, message):
                 break
             known.message = message
             count += 1
@@ -297,7 +336,7 @@ class FrameworkHistory(Generic[T]):
     @staticmethod
     def _matches(stored: Sequence[StoredMessage], start: int, read: Sequence[Message]) -> bool:
         keys = [one.key for one in stored[start : start + len(read)]]
-        return keys == [resent_key(one) for one in read]
+        return keys == [_key(one) for one in read]
 
     async def _go_back(self, stored: list[StoredMessage], count: int) -> None:
         """Leave what stands behind the first `count` stored messages as a branch."""
@@ -306,7 +345,8 @@ class FrameworkHistory(Generic[T]):
             del stored[count:]
             self._key = self.session.said_key
         self._known = [known for known in self._known if known.end <= count]
-        self._saved = min(self._saved, count)
+        if count < self._saved:
+            self._saved, self._early = count, []
 
     # ---- what is shown
 
@@ -359,7 +399,20 @@ class FrameworkHistory(Generic[T]):
 
 
 def _stored(entry: str, message: Message) -> StoredMessage:
-    return StoredMessage(entry, resent_key(message), message.role == "assistant")
+    return StoredMessage(entry, _key(message), message.role == "assistant")
+
+
+def _key(message: Message) -> str:
+    """Return a key by which a message is recognised; calls also by their arguments, since ids come again."""
+    return digest(encode(normal_form(message)[2])) if message.calls else resent_key(message)
+
+
+def _same(one: Any, two: Any) -> bool:
+    """Whether a framework's messages are equal; those that cannot be compared are read again."""
+    try:
+        return one is two or bool(one == two)
+    except Exception:
+        return False
 
 
 def _common(old: Sequence[StoredMessage], new: Sequence[StoredMessage]) -> int:

@@ -81,7 +81,7 @@ class FoldlineMiddleware(AgentMiddleware):
         try:
             return handler(request.override(messages=view))
         except Exception as error:
-            again = self.histories.overflowed(session, request.messages, error)
+            again = self.histories.overflowed(session, request.messages, error, lambda: _setup(request))
             return handler(request.override(messages=again))
 
     async def awrap_model_call(
@@ -93,7 +93,9 @@ class FoldlineMiddleware(AgentMiddleware):
         try:
             return await handler(request.override(messages=view))
         except Exception as error:
-            again = await self.histories.aoverflowed(session, request.messages, error)
+            again = await self.histories.aoverflowed(
+                session, request.messages, error, lambda: _setup(request)
+            )
             return await handler(request.override(messages=again))
 
     def _name(self, messages: Sequence[AnyMessage]) -> str:

@@ -92,6 +92,10 @@ class FoldlineSession:
         """Take back the newest item and return it; it stays on a branch."""
         return await self.histories.arun(self.session_id, lambda history: history.pop())
 
+    def close(self) -> None:
+        """End the thread in which the session is used, and close the store; used again, they begin again."""
+        self.histories.close()
+
     async def clear_session(self) -> None:
         """Begin anew; what was said stays as a branch."""
         await self.histories.arun(self.session_id, lambda history: history.clear())

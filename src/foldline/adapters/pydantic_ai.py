@@ -136,11 +136,13 @@ class Foldline(AbstractCapability[Any]):
         self,
         ctx: RunContext[Any],
         *,
-        request_context: ModelRequestContext,  # noqa: ARG002  # its name is the framework's
+        request_context: ModelRequestContext,
         error: Exception,
     ) -> ModelResponse:
         """Fold what did not fit, and have the model asked again."""
-        await self.histories.aoverflowed(self._name(ctx), ctx.messages, error)
+        await self.histories.aoverflowed(
+            self._name(ctx), ctx.messages, error, lambda: _setup(request_context)
+        )
         raise RetryModelRequest
 
     def get_toolset(self) -> FunctionToolset[Any] | None:

@@ -9,8 +9,10 @@ from __future__ import annotations
 import asyncio
 import functools
 import threading
+import weakref
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
+from contextlib import suppress
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar, cast
 
 from foldline.core.view import Item
@@ -27,8 +29,9 @@ class Portal:
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="foldline", daemon=True)
+        self._thread = threading.Thread(target=_serve, args=(self._loop,), name="foldline", daemon=True)
         self._thread.start()
+        weakref.finalize(self, _stop, self._loop).atexit = False  # whoever forgets to close it
 
     @property
     def closed(self) -> bool:
@@ -67,7 +70,18 @@ class Portal:
         self.run(_tidied())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
-        self._loop.close()
+
+
+def _serve(loop: asyncio.AbstractEventLoop) -> None:
+    try:
+        loop.run_forever()
+    finally:
+        loop.close()
+
+
+def _stop(loop: asyncio.AbstractEventLoop) -> None:
+    with suppress(RuntimeError):  # it has ended
+        loop.call_soon_threadsafe(loop.stop)
 
 
 async def _tidied() -> None:
