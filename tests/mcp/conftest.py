@@ -13,7 +13,9 @@ def home(tmp_path, monkeypatch):
     here.mkdir()
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.chdir(here)
-    moved = ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "PI_CODING_AGENT_DIR", "COPILOT_HOME")
+    moved = (
+        "CLAUDE_CONFIG_DIR", "CLAUDE_CODE_SESSION_ID", "CODEX_HOME", "PI_CODING_AGENT_DIR", "COPILOT_HOME",
+    )  # fmt: skip
     for name in [name for name in os.environ if name.startswith("FOLDLINE_") or name in moved]:
         monkeypatch.delenv(name)
     return home

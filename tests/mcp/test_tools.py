@@ -165,7 +165,7 @@ async def stored(url, *texts):
 async def test_a_stored_session_is_folded_by_the_tool_that_says_that_it_writes(here):
     url = f"sqlite:///{here}/store.db"
     await stored(url, "Never touch the lock file.", *(f"Step {n} of the work." for n in range(12)))
-    async with asked(StoredSessions(open_store(url), None)) as server:
+    async with asked(StoredSessions(open_store(url), "kept")) as server:
         tools = {one.name: one for one in (await server.client.list_tools()).tools}
         assert set(tools) == READING | {"fold_session"}
         assert tools["fold_session"].description.startswith("WRITES")

@@ -25,6 +25,7 @@ from foldline.mcp.sessions import Sessions
 from foldline.mcp.tools import Answers
 
 GRACE: Final = 3  # seconds that requests under way have after a signal
+TOLD: Final = {"session": "threadId", "call": "claudecode/toolUseId"}  # by Codex, by Claude Code
 LOOPBACK: Final = ("127.0.0.1", "::1", "localhost")
 INSTRUCTIONS: Final = (
     "Everything that was said in this conversation, also what was folded or compacted away and that you no "
@@ -59,9 +60,10 @@ class RecallServer(MCPServer[dict[str, Any]]):
 
     async def call_tool(self, name: str, arguments: dict[str, Any], context: Any = None) -> CallToolResult:
         """Answer a call."""
-        del context
+        meta: Any = (context and context.request_context.meta) or {}
+        told = {what: str(meta.get(key) or "") for what, key in TOLD.items()}
         try:
-            text, failed = await self._answers.call(name, arguments), False
+            text, failed = await self._answers.call(name, arguments, **told), False
         except (FoldlineError, OSError) as error:
             text, failed = str(error), True
         return CallToolResult(content=[TextContent(type="text", text=text)], is_error=failed)

@@ -15,7 +15,7 @@ from foldline.core.decide.ask import Nothing
 from foldline.core.measure.tokens import OFFLINE
 from foldline.core.secrets.redact import redact
 from foldline.errors import InputError
-from foldline.mcp.sessions import Sessions
+from foldline.mcp.sessions import Caller, Sessions
 from foldline.session.session import Session
 from foldline.session.tools import (
     RECALL_TOOLS,
@@ -79,7 +79,7 @@ class ServedTool(NamedTuple):
     """A tool, what answers its calls, and whether they change what is stored."""
 
     about: Tool
-    answer: Callable[[Arguments], Awaitable[str]]
+    answer: Callable[[Arguments, Caller], Awaitable[str]]
     writes: bool = False
 
 
@@ -100,32 +100,37 @@ class Answers:
             served.append(ServedTool(FOLD, self._fold, writes=True))
         self.tools = {one.about.name: one for one in served}
 
-    async def call(self, name: str, given: Mapping[str, Any] | None) -> str:
-        """Return the answer to a call; raises InputError, with what to do, for a wrong one."""
+    async def call(self, name: str, given: Mapping[str, Any] | None, *, session: str, call: str) -> str:
+        """Return the answer to a call, whose agent may tell its session's id and the call's.
+
+        Raises InputError, with what to do, for a wrong one.
+        """
         tool = self.tools.get(name)
         if tool is None:
             raise InputError(f"no tool {name!r}: there are {', '.join(self.tools)}")
-        return await tool.answer(arguments_of(tool.about, given))
+        return await tool.answer(
+            arguments_of(tool.about, given), Caller(name, given or {}, tool.writes, session, call)
+        )
 
-    async def _open(self, given: Arguments) -> tuple[Session, str]:
-        return await self._sessions.open(given.pop("session", None) or None)
+    async def _open(self, given: Arguments, caller: Caller) -> tuple[Session, str]:
+        return await self._sessions.open(given.pop("session", None) or None, caller)
 
-    def _own(self, tool: Tool) -> Callable[[Arguments], Awaitable[str]]:
-        async def answer(given: Arguments) -> str:
-            session, _ = await self._open(given)
+    def _own(self, tool: Tool) -> Callable[[Arguments, Caller], Awaitable[str]]:
+        async def answer(given: Arguments, caller: Caller) -> str:
+            session, _ = await self._open(given, caller)
             return await session.call_tool(tool.name, given, raises=True)
 
         return answer
 
-    async def _listed(self, given: Arguments) -> str:
+    async def _listed(self, given: Arguments, _caller: Caller) -> str:
         found = await self._sessions.listed(capped(given, "limit", LISTED))
         lines = [f"- {one.id} {_when(one.updated)}, {one.about}" for one in found]
         if not lines:
             return f"{MARK}There is no session yet."
         return _lines(f"{len(found)} sessions, the last updated first:", lines)
 
-    async def _info(self, given: Arguments) -> str:
-        session, where = await self._open(given)
+    async def _info(self, given: Arguments, caller: Caller) -> str:
+        session, where = await self._open(given, caller)
         stats, info = await session.stats(), await session.store.info(session.id)
         title = f" {redact(info.title)!r}" if info is not None and info.title else ""
         model = f" The model is {session.setup.model}." if session.setup.model else ""
@@ -134,8 +139,8 @@ class Answers:
             f"{stats.active_messages:,} are in view; compactions so far: {stats.summaries}.{model}"
         )
 
-    async def _rules(self, given: Arguments) -> str:
-        session, _ = await self._open(given)
+    async def _rules(self, given: Arguments, caller: Caller) -> str:
+        session, _ = await self._open(given, caller)
         rules = await session.constraints()
         standing = [f"- {redact(fact.told)} (entry {fact.entry})" for fact in rules.standing]
         ended = [
@@ -146,8 +151,8 @@ class Answers:
         more = ["No longer in force:", *ended] if ended else []
         return _lines(f"{head}: {len(standing)}" if standing else f"{head}.", [*standing, *more])
 
-    async def _handed(self, given: Arguments) -> str:
-        session, _ = await self._open(given)
+    async def _handed(self, given: Arguments, caller: Caller) -> str:
+        session, _ = await self._open(given, caller)
         goal, offset = given.get("goal", ""), given.get("offset", 0)
         if offset == 0 or self._handoff[:2] != (session, goal):
             self._handoff = (session, goal, await session.preview_handoff(goal or None))
@@ -159,8 +164,8 @@ class Answers:
         rest = f"\n[{len(text) - end:,} more characters: handoff_text with offset {end}]"
         return f"{MARK}{text[offset:end]}{rest if end < len(text) else ''}"
 
-    async def _fold(self, given: Arguments) -> str:
-        session, _ = await self._open(given)
+    async def _fold(self, given: Arguments, caller: Caller) -> str:
+        session, _ = await self._open(given, caller)
         receipt = await session.compact(given.get("focus") or None, reason="agent")
         if isinstance(receipt, Nothing):
             return f"{WINDOW_MARK}Nothing was folded: {receipt.words}"

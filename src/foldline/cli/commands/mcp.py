@@ -20,7 +20,7 @@ OPENCODE = "opencode"  # its sessions are in its database: it reads what the gat
 
 
 @command(
-    "foldline mcp                        the newest session of an agent in this folder",
+    "foldline mcp                        the session of an agent in this folder",
     "foldline mcp --agent claude",
     "foldline mcp session.jsonl",
     "foldline mcp login-bug --read-only  a stored session",
@@ -40,9 +40,10 @@ def mcp(
 ) -> None:
     """Serve a session to agents by the Model Context Protocol: search, read, rules, figures, hand-off.
 
-    A session FILE of any known format, or the stored session ID. Without either, the session that an agent
-    last wrote in this folder; with --store alone, or --agent opencode, the store's newest. A file is read on
-    as it grows. A stored session can also be folded. It ends when its client leaves, or at a signal.
+    A session FILE of any known format, or the stored session ID. Without either, the session of the agent
+    that calls, as far as it tells, or the one that was last written in this folder; with --store alone, or
+    --agent opencode, the stored session in which the call stands. A file is read on as it grows. A stored
+    session can also be folded. It ends when its client leaves, or at a signal.
     """
     try:
         from foldline.mcp.server import RecallServer, serve_http, serve_stdio  # noqa: PLC0415  an optional extra
