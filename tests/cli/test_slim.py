@@ -58,6 +58,21 @@ def test_the_newest_session_is_folded_for_the_agent_that_wrote_it(foldline, away
     assert foldline("slim", "--undo").code == 2
 
 
+def test_what_pi_hides_from_the_model_is_not_in_the_folded_session(foldline, away_from_home):
+    path = example("pi", away_from_home)
+    hidden = {
+        "role": "bashExecution",
+        "command": "cat .env",
+        "output": "hunter-of-snarks",
+        "excludeFromContext": True,
+    }
+    last = json.loads(path.read_text().splitlines()[-1])
+    line = {**last, "type": "message", "id": "hidden", "parentId": last["id"], "message": hidden}
+    path.write_text(path.read_text() + json.dumps(line) + "\n")
+    done = foldline("slim", "pi", "--target", TARGET, "--json").json
+    assert "hunter-of-snarks" not in Path(done["file"]).read_text()
+
+
 def test_an_agent_is_named_and_without_a_target_a_fifth_of_the_window_is_left(foldline, away_from_home):
     example("pi", away_from_home)
     example("claude-code", away_from_home)

@@ -190,6 +190,21 @@ def test_thoughts_images_and_what_the_user_ran():
     assert dialects.get("anthropic").validate(payloads[:4]) == []
 
 
+def test_a_command_hidden_from_the_model_is_left_out_and_a_compaction_keeps_what_follows_it():
+    hidden = {"role": "bashExecution", "command": "cat .env", "output": "SECRET", "excludeFromContext": True}
+    found = records(
+        {**HEADER, "version": 3},
+        at(user("a"), "e1", None),
+        at({"type": "message", "message": hidden}, "e2", "e1"),
+        at({"type": "compaction", "summary": "S", "firstKeptEntryId": "e2", "tokensBefore": 5}, "e3", "e2"),
+        at(user("b"), "e4", "e3"),
+    )
+    assert "SECRET" not in repr(found)
+    assert said(found) == ["user: a", "user: b"]
+    assert folded(found)[0].first_kept == "e4"
+    assert [(one.line, "left out" in one.text) for one in warned(found)] == [(3, True)]
+
+
 def test_a_message_that_pi_never_writes_is_a_warning():
     odd = {
         "type": "message",

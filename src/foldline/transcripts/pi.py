@@ -67,7 +67,8 @@ class _PiIndex:
             follows = not row.text("id") or "parentId" not in row
             if row.get("type") == "compaction":
                 self._compactions.add(key)
-            self.tree.add(Node(key, _parent(row), row.line, row.text("type") in _SAID, follows))
+            said = row.text("type") in _SAID and not _is_hidden(row)
+            self.tree.add(Node(key, _parent(row), row.line, said, follows))
         self._count += 1
 
     def first_said(self, key: str) -> str | None:
@@ -100,6 +101,8 @@ def _records(row: Row, index: _PiIndex) -> Iterator[Record]:
         return
     elif kind == "compaction":
         yield from _compaction(row, index)
+    elif _is_hidden(row):
+        yield WarningRecord(row.line, "a command that the user ran with !!, hidden from the model (left out)")
     elif kind in _SAID:
         yield _message(row, index.path[place].key)
     elif kind in _NAMED:
@@ -129,6 +132,12 @@ def _compaction(row: Row, index: _PiIndex) -> Iterator[Record]:
 
 
 # ---- messages
+
+
+def _is_hidden(row: Row) -> bool:
+    """Return whether a line is a command (`!!`) that pi never sends to the model."""
+    message = row.inner("message")
+    return message.get("role") == "bashExecution" and message.get("excludeFromContext") is True
 
 
 def _message(row: Row, key: str) -> MessageRecord | WarningRecord:
