@@ -228,6 +228,41 @@ def test_other_sessions_are_left_out_and_counted():
     assert about(found, "sidechains") == [{"sessions": 1, "messages": 1}]
 
 
+def undone(*messages, **revert):
+    return json.dumps({"info": {**INFO, "revert": revert}, "messages": list(messages)}).encode()
+
+
+def test_what_was_undone_is_left_out_and_counted():
+    talk = (
+        user("msg_1", text("a")),
+        reply("msg_2", text("b")),
+        user("msg_3", text("c")),
+        reply("msg_4", text("d")),
+    )
+    found = records(undone(*talk, messageID="msg_3"))
+    assert said(found) == ["user: a", "assistant: b"]
+    assert about(found, "branches") == [{"branches": 1, "messages": 2}]
+    assert about(records(undone(*talk, messageID="msg_9")), "branches") == []
+
+
+def test_of_a_message_undone_from_a_part_on_the_parts_before_it_stay():
+    def session(part):
+        return records(
+            undone(
+                user("msg_1", text("a")),
+                reply("msg_2", STEP, text("one"), tool("c1", output="A"), text("two")),
+                user("msg_3", text("c")),
+                messageID="msg_2",
+                partID=part,
+            )
+        )
+
+    assert said(session("prt_c1")) == ["user: a", "assistant: one"]
+    assert said(session("prt_two")) == ["user: a", "assistant: one | call c1", "tool: result c1: A"]
+    assert said(session("prt_s")) == ["user: a"]
+    assert about(session("prt_c1"), "branches") == [{"branches": 1, "messages": 2}]
+
+
 def test_running_calls_errors_and_empty_replies():
     found = records(
         document(

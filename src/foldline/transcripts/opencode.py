@@ -48,11 +48,13 @@ def read_opencode(stream: BinaryIO, name: str) -> Iterator[Record | Pictures]:
     yield FactRecord("session", {**told, "cwd": info.get("directory")}, 1)
     yield from info.facts(title="title")
     messages = [_Message(one, place) for place, one in enumerate(items_of(holder["messages"]), 1)]
+    messages, undone = _without_undone(messages, info.inner("revert"))
     reader = _OpenCodeReader(info.text("id"), messages)
     for message in messages:
         yield from reader.take(message)
     others = {"sessions": len(reader.others), "messages": reader.others.total()}
     yield from beside("sidechains", others)
+    yield from beside("branches", {"branches": int(undone > 0), "messages": undone})
 
 
 class _Message:
@@ -66,6 +68,21 @@ class _Message:
         self.parts = whole.rows("parts")
         self.key, self.parent = self.info.text("id"), self.info.text("parentID")
         self.at = self.info.inner("time").time("created")
+
+
+def _without_undone(messages: list[_Message], revert: Row) -> tuple[list[_Message], int]:
+    """Leave out what the user took back (`/undo`): a message and all behind it; count those messages.
+
+    Where a part is named, its message keeps the parts before it.
+    """
+    key, part = revert.text("messageID"), revert.text("partID")
+    at = next((place for place, one in enumerate(messages) if key and one.key == key), len(messages))
+    end, undone = at, len(messages) - at
+    if part and at < len(messages):
+        ids = [one.text("id") for one in messages[at].parts]
+        messages[at].parts = messages[at].parts[: ids.index(part) if part in ids else 0]
+        end += bool(messages[at].parts)
+    return messages[:end], undone
 
 
 class _OpenCodeReader:
