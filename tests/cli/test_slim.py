@@ -84,6 +84,15 @@ def test_an_agent_is_named_and_without_a_target_a_fifth_of_the_window_is_left(fo
     assert 2_000 < known["tokens_after"] <= 10_000
 
 
+def test_a_session_of_klaude_code_named_by_its_path_stays_in_its_own_project(
+    foldline, away_from_home, tmp_path
+):
+    path = put(away_from_home, tmp_path / "work", "klaude-code", load(SESSION.read_bytes()))
+    path.with_name("meta.json").write_text(json.dumps({"id": "s", "work_dir": str(tmp_path / "work")}))
+    done = foldline("slim", path, "--target", TARGET, "--json").json
+    assert Path(done["file"]).parent.parent == path.parent.parent
+
+
 def test_an_export_of_opencode_is_folded_into_one_that_it_imports(foldline, tmp_path):
     raw, _ = export(load(SESSION.read_bytes()), "opencode")
     (tmp_path / "session.json").write_bytes(raw)

@@ -58,7 +58,7 @@ def _meta(stream: BinaryIO) -> Iterator[Record]:
         yield meta
         return
     if told := meta.only(_SESSION):
-        yield FactRecord("session", told)
+        yield FactRecord("session", {**told, "cwd": meta.get("work_dir")})
     yield from meta.facts(title="title", model="model_name")
 
 
