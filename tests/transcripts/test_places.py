@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from hashlib import sha256
 
 import pytest
@@ -56,6 +57,55 @@ def test_a_folder_of_the_same_name_in_claude_s_writing_is_another_one(home, tmp_
     put(home, tmp_path / "a.b", "claude-code")
     assert transcripts_of(tmp_path / "a-b") == []
     assert len(transcripts_of(tmp_path / "a.b")) == 1
+
+
+def test_what_a_sub_agent_of_codex_wrote_is_no_session_of_the_folder_s(home, tmp_path):
+    path = put(home, tmp_path, "codex", at=1_000)
+    first, rest = path.read_text().split("\n", 1)
+    spawned = {"subagent": {"thread_spawn": {"parent_thread_id": "1", "depth": 1}}}
+    for name, told in (("spawned", {"source": spawned}), ("threaded", {"thread_source": "subagent"})):
+        meta = json.loads(first)
+        meta["payload"].update(told)
+        path.with_name(f"rollout-{name}.jsonl").write_text(f"{json.dumps(meta)}\n{rest}")
+    assert [one.path for one in transcripts_of(tmp_path)] == [path]
+
+
+def test_what_a_sub_agent_of_klaude_code_wrote_is_no_session_of_the_folder_s(home, tmp_path):
+    path = put(home, tmp_path, "klaude-code", at=1_000)
+    path.with_name("meta.json").write_text(json.dumps({"work_dir": str(tmp_path), "sub_agent_state": None}))
+    child = path.parent.with_name("child") / path.name
+    child.parent.mkdir()
+    child.write_bytes(path.read_bytes())
+    meta = {"work_dir": str(tmp_path), "sub_agent_state": {"sub_agent_type": "explore"}}
+    child.with_name("meta.json").write_text(json.dumps(meta, indent=2))
+    assert [one.path for one in transcripts_of(tmp_path)] == [path]
+
+
+def test_a_folder_of_the_same_name_in_klaude_code_s_writing_is_another_one(home, tmp_path):
+    path = put(home, tmp_path / "a/b-c", "klaude-code")
+    path.with_name("meta.json").write_text(json.dumps({"work_dir": str(tmp_path / "a/b-c")}))
+    assert transcripts_of(tmp_path / "a-b/c") == []
+    assert [one.path for one in transcripts_of(tmp_path / "a/b-c")] == [path]
+
+
+def test_of_gemini_s_two_folders_of_a_project_the_one_that_names_it_counts(home, tmp_path):
+    work = tmp_path / "work"
+    names = {"work": work, "work-1": tmp_path / "other", sha256(str(work).encode()).hexdigest(): None}
+    for at, (name, root) in enumerate(names.items(), 1):
+        chats = home / ".gemini/tmp" / name / "chats"
+        chats.mkdir(parents=True)
+        if root is not None:
+            (chats.parent / ".project_root").write_text(f"{root}\n")
+        chat = chats / "session-2026.json"
+        chat.write_text(json.dumps({"sessionId": name, "messages": []}))
+        os.utime(chat, (at, at))
+    assert [one.path.parent.parent.name for one in transcripts_of(work)] == ["work"]
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_a_folder_s_name_is_no_pattern(home, tmp_path, agent):
+    path = put(home, tmp_path / "app[1]", agent)
+    assert [one.path for one in transcripts_of(tmp_path / "app[1]")] == [path]
 
 
 def test_the_environment_moves_an_agent_s_folder(home, tmp_path, monkeypatch):

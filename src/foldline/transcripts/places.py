@@ -1,8 +1,8 @@
 """Where coding agents keep their transcripts, and which of them belong to a folder.
 
 Some agents have a folder of transcripts for each project, named after it in a way that two projects may
-share; others keep those of all projects together. In both cases the beginning of a file says where its
-session was begun: a file that names another folder is left out.
+share; others keep those of all projects together. In both cases the beginning of a file, or a file beside it,
+says where its session was begun: one that names another folder, or a sub-agent, is left out.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import suppress
+from glob import escape
 from hashlib import sha256
 from heapq import nlargest
 from pathlib import Path
@@ -20,6 +21,7 @@ from typing import Any, Final, NamedTuple, cast
 import msgspec
 
 from foldline.errors import InputError, did_you_mean
+from foldline.transcripts.lines import read_sidecar
 
 LINES: Final = 20  # of a file, in which it says where its session was begun
 LONGEST: Final = 1024 * 1024  # bytes of such a line
@@ -54,11 +56,11 @@ class _Place(NamedTuple):
 
 
 def _named(folder: Path) -> dict[str, str]:
-    """Return how agents name a project by its folder."""
+    """Return how agents name a project by its folder, for a pattern."""
     text = str(folder)
     return {
         "letters": re.sub("[^a-zA-Z0-9]", "-", text),
-        "dashed": re.sub(r"[/\\:]", "-", text.lstrip("/\\")),
+        "dashed": escape(re.sub(r"[/\\:]", "-", text.lstrip("/\\"))),
         "hashed": sha256(text.encode()).hexdigest(),
     }
 
@@ -122,37 +124,81 @@ def newest_transcript(folder: Path, agent: str | None = None) -> FoundTranscript
 
 def _of_agent(agent: str, folder: Path) -> Iterator[FoundTranscript]:
     """Yield an agent's transcripts for a folder, the last written first."""
-    place = AGENTS[agent]
-    home = home_of(agent)
     found: list[FoundTranscript] = []
-    for path in home.glob(place.pattern.format(**_named(folder))):
+    for path in _paths(agent, folder):
         if path.name.startswith("agent-"):  # a sub-agent's, of Claude Code
             continue
         with suppress(OSError):
             stat = path.stat()
             found.append(FoundTranscript(agent, path, stat.st_mtime, stat.st_size))
     for one in nlargest(LOOKED_AT, found, key=lambda one: one.modified):
-        begun = _folder_in(one.path)
-        if begun == folder or (begun is None and not place.must_say):
+        if _belongs(one, folder):
             yield one
 
 
-def _folder_in(path: Path) -> Path | None:
-    """Return the folder that the first lines of a file name as its session's; None where they name none."""
-    with suppress(OSError), path.open("rb") as file:
+def _paths(agent: str, folder: Path) -> Iterator[Path]:
+    """Yield the files that may be an agent's for a folder.
+
+    Gemini CLI had a project's hash for a name; it copies that folder to a new one, and leaves the old one.
+    """
+    home, named = home_of(agent), _named(folder)
+    own = [named["hashed"]]
+    if agent == "gemini-cli":
+        own = [
+            escape(one.parent.name) for one in home.glob("tmp/*/.project_root") if _names(one, folder)
+        ] or own
+    for project in own:
+        yield from home.glob(AGENTS[agent].pattern.format_map({**named, "hashed": project}))
+
+
+def _names(root: Path, folder: Path) -> bool:
+    """Return whether a file holds the path of a folder."""
+    with suppress(OSError, ValueError):
+        return Path(root.read_text("utf-8").strip()).resolve() == folder
+    return False
+
+
+def _belongs(found: FoundTranscript, folder: Path) -> bool:
+    """Return whether a session was begun in a folder, and by no other session."""
+    for record in _beginning(found):
+        if _is_sub_agent(record):
+            return False
+        if cwd := _cwd(record):
+            return Path(cwd).resolve() == folder
+    return not AGENTS[found.agent].must_say
+
+
+def _beginning(found: FoundTranscript) -> Iterator[Any]:
+    """Yield what may say where a session was begun: the file beside klaude-code's, then the first lines."""
+    if found.agent == "klaude-code":
+        yield read_sidecar(found.path.with_name("meta.json"))
+    with suppress(OSError), found.path.open("rb") as file:
         for _ in range(LINES):
             with suppress(ValueError):
-                if cwd := _cwd(json.loads(file.readline(LONGEST))):
-                    return Path(cwd).resolve()
-    return None
+                yield json.loads(file.readline(LONGEST))
+
+
+def _is_sub_agent(record: Any) -> bool:
+    """Return whether a line of Codex's, or the file beside klaude-code's, says that a sub-agent has it."""
+    payload = _field(record, "payload")
+    return (
+        _field(payload, "thread_source") == "subagent"
+        or _field(payload, "source", "subagent") is not None
+        or bool(_field(record, "sub_agent_state"))
+    )
 
 
 def _cwd(record: Any) -> str | None:
-    """Return the folder that a line names: Claude Code, pi and Codex; then Copilot CLI."""
-    for keys in (("cwd",), ("payload", "cwd"), ("data", "context", "cwd")):
-        found = record
-        for key in keys:
-            found = cast("dict[str, Any]", found).get(key) if isinstance(found, dict) else None
+    """Return the folder that a line names: Claude Code, pi and Codex; Copilot CLI; then klaude-code."""
+    for keys in (("cwd",), ("payload", "cwd"), ("data", "context", "cwd"), ("work_dir",)):
+        found = _field(record, *keys)
         if isinstance(found, str) and found:
             return found
     return None
+
+
+def _field(found: Any, *keys: str) -> Any:
+    """Return what is at the end of these keys; None where there is nothing."""
+    for key in keys:
+        found = cast("dict[str, Any]", found).get(key) if isinstance(found, dict) else None
+    return found
