@@ -84,6 +84,18 @@ def test_an_agent_is_named_and_without_a_target_a_fifth_of_the_window_is_left(fo
     assert 2_000 < known["tokens_after"] <= 10_000
 
 
+def test_the_command_names_pi_s_file_where_its_home_was_moved(
+    foldline, away_from_home, tmp_path, monkeypatch
+):
+    example("pi", away_from_home)
+    moved = tmp_path / "pi's own home"
+    (away_from_home / ".pi/agent").rename(moved)
+    monkeypatch.setenv("PI_CODING_AGENT_DIR", str(moved))
+    done = foldline("slim", "pi", "--target", TARGET, "--json").json
+    assert shlex.split(done["command"]) == ["pi", "--session", done["file"]]
+    assert Path(done["file"]).is_relative_to(moved)
+
+
 def test_a_session_of_klaude_code_named_by_its_path_stays_in_its_own_project(
     foldline, away_from_home, tmp_path
 ):

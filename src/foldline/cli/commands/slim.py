@@ -20,6 +20,7 @@ from foldline.cli.output import escape, out, progress, warn, write_whole
 from foldline.config import settings
 from foldline.errors import InputError
 from foldline.exports import ExportRequest, ExportResult, export_entries
+from foldline.exports.base import quoted
 from foldline.folding import Done, FoldOptions, fold_now
 from foldline.loading import Loaded
 from foldline.transcripts.places import AGENTS, agent_of, home_of, newest_transcript
@@ -90,7 +91,7 @@ def slim(
     path, resume = _place(loaded.format, told)
     warn(told.warnings)
     if not dry_run:
-        _write(path, raw, told)
+        _write(path, raw, told, resume)
 
     def show() -> None:
         console = out()
@@ -151,18 +152,16 @@ def _exported(loaded: Loaded, done: Done, name: str) -> tuple[bytes, ExportResul
 
 def _place(agent: str, told: ExportResult) -> tuple[Path, str]:
     """Return where the agent looks for the session, and the command that resumes it there."""
-    place, resume = told.place or "", told.command or ""
+    place = told.place or ""
     if agent in AGENTS:
-        home, usual = str(home_of(agent)), AGENTS[agent].default
-        place, resume = place.replace(usual, home, 1), resume.replace(usual, home, 1)
-    return Path(place), resume
+        place = place.replace(AGENTS[agent].default, str(home_of(agent)), 1)
+    path = Path(place)
+    return path, f"pi --session {quoted(str(path))}" if agent == "pi" else told.command or ""
 
 
-def _write(path: Path, raw: bytes, told: ExportResult) -> None:
+def _write(path: Path, raw: bytes, told: ExportResult, resume: str) -> None:
     if path.exists():
-        raise InputError(
-            f"{path} is there already: this session was folded before, {told.command} resumes it"
-        )
+        raise InputError(f"{path} is there already: this session was folded before, {resume} resumes it")
     path.parent.mkdir(parents=True, exist_ok=True)
     written = [path]
     write_whole(path, lambda stream: stream.write(raw))
