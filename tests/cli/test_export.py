@@ -208,6 +208,29 @@ def test_nothing_half_written_is_left(foldline, file, tmp_path):
     assert stat.S_ISREG(out.stat().st_mode)
 
 
+@pytest.mark.parametrize(
+    ("form", "name", "beside"),
+    [
+        ("klaude-code", "events.jsonl", "meta.json"),
+        ("klaude-code", "s.jsonl", "s.meta.json"),
+        ("coop", "s.jsonl", "s_compaction.json"),
+    ],
+)
+def test_a_file_that_nobody_named_is_not_replaced(foldline, tmp_path, form, name, beside):
+    out = tmp_path / name
+    (tmp_path / beside).write_text("mine")
+    refused = foldline("export", RESEARCH, "--format", form, "-o", out)
+    assert refused.code == 2
+    assert beside in refused.err
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir() if path.is_file()] == [
+        (beside, "mine")
+    ]
+    (tmp_path / beside).unlink()
+    for _ in range(2):  # whoever names the export again replaces all of it
+        assert foldline("export", RESEARCH, "--format", form, "-o", out).code == 0
+    assert json.loads((tmp_path / beside).read_text())
+
+
 def test_a_folder_is_no_session(foldline, tmp_path):
     done = foldline("export", tmp_path)
 

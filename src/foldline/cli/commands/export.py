@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, BinaryIO, Literal
 
 import msgspec
 
@@ -204,8 +204,17 @@ def _written(write: Write, form: str, output: Path) -> ExportResult:
         return result
 
     chosen = write_list if json_file and form in dialects.names() else write
+    replaces = str(output) == "-" or output.exists()
+
+    def write_alone(stream: BinaryIO) -> None:
+        """Write the export, unless a new one would replace a file beside it that nobody named."""
+        told.append(chosen(stream.write))
+        for path in (_path_beside(output, name) for name in told[0].beside):
+            if not replaces and path.exists():
+                raise InputError(f"{path} is there already, and would be replaced: give -o another name")
+
     with progress("writing"):
-        write_whole(output, lambda stream: told.append(chosen(stream.write)))
+        write_whole(output, write_alone)
     for name, content in told[0].beside.items():
         write_beside(output, name, content)
     warn(told[0].warnings)
@@ -215,20 +224,23 @@ def _written(write: Write, form: str, output: Path) -> ExportResult:
 
 
 def write_beside(output: Path, name: str, content: bytes) -> Path | None:
-    """Write a further file of an export and return it; on standard output it has no place.
-
-    `meta.json` is of `events` alone, or two exports would share it.
-    """
+    """Write a further file of an export and return it; on standard output it has no place."""
     if str(output) == "-":
         warn([f"{name.lstrip('/')} left out: it stands beside the file that -o names"])
         return None
-    if name.startswith("/"):
-        name = name[1:] if output.stem == "events" else f"{output.stem}.{name[1:]}"
-    else:
-        name = output.stem + name
-    path = output.with_name(name)
+    path = _path_beside(output, name)
     write_whole(path, lambda stream: stream.write(content))
     return path
+
+
+def _path_beside(output: Path, name: str) -> Path:
+    """Return where a further file of an export goes.
+
+    `meta.json` is of `events` alone, or two exports would share it.
+    """
+    if name.startswith("/"):
+        return output.with_name(name[1:] if output.stem == "events" else f"{output.stem}.{name[1:]}")
+    return output.with_name(output.stem + name)
 
 
 def _collected(write: Write) -> tuple[bytes, ExportResult]:
