@@ -173,6 +173,20 @@ def test_behind_a_fold_of_ours_they_stand_in_the_checkpoint(given, away_from_hom
     assert given(start(path), "hook", "claude", "SessionStart").out != ""  # the next one was not ours
 
 
+def test_a_fold_of_a_sub_agent_leaves_the_session_s_rules_as_they_are(given, away_from_home):
+    path = put(away_from_home, Path.cwd(), "claude-code")
+    given(event(), "hook", "claude", "session.compact")
+    helper = event(agent="helper")
+    ruled = [one for one in helper["messages"] if "lock file" in one["text"]]
+    for one in ruled:
+        one["text"] = "Please mend a module."
+    assert ruled
+    assert given(helper, "hook", "claude", "session.compact").json["told"].endswith(", 0 rules held")
+    record = record_of(SESSION)
+    assert (record.folds, record.rules, record.told) == (2, 1, True)
+    assert given(start(path), "hook", "claude", "SessionStart").out == ""
+
+
 # ---- the status line
 
 

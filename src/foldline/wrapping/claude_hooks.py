@@ -25,7 +25,7 @@ from foldline.folding import Done, FoldOptions, fold_now
 from foldline.loading import Loaded, from_messages, from_stream
 from foldline.session.rules import rules_of
 from foldline.transcripts import open_transcript
-from foldline.wrapping.statusline import SessionRecord, keep, record_of, rules_held
+from foldline.wrapping.statusline import keep, record_of, rules_held
 
 LEAST: Final = 4_000  # tokens to which a session is folded at least
 SHRINK: Final = 3  # to a third of what it is, or less
@@ -98,8 +98,10 @@ def fold(event: CompactionEvent) -> dict[str, Any]:
         raise InputError(why)
     entries = [*loaded.entries, done.boundary]
     before, after, rules = done.receipt.tokens_before, done.view_tokens, len(rules_of(entries).standing)
-    saved = record.saved + before - after
-    keep(event.session, SessionRecord(record.folds + 1, saved, rules, told=event.agent is None))
+    record = record._replace(folds=record.folds + 1, saved=record.saved + before - after)
+    if event.agent is None:  # the rules of the record are the session's
+        record = record._replace(rules=rules, told=True)
+    keep(event.session, record)
     told = f"{before:,} tokens -> {after:,}, {rules_held(rules)}"
     return {"messages": _rows(entries, loaded, places), "told": told}
 
