@@ -298,6 +298,33 @@ def test_a_spoilt_copy_is_not_put_back(foldline, home, url):
     assert (home / ".codex/config.toml").read_text() == wrapped
 
 
+def test_where_the_copy_is_gone_only_ours_is_taken_out(foldline, home, url):
+    write(home, "codex")
+    foldline("wrap", "codex", "--gateway", url)
+    (home / ".codex/config.toml.foldline-backup").unlink()
+    back = foldline("unwrap", "codex")
+    assert back.code == 0
+    assert "has no copy any more" in back.out
+    assert read(home / ".codex/config.toml") == tomllib.loads(CODEX)
+    assert not [one for one in tree(home) if "foldline" in one]
+
+
+def test_what_stood_there_is_told_of_without_its_secrets(foldline, home, url):
+    path = home / ".config/opencode/opencode.json"
+    path.parent.mkdir(parents=True)
+    own = {
+        "provider": {"anthropic": {"options": {"baseURL": "https://me:pw@proxy.example/v1"}}},
+        "mcp": {"foldline": {"type": "local", "environment": {"API_KEY": "s3cr3t-Value9"}}},
+    }
+    path.write_text(json.dumps(own))
+    done = foldline("wrap", "opencode", "--gateway", url)
+    assert "baseURL was 'https://[redacted]@proxy.example/v1'" in done.err
+    assert "mcp.foldline was " in done.err
+    assert not [one for one in ("me:pw", "s3cr3t-Value9") if one in done.err + done.out]
+    foldline("unwrap", "opencode")
+    assert read(path) == own
+
+
 def test_without_a_gateway_nothing_is_set_unless_it_is_forced(foldline, home):
     refused = foldline("wrap", "codex", "--gateway", "http://127.0.0.1:9")
     assert refused.code == 2

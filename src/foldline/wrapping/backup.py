@@ -1,8 +1,8 @@
 """A settings file changed so that it can be put back to the byte: its copy and a record beside it.
 
 `FILE.foldline-backup` is the file as it was, `FILE.foldline.json` says what Foldline set, what stood there
-before, and the SHA-256 of both files. Where the file was changed since, it is not put back: what Foldline set
-is taken out of it, and everything else stays.
+before, and the SHA-256 of both files. Where the file was changed since, or its copy is gone, it is not put
+back: what Foldline set is taken out of it, and everything else stays.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from foldline.wrapping.agents import SettingsFile
 from foldline.wrapping.documents import ABSENT, Place, edited, value_at, values
 
 MOST: Final = 64 * 1024 * 1024  # bytes of a settings file
-Back = Literal["restored", "removed", "taken out", "was gone"]
+Back = Literal["restored", "removed", "taken out", "no copy", "was gone"]
 
 
 class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -78,8 +78,8 @@ def change(file: SettingsFile) -> Record:
 def put_back(path: Path) -> Back | None:
     """Put a file back as it was; None where nothing was done to it.
 
-    `taken out`: it was changed since, and only what Foldline set in it is gone. Raises InputError where it
-    cannot be edited any more, or its copy is not what it was.
+    `taken out`: it was changed since, and only what Foldline set in it is gone; `no copy`: the same, since
+    its copy is gone. Raises InputError where it cannot be edited any more, or its copy is not what it was.
     """
     if not is_wrapped(path):
         return None
@@ -96,9 +96,11 @@ def put_back(path: Path) -> Back | None:
     elif record.before is None:
         path.resolve().unlink()
         done = "removed"
+    elif (old := _content(_copy_of(path))) is None:
+        _write(path, _without(path, _text(path, now), record))
+        done = "no copy"
     else:
-        old = _content(_copy_of(path))
-        if old is None or _hash(old) != record.before:
+        if _hash(old) != record.before:
             raise InputError(f"{_copy_of(path)} is not the file as it was: {path} is left as it is")
         _write(path, old)
         done = "restored"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from http.client import HTTPException
 from importlib.util import find_spec
@@ -13,6 +14,7 @@ from urllib.request import ProxyHandler, build_opener
 from foldline.cli.options import Shown, argument, command, option
 from foldline.cli.output import err, escape, out, warn
 from foldline.config import settings
+from foldline.core.secrets.redact import redact
 from foldline.errors import InputError
 from foldline.transcripts.places import AGENTS as FOUND
 from foldline.transcripts.places import agent_of, newest_transcript
@@ -23,10 +25,12 @@ from foldline.wrapping.documents import ABSENT, value_at, values
 Name = Literal["claude", "codex", "opencode", "pi"]
 PATIENCE = 3.0  # seconds for a gateway to answer
 GATEWAY = option("Where the gateway is  [default: the settings', else http://127.0.0.1:8400]", metavar="URL")
+_USER = re.compile(r"//[^/\s]*@")  # of an address: who asks, or a key
 SAYS = {
     "restored": "is as it was, to the byte",
     "removed": "is removed: there was none before",
     "taken out": "was changed since: only what Foldline set was taken out of it",
+    "no copy": "has no copy any more: only what Foldline set was taken out of it",
     "was gone": "was gone",
 }
 
@@ -91,9 +95,12 @@ def _changed(wanted: list[SettingsFile]) -> dict[Path, Record]:
 
 
 def _replaced(file: Path, record: Record) -> list[str]:
-    """Say what stood there before: an address of the user's own has to become the gateway's upstream."""
+    """Say what stood there before, without its secrets.
+
+    An address of the user's own has to become the gateway's upstream.
+    """
     return [
-        f"{file}: {'.'.join(entry.path)} was {entry.before!r}"
+        f"{file}: {'.'.join(entry.path)} was {redact(_USER.sub('//[redacted]@', repr(entry.before)))}"
         + (
             ": start the gateway with --anthropic-upstream or --openai-upstream where it is to go on there"
             if "url" in entry.path[-1].lower()
