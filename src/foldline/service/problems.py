@@ -27,6 +27,7 @@ PROBLEMS: Final = {
     "the request is wrong": "The body, the query or a header is not what is taken; the detail says what.",
     "a token is needed": "No token was sent, or a wrong or expired one.",
     "the token does not allow this": "The token lacks a scope: read, write, admin or metrics.",
+    "a key is needed": "The service lends its key to several tenants only for what a provider does not keep.",
     "another page asks": "A browser sent this for a page of another origin.",
     "another name": "Without tokens the service answers only under the names of this machine.",
     "not found": "There is nothing at this path.",
