@@ -35,6 +35,7 @@ import msgspec
 from foldline import files
 from foldline.catalogue import Catalogue, ModelInfo
 from foldline.core.decide.policy import Policy
+from foldline.core.log.codec import prepared
 from foldline.core.measure.window import Window
 from foldline.errors import InputError
 from foldline.fetched import Table, with_fetched
@@ -247,6 +248,9 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         `named_model` does.
         """
         return self.catalogue().look_up(self.named_model(model) or recorded, window or self.window)
+
+
+prepared(Settings)
 
 
 def settings(

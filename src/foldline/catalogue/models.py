@@ -14,6 +14,7 @@ import msgspec
 from foldline.catalogue.info import DEFAULT_WINDOW, ModelInfo
 from foldline.catalogue.names import ASKED, MAKERS, PROVIDERS, SplitName, normal, take_apart
 from foldline.core.decide.price import Price
+from foldline.core.log.codec import prepared
 from foldline.core.measure.window import Window
 from foldline.errors import InputError, PolicyError
 
@@ -31,8 +32,14 @@ class Override(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     price: Price | None = None
 
 
+prepared(Override)
+
+
 class _Data(msgspec.Struct):
     models: dict[str, dict[str, tuple[Any, ...]]]
+
+
+prepared(_Data)
 
 
 @cache

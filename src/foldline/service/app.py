@@ -6,10 +6,11 @@ import asyncio
 import logging
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import Final
 
+import msgspec
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
@@ -19,6 +20,7 @@ from starlette.routing import Mount, Route, Router
 
 from foldline import providers
 from foldline.config import ServeSettings, Settings, settings
+from foldline.core.log.codec import prepared
 from foldline.errors import FoldlineError, StoreError
 from foldline.service import metrics as figures
 from foldline.service.access_log import AccessLog
@@ -50,6 +52,7 @@ class Service:
     """What the application is made of."""
 
     def __init__(self, serve: ServeSettings, known: Settings, *, follows: bool = False) -> None:
+        _learn_structs()
         self.serve = serve
         self.known = known
         known.find_policy(serve.policy)  # what is set wrongly is told at the start, not at each request
@@ -260,3 +263,13 @@ async def _not_allowed(request: Request, error: Exception) -> Response:
     refused = problem(405, "method not allowed", f"{request.method} is not possible at {request.url.path}")
     refused.headers.update(getattr(error, "headers", None) or {})  # Allow
     return refused
+
+
+def _learn_structs() -> None:
+    """Have msgspec learn every struct of the service before its threads read one (`codec.prepared`)."""
+    kinds = list(msgspec.Struct.__subclasses__())
+    for kind in kinds:
+        kinds += kind.__subclasses__()
+        if kind.__module__.startswith("foldline."):
+            with suppress(TypeError, NameError):  # one that is never read
+                prepared(kind)

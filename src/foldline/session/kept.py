@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
+from foldline.core.log.codec import prepared
 from foldline.core.log.entries import Entry, Noted
 from foldline.core.measure.window import Window
 from foldline.stores.base import Store
@@ -28,6 +29,9 @@ class KeptModel(msgspec.Struct, frozen=True, omit_defaults=True):
         """Return the note of it, not chained yet."""
         data: dict[str, Any] = msgspec.to_builtins(self)
         return Noted("", None, MODEL, {"model": self.model, **data}, at=time.time())
+
+
+prepared(KeptModel)
 
 
 def kept_in(entries: Sequence[Entry]) -> KeptModel | None:

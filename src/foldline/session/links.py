@@ -12,6 +12,7 @@ import msgspec
 from foldline.core.compact.compaction_input import CompactionInput
 from foldline.core.compact.handoff import handoff, opening, start_of
 from foldline.core.decide.ask import Nothing
+from foldline.core.log.codec import prepared
 from foldline.core.log.entries import Compacted, Entry, Noted, Said
 from foldline.core.log.log import chained
 from foldline.core.secrets.redact import redact
@@ -45,6 +46,9 @@ class Link(msgspec.Struct, frozen=True, omit_defaults=True):
     way: Way
     entry: str | None = None
     goal: str = ""
+
+
+prepared(Link)
 
 
 class Links:

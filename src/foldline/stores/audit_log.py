@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from foldline.core.log.codec import prepared
 from foldline.stores.tables import Tables
 
 
@@ -21,6 +22,9 @@ class AuditRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     token: str = ""
     request: str = ""
     data: dict[str, Any] = {}
+
+
+prepared(AuditRecord)
 
 
 class AuditLine(msgspec.Struct, frozen=True):

@@ -8,6 +8,7 @@ from typing import Literal
 
 import msgspec
 
+from foldline.core.log.codec import prepared
 from foldline.core.log.messages import Message, ToolCall
 from foldline.core.log.steps import finishes
 
@@ -51,6 +52,9 @@ class Continuation(msgspec.Struct, frozen=True, omit_defaults=True):
     because: Because = ""
     calls: tuple[str, ...] = ()
     question: str = ""
+
+
+prepared(Continuation)
 
 
 def continuation(messages: Sequence[Message]) -> Continuation:

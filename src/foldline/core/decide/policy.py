@@ -7,7 +7,7 @@ from typing import Literal
 
 import msgspec
 
-from foldline.core.log.codec import encode
+from foldline.core.log.codec import encode, prepared
 from foldline.core.log.messages import Media, Message, Part, Text, Thinking, ToolCall, ToolResult
 from foldline.core.measure.tokens import Counter, message_tokens
 from foldline.core.measure.window import Amount, Window, usable_tokens
@@ -104,6 +104,9 @@ class Policy(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
     certify: int = 0  # newest decisions that the model makes again, to see whether a fold changes them
     warn_each: bool = False  # every compaction warns of what is lost, not just the third, sixth, twelfth ...
     per_model: dict[str, dict[str, object]] = {}  # model name prefix -> fields to replace
+
+
+prepared(Policy)
 
 
 def usable_of(policy: Policy, window: Window) -> int:

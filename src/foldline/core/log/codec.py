@@ -22,6 +22,14 @@ _ESCAPE = re.compile(
 """A pair of surrogates, one without its other half, or any other escape."""
 
 
+def prepared(kind: type[msgspec.Struct]) -> None:
+    """Have msgspec learn a struct, and those in it, where it is defined: done for each that is read later.
+
+    Version 0.22 crashes the process where several threads are the first to read one.
+    """
+    msgspec.json.Decoder(kind)
+
+
 def encode(value: Any) -> bytes:
     """Serialise a JSON-like value once: compact, key order kept.
 

@@ -11,6 +11,7 @@ from typing import Final
 
 import msgspec
 
+from foldline.core.log.codec import prepared
 from foldline.core.log.entries import Said
 from foldline.core.log.messages import Message, Usage
 from foldline.core.measure.window import Window
@@ -110,6 +111,9 @@ class Calibration(msgspec.Struct, frozen=True, omit_defaults=True):
 
     ratio: float = 1.0
     samples: int = 0
+
+
+prepared(Calibration)
 
 
 def update(calibration: Calibration, estimated: int, actual: int) -> Calibration:

@@ -10,6 +10,8 @@ from typing import Final, Literal
 
 import msgspec
 
+from foldline.core.log.codec import prepared
+
 Level = Literal[0, 1, 2, 3, 4]
 
 USER: Final = 0  # the user's words, answers and refusals; what an earlier summary said
@@ -159,3 +161,6 @@ class Ledger(msgspec.Struct, frozen=True, omit_defaults=True):
     def newest_request(self) -> str:
         """What the user said last in what is folded; "" where nothing."""
         return self.requests[-1] if self.requests else ""
+
+
+prepared(Ledger)
