@@ -173,7 +173,7 @@ def test_damage_in_the_store_is_found(foldline, file):
 def test_wrong_calls_say_what_is_right(foldline, file):
     for args, text in (
         (["nosuch"], "No such command"),
-        (["compact"], "Missing argument 'FILE'"),
+        (["compact"], "Missing argument 'FILE|ID'"),
         (["compact", file, "--dialect", "latin"], "is not one of"),
         (["compact", file, "--policies", "/no/such.toml"], "/no/such.toml: no such file"),
         (["policies", "nobody"], "no policy 'nobody'"),

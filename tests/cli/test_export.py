@@ -235,7 +235,7 @@ def test_a_folder_is_no_session(foldline, tmp_path):
     done = foldline("export", tmp_path)
 
     assert done.code == 2
-    assert "is a folder" in done.err
+    assert "is a directory" in done.err
     assert "foldline batch" in done.err
 
 

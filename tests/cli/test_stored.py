@@ -254,7 +254,7 @@ def test_purge_asks_and_deletes_for_good(foldline, file, monkeypatch):
 
 @pytest.mark.parametrize(
     "command",
-    [["show"], ["export"], ["purge", "--yes"], ["verify", "--session"], ["search", "x", "--session"]],
+    [["show"], ["purge", "--yes"], ["verify", "--session"], ["search", "x", "--session"]],
 )
 def test_a_session_that_is_not_there(foldline, command):
     done = foldline(*command, "nowhere", "--json")
@@ -357,3 +357,26 @@ def test_a_backup_of_no_store_makes_none(foldline, tmp_path):
     assert done.code == 2
     assert "there is no store" in done.err
     assert not list(tmp_path.glob("*.db"))
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("inspect",), ("constraints",), ("compact", "--target", "3000")],
+    ids=["inspect", "constraints", "compact"],
+)
+def test_a_stored_session_is_read_like_its_file(words, foldline, file, tmp_path):
+    foldline("import", file, "--id", "kept")
+    own = tmp_path / "own.jsonl"
+    foldline("export", "kept", "-o", own)
+    command, *options = words
+    of_store, of_file = (foldline(command, one, *options, "--json").json for one in ("kept", own))
+    for found in (of_store, of_file):
+        found.get("receipt", {}).pop("duration_ms", None)
+    assert of_store == of_file
+
+
+@pytest.mark.parametrize("command", ["inspect", "constraints", "compact", "export"])
+def test_a_name_of_nothing_is_neither_a_file_nor_a_session(command, foldline):
+    done = foldline(command, "nobody")
+    assert (done.code, done.out) == (2, "")
+    assert "no such file, and no session 'nobody'" in done.err

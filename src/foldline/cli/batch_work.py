@@ -19,17 +19,16 @@ from foldline.catalogue import Catalogue
 from foldline.cli.commands.compact import write_messages
 from foldline.cli.common import load_session
 from foldline.cli.output import write_whole
+from foldline.cli.store import write_log
 from foldline.core.decide.policy import Policy
 from foldline.core.log.codec import encode
 from foldline.errors import SessionNotFound
-from foldline.exports.base import line
 from foldline.folding import FoldOptions, fold_now
 from foldline.lab.batch import Found
 from foldline.lab.report import as_json
 from foldline.lab.run import ReplaySetup, replay_file
 from foldline.lab.sources import is_stored, place_of
 from foldline.stores import open_store
-from foldline.transcripts import header_line
 
 SIZES = ("tokens_before", "tokens_after", "messages_before", "messages_after")
 
@@ -105,12 +104,9 @@ async def _copy(name: str, copy: IO[bytes]) -> None:
     url, session = place_of(name)
     store = open_store(url)
     try:
-        leaf = await store.leaf(session)
-        if leaf is None:
+        if await store.leaf(session) is None:
             raise SessionNotFound(f"{name}: this session is not in the store any more")
-        copy.write(header_line(session=session, leaf=leaf))
-        async for entry in store.all(session):
-            copy.write(line(entry))
+        await write_log(store, session, copy.write)
         copy.flush()
     finally:
         await store.close()

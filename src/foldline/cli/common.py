@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from foldline.cli.output import progress, warn
+from foldline.cli.store import open_source
 from foldline.compaction import asked_summarizer
 from foldline.config import settings
 from foldline.core.decide.policy import Policy
@@ -18,7 +19,7 @@ from foldline.folding import FoldOptions
 from foldline.loading import Loaded, from_stream
 from foldline.policies import load, policy
 from foldline.summarizers import Summarizer, unasked_warning
-from foldline.transcripts import MessageRecord, Record, open_transcript
+from foldline.transcripts import MessageRecord, Record
 
 # bytes of memory for one of a session file; 100 MB of JSON lines took 2.4 to read or store, 6.1 to fold
 TO_READ = 3
@@ -62,13 +63,15 @@ def shown_name(file: str) -> str:
     return "standard input" if file == "-" else file
 
 
-def read_session(file: str, *, from_start: bool = False, room: int = TO_FOLD) -> Loaded:
-    """Read a session file of any known format into entries; warnings go to standard error.
+def read_session(
+    file: str, *, store: str | None = None, from_start: bool = False, room: int = TO_FOLD
+) -> Loaded:
+    """Read a session file of any known format, or a stored session, into entries; warnings are printed.
 
     `room` is how many bytes of memory the work takes for a byte of the file.
     """
     with progress(f"reading {shown_name(file)}") as tick:
-        loaded = load_session(file, from_start=from_start, room=room, tick=tick)
+        loaded = load_session(file, store=store, from_start=from_start, room=room, tick=tick)
     warn(loaded.warnings)
     return loaded
 
@@ -76,13 +79,14 @@ def read_session(file: str, *, from_start: bool = False, room: int = TO_FOLD) ->
 def load_session(
     file: str,
     *,
+    store: str | None = None,
     from_start: bool = False,
     room: int = TO_FOLD,
     tick: Callable[[int], None] = lambda _: None,
 ) -> Loaded:
-    """Read a session file like `read_session`, but print nothing; `tick` gets the number of messages."""
+    """Read a session like `read_session`, but print nothing; `tick` gets the number of messages."""
     name = shown_name(file)
-    with open_transcript(file) as stream:
+    with open_source(file, store) as stream:
         check_room(stream, name, room)
         return from_stream(
             stream,

@@ -167,6 +167,7 @@ STORE = option(
     metavar="URL",
 )
 FILE = argument("FILE", type=click.Path(path_type=str))
+SOURCE = argument("FILE|ID")
 POLICIES = option("A TOML file with policies of your own.", "--policies")
 POLICY = option(
     "A preset, or one of your own  [default: the settings', else foldline]", "--policy", metavar="NAME"

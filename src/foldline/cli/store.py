@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Coroutine
-from contextlib import asynccontextmanager
-from typing import Any, TypeVar
+import os
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
+from contextlib import asynccontextmanager, contextmanager
+from tempfile import TemporaryFile
+from typing import Any, BinaryIO, TypeVar
 
 from foldline.cli.output import warn
 from foldline.config import settings
-from foldline.core.log.entries import Entry
-from foldline.errors import SessionNotFound
+from foldline.errors import FormatError, SessionNotFound
+from foldline.exports.base import line
 from foldline.stores import MemoryStore, Store, open_store
 from foldline.stores.database_store import DatabaseStore
+from foldline.transcripts import header_line, open_transcript
 
 T = TypeVar("T")
 SHOWN = 5  # sessions that an ambiguous id names
@@ -48,14 +51,44 @@ def with_store(url: str | None, work: Callable[[Store], Coroutine[Any, Any, T]],
     return asyncio.run(run())
 
 
-def entries_of(url: str | None, session: str) -> list[Entry]:
-    """Return the path of a stored session, named by its id or the beginning of it."""
+def is_file(source: str) -> bool:
+    """Return whether a FILE|ID is a file, a pipe or standard input: those go before a stored session."""
+    return source == "-" or (os.path.exists(source) and not os.path.isdir(source))  # noqa: PTH110, PTH112
 
-    async def path(store: Store) -> list[Entry]:
-        name = await known(store, session)
-        return [entry async for entry in store.path(name)]
 
-    return with_store(url, path)
+@contextmanager
+def open_source(source: str, url: str | None) -> Generator[BinaryIO]:
+    """Open a session FILE, or the stored session ID in Foldline's own form, for reading."""
+    if is_file(source):
+        with open_transcript(source) as stream:
+            yield stream
+        return
+    name = find_stored(source, url)
+    with TemporaryFile(prefix="foldline-") as copy:
+        with_store(url, lambda store: write_log(store, name, copy.write))
+        copy.seek(0)
+        yield copy
+
+
+def find_stored(source: str, url: str | None) -> str:
+    """Return the id of the stored session that a FILE|ID names, which is no file."""
+    try:
+        return with_store(url, lambda store: known(store, source))
+    except SessionNotFound as error:
+        text = f"no such file, and {error}"
+        if os.path.isdir(source):  # noqa: PTH112
+            text = "this is a directory; name a session file in it (`foldline batch` folds them all)"
+        raise FormatError(text, where=source) from error
+
+
+async def write_log(store: Store, session: str, put: Callable[[bytes], object]) -> int:
+    """Write a stored session in Foldline's own form, every branch; return the number of entries."""
+    put(header_line(session=session, leaf=await store.leaf(session)))
+    count = 0
+    async for entry in store.all(session):
+        put(line(entry))
+        count += 1
+    return count
 
 
 async def known(store: Store, session: str) -> str:

@@ -10,10 +10,11 @@ import click
 from foldline.cli.common import find_policy, find_summarizer, read_session
 from foldline.cli.options import (
     DIALECT,
-    FILE,
     FROM_START,
     POLICIES,
     POLICY,
+    SOURCE,
+    STORE,
     Shown,
     command,
     option,
@@ -33,10 +34,11 @@ from foldline.loading import Loaded
     "foldline compact session.jsonl --window 200000 --policy pi --json",
     "foldline compact claude.jsonl --target 20000 --preview",
     "foldline compact session.jsonl --up-to 40 -o folded.jsonl",
+    "foldline compact login-bug --target 8000 -o folded.jsonl     a stored session",
     "cat messages.json | foldline compact - --target 8000 -o - | jq .role",
 )
 def compact(
-    file: str = FILE,
+    source: str = SOURCE,
     target: int | None = option("The budget in tokens; never exceeded."),
     window: int | None = option("A context window; the policy says how much is usable."),
     model: str | None = option(
@@ -63,14 +65,16 @@ def compact(
         "Write the messages here (.json: one document; else JSON lines; -: standard output).",
         *("-o", "--output"),
     ),
+    store_url: str | None = STORE,
 ) -> Shown:
     """Fit a session FILE into a budget of tokens, without a model or a network unless --model names one.
 
+    ID names a stored session instead, which stays as it is. Where a file has that name, it goes first.
     FILE is a list of messages (JSON or JSON lines, any dialect), a session of Claude Code, Codex, pi or
     another agent that `foldline import` reads, or Foldline's own form; - is standard input. Its content
-    says which. A file with compactions of its own is folded from the newest of them on.
+    says which. What has compactions of its own is folded from the newest of them on.
     """
-    loaded = read_session(file, from_start=from_start)
+    loaded = read_session(source, store=store_url, from_start=from_start)
     info = settings().model_info(model, window, recorded=loaded.model)
     chosen = fold_range(_entry(loaded, up_to, -1), _entry(loaded, since, 0), target)
     options = FoldOptions(

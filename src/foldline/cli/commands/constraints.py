@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 from foldline.cli.common import read_session
-from foldline.cli.options import STORE, Shown, argument, command
+from foldline.cli.options import SOURCE, STORE, Shown, command
 from foldline.cli.output import escape, out
-from foldline.cli.store import entries_of
 from foldline.core.ledger.facts.kinds import ConstraintFact
 from foldline.core.log.entries import Said
 from foldline.core.secrets.redact import redact
@@ -21,27 +19,22 @@ from foldline.session.rules import rules_of
     "foldline constraints login-bug         a stored session",
     "foldline constraints session.jsonl --json | jq '.standing[].text'",
 )
-def constraints(source: str = argument("FILE|ID"), store_url: str | None = STORE) -> Shown:
+def constraints(source: str = SOURCE, store_url: str | None = STORE) -> Shown:
     """Show the user's standing rules in a session FILE, or in the stored session ID.
 
     Each with the number of its message (from 0), its entry and its date; then the rules that were lifted or
     replaced, with the sentence that did it. Where a file has that name, it is taken before a session.
     """
-    if source == "-" or Path(source).is_file():
-        loaded = read_session(source)
-        entries, index = loaded.entries, loaded.index
-    else:
-        entries = entries_of(store_url, source)
-        index = {one.id: n for n, one in enumerate(entry for entry in entries if isinstance(entry, Said))}
-    times = {one.id: one.at for one in entries if isinstance(one, Said) and one.at is not None}
-    rules = rules_of(entries)
+    loaded = read_session(source, store=store_url)
+    times = {one.id: one.at for one in loaded.entries if isinstance(one, Said) and one.at is not None}
+    rules = rules_of(loaded.entries)
 
     def record(fact: ConstraintFact) -> dict[str, Any]:
         at = times.get(fact.entry)
         return {
             "text": redact(fact.text),
             "entry": fact.entry,
-            "message": index.get(fact.entry),
+            "message": loaded.index.get(fact.entry),
             "at": None if at is None else datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds"),
             "later": fact.later,
         }

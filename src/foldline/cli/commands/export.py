@@ -13,13 +13,13 @@ from foldline import dialects
 from foldline.cli.common import find_policy, read_session, shown_name
 from foldline.cli.options import POLICIES, POLICY, STORE, OneOf, Shown, argument, command, option
 from foldline.cli.output import err, escape, progress, warn, write_whole
-from foldline.cli.store import known, with_store
+from foldline.cli.store import find_stored, is_file, with_store, write_log
 from foldline.config import settings
 from foldline.core.decide.policy import Policy
 from foldline.core.log.codec import pretty
 from foldline.core.log.entries import Entry
 from foldline.dialects.base import read_system
-from foldline.errors import InputError, SessionNotFound
+from foldline.errors import InputError
 from foldline.executor import run_sync
 from foldline.exports import (
     OWN,
@@ -104,7 +104,7 @@ def export(
         cwd=str(Path(cwd).expanduser().resolve()) if cwd else None,
         cap=None if results == "whole" else RESULT_CAP,
     )
-    if source == "-" or Path(source).is_file():
+    if is_file(source):
         write = _from_file(source, wish, folding)
     else:
         write = _from_store(source, wish, folding, store_url)
@@ -163,22 +163,11 @@ def _own(loaded: Loaded, name: str, put: Put) -> ExportResult:
 
 def _from_store(source: str, wish: ExportRequest, folding: _Folding | None, url: str | None) -> Write:
     """Return what writes a stored session."""
-    try:
-        name = with_store(url, lambda store: known(store, source))
-    except SessionNotFound as error:
-        if not source or not Path(source).is_dir():
-            raise
-        text = f"{source} is a folder: name a session file in it; `foldline batch` folds them all"
-        raise InputError(text) from error
+    name = find_stored(source, url)
 
     async def stored(store: Store, put: Put) -> ExportResult:
         if wish.form == OWN:
-            count = 0
-            put(header_line(session=name, leaf=await store.leaf(name)))
-            async for entry in store.all(name):
-                put(line(entry))
-                count += 1
-            return ExportResult(name, count)
+            return ExportResult(name, await write_log(store, name, put))
         if folding is None:
             return await export_stored(store, name, wish, put)
         entries = await folding.entries(from_entries(await store.active(name)))

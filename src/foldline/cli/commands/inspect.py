@@ -10,9 +10,10 @@ import msgspec
 from rich.console import Console
 
 from foldline.cli.common import TO_READ, check_room, counted, find_policy, find_window, shown_name
-from foldline.cli.options import FILE, PLOTS, POLICIES, POLICY, Shown, command, option
+from foldline.cli.options import PLOTS, POLICIES, POLICY, SOURCE, STORE, Shown, command, option
 from foldline.cli.output import escape, out, progress, row, share, table, tell, warn
 from foldline.cli.reports.fold import bar
+from foldline.cli.store import open_source
 from foldline.core.cut.prune import prune
 from foldline.core.decide.policy import usable_of
 from foldline.core.lab.composition import Composition, Share, composition
@@ -24,31 +25,33 @@ from foldline.folding import now, overhead_of
 from foldline.lab.panels import composition_panels
 from foldline.lab.plots import check_targets, draw_panels
 from foldline.loading import as_recorded, from_records, index_of
-from foldline.transcripts import Record, open_transcript, read
+from foldline.transcripts import Record, read
 
 
 @command(
     "foldline inspect session.jsonl",
+    "foldline inspect login-bug            a stored session",
     "foldline inspect session.jsonl --top 20",
     "foldline inspect session.jsonl --plot session.html",
     "foldline inspect session.jsonl --json | jq .by_tool",
 )
 def inspect(
-    file: str = FILE,
+    source: str = SOURCE,
     window: int | None = option("The context window for the estimate of a prune."),
     plots: tuple[Path, ...] = PLOTS,
     policy_name: str | None = POLICY,
     policy_file: Path | None = POLICIES,
     top: int = option("Rows of each table.", default=8),
+    store_url: str | None = STORE,
 ) -> Shown:
-    """Show where a session FILE's tokens are: by role, tool, file and turn.
+    """Show where the tokens of a session FILE or the stored session ID are: by role, tool, file and turn.
 
     Also the largest messages, reads that were made again, the file's own compactions, calls and results
     that do not pair, and what a prune would free.
     """
-    name = shown_name(file)
+    name = shown_name(source)
     check_targets(plots)
-    with progress(f"reading {name}") as tick, open_transcript(file) as stream:
+    with progress(f"reading {name}") as tick, open_source(source, store_url) as stream:
         check_room(stream, name, TO_READ)
         records: list[Record] = list(counted(read(stream, name=name), tick))
     said = as_recorded(records, OFFLINE)

@@ -11,7 +11,7 @@ from rich.console import Console
 from foldline.cli.options import STORE, Shown, argument, command, option
 from foldline.cli.output import escape, out, row, table
 from foldline.cli.reports.fold import gist, print_figures, print_text, print_view
-from foldline.cli.store import entries_of, known, with_store
+from foldline.cli.store import known, with_store
 from foldline.core.cut.edits import folds
 from foldline.core.log.codec import pretty
 from foldline.core.log.entries import Compacted, Entry, Lifted, Noted, Pinned, Pruned, Said
@@ -85,7 +85,7 @@ def show(
     store_url: str | None = STORE,
 ) -> Shown:
     """Show the stored session ID: its history with its boundaries, its view, or one entry."""
-    entries = entries_of(store_url, session)
+    entries = with_store(store_url, lambda store: _path(store, session))
     if entry is not None:
         one = _beginning_with(entry, entries)
         return Shown(lambda: one, lambda: print_text(pretty(one).decode(), out()))
@@ -94,6 +94,11 @@ def show(
         return Shown(lambda: list(map(_item, items)), lambda: print_view(items, out(), most=len(items)))
     shown = [one for one in entries if not receipts or isinstance(one, Compacted | Pruned)]
     return Shown(lambda: shown, lambda: _print_path(entries, out(), receipts=receipts))
+
+
+async def _path(store: Store, session: str) -> list[Entry]:
+    name = await known(store, session)
+    return [entry async for entry in store.path(name)]
 
 
 def _beginning_with(start: str, entries: list[Entry]) -> Entry:
