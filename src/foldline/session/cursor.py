@@ -57,7 +57,8 @@ class Cursor:
             await self.reload()
 
     async def reload(self) -> None:
-        """Read again what the view needs."""
+        """Read again what the view needs; where that is cancelled, at the next use."""
+        self._loaded = False
         leaf = await self.store.leaf(self.session)
         entries = await self.store.active(self.session, leaf) if leaf is not None else []
         self.state = ViewState(entries, counter=self.counter)
@@ -202,7 +203,7 @@ class Cursor:
 
         Raises LeafMoved, and nothing is moved, where somebody else appended or moved it.
         """
-        self._loaded = False  # whatever becomes of it, what is stored is read again at the next use
+        self._loaded = False  # also where this is cancelled
         await self.store.move(self.session, leaf, seen=self.leaf)
         self.leaf = leaf
         await self.reload()

@@ -67,7 +67,7 @@ def _newest(state: ViewState) -> str | None:
 
 
 def holds(draft: Draft, state: ViewState) -> bool:
-    """Whether a draft can still be committed: its cut is on the path, and no boundary came since."""
+    """Whether a draft can still be committed: what it was planned on is on the path, and no boundary came since."""
     return _cut(draft, state) is not None
 
 
@@ -95,28 +95,29 @@ def rebased(job: CompactionInput, draft: Draft) -> Rebased | Nothing:
         return SIGNED_LOOP
     job = job.asking(live=fitted(ask.live, ask.usable, job.counter))
     made = _pruned(job, old) if isinstance(old, Pruned) else _compacted(job, old, cut)
-    boundary = scrub_secrets(msgspec.structs.replace(made, seen=_seen(draft, state)), job)
+    said_since = draft.newest != _newest(state)
+    seen = draft.newest if said_since else None
+    boundary = scrub_secrets(msgspec.structs.replace(made, seen=seen), job)
     after = state.with_boundary(boundary)
     total = ask.overhead_tokens + after.tokens
     if size - total < job.least_gain:
         return no_gain(size - total, job.least_gain)
-    said_since = draft.newest != _newest(state)
     if said_since and ask.reason in AUTOMATIC and total > _most(boundary, ask):
         return Nothing("too_large", f"{total:,} tokens would be left")
     receipt = scrub_secrets(_receipt(job, old.receipt, boundary, after), job)
     return Rebased(msgspec.structs.replace(boundary, receipt=receipt), after)
 
 
-def _seen(draft: Draft, state: ViewState) -> str | None:
-    """Return the newest message that the draft was planned with, where more was said since; else None."""
-    later = any(entry.id == draft.newest for entry in state.kept[:-1])  # not after a rewind to before it
-    return draft.newest if later else None
-
-
 def _cut(draft: Draft, state: ViewState) -> int | None:
-    """Return the index of the first message that the draft keeps; None where no cut is legal there now."""
+    """Return the index of the first message that the draft keeps; None where no cut is legal there now.
+
+    None too where the newest message that it was planned with is not on the path any more: its checkpoint
+    tells what was said on a branch that was left.
+    """
     boundary = draft.boundary
     if _boundaries(state) != draft.boundaries:
+        return None
+    if draft.newest is not None and all(entry.id != draft.newest for entry in state.kept):
         return None
     if isinstance(boundary, Pruned):
         here = {entry.id for entry in (*state.leading, *state.kept)}
