@@ -141,6 +141,26 @@ async def test_cancelled_at_any_await_the_session_goes_on(store, delay):
     assert await session.verify() == []
 
 
+async def test_an_undo_that_is_cancelled_behind_its_append_is_seen_at_once(store, monkeypatch):
+    session = session_on(store, policy=changed(background=False))
+    await turns(session, 6)
+    await session.compact(target=2_000)
+    reading, never = asyncio.Event(), asyncio.Event()
+
+    async def active(*_):
+        reading.set()
+        await never.wait()
+
+    with monkeypatch.context() as slow:
+        slow.setattr(store, "active", active)
+        doing = asyncio.create_task(session.undo())
+        await asyncio.wait_for(reading.wait(), 60)
+        doing.cancel()
+        await asyncio.wait({doing})
+    assert await session.context() == await session_on(store).context()
+    assert len(await session.context()) == 12
+
+
 async def test_a_waiter_that_is_cancelled_does_not_cancel_the_draft(store):
     gate = Gate()
     session = session_on(store, gate)

@@ -305,3 +305,19 @@ async def test_no_draft_is_committed_while_calls_are_open_or_where_the_path_has_
     entries = [entry.id async for entry in store.path(session.id)]
     await session.branch(entries[1])
     assert await session.commit_draft() is None
+
+
+async def test_a_draft_that_tells_what_was_left_by_a_rewind_is_not_committed(store):
+    gate = Gate(opened=True)
+    session = session_on(store, gate)
+    number = await until(session, SOFT)
+    await session.append({"role": "user", "content": "Never touch the parser. " + prompt(number)["content"]})
+    await session.context()
+    await settled(lambda: session._compactor.drafts.ready is not None)
+    await session.rewind()
+    assert await session.commit_draft() is None
+    number = await until(session, HARD, number)
+    await session.append(prompt(number))
+    folded = texts(await session.context())
+    assert (await session.stats()).summaries == 1
+    assert "Never touch the parser." not in folded
