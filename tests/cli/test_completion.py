@@ -75,7 +75,7 @@ def test_the_last_policy_of_a_list_and_ones_own(offered, tmp_path, monkeypatch):
 def test_dialects_formats_and_agents(offered):
     assert set(offered("foldline compact a.jsonl --dialect anth")) == {"anthropic"}
     assert set(offered("foldline export a.jsonl --format cod")) == {"codex"}
-    assert set(offered("foldline wrap ")) == {"claude", "codex", "opencode", "pi"}
+    assert set(offered("foldline wrap ")) == {"claude", "codex", "opencode", "pi", "hermes"}
     assert offered("foldline slim code") == {"codex": "plain", "code": "file"}
 
 

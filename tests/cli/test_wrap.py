@@ -12,6 +12,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
+import yaml
 from tests.mcp.homes import put
 
 from foldline.wrapping import backup
@@ -38,18 +39,47 @@ OPENCODE = """{
   "provider": {"anthropic": {"options": {"baseURL": "https://proxy.example/v1", "timeout": 600000}}},
   "mcp": {"docs": {"type": "local", "command": ["docs"]}}
 }"""
+HERMES = """# mine
+model:
+  provider: anthropic  # with a key
+  default: "claude-sonnet-4-6"
+
+compression:
+  # later than usual
+  threshold: 0.8   # of the window
+
+# ── what it may do ──
+toolsets:
+- web
+- 'terminal'
+"""
 FILES = {
     "claude": {".claude/settings.json": CLAUDE, ".claude.json": '{"numStartups": 3, "projects": {}}'},
     "codex": {".codex/config.toml": CODEX},
     "opencode": {".config/opencode/opencode.json": OPENCODE},
     "pi": {".pi/agent/models.json": '{"providers": {}}\n', ".pi/agent/settings.json": "{}"},
 }
+FILES["hermes"] = {
+    ".hermes/config.yaml": HERMES,
+    ".hermes/.env": "# keys\nexport ANTHROPIC_API_KEY='k'\nTZ=UTC",
+}
 AGENTS = tuple(FILES)
+SINCE = {
+    ".toml": ('\n[tui]\ntheme = "dark"  # since\n', {"tui": {"theme": "dark"}}),
+    ".yaml": ("\ntheme: dark  # since\n", {"theme": "dark"}),
+}
 
 
 @pytest.fixture(autouse=True)
 def home(away_from_home, monkeypatch):
-    for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "PI_CODING_AGENT_DIR", "COPILOT_HOME", "XDG_CONFIG_HOME"):
+    for name in (
+        "CLAUDE_CONFIG_DIR",
+        "CODEX_HOME",
+        "PI_CODING_AGENT_DIR",
+        "COPILOT_HOME",
+        "XDG_CONFIG_HOME",
+        "HERMES_HOME",
+    ):
         monkeypatch.delenv(name, raising=False)
     return away_from_home
 
@@ -89,12 +119,22 @@ def tree(home):
     }
 
 
+def parsed(name, text):
+    if name.endswith(".env"):
+        return dict(line.split("=") for line in text.splitlines() if "=" in line)
+    kinds = {".toml": tomllib.loads, ".yaml": yaml.safe_load}
+    return kinds.get(Path(name).suffix, json.loads)(text)
+
+
 def read(path):
-    return tomllib.loads(path.read_text()) if path.suffix == ".toml" else json.loads(path.read_text())
+    return parsed(path.name, path.read_text())
 
 
-@pytest.mark.parametrize("there", [True, False], ids=["kept", "made"])
-@pytest.mark.parametrize("agent", AGENTS)
+# Hermes has to be set to a provider
+@pytest.mark.parametrize(
+    ("agent", "there"),
+    [(one, there) for one in AGENTS for there in (True, False) if there or one != "hermes"],
+)
 def test_unwrapping_puts_every_file_back_to_the_byte(foldline, home, url, agent, there):
     if there:
         write(home, agent)
@@ -103,7 +143,7 @@ def test_unwrapping_puts_every_file_back_to_the_byte(foldline, home, url, agent,
     assert done.code == 0
     assert {Path(one["file"]) for one in done.json["files"]} == {home / name for name in FILES[agent]}
     for name, text in FILES[agent].items() if there else ():
-        own = tomllib.loads(text) if name.endswith(".toml") else json.loads(text)
+        own = parsed(name, text)
         wrapped = read(home / name)
         assert [key for key in wrapped if key in own] == list(own)  # the order
         assert url in json.dumps(wrapped) or "foldline" in json.dumps(wrapped) or "compaction" in wrapped
@@ -134,6 +174,11 @@ def test_each_agent_is_set_as_its_own_pages_say(foldline, home, url):
     assert opencode["provider"]["anthropic"]["options"] == {"baseURL": f"{url}/v1", "timeout": 600_000}
     assert opencode["mcp"]["foldline"]["command"][-3:] == ["mcp", "--agent", "opencode"]
     assert opencode["compaction"] == {"auto": False, "prune": False}
+    hermes = read(home / ".hermes/config.yaml")
+    assert hermes["model"] == {"provider": "anthropic", "default": "claude-sonnet-4-6"}
+    assert hermes["compression"] == {"enabled": False, "threshold": 0.8}
+    assert hermes["mcp_servers"]["foldline"]["args"][-3:] == ["mcp", "--agent", "hermes"]
+    assert read(home / ".hermes/.env")["ANTHROPIC_BASE_URL"] == url
     providers = read(home / ".pi/agent/models.json")["providers"]
     assert providers == {"anthropic": {"baseUrl": url}, "openai": {"baseUrl": f"{url}/v1"}}
 
@@ -144,19 +189,77 @@ def test_what_was_changed_since_stays_and_only_ours_is_taken_out(foldline, home,
     foldline("wrap", agent, "--gateway", url)
     name = next(iter(FILES[agent]))
     path = home / name
-    if path.suffix == ".toml":
-        path.write_text(path.read_text() + '\n[tui]\ntheme = "dark"  # since\n')
-    else:
-        path.write_text(json.dumps({**read(path), "theme": "dark"}))
+    text, since = SINCE.get(path.suffix, (None, {"theme": "dark"}))
+    path.write_text(path.read_text() + text if text else json.dumps({**read(path), **since}))
     back = foldline("unwrap", agent)
     assert f"{path} was changed since" in back.out
-    text = FILES[agent][name]
-    own = tomllib.loads(text) if path.suffix == ".toml" else json.loads(text)
-    assert read(path) == {**own, **({"tui": {"theme": "dark"}} if agent == "codex" else {"theme": "dark"})}
-    if agent == "codex":
+    assert read(path) == {**parsed(name, FILES[agent][name]), **since}
+    if text:
         assert "# mine" in path.read_text()
         assert "# since" in path.read_text()
     assert not [one for one in tree(home) if "foldline" in one]
+
+
+@pytest.mark.parametrize(
+    ("model", "variable", "upstream"),
+    [
+        ("provider: anthropic", "ANTHROPIC_BASE_URL", ""),
+        ("provider: openai-api", "OPENAI_BASE_URL", ""),
+        ("provider: OpenRouter", "OPENROUTER_BASE_URL", "https://openrouter.ai/api/v1"),
+        ("provider: nous", "NOUS_INFERENCE_BASE_URL", "https://inference-api.nousresearch.com/v1"),
+        ("provider: custom, base_url: 'http://10.0.0.2/v1'", None, "http://10.0.0.2/v1"),
+        ("base_url: 'http://10.0.0.2/v1'", None, "http://10.0.0.2/v1"),
+    ],
+)
+def test_hermes_is_led_by_the_provider_that_it_is_set_to(foldline, home, url, model, variable, upstream):  # noqa: PLR0917
+    path = home / ".hermes/config.yaml"
+    path.parent.mkdir()
+    path.write_text(f"model: {{{model}, default: m}}\n")
+    done = foldline("wrap", "hermes", "--gateway", url)
+    assert done.code == 0
+    assert ("--openai-upstream" in done.err) == bool(upstream)
+    assert upstream in done.err
+    if variable:
+        assert read(path.with_name(".env")) == {
+            variable: url if variable.startswith("ANTHROPIC") else f"{url}/v1"
+        }
+    else:
+        assert read(path)["model"]["base_url"] == f"{url}/v1"
+        path.write_text(path.read_text().replace("default: m", "default: n"))
+    known = foldline("doctor", "--gateway", url, "--json").json["agents"]["hermes"]
+    assert (known["gateway"], known["mcp"]) == (url, True)
+    path.write_text("model: {provider: zai}\n")  # another provider by now
+    assert foldline("unwrap", "hermes").code == 0
+    assert list(tree(home)) == [".hermes/config.yaml"]
+    assert read(path) == {"model": {"provider": "zai"}}
+
+
+@pytest.mark.parametrize(
+    "model", ["{}", "gpt-5.4", "{provider: zai}", "{base_url: 'https://openrouter.ai/api/v1'}"]
+)
+def test_hermes_with_no_provider_that_can_be_led_is_refused(foldline, home, url, model):
+    path = home / ".hermes/config.yaml"
+    path.parent.mkdir()
+    path.write_text(f"model: {model}\n")
+    before = tree(home)
+    refused = foldline("wrap", "hermes", "--gateway", url)
+    assert refused.code == 2
+    assert "`hermes model`" in refused.err
+    assert tree(home) == before
+    assert foldline("wrap", "hermes", "--no-gateway").code == 0
+    assert "mcp_servers" in read(path)
+
+
+def test_comments_and_layout_of_yaml_stay(foldline, home, url):
+    write(home, "hermes")
+    path = home / ".hermes/config.yaml"
+    foldline("wrap", "hermes", "--gateway", url)
+    lines = path.read_text().splitlines()
+    assert [line for line in HERMES.splitlines() if line not in lines] == []
+    path.write_text("# nothing set\n")
+    foldline("unwrap", "hermes")
+    assert foldline("wrap", "hermes", "--no-gateway").code == 0
+    assert path.read_text().startswith("# nothing set\nmcp_servers:\n")
 
 
 def test_a_value_that_the_user_set_meanwhile_is_the_user_s(foldline, home, url):
@@ -204,20 +307,27 @@ def test_an_address_that_was_set_before_is_told_of_and_comes_back(foldline, home
         ("opencode.json", '{"provider": "none"}'),
         ("opencode.json", "[1]"),
         ("opencode.json", '{"share": NaN}'),
+        ("config.yaml", "model: {provider: custom, base_url: 'http://10.0.0.2'}\ncompression: none\n"),
+        ("config.yaml", "model: {provider: anthropic}\nmodel: m\n"),
+        ("config.yaml", "model: {provider: anthropic}\n\tcompression: {}\n"),
+        ("config.yaml", "- model"),
+        ("config.yaml", "[]"),
     ],
 )
 def test_a_file_that_cannot_be_edited_safely_is_refused_by_name_and_left_as_it_is(
     foldline, home, url, name, text
 ):
-    path = home / ".config/opencode" / name
+    agent = "hermes" if name.endswith(".yaml") else "opencode"
+    path = home / (".hermes" if agent == "hermes" else ".config/opencode") / name
     path.parent.mkdir(parents=True)
     path.write_text(text)
     before = tree(home)
-    refused = foldline("wrap", "opencode", "--gateway", url)
+    refused = foldline("wrap", agent, "--gateway", url)
     assert refused.code == 2
     assert name in refused.err
     assert "left as it is" in refused.err
     assert tree(home) == before
+    assert foldline("doctor", "--gateway", url).code == 0
 
 
 def test_where_one_file_is_refused_none_is_changed(foldline, home, url):

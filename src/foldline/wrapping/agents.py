@@ -13,20 +13,33 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from foldline.errors import InputError
 from foldline.transcripts.places import home_of
-from foldline.wrapping.documents import Place
+from foldline.wrapping.documents import Place, value_at, values
 
 PROBE: Final = "http://probe"  # an address, where only the places of settings are asked for
 START: Final = 60  # seconds that the MCP server may take to start on a busy machine; usual are 5 or 10
 Setting = tuple[Place, Any]  # a path in a file, and the value there
+_HERMES_VARIABLES: Final = {
+    "anthropic": ("ANTHROPIC_BASE_URL", ""),
+    "openai-api": ("OPENAI_BASE_URL", ""),
+    "openrouter": ("OPENROUTER_BASE_URL", "--openai-upstream https://openrouter.ai/api/v1"),
+    "nous": ("NOUS_INFERENCE_BASE_URL", "--openai-upstream https://inference-api.nousresearch.com/v1"),
+}
+_HERMES_OWN: Final = ("", "auto", "custom", "local", "ollama", "vllm", "llamacpp", "llama.cpp", "llama-cpp")
+_HERMES_HOSTS: Final = ("anthropic.com", "openai.com", "openrouter.ai")  # it sends their keys to no other
 
 
 class SettingsFile(NamedTuple):
-    """A settings file, and what Foldline sets in it: `offered` only where nothing stands there."""
+    """A settings file, and what Foldline sets in it: `offered` only where nothing stands there.
+
+    `needs` is an option that the gateway needs then.
+    """
 
     path: Path
     settings: list[Setting]
     offered: list[Setting] = []
+    needs: str = ""
 
 
 class WrappedAgent(NamedTuple):
@@ -126,6 +139,42 @@ def _pi(url: str) -> list[SettingsFile]:
     ]
 
 
+def _hermes_file() -> Path:
+    return Path(os.environ.get("HERMES_HOME") or "~/.hermes").expanduser() / "config.yaml"
+
+
+def _hermes(url: str) -> list[SettingsFile]:
+    """Set the address of the provider that Hermes asks: by a variable, or where the user's own stands."""
+    path = _hermes_file()
+    provider, address = _hermes_model(path)
+    variable, upstream = _HERMES_VARIABLES.get(provider, ("", ""))
+    led = url if provider == "anthropic" else f"{url}/v1"
+    own = provider in _HERMES_OWN and address and not any(host in address for host in _HERMES_HOSTS)
+    settings: list[Setting] = [(("compression", "enabled"), False)]
+    return [
+        SettingsFile(path.with_name(".env"), [((variable,), led)] if variable else [], needs=upstream),
+        SettingsFile(path, [(("model", "base_url"), led), *settings] if own else settings),
+    ]
+
+
+def _hermes_model(path: Path) -> tuple[str, str]:
+    """Return the provider that Hermes is set to, and the address of a model of the user's own."""
+    try:
+        held = values(path.name, path.read_text("utf-8"))
+    except FileNotFoundError:
+        return "", ""
+    except (InputError, OSError, UnicodeDecodeError):  # whoever changes it is told why that cannot be
+        return "custom", str(path)
+    found = [value_at(held, ("model", key)) for key in ("provider", "base_url")]
+    provider, address = (one.strip() if isinstance(one, str) else "" for one in found)
+    return provider.lower(), address
+
+
+def _hermes_server(command: list[str]) -> list[SettingsFile]:
+    about = {"command": command[0], "args": command[1:], "connect_timeout": START}
+    return [SettingsFile(_hermes_file(), [(("mcp_servers", "foldline"), about)])]
+
+
 def _no_mcp(_command: list[str]) -> list[SettingsFile]:
     return []
 
@@ -135,6 +184,7 @@ AGENTS: Final[dict[str, WrappedAgent]] = {
     "codex": WrappedAgent("codex", "Codex", _codex, _codex_server),
     "opencode": WrappedAgent("opencode", "OpenCode", _opencode, _opencode_server),
     "pi": WrappedAgent("pi", "pi", _pi, _no_mcp),
+    "hermes": WrappedAgent("hermes", "Hermes", _hermes, _hermes_server),
 }
 
 
@@ -149,7 +199,7 @@ def _own_command(*words: str) -> list[str]:
 
 
 def files_of(agent: str, url: str | None, command: list[str] | None) -> list[SettingsFile]:
-    """Return the files of an agent with all that is set in each, for a gateway, a server, or both."""
+    """Return the files of an agent with all that is set in each, if anything: for gateway, server or both."""
     known = AGENTS[agent]
     parts = [
         *(known.gateway(url) if url else ()),
@@ -160,7 +210,7 @@ def files_of(agent: str, url: str | None, command: list[str] | None) -> list[Set
     for one in parts:
         before = found.get(one.path, SettingsFile(one.path, []))
         settings, offered = [*before.settings, *one.settings], [*before.offered, *one.offered]
-        found[one.path] = SettingsFile(one.path, settings, offered)
+        found[one.path] = SettingsFile(one.path, settings, offered, before.needs or one.needs)
     return list(found.values())
 
 

@@ -1,4 +1,4 @@
-"""Settings files of other tools, edited by path: TOML with its comments, JSON with its order and indent.
+"""Settings files of other tools, edited by path: TOML, YAML, `.env` with their comments, JSON with its order.
 
 What comes out is read again and must be what was meant, or the file is refused and left as it is: JSON with
 comments, with a key twice, or with something in the way.
@@ -6,8 +6,10 @@ comments, with a key twice, or with something in the way.
 
 from __future__ import annotations
 
+import io
 import json
 import re
+import sys
 import tomllib
 from collections.abc import MutableMapping, Sequence
 from copy import deepcopy
@@ -15,10 +17,14 @@ from typing import Any, Final, cast
 
 from foldline.errors import InputError
 
+YAML: Final = (".yaml", ".yml")
 Place = tuple[str, ...]  # the keys that lead to a value
 Table = MutableMapping[str, Any]
 _INDENT: Final = re.compile(r"^([ \t]+)\S", re.MULTILINE)
 _SURROGATE: Final = re.compile(r"[\ud800-\udfff]")
+_VARIABLE: Final = re.compile(
+    r"^(?:export[ \t]+)?([A-Za-z_]\w*)[ \t]*=[ \t]*(.*?)[ \t\r]*(?:\n|\Z)", re.MULTILINE
+)
 
 
 class _Absent:
@@ -39,7 +45,12 @@ def edited(name: str, text: str, changes: Sequence[tuple[Place, Any]]) -> str:
         _set(name, meant, path, value)
     if meant == values(name, text):
         return text
-    made = _toml(name, text, changes) if name.endswith(".toml") else _json(text, meant)
+    if name.endswith(".toml"):
+        made = _toml(name, text, changes)
+    elif name.endswith(YAML):
+        made = _yaml(name, text, changes)
+    else:
+        made = _env(text, changes) if name.endswith(".env") else _json(text, meant)
     if values(name, made) != meant:
         raise InputError(f"{name} cannot be edited safely: it is left as it is")
     return made
@@ -50,9 +61,14 @@ def values(name: str, text: str) -> dict[str, Any]:
     try:
         if name.endswith(".toml"):
             return tomllib.loads(text)
-        found: Any = json.loads(text or "{}", object_pairs_hook=_once, parse_constant=_refuse)
+        if name.endswith(".env"):
+            return dict(_VARIABLE.findall(text))
+        if name.endswith(YAML):
+            found: Any = _loaded(name, text)
+        else:
+            found = json.loads(text or "{}", object_pairs_hook=_once, parse_constant=_refuse)
     except ValueError as error:
-        more = ", or has comments, which would be lost" if not name.endswith(".toml") else ""
+        more = "" if name.endswith((".toml", *YAML)) else ", or has comments, which would be lost"
         raise InputError(
             f"{name} cannot be edited: it is not understood ({error}){more}; it is left as it is"
         ) from error
@@ -111,6 +127,69 @@ def _toml(name: str, text: str, changes: Sequence[tuple[Place, Any]]) -> str:
         else:
             table[last] = value
     return tomlkit.dumps(document)  # pyright: ignore[reportUnknownMemberType]
+
+
+def _yaml(name: str, text: str, changes: Sequence[tuple[Place, Any]]) -> str:
+    yaml = _yaml_of(name, "rt")
+    from ruamel.yaml import util  # noqa: PLC0415  an optional extra
+
+    document, step, dash = cast("Any", util).load_yaml_guess_indent(text, yaml=yaml)
+    yaml.indent(mapping=2 if dash is not None else step, sequence=step, offset=dash)
+    comments = text if document is None else ""
+    document = cast("Any", {}) if document is None else document
+    for path, value in changes:
+        table = document
+        for key in path[:-1]:
+            if key not in table:
+                _put(table, key, {}, first=table is not document)
+            table = table[key]
+        if value is ABSENT:
+            table.pop(path[-1], None)
+        else:
+            _put(table, path[-1], value, first=table is not document)
+    made = io.StringIO()
+    yaml.dump(document, made)
+    return comments + made.getvalue()
+
+
+def _put(table: Any, key: str, value: Any, *, first: bool) -> None:
+    """Set a value: a new one before the others, since the comment behind the last one is the next table's."""
+    if key in table or not first or not hasattr(table, "insert"):
+        table[key] = value
+    else:
+        table.insert(0, key, value)
+
+
+def _loaded(name: str, text: str) -> Any:
+    yaml = _yaml_of(name, "safe")
+    from ruamel.yaml.error import YAMLError  # noqa: PLC0415  an optional extra
+
+    try:
+        found = yaml.load(text)
+    except YAMLError as error:
+        raise ValueError(" ".join(str(error).split())) from error
+    return {} if found is None else found
+
+
+def _yaml_of(name: str, kind: str) -> Any:
+    try:
+        from ruamel.yaml import YAML as RUAMEL  # noqa: PLC0415  an optional extra
+    except ModuleNotFoundError as error:
+        raise InputError(f"{name} is read with ruamel.yaml: pip install 'foldline[mcp]'") from error
+    yaml: Any = RUAMEL(typ=kind, pure=True)
+    yaml.preserve_quotes, yaml.width = True, sys.maxsize
+    return yaml
+
+
+def _env(text: str, changes: Sequence[tuple[Place, Any]]) -> str:
+    for (key,), value in changes:
+        line = "" if value is ABSENT else f"{key}={value}\n"
+        found = [one for one in _VARIABLE.finditer(text) if one[1] == key]
+        for one in reversed(found):
+            text = text[: one.start()] + line + text[one.end() :]
+        if not found:
+            text += line if text.endswith("\n") or not text else f"\n{line}"
+    return text
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

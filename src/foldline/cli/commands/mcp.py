@@ -16,7 +16,7 @@ from foldline.mcp.sessions import Sessions, StoredSessions, TranscriptSessions
 from foldline.stores import open_store
 from foldline.transcripts.places import agent_of
 
-OPENCODE = "opencode"  # its sessions are in its database: it reads what the gateway stored
+STORED = ("opencode", "hermes")  # their sessions are in databases: they read what the gateway stored
 
 
 @command(
@@ -31,7 +31,7 @@ OPENCODE = "opencode"  # its sessions are in its database: it reads what the gat
 def mcp(
     source: str | None = argument("[FILE|ID]", required=False),
     agent: str | None = option(
-        "claude, codex, opencode, pi, copilot, gemini, klaude  [default: whose session is newest]",
+        "claude, codex, opencode, pi, hermes, copilot, gemini, klaude  [default: whose session is newest]",
         metavar="NAME",
     ),
     http: str | None = option("Serve HTTP there, not standard input and output.", metavar="HOST:PORT"),
@@ -42,8 +42,8 @@ def mcp(
 
     A session FILE of any known format, or the stored session ID. Without either, the session of the agent
     that calls, as far as it tells, or the one that was last written in this folder; with --store alone, or
-    --agent opencode, the stored session in which the call stands. A file is read on as it grows. A stored
-    session can also be folded. It ends when its client leaves, or at a signal.
+    --agent opencode or hermes, the stored session in which the call stands. A file is read on as it grows. A
+    stored session can also be folded. It ends when its client leaves, or at a signal.
     """
     try:
         from foldline.mcp.server import RecallServer, serve_http, serve_stdio  # noqa: PLC0415  an optional extra
@@ -64,7 +64,7 @@ def mcp(
 def _sessions(source: str | None, agent: str | None, store_url: str | None) -> Sessions:
     folder = Path.cwd()
     known_settings = settings()
-    if agent == OPENCODE and source is None:
+    if agent in STORED and source is None:
         return StoredSessions(
             open_store(store_url or known_settings.serve.store or known_settings.store), None
         )

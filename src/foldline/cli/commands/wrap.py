@@ -22,7 +22,7 @@ from foldline.wrapping.agents import AGENTS, PROBE, SettingsFile, files_of, path
 from foldline.wrapping.backup import Record, change, is_wrapped, put_back
 from foldline.wrapping.documents import ABSENT, value_at, values
 
-Name = Literal["claude", "codex", "opencode", "pi"]
+Name = Literal["claude", "codex", "opencode", "pi", "hermes"]
 PATIENCE = 3.0  # seconds for a gateway to answer
 GATEWAY = option("Where the gateway is  [default: the settings', else http://127.0.0.1:8400]", metavar="URL")
 _USER = re.compile(r"//[^/\s]*@")  # of an address: who asks, or a key
@@ -49,8 +49,9 @@ def wrap(
 ) -> Shown:
     """Lead an agent through the gateway, and give it the tools of `foldline mcp`, by its own settings.
 
-    AGENT is claude, codex, opencode or pi (which has no MCP). Claude Code is given a status line too, unless
-    it has one. The files are kept beside themselves as they were; `foldline unwrap AGENT` puts them back.
+    AGENT is claude, codex, opencode, pi (which has no MCP) or hermes. Claude Code is given a status line too,
+    unless it has one. The files are kept beside themselves as they were; `foldline unwrap AGENT` puts them
+    back.
     """
     url = None if no_gateway else _url(gateway)
     command = None if no_mcp or not AGENTS[agent].server([PROBE]) else server_command(agent)
@@ -60,10 +61,9 @@ def wrap(
         )
     if command is not None and find_spec("mcp") is None:
         raise InputError("the MCP server needs its SDK: pip install 'foldline[mcp]', or --no-mcp")
-    wanted = files_of(agent, url, command)
-    if not wanted:
-        raise InputError(f"{AGENTS[agent].name} takes no MCP servers: there is nothing to set")
+    wanted = _wanted(agent, url, command)
     done = _changed(wanted)
+    warn([f"start the gateway with {file.needs}" for file in wanted if file.needs])
     for file, record in done.items():
         warn(_replaced(file, record))
 
@@ -79,6 +79,19 @@ def wrap(
         for file, record in done.items()
     ]
     return Shown(lambda: {"agent": agent, "gateway": url, "mcp": command, "files": told}, show)
+
+
+def _wanted(agent: str, url: str | None, command: list[str] | None) -> list[SettingsFile]:
+    """Return the files in which something is to be set; raises InputError where that leads nowhere."""
+    wanted = [file for file in files_of(agent, url, command) if file.settings or file.offered]
+    if not wanted:
+        raise InputError(f"{AGENTS[agent].name} takes no MCP servers: there is nothing to set")
+    if url is not None and not any(url in str(value) for file in wanted for _, value in file.settings):
+        raise InputError(
+            f"{AGENTS[agent].name} is set to no provider that goes through the gateway: choose anthropic, "
+            "openai-api, openrouter, nous or custom with `hermes model`"
+        )
+    return wanted
 
 
 def _changed(wanted: list[SettingsFile]) -> dict[Path, Record]:

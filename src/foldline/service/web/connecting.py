@@ -12,7 +12,13 @@ from starlette.responses import Response
 from foldline.service.web.page_request import PageRequest
 
 USUAL: Final = "http://127.0.0.1:8400"  # where `foldline wrap` looks for a gateway by itself
-AGENTS: Final = (("Claude Code", "claude"), ("Codex", "codex"), ("OpenCode", "opencode"), ("pi", "pi"))
+AGENTS: Final = (
+    ("Claude Code", "claude"),
+    ("Codex", "codex"),
+    ("OpenCode", "opencode"),
+    ("pi", "pi"),
+    ("Hermes", "hermes"),
+)
 _ADDRESS: Final = re.compile(r"https?://[A-Za-z0-9.:\[\]-]+")  # that a shell reads as one word
 IN_PLACE: Final = 'use_foldline(agent{and}, session="my-session")'
 # a framework, its extra, the name in its module of foldline.adapters, the line; {} is the store
