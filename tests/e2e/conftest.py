@@ -75,3 +75,15 @@ def mini_program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     # litellm 1.106 imports mcp, which it does not install
     run(folder / "bin" / "pip", "install", "-q", "mini-swe-agent", "litellm==1.83.0")
     return folder / "bin" / "mini"
+
+
+@pytest.fixture(scope="session")
+def hermes_program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The program of Hermes; `FOLDLINE_HERMES` names one that is installed already."""
+    ready = os.environ.get("FOLDLINE_HERMES")
+    if ready:
+        return Path(ready)
+    folder = tmp_path_factory.mktemp("hermes")
+    run(sys.executable, "-m", "venv", folder)
+    run(folder / "bin" / "pip", "install", "-q", "hermes-agent[anthropic,mcp]==0.19.0")
+    return folder / "bin" / "hermes"

@@ -32,7 +32,15 @@ EXAMPLE = Path(__file__).parents[2] / "examples/session.jsonl"
 TARGET = 9_000
 LINES, WIDTH = 36, 160  # of what a recording shows of an answer
 NO_ROOM = "input length and `max_tokens` exceed context limit"
-PROGRAMS = {"claude-code": "claude", "codex": "codex", "opencode": "opencode", "pi": "pi"}
+HERMES = """# mine
+model:
+  provider: anthropic  # my key is in the environment
+  default: claude-sonnet-4-5
+
+display:
+  streaming: true  # as it comes
+"""
+PROGRAMS = {"claude-code": "claude", "codex": "codex", "hermes": "hermes", "opencode": "opencode", "pi": "pi"}
 
 
 def document(place, *args):
@@ -186,17 +194,30 @@ def pi(place, text, *, again):
     return place.run(*words, "-p", text, ANTHROPIC_API_KEY="any", PI_OFFLINE="1")
 
 
-SAYS = {"claude-code": claude, "codex": codex, "opencode": opencode, "pi": pi}
+def hermes(place, text, *, again):
+    words = ["chat", "--quiet", "--yolo", *(["--continue"] if again else []), "--query", text]
+    return place.run(*words, ANTHROPIC_API_KEY="any")
+
+
+SAYS = {"claude-code": claude, "codex": codex, "hermes": hermes, "opencode": opencode, "pi": pi}
+
+
+@pytest.fixture
+def program(tool, request):
+    """The program of a tool."""
+    if tool == "hermes":
+        return request.getfixturevalue("hermes_program")
+    return request.getfixturevalue("tools") / "node_modules" / ".bin" / TOOLS[tool].program
 
 
 @pytest.mark.parametrize("tool", sorted(SAYS))
-def test_a_wrapped_agent_works_past_its_window_recalls_and_is_unwrapped(tool, tools, tmp_path):
+def test_a_wrapped_agent_works_past_its_window_recalls_and_is_unwrapped(tool, program, tmp_path):
     work, window = Remembering(), 30_000 if tool == "codex" else 60_000
     model = Scripted(work, window=Window(context=window, output=128_000), signatures="block")
     home, name = tmp_path / "home", PROGRAMS[tool]
     with serve_in_thread(model) as url:
         gateway = GatewayProcess(home, url, window=window, summaries="offline")
-        place = Place(tools / "node_modules" / ".bin" / TOOLS[tool].program, home, gateway.url)
+        place = Place(program, home, gateway.url)
         record = Recording(place, gateway.url)
         kept = settings_of(home, tool)
         place.write(".foldline/settings.toml", f'store = "{gateway.store}"\n')  # the MCP server reads it, too
@@ -241,6 +262,7 @@ def settings_of(home, tool):
     own = {
         "claude-code": {".claude/settings.json": '{"cleanupPeriodDays": 90}\n'},
         "codex": {".codex/config.toml": "# mine\nhide_agent_reasoning = true  # quiet\n"},
+        "hermes": {".hermes/config.yaml": HERMES},
         # OpenCode adds the schema where a file lacks it
         "opencode": {".config/opencode/opencode.json": '{"$schema": "https://opencode.ai/config.json", "share": "disabled"}\n'},
         "pi": {".pi/agent/models.json": '{"providers": {}}'},

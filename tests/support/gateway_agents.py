@@ -13,7 +13,7 @@ from tests.support.real_tools import Place, Run
 from foldline.testing import Answer, Asked, call
 
 DONE = "The report is written."
-SHELLS = ("exec_command", "Bash", "bash")  # what the agents call their shell
+SHELLS = ("exec_command", "Bash", "bash", "terminal")  # what the agents call their shell
 LINES = 150  # of a report: 2,400 tokens
 PLAN = "I write the next of the reports, and look at each of its lines. " * 30  # no prune takes it away
 HEADINGS = (
@@ -58,6 +58,8 @@ class Work:
     def _call(self, shell: str, command: str) -> Answer:
         if shell == "exec_command":
             return call(shell, cmd=command)
+        if shell == "terminal":
+            return call(shell, command=command)
         return call(shell, command=command, description="Write the report")
 
 
