@@ -67,7 +67,7 @@ def _newest(state: ViewState) -> str | None:
 
 
 def holds(draft: Draft, state: ViewState) -> bool:
-    """Whether a draft can still be committed: what it was planned on is on the path, and no boundary came since."""
+    """Whether a draft can still be committed: what it was made of stands, and no boundary came since."""
     return _cut(draft, state) is not None
 
 
