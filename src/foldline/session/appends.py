@@ -135,8 +135,10 @@ class AppendReader:
         self._dialect = dialect
         self._usual = usual
         self._seed = seed
-        self._open = dict(open_calls or {})  # behind the messages decoded so far
+        self._before = open_calls or {}
+        self._open: dict[str, str] | None = None  # made only where it is needed: thousands may be open
         self._decoded: list[Message] = []
+        self._looked = 0  # how many of them `_open` knows
 
     def read(self, messages: Sequence[Any]) -> list[Message]:
         """Decode messages; one that fits several dialects is read as those around it are."""
@@ -154,31 +156,37 @@ class AppendReader:
         for name, places in groupby(range(len(messages)), way):
             if name is not None:
                 run = [in_dialect(messages[at], name, f"{self._seed} {at}") for at in places]
-                self._take(self._decode(run, name))
+                self._decoded += self._decode(run, name)
                 continue
             for message in (messages[at] for at in places):
                 if isinstance(message, Message):
-                    self._take(with_own_ids([message], self._open))
+                    self._decoded += with_own_ids([message], self._open_now())
                 else:
-                    self._take([decode_reply(message, str(reply_dialect(message)), salt=self._salt)])
+                    self._decoded.append(decode_reply(message, str(reply_dialect(message)), salt=self._salt))
         return self._decoded
 
     def _decode(self, run: Sequence[Any], dialect: str) -> Sequence[Message]:
         """Read messages of one dialect, or of forms that no dialect has."""
         if dialect == FOREIGN:
-            return [one for _, one in decode_list(run, salt=self._salt, open_calls=self._open).placed]
-        return decode_all(run, dialect, salt=self._salt, open_calls=self._open)
+            return [one for _, one in decode_list(run, salt=self._salt, open_calls=self._open_now()).placed]
+        return decode_all(run, dialect, salt=self._salt, open_calls=self._open_now())
 
     @property
     def _salt(self) -> str:
         return f"{self._seed} {len(self._decoded)}"
 
-    def _take(self, messages: Sequence[Message]) -> None:
-        self._decoded += messages
-        for message in messages:
+    def _open_now(self) -> Mapping[str, str]:
+        """Return the calls that are open behind what was decoded so far."""
+        if not self._decoded:
+            return self._before
+        if self._open is None:
+            self._open = dict(self._before)
+        for message in self._decoded[self._looked :]:
             self._open.update({call.id: call.name for call in message.calls})
             for result in message.results:
                 self._open.pop(result.call_id, None)
+        self._looked = len(self._decoded)
+        return self._open
 
 
 def _form_or_dialect(message: Any) -> str | None:
