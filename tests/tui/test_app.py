@@ -210,8 +210,9 @@ async def test_preview_shows_what_goes_and_stays_and_commits_what_was_shown(tmp_
         assert "The cat is called Tom." in str(await talk.host.session.context())
 
 
+@pytest.mark.parametrize("anew", [True, False])
 @pytest.mark.slow
-async def test_a_message_ticked_in_the_preview_stays_word_for_word(tmp_path):
+async def test_a_message_ticked_in_the_preview_stays_word_for_word(tmp_path, anew):
     async with chat(tmp_path, answers) as talk:
         for turn in range(6):
             await talk.say(f"Turn {turn} about zebras.")
@@ -223,13 +224,38 @@ async def test_a_message_ticked_in_the_preview_stays_word_for_word(tmp_path):
         listed.highlighted = 0
         await talk.pilot.press("enter")
         await until(talk.pilot, lambda: "[x] fold" in talk.text)
-        before = screen._preview
-        await talk.pilot.press("ctrl+r")
-        await until(talk.pilot, lambda: screen._preview is not before)
+        if anew:
+            before = screen._preview
+            await talk.pilot.press("ctrl+r")
+            await until(talk.pilot, lambda: screen._preview not in (None, before))
         await talk.pilot.press("ctrl+s")
         await talk.closed()
         assert "Turn 0 about zebras." in str(await talk.host.session.context())
         assert [info.pinned for info in await talk.host.session.entries()].count(True) == 1
+
+
+@pytest.mark.slow
+async def test_a_preview_is_not_committed_while_it_is_drawn_up_anew(tmp_path):
+    model = _HeldSummaries(answers, window=60_000)
+    async with chat(tmp_path, model) as talk:
+        for turn in range(6):
+            await talk.say(f"Turn {turn}. Never push to main.")
+        talk.host.session.summarizer = ModelSummarizer(model, window=model.window)
+        await talk.type("/preview")
+        screen = await talk.opened("PreviewScreen")
+        await until(talk.pilot, lambda: screen._preview is not None)
+        whole = screen.query_one("TextArea").text
+        model.gate = Gate()
+        await talk.pilot.press("ctrl+r")
+        await until(talk.pilot, lambda: 0 < len(screen.query_one("TextArea").text) < len(whole) / 2)
+        await talk.pilot.press("ctrl+s")
+        assert talk.app.screen is screen
+        model.gate.open()
+        await until(talk.pilot, lambda: screen._preview is not None)
+        await talk.pilot.press("ctrl+s")
+        await talk.closed()
+        [folded] = talk.app.transcript.query("BoundaryBlock")
+        assert folded.summary == whole
 
 
 @pytest.mark.slow
@@ -243,7 +269,7 @@ async def test_leaving_the_preview_leaves_everything_as_it_was(tmp_path):
         screen._chosen.add(screen._infos[0].entry)
         before = screen._preview
         await talk.pilot.press("ctrl+r")
-        await until(talk.pilot, lambda: screen._preview is not before)
+        await until(talk.pilot, lambda: screen._preview not in (None, before))
         await talk.pilot.press("escape")
         await talk.closed()
         assert not any(info.pinned for info in await talk.host.session.entries())

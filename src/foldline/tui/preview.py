@@ -42,7 +42,7 @@ class PreviewScreen(Dialog[str]):
         super().__init__()
         self._session = session
         self._focus = focus
-        self._preview: Preview | None = None
+        self._preview: Preview | None = None  # None while it is drawn up
         self._infos: list[EntryInfo] = []
         self._cut = 0  # the first message that stays
         self._chosen: set[str] = set()  # ticked: to stay word for word
@@ -79,8 +79,9 @@ class PreviewScreen(Dialog[str]):
         self.run_worker(self._draw(), exclusive=True, exit_on_error=False)
 
     def action_confirm(self) -> None:
-        """Commit exactly what is shown."""
-        self.run_worker(self._commit(), exclusive=True, exit_on_error=False)
+        """Commit exactly what is shown, once it is drawn up."""
+        if self._preview is not None:
+            self.run_worker(self._commit(self._preview), exclusive=True, exit_on_error=False)
 
     def action_leave(self) -> None:
         """Leave everything as it was."""
@@ -89,6 +90,7 @@ class PreviewScreen(Dialog[str]):
     async def _draw(self) -> None:
         title, focus = self.query_one("#sizes", Static), self.query_one(Input).value.strip()
         title.update("Drawing up …")
+        self._preview = None
         try:
             await self._pin()
             found = await self._session.preview(focus or None, on_text=self._streamed)
@@ -98,12 +100,12 @@ class PreviewScreen(Dialog[str]):
         if isinstance(found, Nothing):
             title.update(Text(done(found)))
             return
-        self._preview = found
         title.update(
             Text(f"{sizes(found.receipt)}. Enter ticks what shall stay word for word; Ctrl-R draws up anew.")
         )
         self.query_one(TextArea).text = clean(found.summary or "(old tool results would be cleared)")
         await self._list(found)
+        self._preview = found
 
     def _streamed(self, text: str | None) -> None:
         """Show the summary while a model writes it."""
@@ -146,7 +148,7 @@ class PreviewScreen(Dialog[str]):
 
     async def _pin(self) -> None:
         """Pin what was ticked, and unpin what is ticked no more."""
-        if self._preview is None:
+        if self._before is None:  # nothing was listed yet
             return
         known = {info.entry for info in await self._session.entries() if info.pinned}
         for entry in self._chosen - known:
@@ -154,13 +156,12 @@ class PreviewScreen(Dialog[str]):
         for entry in known - self._chosen:
             await self._session.unpin(entry)
 
-    async def _commit(self) -> None:
-        if self._preview is None:
-            return
+    async def _commit(self, preview: Preview) -> None:
         text = self.query_one(TextArea).text
-        changed = self._preview.summary is not None and text != clean(self._preview.summary)
+        changed = preview.summary is not None and text != clean(preview.summary)
         try:
-            outcome = await self._session.commit(self._preview, summary=text if changed else None)
+            await self._pin()
+            outcome = await self._session.commit(preview, summary=text if changed else None)
         except FoldlineError as error:
             self.query_one("#sizes", Static).update(Text(clean(f"It cannot be committed: {error}")))
             return
