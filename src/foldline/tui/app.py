@@ -154,6 +154,10 @@ class ChatApp(App[None]):
         self._calls_opened = not self._calls_opened
         self.transcript.open_calls(opened=self._calls_opened)
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002
+        """Leave the keys that scroll to a dialog, where one is open."""
+        return action != "scroll" or len(self.screen_stack) == 1
+
     def action_scroll(self, pages: int) -> None:
         """Scroll the transcript."""
         self.transcript.page(pages)

@@ -7,16 +7,19 @@ from typing import ClassVar, TypeVar
 
 from rich.syntax import Syntax
 from rich.text import Text
+from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.screen import ModalScreen
+from textual.timer import Timer
 from textual.widgets import Button, OptionList, Static, TextArea
 
 from foldline.agent.permissions import Answer, PermissionRequest
 from foldline.terminal import clean
 
 T = TypeVar("T")
+QUIET = 0.7  # seconds without a key, after which keys answer a permission
 
 
 class Dialog(ModalScreen[T | None]):
@@ -38,34 +41,57 @@ class Dialog(ModalScreen[T | None]):
 
 
 class PermissionScreen(Dialog[Answer]):
-    """Asks whether a tool may do something, and shows what would change."""
+    """Asks whether a tool may do something, and shows what would change.
 
-    CSS = "PermissionScreen VerticalScroll { height: auto; max-height: 16; }"
+    It comes while the user may be typing: keys other than Escape answer once none was pressed for a while.
+    """
+
+    AUTO_FOCUS = ""
+    CSS = "PermissionScreen VerticalScroll { height: auto; }"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y", "answer('once')", "Once"),
         Binding("a", "answer('always')", "Always"),
-        Binding("n,escape", "answer('no')", "No"),
+        Binding("n", "answer('no')", "No"),
     ]
 
     def __init__(self, request: PermissionRequest) -> None:
         super().__init__()
         self.request = request
+        self._quiet: Timer | None = None  # runs until keys answer
 
     def compose(self) -> ComposeResult:
         """Show the request, what would change, and three answers."""
         asked = self.request
         with Vertical():
             yield Static(Text(clean(f"Allow {asked.tool}?")), classes="title")
-            yield Static(Text(clean(asked.detail)))
-            if asked.change:
-                with VerticalScroll():
-                    yield Static(
-                        Syntax(clean(asked.change), "diff", theme="ansi_dark", background_color="default")
-                    )
+            with VerticalScroll():
+                yield Static(Text(clean(asked.detail)))
+                if asked.change:
+                    change = clean(asked.change)
+                    yield Static(Syntax(change, "diff", theme="ansi_dark", background_color="default"))
             with Horizontal():
-                yield Button("Yes, once (y)", id="once", variant="primary", compact=True)
-                yield Button("Always (a)", id="always", compact=True)
-                yield Button("No (n)", id="no", compact=True)
+                yield Button("Yes, once (y)", id="once", variant="primary", compact=True, disabled=True)
+                yield Button("Always (a)", id="always", compact=True, disabled=True)
+                yield Button("No (n)", id="no", compact=True, disabled=True)
+
+    def on_mount(self) -> None:
+        """Wait until the user is not typing."""
+        self._quiet = self.set_timer(QUIET, self._listen)
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Leave room for the title and the buttons: what does not fit is scrolled to."""
+        self.query_one(VerticalScroll).styles.max_height = max(1, event.size.height * 9 // 10 - 5)
+
+    def on_key(self) -> None:
+        """Wait on after a key that was meant for the editor."""
+        if self._quiet is not None:
+            self._quiet.reset()
+
+    def _listen(self) -> None:
+        self._quiet = None
+        for button in self.query(Button):
+            button.disabled = False
+        self.query_one(VerticalScroll).focus()
 
     def on_button_pressed(self, event: Button.Pressed) -> None:
         """Answer by a button."""
@@ -73,8 +99,9 @@ class PermissionScreen(Dialog[Answer]):
         self.dismiss(answers.get(event.button.id, "no"))
 
     def action_answer(self, answer: Answer) -> None:
-        """Answer by a key."""
-        self.dismiss(answer)
+        """Answer by a key, unless it may have been meant for the editor."""
+        if self._quiet is None:
+            self.dismiss(answer)
 
 
 class Picker(Dialog[int]):
@@ -91,7 +118,7 @@ class Picker(Dialog[int]):
     def compose(self) -> ComposeResult:
         """Show the lines."""
         with Vertical():
-            yield Static(self._title, classes="title")
+            yield Static(Text(clean(self._title)), classes="title")
             yield OptionList(*(Text(clean(line), no_wrap=True, overflow="ellipsis") for line in self._lines))
 
     def on_mount(self) -> None:
@@ -119,7 +146,7 @@ class TextDialog(Dialog[str]):
     def compose(self) -> ComposeResult:
         """Show the text in an editor."""
         with Vertical():
-            yield Static(self._title, classes="title")
+            yield Static(Text(clean(self._title)), classes="title")
             yield TextArea(clean(self._text), soft_wrap=True)
             with Horizontal():
                 yield Button("Confirm (Ctrl-S)", id="confirm", variant="primary", compact=True)
