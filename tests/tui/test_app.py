@@ -13,6 +13,7 @@ from foldline.agent.permissions import PermissionRequest
 from foldline.providers import Delta, Patience, Retrying
 from foldline.summarizers import ModelSummarizer
 from foldline.testing import Answer, Gate, Refusal, Scripted, call, calls
+from foldline.tui import dialogs
 
 LONG = "It is done as you said. " * 60
 
@@ -413,3 +414,95 @@ async def test_leaving_takes_two_ctrl_c(tmp_path):
         assert talk.app.return_code is None
         talk.app.simulate_key("ctrl+c")  # the pilot would wait for a screen that goes
         await waiting.until(lambda: talk.app.return_code is not None)
+
+
+@pytest.mark.slow
+async def test_what_is_typed_ahead_answers_no_question(tmp_path, monkeypatch):
+    monkeypatch.setattr(dialogs, "QUIET", 3_600)
+    async with chat(tmp_path, [call("bash", command="touch there"), "No."], allow=()) as talk:
+        await talk.type("Go.")
+        await until(talk.pilot, lambda: isinstance(talk.app.screen, dialogs.PermissionScreen))
+        asks = talk.app.screen
+        await talk.pilot.press("s", "a", "y", "tab", "enter", "space", "n")
+        assert talk.app.screen is asks
+        await talk.pilot.press("escape")
+        await talk.closed()
+        assert not (tmp_path / "work/there").exists()
+        assert not talk.host.permissions.allow
+
+
+@pytest.mark.parametrize("size", [(100, 40), (60, 10)])
+@pytest.mark.slow
+async def test_a_long_command_is_read_to_its_end_before_it_is_allowed(tmp_path, size):
+    command = "\n".join(f"echo {n}" for n in range(60)) + "\ntouch there"
+    async with chat(tmp_path, [call("bash", command=command), "No."], size=size, allow=()) as talk:
+        await talk.type("Go.")
+        await talk.opened("PermissionScreen")
+        await talk.sees("Allow bash?", "echo 0", "Yes, once (y)")
+        assert "touch there" not in talk.text
+        await talk.pilot.press("end")
+        await talk.sees("touch there", "Yes, once (y)")
+        await talk.pilot.press("pageup")
+        await until(talk.pilot, lambda: "touch there" not in talk.text)
+        await talk.pilot.press("n")
+        await talk.closed()
+
+
+@pytest.mark.slow
+async def test_ctrl_c_takes_every_question_away(tmp_path):
+    def says(asked):
+        said = asked.messages[-1]
+        if said["content"] in ("one", "two"):
+            return call("bash", command=f"touch {said['content']}")
+        return calls(call("task", goal="one"), call("task", goal="two"))
+
+    async with chat(tmp_path, says, allow=("task",)) as talk:
+        await talk.type("Go.")
+        await talk.opened("PermissionScreen")
+        await until(talk.pilot, lambda: len(talk.model.requests) == 3)
+        await talk.pilot.press("ctrl+c")
+        await talk.closed()
+        await talk.sees("Stopped.")
+        assert not list((tmp_path / "work").iterdir())
+
+
+@pytest.mark.parametrize("line", ["/handoff the tests", "/branch", "/preview"])
+@pytest.mark.slow
+async def test_ctrl_c_leaves_the_screen_of_a_command(tmp_path, line):
+    async with chat(tmp_path, answers) as talk:
+        for turn in range(6):
+            await talk.say(f"Turn {turn}.")
+        session = talk.host.session.id
+        await talk.type(line)
+        await until(talk.pilot, talk.asked)
+        await talk.pilot.press("ctrl+c")
+        await talk.closed()
+        assert talk.host.session.id == session
+        await talk.say("And now?")
+        await talk.sees("Answer 6.")
+
+
+@pytest.mark.slow
+async def test_a_fold_that_is_stopped_is_on_the_screen_no_more(tmp_path):
+    model = _HeldSummaries(answers, window=60_000)
+    async with chat(tmp_path, model) as talk:
+        for turn in range(6):
+            await talk.say(f"Turn {turn}. Never push to main.")
+        talk.host.session.summarizer = ModelSummarizer(model, window=model.window)
+        model.gate = Gate()
+        await talk.type("/compact")
+        await talk.sees("The summary, as it is written:", "folding (manual)")
+        await talk.pilot.press("escape")
+        await talk.sees("Stopped.")
+        await until(talk.pilot, lambda: "as it is written" not in talk.text and "folding" not in talk.text)
+
+
+@pytest.mark.slow
+async def test_titles_are_no_markup(tmp_path):
+    async with chat(tmp_path, answers) as talk:
+        await talk.say("Hello.")
+        await talk.type("/handoff mend the [/api] routes of list[int]")
+        await talk.opened("TextDialog")
+        await talk.sees("“mend the [/api] routes of list[int]”")
+        await talk.pilot.press("escape")
+        await talk.closed()

@@ -48,7 +48,7 @@ from foldline.session.events import (
     WarningGiven,
 )
 from foldline.session.session import Session
-from foldline.tui.dialogs import PermissionScreen, Picker, TextDialog
+from foldline.tui.dialogs import Dialog, PermissionScreen, Picker, TextDialog
 from foldline.tui.editor import Editor
 from foldline.tui.meter import ContextMeter, StatusLine
 from foldline.tui.preview import PreviewScreen
@@ -98,6 +98,7 @@ class Conversation:
         self._app = app
         self._transcript, self._editor, self._status, self._meter = transcript, editor, status, meter
         self._events: asyncio.Queue[Event] = asyncio.Queue()
+        self._asking = asyncio.Lock()
         self._showing = False  # an event that was taken and is not on the screen yet
         self._doing = ""  # what goes on, for the status line
         self._beside = ""  # what goes on in the background
@@ -131,8 +132,12 @@ class Conversation:
         return not working and not self.host.agent.busy and self._events.empty() and not self._showing
 
     def interrupt(self) -> None:
-        """Stop the turn or the compaction under way."""
-        self.host.interrupt()
+        """Stop the turn, the compaction or the command under way; what is asked meanwhile goes away."""
+        for screen in reversed(self._app.screen_stack):
+            if isinstance(screen, Dialog):
+                screen.action_leave()
+        if self.host.interrupt():
+            self._app.run_worker(self._stopped(), group="turns")
         for worker in self._app.workers:
             if worker.group == "commands":
                 worker.cancel()
@@ -170,11 +175,21 @@ class Conversation:
                     self.host.check_idle()
                 outcome = await screen(argument.strip())
         except FoldlineError as error:
-            await self._transcript.end()
+            await self._transcript.drop_summary()
             await self._transcript.note(str(error), "error")
             return
+        except asyncio.CancelledError:
+            await self._stopped()
+            await self._transcript.note("Stopped.", "warning")
+            raise
         if outcome is not None:
             await self._show(outcome)
+
+    async def _stopped(self) -> None:
+        """Show no more of what was stopped: a fold that is cancelled does not tell of its end."""
+        await self._events.join()
+        await self._transcript.drop_summary()
+        self._rest()
 
     async def _show(self, outcome: Outcome) -> None:
         """Show what a command answered, behind what happened meanwhile."""
@@ -260,7 +275,11 @@ class Conversation:
         return await self._app.push_screen_wait(Picker(title, lines, chosen))
 
     async def _ask(self, request: PermissionRequest) -> Answer:
-        """Ask for a permission; a turn that is stopped meanwhile takes the question away."""
+        """Ask for a permission, one at a time; a turn that is stopped meanwhile takes the question away."""
+        async with self._asking:
+            return await self._asked(request)
+
+    async def _asked(self, request: PermissionRequest) -> Answer:
         asked: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         screen = PermissionScreen(request)
 
@@ -272,7 +291,8 @@ class Conversation:
             await self._app.push_screen(screen, answered)
             return await asked
         finally:
-            if screen.is_current:
+            if screen in self._app.screen_stack:
+                screen.pop_until_active()
                 screen.dismiss("no")
 
     # ---- what the host tells
@@ -295,7 +315,6 @@ class Conversation:
             said, self._waited = (said if event.why != self._waited else None), event.why
         if said is not None:
             await self._transcript.note(*said)
-        busy = "waiting for the model" if self.host.agent.busy else ""
         match event:
             case ThinkingStreamed():
                 return self._do("thinking")
@@ -304,7 +323,7 @@ class Conversation:
             case CallStarted():
                 return self._do(f"running {event.tool}")
             case CallEnded() | ReplyEnded():
-                return self._do(busy)
+                return self._rest()
             case ReplyDelayed():
                 self._do(f"waiting to ask again, after attempt {event.attempt}")
             case DraftStarted():
@@ -315,7 +334,7 @@ class Conversation:
                 self._do(f"folding ({event.reason})")
             case CompactionDone() | PruneDone() | NothingDone() | DraftFailed():
                 self._beside = ""
-                self._do(busy)
+                self._rest()
             case TurnEnded():
                 self._do("waiting for the model" if self.host.agent.queue and event.how != "failed" else "")
                 await self._transcript.end()
@@ -340,6 +359,9 @@ class Conversation:
         if what != self._doing:
             self._doing = what
             self._tell()
+
+    def _rest(self) -> None:
+        self._do("waiting for the model" if self.host.agent.busy else "")
 
     def _tell(self) -> None:
         queued = len(self.host.agent.queue)

@@ -139,9 +139,9 @@ class Transcript(VerticalScroll, can_focus=False):
             case SummaryStreamed():
                 await self._summary(event)
             case NothingDone() | Struck():
-                await self._drop_summary()
+                await self.drop_summary()
             case CompactionDone() | PruneDone():
-                await self._drop_summary()
+                await self.drop_summary()
                 await self._boundary(event, session)
             case ProviderCompacted():
                 await self.note(f"{compacted_by_provider(event)} /undo takes it back.")
@@ -157,12 +157,13 @@ class Transcript(VerticalScroll, can_focus=False):
 
     async def _summary(self, event: SummaryStreamed) -> None:
         if event.anew or self._summarized is None:
-            await self._drop_summary()
+            await self.drop_summary()
             self._summarized = SummaryBlock()
             await self.add(self._summarized)
         self._summarized.write(event.text)
 
-    async def _drop_summary(self) -> None:
+    async def drop_summary(self) -> None:
+        """Show the summary no more that was being written."""
         written, self._summarized = self._summarized, None
         if written is not None:
             await written.remove()
@@ -185,7 +186,7 @@ class Transcript(VerticalScroll, can_focus=False):
     async def end(self) -> None:
         """A turn has ended: what streamed and was not stored is gone."""
         await self._drop_reply()
-        await self._drop_summary()
+        await self.drop_summary()
 
     async def _boundary(self, event: CompactionDone | PruneDone, session: Session) -> None:
         entry = await session.store.entry(session.id, event.entry)
