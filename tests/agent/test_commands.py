@@ -156,6 +156,17 @@ async def test_autocompact_is_set_and_saved_with_comments_kept(tmp_path):
         assert "**on**" in (await run(host, "/autocompact on")).text
 
 
+async def test_a_session_that_folds_only_when_asked_stays_so_until_the_user_says_otherwise(tmp_path):
+    async with host_on(tmp_path, autocompact=False) as host:
+        for line in ("/policy pi", "/autocompact keep 20000", "/clear"):
+            await run(host, line)
+            assert not host.session.policy.enabled, line
+        assert host.session.policy.name == "pi"
+        for line, enabled in (("/autocompact on", True), ("/clear", True), ("/autocompact off", False)):
+            await run(host, line)
+            assert host.session.policy.enabled == enabled, line
+
+
 async def test_figures(tmp_path):
     async with host_on(tmp_path, answers) as host:
         await talked(host)
@@ -226,6 +237,10 @@ async def test_handoff_clear_resume_sessions_save_export(tmp_path):
         assert "“" in shown  # each by what it began with
         assert first in shown
         assert shown.count("**here**") == 1
+        assert "1. **here**" in shown
+        everywhere = (await run(host, "/sessions all")).text
+        assert "- **here**" in everywhere  # a number would be another session for /resume
+        assert "/resume ID" in everywhere
         await run(host, f"/resume {first}")
         assert len(await host.session.history()) == 6
         written = (await run(host, "/export markdown talk.md")).text

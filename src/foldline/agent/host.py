@@ -193,7 +193,7 @@ class Host:
             self.store,
             session,
             model=self.model if self.options.provider is None else None,
-            policy=self._policy(),
+            policy=self.as_asked(self.settings.find_policy(self.options.policy)),
             window=self.options.window,
             dialect=provider.dialect,
             system=system_prompt(self.workspace, self.options.system),
@@ -244,8 +244,8 @@ class Host:
             if before is not None:
                 await before.close()
 
-    def _policy(self) -> Policy:
-        policy = self.settings.find_policy(self.options.policy)
+    def as_asked(self, policy: Policy) -> Policy:
+        """Return a policy, without folds that nobody asks for where the user wants none."""
         return policy if self.options.autocompact else msgspec.structs.replace(policy, enabled=False)
 
     def _heard(self, event: Event) -> None:

@@ -109,7 +109,9 @@ async def set_autocompact(host: Host, values: dict[str, Any]) -> None:
     policy = over.over(bare.find_policy(host.options.policy))
     save(host.home, "compaction", values)
     host.settings = msgspec.structs.replace(host.settings, compaction=over)
-    await host.session.use_policy(policy)
+    if "enabled" in values:
+        host.options = msgspec.structs.replace(host.options, autocompact=values["enabled"])
+    await host.session.use_policy(host.as_asked(policy))
 
 
 def autocompact_text(host: Host) -> str:

@@ -95,7 +95,7 @@ async def policy(host: Host, argument: str) -> str:
     if argument:
         policy = host.settings.find_policy(argument)
         host.options = host.with_policy(argument)
-        await host.session.use_policy(policy)
+        await host.session.use_policy(host.as_asked(policy))
     own = host.session.policy
     names = ", ".join((*PRESETS, *host.settings.policies))
     told = f"The policy is `{own.name}`: {own.summary}"

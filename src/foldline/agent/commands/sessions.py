@@ -35,14 +35,16 @@ async def sessions(host: Host, argument: str) -> str:
 
 
 async def _listed(host: Host, argument: str = "") -> str:
-    infos = await host.sessions(everywhere=argument == "all")
+    everywhere = argument == "all"
+    infos = await host.sessions(everywhere=everywhere)
     rows = [
-        f"{number}. {'**here** ' if info.id == host.session.id else ''}{await _told(host, info)}"
+        f"{'-' if everywhere else f'{number}.'} {'**here** ' if info.id == host.session.id else ''}"
+        f"{await _told(host, info)}"
         for number, info in enumerate(infos, 1)
     ]
-    more = "`/resume N` goes on with one" + (
-        "." if argument == "all" else "; `/sessions all` lists those of other folders."
-    )
+    more = "`/resume N` goes on with one; `/sessions all` lists those of other folders."
+    if everywhere:
+        more = "`/resume ID` goes on with one; the end of its id is enough."
     return "\n".join([*rows, "", more]) if rows else "No session of this folder is stored yet."
 
 
