@@ -14,6 +14,7 @@ from foldline.providers import Delta, Patience, Retrying
 from foldline.summarizers import ModelSummarizer
 from foldline.testing import Answer, Gate, Refusal, Scripted, call, calls
 from foldline.tui import dialogs
+from foldline.tui.editor import History
 
 LONG = "It is done as you said. " * 60
 
@@ -362,6 +363,35 @@ async def test_commands_complete_and_files_complete(tmp_path):
         await talk.written("look at @lending.py ")
 
 
+@pytest.mark.parametrize(
+    ("typed", "name"), [("@my", "my notes.txt"), ('@"my no', "my notes.txt"), ("@page", "app/[id]/page.tsx")]
+)
+@pytest.mark.slow
+async def test_a_name_that_completes_is_attached(tmp_path, typed, name):
+    file = tmp_path / "work" / name
+    file.parent.mkdir(parents=True)
+    file.write_text("Read to its end.\n")
+    async with chat(tmp_path, answers) as talk:
+        await until(talk.pilot, lambda: talk.app.talk.complete._files)
+        talk.app.editor.put(typed)
+        await talk.pilot.press("tab")
+        await talk.written(f'@"{name}" ')
+        await talk.pilot.press("enter")
+        await until(talk.pilot, lambda: talk.sent and talk.quiet())
+        assert "Read to its end." in str(talk.model.requests[0].messages)
+
+
+def test_a_history_keeps_odd_prompts_and_leaves_broken_rows_out(tmp_path):
+    file = tmp_path / "history"
+    for text in ("one", "two\u2028\u2029\x85\r\n", "three"):
+        History(file).add(text)
+    with file.open("ab") as rows:
+        rows.write(b'"four\n\xff\n"five"\n')
+    history = History(file)
+    found = [history.older("") for _ in range(5)]
+    assert found == ["five", "three", "two\u2028\u2029\x85\r\n", "one", None]
+
+
 async def test_history_and_several_lines(tmp_path):
     async with chat(tmp_path, ["One.", "Two."]) as talk:
         await talk.say("First.")
@@ -369,12 +399,13 @@ async def test_history_and_several_lines(tmp_path):
         await talk.written("a\nb")
         await talk.pilot.press("enter")
         await until(talk.pilot, lambda: len(talk.sent) == 2 and talk.quiet())
+        talk.app.editor.put("Half")
         await talk.pilot.press("up")
         await talk.written("a\nb")
         await talk.pilot.press("up", "up")
         await talk.written("First.")
         await talk.pilot.press("down", "down", "down")
-        await talk.written("")
+        await talk.written("Half")
     async with chat(tmp_path, ["Three."]) as talk:
         await talk.pilot.press("up")
         await talk.written("a\nb")

@@ -11,6 +11,7 @@ from typing import Any
 
 from textual.app import App
 
+from foldline.agent.attachments import REFERENCE
 from foldline.agent.commands import registry
 from foldline.agent.commands.boundaries import autocompact_text, done
 from foldline.agent.commands.command import Outcome
@@ -81,10 +82,15 @@ class Completion:
         """Return what a word may become, the likeliest first."""
         if word.startswith("/"):
             return [f"/{name}" for name in registry.COMMANDS if f"/{name}".startswith(word)] if first else ()
-        typed = word[1:].lower()
+        typed = word[1:].strip('"').lower()
         begin = [name for name in self._files if name.lower().startswith(typed)]
         inside = [name for name in self._files if typed in name.lower() and name not in begin[:COMPLETIONS]]
-        return [f"@{name}" for name in (*begin, *inside)][:COMPLETIONS]
+        return [_reference(name) for name in (*begin, *inside)[:COMPLETIONS]]
+
+
+def _reference(name: str) -> str:
+    """Return what attaches a file: its name, in quotes where it would not be read to its end."""
+    return f"@{name}" if REFERENCE.fullmatch(f"@{name}") else f'@"{name}"'
 
 
 class Conversation:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from os.path import commonprefix
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from textual.widgets import TextArea
 from foldline.files import append_private
 
 NEWLINE = frozenset(("ctrl+j", "shift+enter", "alt+enter"))
-WORD = re.compile(r"(?:^|(?<=\s))([@/][^\s]*)$")
+WORD = re.compile(r"(?:^|(?<=\s))(@\"[^\"]*|[@/][^\s]*)$")
 REMEMBERED = 500  # prompts
 
 
@@ -26,13 +27,18 @@ class History:
         self._file = file
         self._lines = self._read()
         self._place = len(self._lines)
+        self._typed = ""  # before the user went back
 
     def _read(self) -> list[str]:
         try:
-            rows = self._file.read_text(encoding="utf-8").splitlines()[-REMEMBERED:]
-            return [text for row in rows if isinstance(text := json.loads(row), str)]
-        except (OSError, ValueError):
+            rows = self._file.read_text(encoding="utf-8", errors="replace").split("\n")
+        except OSError:
             return []
+        lines: list[str] = []
+        for row in rows[-REMEMBERED:]:
+            with suppress(ValueError):  # a row that is broken is one prompt
+                lines += [text] if isinstance(text := json.loads(row), str) else []
+        return lines
 
     def add(self, text: str) -> None:
         """Remember what was sent; a file that cannot be written is no reason to stop."""
@@ -46,19 +52,21 @@ class History:
                 pass
         self._place = len(self._lines)
 
-    def older(self) -> str | None:
+    def older(self, shown: str) -> str | None:
         """Return the prompt before the one shown; None at the first."""
         if self._place == 0:
             return None
+        if self._place == len(self._lines):
+            self._typed = shown
         self._place -= 1
         return self._lines[self._place]
 
     def newer(self) -> str | None:
-        """Return the prompt after the one shown, "" behind the newest; None there."""
+        """Return the prompt after the one shown, behind the newest what was being typed; None there."""
         if self._place >= len(self._lines):
             return None
         self._place += 1
-        return self._lines[self._place] if self._place < len(self._lines) else ""
+        return self._lines[self._place] if self._place < len(self._lines) else self._typed
 
 
 class Editor(TextArea):
@@ -102,7 +110,7 @@ class Editor(TextArea):
             self._take(event)
             self._complete_word()
         elif event.key == "up" and self.cursor_location[0] == 0:
-            self._walk(event, self._history.older())
+            self._walk(event, self._history.older(self.text))
         elif event.key == "down" and self.cursor_location[0] == self.document.line_count - 1:
             self._walk(event, self._history.newer())
         else:
