@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+import os
+import signal
 
 import pytest
 from tests.support import waiting
@@ -10,11 +13,13 @@ from tests.tui.screen import chat, until
 
 from foldline.agent.commands.registry import COMMANDS
 from foldline.agent.permissions import PermissionRequest
+from foldline.cli.commands.chat import resuming
 from foldline.providers import Delta, Patience, Retrying
 from foldline.summarizers import ModelSummarizer
 from foldline.testing import Answer, Gate, Refusal, Scripted, call, calls
 from foldline.tui import dialogs
 from foldline.tui.editor import History
+from foldline.tui.notices import Notices
 
 LONG = "It is done as you said. " * 60
 
@@ -537,3 +542,62 @@ async def test_titles_are_no_markup(tmp_path):
         await talk.sees("“mend the [/api] routes of list[int]”")
         await talk.pilot.press("escape")
         await talk.closed()
+
+
+def settings(folder, text):
+    file = folder / "home/.foldline/settings.toml"
+    file.parent.mkdir(parents=True)
+    file.write_text(text)
+
+
+async def test_what_is_only_logged_is_on_the_screen(tmp_path):
+    settings(tmp_path, '[agent]\ntheme = "textual-lite"\n[hooks]\nbefore_compaction = ["exit 3"]\n')
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work/AGENTS.md").symlink_to("/etc/hostname")
+    async with chat(tmp_path, answers) as talk:
+        await talk.sees("no theme 'textual-lite' (did you mean 'textual-light'?)", "AGENTS.md is left out")
+        for turn in range(6):
+            await talk.say(f"Turn {turn}.")
+        await talk.say("/compact")
+        await talk.sees("hook 'exit 3' ended with 3", "Folded")
+    assert not [one for one in logging.getLogger("foldline").handlers if isinstance(one, Notices)]
+
+
+@pytest.mark.slow
+async def test_a_session_that_goes_on_says_where_it_stands(tmp_path):
+    async with chat(tmp_path, [call("bash", command="true"), Answer(text="x", wait=Gate())]) as talk:
+        await talk.type("Go.")
+        await until(talk.pilot, lambda: len(talk.model.requests) == 2)
+        for worker in talk.app.workers:
+            worker.cancel()  # as if the program had ended
+    async with chat(tmp_path, answers, newest=True) as talk:
+        await talk.sees("its last turn did not end")
+
+
+@pytest.mark.slow
+async def test_prompts_that_another_session_does_not_get_are_told(tmp_path):
+    said = [call("bash", command="until test -e done; do sleep 0.05; done"), Refusal(401, "bad key")]
+    async with chat(tmp_path, said) as talk:
+        await talk.type("One.")
+        await until(talk.pilot, lambda: "running bash" in talk.text)
+        await talk.type("Two, of which much was thought.")
+        await until(talk.pilot, lambda: "1 queued" in talk.text)
+        (tmp_path / "work/done").touch()
+        await until(talk.pilot, talk.quiet)
+        await talk.say("/clear")
+        await talk.sees("Not sent", "Two, of which much was thought.")
+
+
+@pytest.mark.slow
+async def test_a_program_that_is_ended_leaves_the_terminal_as_it_was(tmp_path):
+    async with chat(tmp_path) as talk:
+        assert signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL
+        os.kill(os.getpid(), signal.SIGTERM)
+        await waiting.until(lambda: talk.app.return_code is not None)
+    assert talk.app.return_code == 143
+
+
+def test_how_to_go_on_names_the_store_and_no_password():
+    assert resuming("3fa1", None) == "foldline chat --resume 3fa1"
+    assert resuming("3fa1", "sqlite:///a b.db") == "foldline chat --resume 3fa1 --store 'sqlite:///a b.db'"
+    assert "secret" not in resuming("3fa1", "postgresql://me:secret@host/db")

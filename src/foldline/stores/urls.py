@@ -70,7 +70,7 @@ def open_store(url: str | None = None) -> Store:
     if known is None:
         names = ", ".join(f"{name}://" for name in _SCHEMES)
         raise InputError(
-            f"unknown store URL {_without_password(url)!r}: there are {names}; use "
+            f"unknown store URL {without_password(url)!r}: there are {names}; use "
             "sqlite:///FILE (a path from here), sqlite:////FILE (from the root), "
             "postgresql://USER@HOST/DATABASE or memory://"
         )
@@ -90,7 +90,8 @@ def url_beside(url: str | None, name: str) -> str:
     return known.beside(url, name)
 
 
-def _without_password(url: str) -> str:
+def without_password(url: str) -> str:
+    """Return a URL as it may be shown."""
     return _PASSWORD.sub(r"\1:***@", url)
 
 

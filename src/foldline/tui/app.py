@@ -7,7 +7,10 @@ sent here is answered by `conversation.py`.
 from __future__ import annotations
 
 import asyncio
+import signal
 from collections.abc import Sequence
+from contextlib import suppress
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final
@@ -80,6 +83,9 @@ class ChatApp(App[None]):
         """Let the user type, and load the agent beside it."""
         self.editor.focus()
         self._status.show("loading")
+        with suppress(NotImplementedError, RuntimeError):  # not on Windows, not beside the main thread
+            leave = partial(self.exit, return_code=128 + signal.SIGTERM)
+            asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, leave)
         self.run_worker(self._load(), name="load")
 
     async def _load(self) -> None:
@@ -94,11 +100,12 @@ class ChatApp(App[None]):
             )
             await talk.open(options)
         except FoldlineError as error:
-            self.exit(return_code=error.exit_code, message=f"error: {error}")
+            self.exit(return_code=error.exit_code, message=Text(clean(f"error: {error}")))
             return
         self.talk = talk
         await self.transcript.load(talk.session)
         await self.transcript.note(WELCOME)
+        await talk.begin()
         waiting, self._waiting = self._waiting, []
         for text in waiting:
             talk.send(text)

@@ -34,7 +34,7 @@ from foldline.agent.options import HostOptions
 from foldline.agent.permissions import Answer, PermissionRequest
 from foldline.agent.tools.search import files
 from foldline.agent.workspace import Workspace
-from foldline.errors import FoldlineError
+from foldline.errors import FoldlineError, did_you_mean
 from foldline.session.events import (
     CompactionDone,
     CompactionStarted,
@@ -52,6 +52,7 @@ from foldline.session.session import Session
 from foldline.tui.dialogs import Dialog, PermissionScreen, Picker, TextDialog
 from foldline.tui.editor import Editor
 from foldline.tui.meter import ContextMeter, StatusLine
+from foldline.tui.notices import Logged, Notices
 from foldline.tui.preview import PreviewScreen
 from foldline.tui.transcript import Transcript
 
@@ -104,6 +105,7 @@ class Conversation:
         self._app = app
         self._transcript, self._editor, self._status, self._meter = transcript, editor, status, meter
         self._events: asyncio.Queue[Event] = asyncio.Queue()
+        self._notices: Notices
         self._asking = asyncio.Lock()
         self._showing = False  # an event that was taken and is not on the screen yet
         self._doing = ""  # what goes on, for the status line
@@ -112,18 +114,33 @@ class Conversation:
 
     async def open(self, options: HostOptions) -> None:
         """Open the host; raises what `Host.open` raises."""
-        self.host = await Host.open(options, emit=self._events.put_nowait, ask=self._ask)
+        self._notices = Notices(self._events.put_nowait)
+        try:
+            self.host = await Host.open(options, emit=self._events.put_nowait, ask=self._ask)
+        except BaseException:
+            self._notices.close()
+            raise
         self.complete = Completion(self.host.workspace)
-        if self.host.settings.agent.theme:
-            self._app.theme = self.host.settings.agent.theme
-        self._app.run_worker(self._show_events(), name="events")
+        theme = self.host.settings.agent.theme
+        if theme in self._app.available_themes:
+            self._app.theme = theme
+        elif theme:
+            known = did_you_mean(theme, self._app.available_themes)
+            self._events.put_nowait(Logged(text=f"no theme {theme!r}{known}: Ctrl-P lists them"))
         self._app.run_worker(self.complete.load, name="files", thread=True)
         await self.draw()
+
+    async def begin(self) -> None:
+        """Say where a session that goes on stands; from now on, show what happens."""
+        if self.session.leaf is not None:
+            await self._transcript.note(await stands(self.host))
+        self._app.run_worker(self._show_events(), name="events")
 
     async def close(self) -> None:
         """Stop what goes on and close what is open."""
         self.host.agent.interrupt()
         await self.host.close()
+        self._notices.close()
 
     @property
     def session(self) -> Session:
@@ -173,6 +190,7 @@ class Conversation:
     async def _command(self, text: str) -> None:
         name, _, argument = text[1:].strip().partition(" ")
         screen = self._screen_of(name, bare=not argument.strip())
+        agent = self.host.agent
         try:
             if screen is None:
                 outcome = await registry.run(self.host, text)
@@ -190,6 +208,9 @@ class Conversation:
             raise
         if outcome is not None:
             await self._show(outcome)
+        if agent is not self.host.agent and agent.queue:  # what a turn that failed left
+            left = "\n".join(line(str(words[0])) for words in agent.queue)
+            await self._transcript.note(f"Not sent, since the session is another one:\n{left}", "warning")
 
     async def _stopped(self) -> None:
         """Show no more of what was stopped: a fold that is cancelled does not tell of its end."""
@@ -399,6 +420,8 @@ def _said_of(event: Event) -> tuple[str, str] | None:
             return f"The request did not fit, so it is folded and made again: {event.why}", "warning"
         case WarningGiven():
             return event.text, "error" if event.kind == "failed" else "warning"
+        case Logged():
+            return event.text, "warning"
         case TurnEnded() if event.how == "interrupted":
             return "Stopped. What is whole stays; say how to go on.", "warning"
         case TurnEnded() if event.fell_short:

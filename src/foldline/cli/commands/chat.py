@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
+
+from rich.markup import escape
 
 from foldline.cli.agent_options import AgentOptions
 from foldline.cli.options import command
@@ -37,5 +40,13 @@ def chat(given: AgentOptions) -> None:
         app = ChatApp(options, demo=given.demo)
         app.run()
     if again := app.to_resume:
-        err().print(f"[dim]to go on:[/] foldline chat --resume {again}")
+        err().print(f"[dim]to go on:[/] {escape(resuming(again, given.store))}", soft_wrap=True)
     sys.exit(app.return_code or 0)
+
+
+def resuming(session: str, store: str | None) -> str:
+    """Return the command that goes on with a session."""
+    from foldline.stores.urls import without_password  # noqa: PLC0415  the screen comes before what it loads
+
+    where = f" --store {shlex.quote(without_password(store))}" if store else ""
+    return f"foldline chat --resume {session}{where}"
