@@ -584,8 +584,10 @@ async def test_prompts_that_another_session_does_not_get_are_told(tmp_path):
         await until(talk.pilot, lambda: "1 queued" in talk.text)
         (tmp_path / "work/done").touch()
         await until(talk.pilot, talk.quiet)
+        talk.app.talk._beside = "a fold is ready"
         await talk.say("/clear")
         await talk.sees("Not sent", "Two, of which much was thought.")
+        assert "a fold is ready" not in talk.text
 
 
 @pytest.mark.slow

@@ -225,6 +225,7 @@ class Conversation:
             self._app.exit()
             return
         if outcome.moved:
+            self._beside = ""
             await self._transcript.load(self.session)
         if outcome.text:
             await self._transcript.note(outcome.text)
