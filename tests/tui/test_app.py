@@ -461,6 +461,10 @@ async def test_what_is_typed_ahead_answers_no_question(tmp_path, monkeypatch):
         asks = talk.app.screen
         await talk.pilot.press("s", "a", "y", "tab", "enter", "space", "n")
         assert talk.app.screen is asks
+        asks._listen()  # a pause
+        await talk.pilot.press("a", "n", "enter")
+        asks._listen()
+        assert talk.app.screen is asks
         await talk.pilot.press("escape")
         await talk.closed()
         assert not (tmp_path / "work/there").exists()

@@ -19,7 +19,7 @@ from foldline.agent.permissions import Answer, PermissionRequest
 from foldline.terminal import clean
 
 T = TypeVar("T")
-QUIET = 0.7  # seconds without a key, after which keys answer a permission
+QUIET = 0.5  # seconds without another key before and behind one that answers
 
 
 class Dialog(ModalScreen[T | None]):
@@ -43,7 +43,7 @@ class Dialog(ModalScreen[T | None]):
 class PermissionScreen(Dialog[Answer]):
     """Asks whether a tool may do something, and shows what would change.
 
-    It comes while the user may be typing: keys other than Escape answer once none was pressed for a while.
+    It comes while the user may be typing: a letter answers alone only, with a pause before and behind it.
     """
 
     AUTO_FOCUS = ""
@@ -57,7 +57,10 @@ class PermissionScreen(Dialog[Answer]):
     def __init__(self, request: PermissionRequest) -> None:
         super().__init__()
         self.request = request
-        self._quiet: Timer | None = None  # runs until keys answer
+        self._timer: Timer
+        self._quiet = False  # whether no key came for a while
+        self._alone = False  # whether it was so before the newest key
+        self._given: Answer | None = None  # the answer, unless another key follows
 
     def compose(self) -> ComposeResult:
         """Show the request, what would change, and three answers."""
@@ -76,22 +79,29 @@ class PermissionScreen(Dialog[Answer]):
 
     def on_mount(self) -> None:
         """Wait until the user is not typing."""
-        self._quiet = self.set_timer(QUIET, self._listen)
+        self._timer = self.set_timer(QUIET, self._listen)
 
     def on_resize(self, event: events.Resize) -> None:
         """Leave room for the title and the buttons: what does not fit is scrolled to."""
         self.query_one(VerticalScroll).styles.max_height = max(1, event.size.height * 9 // 10 - 5)
 
-    def on_key(self) -> None:
-        """Wait on after a key that was meant for the editor."""
-        if self._quiet is not None:
-            self._quiet.reset()
+    def on_key(self, event: events.Key) -> None:
+        """Wait again: a letter with others around it was meant for the editor."""
+        if not event.is_printable and event.key != "enter":
+            return
+        self._alone, self._quiet, self._given = self._quiet, False, None
+        self._timer.stop()
+        self._timer = self.set_timer(QUIET, self._listen)
 
     def _listen(self) -> None:
-        self._quiet = None
+        if self._given is not None:
+            self.dismiss(self._given)
+            return
+        self._quiet = True
         for button in self.query(Button):
             button.disabled = False
-        self.query_one(VerticalScroll).focus()
+        if self.focused is None:
+            self.query_one(VerticalScroll).focus()
 
     def on_button_pressed(self, event: Button.Pressed) -> None:
         """Answer by a button."""
@@ -99,9 +109,9 @@ class PermissionScreen(Dialog[Answer]):
         self.dismiss(answers.get(event.button.id, "no"))
 
     def action_answer(self, answer: Answer) -> None:
-        """Answer by a key, unless it may have been meant for the editor."""
-        if self._quiet is None:
-            self.dismiss(answer)
+        """Answer by a key, unless others came before it or follow."""
+        if self._alone:
+            self._given = answer
 
 
 class Picker(Dialog[int]):
