@@ -39,8 +39,11 @@ def found():
 
 
 @contextlib.contextmanager
-def opened(chromium, url, **settings):
-    """A page; at its end its console has told no error, no dialog was opened, and nothing foreign ran."""
+def opened(chromium, url, *, refused=False, **settings):
+    """A page; at its end its console has told no error, no dialog was opened, and nothing foreign ran.
+
+    `refused`: that requests of it were, which a console tells, is no error.
+    """
     settings = {
         "viewport": DESKTOP,
         "base_url": url,
@@ -65,6 +68,7 @@ def opened(chromium, url, **settings):
         raise
     ran = page.evaluate("window.ran")
     context.close()
+    told = [one for one in told if not (refused and one.startswith("Failed to load resource"))]
     assert not told, told
     assert ran is None
 

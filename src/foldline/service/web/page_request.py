@@ -7,11 +7,11 @@ import logging
 import math
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeVar
-from urllib.parse import parse_qs, urlencode, urlsplit
+from urllib.parse import SplitResult, parse_qs, urlencode, urlsplit
 
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 
 from foldline.errors import FoldlineError, SessionNotFound
 from foldline.service.api import sessions
@@ -21,7 +21,7 @@ from foldline.service.bodies import TooLarge, read_form
 from foldline.service.jobs.replays import ReplayJobs
 from foldline.service.problems import Refused, status_of, words_of
 from foldline.service.tenants import TOO_MANY, Denied, Tenant, Tenants
-from foldline.service.web.rendering import rendered, segment
+from foldline.service.web.rendering import HEADERS, rendered, segment
 from foldline.service.web.savings import SavingsBook
 from foldline.stores.base import SessionInfo
 
@@ -31,6 +31,7 @@ BASE: Final = "/web"
 RAW: Final = "foldline-raw"  # the cookie of who wants texts as they were written
 FORM: Final = 1_000_000  # bytes of a form without a file
 STOP_ASKING: Final = 286  # a status at which htmx asks no more
+DELETED: Final = '<p class="problem" role="alert">This session was deleted.</p>'
 
 T = TypeVar("T")
 Handler = Callable[["PageRequest"], Awaitable[Response]]
@@ -69,19 +70,15 @@ class PageHandlers:
         async def handle(request: Request) -> Response:
             tenant = self._tenants.find(request)
             if isinstance(tenant, Denied):
-                if tenant.wait:
-                    return login(tenant)
-                asked_for = request.url.path + (f"?{request.url.query}" if request.url.query else "")
-                known = {"to": asked_for} if request.method == "GET" and asked_for != f"{BASE}/" else {}
-                return RedirectResponse(f"{BASE}/login{'?' if known else ''}{urlencode(known)}", 303)
+                return _denied(request, tenant)
             asked = PageRequest(request, tenant, self)
             if await tenant.rate.wait():
                 return asked.problem(429, "Too many requests", "Wait a moment.")
             try:
                 return await handler(asked)
             except SessionNotFound:
-                if asked.partial:  # a page that is open still asks each second
-                    return Response(status_code=STOP_ASKING)
+                if asked.partial and request.method == "GET":  # a page that is open asks each second
+                    return HTMLResponse(DELETED, STOP_ASKING, headers=HEADERS)
                 return asked.problem(404, "No such session", "It was deleted, or never was.")
             except ClientDisconnect:
                 return Response(status_code=400)
@@ -125,14 +122,14 @@ class PageRequest:
 
     def back(self, at: str = "", **told: str) -> Response:
         """Return the way back to the session's page, where the panel that was open is open again."""
-        known = parse_qs(urlsplit(self.request.headers.get("referer", "")).query)
+        known = parse_qs(_split(self.request.headers.get("referer", "")).query)
         panel = {"panel": known["panel"][0]} if "panel" in known else {}
         return to_session(self.session, at, **panel, **told)
 
     @property
     def partial(self) -> bool:
         """Whether htmx asks for a part of the page."""
-        return self.request.headers.get("hx-request") == "true"
+        return _is_part(self.request)
 
     @property
     def raw(self) -> bool:
@@ -172,6 +169,37 @@ class PageRequest:
     def problem(self, status: int, title: str, detail: str) -> Response:
         """Return a page that says what went wrong."""
         return self.page("problem.html", status, title=title, detail=detail)
+
+
+def _denied(request: Request, denied: Denied) -> Response:
+    """Lead to the page that asks for a token; of a script's request, lead the page that it stands in."""
+    if denied.wait:
+        return login(denied)
+    if "text/event-stream" in request.headers.get("accept", ""):  # a turn: its page keeps what was written
+        return JSONResponse({"detail": "It was not sent: a token is needed."}, 401)
+    if _is_part(request):
+        place = _split(request.headers.get("hx-current-url", ""))
+    else:
+        place = _split(str(request.url) if request.method == "GET" else "")
+    asked_for = place.path + (f"?{place.query}" if place.query else "")
+    known = {"to": asked_for} if asked_for not in ("", f"{BASE}/") else {}
+    address = f"{BASE}/login{'?' if known else ''}{urlencode(known)}"
+    if _is_part(request):
+        return Response(status_code=401, headers={"hx-redirect": address})
+    return RedirectResponse(address, 303)
+
+
+def _is_part(request: Request) -> bool:
+    """Return whether a script of a page asks, for a part of it."""
+    return request.headers.get("hx-request") == "true"
+
+
+def _split(address: str) -> SplitResult:
+    """Return the parts of an address that a browser told; of one that is none, nothing."""
+    try:
+        return urlsplit(address)
+    except ValueError:
+        return urlsplit("")
 
 
 def login(denied: Denied | None = None, to: str = "") -> Response:

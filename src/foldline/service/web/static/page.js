@@ -157,6 +157,11 @@ if (say) {
   const words = reply.querySelector(".text");
   const field = say.elements.text;
   const send = say.querySelector("button.main");
+  const LOST = "The connection was lost. What was whole is kept.";
+  // what was half written is there again behind another page
+  const half = `foldline-half:${location.pathname}`;
+  field.value ||= sessionStorage.getItem(half) ?? "";
+  addEventListener("pagehide", () => sessionStorage.setItem(half, field.value));
   let work = null;
   let folded = false; // by itself, while the model was asked
   const look = () => {
@@ -170,15 +175,17 @@ if (say) {
         words.textContent += data.text;
         follows();
       }
-      if (name === "message.restart") words.textContent = "";
+      if (name === "message.restart" || name === "message") words.textContent = "";
+      if (name === "message") look(); // it stands in the history now
       if (name === "retrying") said(`The model does not answer: asked again in ${Math.ceil(data.wait)} s.`);
       if (name === "compaction.started") said("Folding …");
       if (name === "compaction.committed") folded = true;
       if (name === "done") return data.how === "failed" ? data.detail : "";
     }
-    return "The connection was lost. What was whole is kept.";
+    return LOST;
   };
   const turn = async (body) => {
+    let sent = false;
     work = new AbortController();
     words.textContent = "";
     reply.hidden = stop.hidden = false;
@@ -193,8 +200,8 @@ if (say) {
         signal: work.signal,
         headers: { accept: "text/event-stream" },
       });
-      if (!response.ok) {
-        field.value ||= body.get("text") ?? "";
+      sent = response.ok && response.headers.get("content-type")?.startsWith("text/event-stream");
+      if (!sent) {
         const told = await response.json().catch(() => ({}));
         throw new Error(told.detail ?? `It was not sent: the service answers ${response.status}.`);
       }
@@ -203,11 +210,16 @@ if (say) {
       else said(folded ? "Answered. Older messages were folded." : "Answered.", { stays: false, undo: folded });
     } catch (error) {
       const stopped = error.name === "AbortError";
-      said(stopped ? "Stopped. Your message is kept, the half reply is not." : error.message);
+      if (stopped) said("Stopped. Your message is kept, the half reply is not.");
+      else if (error instanceof TypeError) said(sent ? LOST : "It was not sent: the service does not answer.");
+      else said(error.message);
+      sent ||= stopped;
+      if (!sent) field.value = [body.get("text"), field.value].filter(Boolean).join("\n\n");
     }
     work = null;
     reply.hidden = stop.hidden = true;
     send.disabled = false;
+    if (sent && !document.getElementById("live")) location = say.action.replace(/\/say$/, ""); // where it stands
     look();
   };
   say.addEventListener("submit", (event) => {
