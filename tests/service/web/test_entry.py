@@ -63,7 +63,7 @@ def browser():
 def test_what_is_not_there_and_what_fails_is_a_page(browser, monkeypatch, caplog):
     assert "Sign out" not in browser.get("/web/")  # there is no token
     assert "There is nothing at /web/nowhere/&lt;b&gt;." in browser.get("/web/nowhere/<b>", 404)
-    assert "No such page" in browser.get("/web/new", 404)
+    assert "No such page" in browser.get("/web/s/nobody/do/undo", 404)
     assert "No such session" in browser.get("/web/s/nobody", 404)
     assert "No such panel" in browser.get("/web/s/nobody/panel/none", 404)
     broken = browser.http.post(

@@ -13,6 +13,7 @@ from tests.service.served import Alternating
 from tests.service.web import claude_code
 from tests.service.web.browser import HOSTILE
 
+from foldline.config import TokenGrant
 from foldline.lab.panels import colours
 from foldline.service.web.meter import KINDS
 from foldline.service.web.session_page import PANELS
@@ -190,6 +191,57 @@ def test_branches_rewinds_forks_pins_and_hand_offs_by_buttons(browser):
     assert "Tick the box" in browser.post("/web/s/one/do/delete")
     browser.post("/web/s/one/do/delete", sure="yes")
     assert "No such session" in browser.get("/web/s/one", 404)
+
+
+@pytest.mark.parametrize("size", [30_000, 200_000])
+def test_a_long_message_is_rewound_whole(browser, size):
+    long = f"Begin. {'x' * size} End."
+    browser.client.begin("one", messages=[user("Hello."), reply("Hello."), user(long), reply("Read.")])
+    items = browser.client.get("/sessions/one/history").json()["items"]
+    for given in ({"entry": items[2]["entry"]}, {}):  # none: the newest
+        page = browser.post("/web/s/one/do/rewind", **given)
+        assert field(page) == long
+        assert "Read." not in page
+        browser.post("/web/s/one/do/branch", entry=items[-1]["entry"])
+    assert field(browser.get("/web/s/one", draft_of="none")) == ""
+
+
+def field(page):
+    """What stands in the field to write in."""
+    return re.search(r"<textarea[^>]*>(.*?)</textarea>", page, re.DOTALL)[1]
+
+
+def test_what_cannot_be_said_stands_in_the_field_whole_and_is_told_as_what_it_is():
+    with api(tokens={"secret-for-pages": TokenGrant("ada", ("read",))}) as (client, _):
+        browser = Browser(client)
+        browser.post("/web/login", token="secret-for-pages")
+        found = browser.http.post(
+            "/web/s/one/say", data={"text": "Hello?"}, headers={"accept": "text/event-stream"}
+        )
+        assert found.status_code == 403
+        assert "write" in found.json()["detail"]
+        browser.http.close()
+    with api(model="") as (client, _):
+        client.begin("one", messages=[user("Hello."), reply("Hello.")])
+        browser = Browser(client)
+        long = "x" * 90_000
+        page = browser.post("/web/s/one/say", 400, text=long)
+        assert field(page) == long
+        assert 'class="problem" role="alert"' in page
+        assert "Hello." in browser.get("/web/s/one/say")  # its address by itself
+        browser.http.close()
+
+
+def test_an_action_leads_back_whatever_is_told_of_where_it_was_clicked(browser):
+    browser.client.begin("one", messages=talk(20))
+    found = browser.http.post("/web/s/one/do/compact", data={}, headers={"referer": "http://["})
+    assert found.status_code == 200
+    assert "Folded:" in found.text
+
+
+def test_the_address_of_what_failed_leads_back(browser):
+    for place in ("/web/import", "/web/new"):
+        assert "<h1>Sessions</h1>" in browser.get(place)
 
 
 def test_a_talk_without_a_script_goes_on_past_its_window(browser):

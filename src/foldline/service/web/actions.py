@@ -8,10 +8,9 @@ from pathlib import PurePosixPath
 from typing import Any, Final, cast
 
 import msgspec
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import JSONResponse, RedirectResponse, Response
 
 from foldline.core.decide.ask import Nothing
-from foldline.core.log.codec import encode_utf8
 from foldline.errors import FoldlineError
 from foldline.files import safe_name
 from foldline.service.api import compaction, messages, sessions, transfers, tree, turns
@@ -31,9 +30,10 @@ from foldline.service.api.tree import (
     RewindWish,
 )
 from foldline.service.api.turns import TurnStream, TurnWish
-from foldline.service.problems import words_of
+from foldline.service.problems import status_of, words_of
 from foldline.service.web.page_request import BASE, PageRequest, to_session
 from foldline.service.web.rendering import HEADERS, segment, short
+from foldline.service.web.session_page import session_page
 
 EDGE: Final = "edge"  # the place of the fold in a history
 NOTHING_YET: Final = "There is nothing to fold yet: nothing was said."
@@ -132,7 +132,7 @@ async def act(asked: PageRequest) -> Response:
         case NextSession():
             return to_session(found.id, notice=notice)
         case RewindResult():
-            return asked.back(notice=notice, draft=found.text)
+            return asked.back(notice=notice, draft_of=form.get("entry") or found.left)
         case _ if names:
             return to_message(asked, names["entry"], notice=notice)
         case _:
@@ -215,9 +215,8 @@ async def say(asked: PageRequest) -> Response:
         found = await asked.ask(turns.turn, body=TurnWish(text=text))
     except FoldlineError as error:
         if streamed:
-            body = encode_utf8({"detail": words_of(error)})
-            return Response(body, 409, media_type="application/json")
-        return asked.back(problem=words_of(error), draft=text or "")
+            return JSONResponse({"detail": words_of(error)}, status_of(error))
+        return await session_page(asked, status_of(error), problem=words_of(error), draft=text or "")
     stream = cast("TurnStream", found)
     if streamed:
         return stream

@@ -13,6 +13,7 @@ from urllib.parse import urlencode
 from starlette.responses import RedirectResponse, Response
 
 from foldline.core.log.entries import Compacted
+from foldline.errors import InputError
 from foldline.exports import agents
 from foldline.service.api import boundaries, history, messages, sessions, transfers, tree
 from foldline.service.api.boundaries import Timeline
@@ -33,6 +34,7 @@ from foldline.service.web.page_request import BASE, RAW, PageRequest, to_session
 from foldline.service.web.rendering import segment
 from foldline.service.web.shown import Item, answers, grouped, largest, newest_fold, sent, state_of, within
 from foldline.session.links import is_start, links
+from foldline.session.tree import prompt_at
 from foldline.waiting import aside
 
 PAGE: Final = 50  # messages and boundaries at once
@@ -63,10 +65,13 @@ OPERATION: Final[dict[str, Operation[Any]]] = {  # that a panel shows
 NO_HITS: Final[dict[str, Any]] = {"hits": []}
 
 
-async def session_page(asked: PageRequest) -> Response:
-    """Show a session."""
+async def session_page(
+    asked: PageRequest, status: int = 200, *, problem: str = "", draft: str = ""
+) -> Response:
+    """Show a session; `problem` and `draft` are those of a message that could not be said."""
     query = asked.request.query_params
     told: dict[str, Any] = {name: query.get(name, "")[:500] for name in ("notice", "problem", "undo")}
+    told["problem"] = problem or told["problem"]
     before = None if asked.partial else query.get("before") or None
     found = await asked.ask(history.read_history, query=HistoryPage(PAGE, before))
     head = await _head(asked, found.items)
@@ -77,6 +82,7 @@ async def session_page(asked: PageRequest) -> Response:
     formats = await asked.ask(transfers.list_formats)
     return asked.page(
         "session.html",
+        status,
         here="sessions",
         later=before,
         **head,
@@ -84,10 +90,19 @@ async def session_page(asked: PageRequest) -> Response:
         **await panel_content(asked, query.get("panel", ""), head["figures"]),
         formats=formats.formats,
         agents=agents(),
-        **told,
-        draft=query.get("draft", "")[:20_000],
         panels=PANELS,
+        draft=draft or await _draft(asked, query.get("draft_of", "")),
+        **told,
     )
+
+
+async def _draft(asked: PageRequest, entry: str) -> str:
+    """Return the user's text at an entry, or before it, which is edited and said anew."""
+    try:
+        found = await prompt_at(asked.tenant.store, asked.session, None, entry or None)
+    except InputError:
+        return ""
+    return found.message.text
 
 
 async def _head(asked: PageRequest, items: Sequence[Item]) -> dict[str, Any]:

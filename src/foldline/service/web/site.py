@@ -37,6 +37,12 @@ async def _to_session(asked: PageRequest) -> Response:
     return to_session(asked.session)
 
 
+async def _to_list(asked: PageRequest) -> Response:
+    """Lead back from the address of a page that says why nothing was imported, or begun."""
+    del asked
+    return RedirectResponse(f"{BASE}/", 303)
+
+
 async def _unknown(asked: PageRequest) -> Response:
     """Say that there is no such page."""
     return asked.problem(404, "No such page", f"There is nothing at {asked.request.url.path[:200]}.")
@@ -80,6 +86,9 @@ class Site:
             preview: previews.show,
             f"{preview}/{{step}}": _to_session,
             f"{SESSION}/handoff": _to_session,
+            f"{SESSION}/say": _to_session,
+            "/import": _to_list,
+            "/new": _to_list,
             "/replay": replay_page.form,
             REPLAY: replay_page.show,
             f"{REPLAY}/{{file}}": replay_page.save,

@@ -28,7 +28,7 @@ const came = document.querySelector(".problem[tabindex], .notice[tabindex]");
 if (came) {
   came.focus({ preventScroll: true });
   const address = new URL(location);
-  for (const name of ["notice", "problem", "draft", "undo"]) address.searchParams.delete(name);
+  for (const name of ["notice", "problem", "draft_of", "undo"]) address.searchParams.delete(name);
   history.replaceState(history.state, "", address);
 }
 
