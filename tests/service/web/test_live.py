@@ -206,7 +206,7 @@ def test_a_second_fold_by_hand_stacks(page, service):
     page.goto("/web/s/stack")
     fold(page, "Fold at once")
     seen(page, "Folded:")
-    service.say("stack", *talk(12, first=100)[2:])
+    service.say("stack", *talk(10, first=100)[2:])  # all of it fits on a page
     fold(page, "Fold at once", "the numbers")
     seen(page, "Folded:")
     assert page.locator(".fold-line").count() == 2
@@ -214,3 +214,70 @@ def test_a_second_fold_by_hand_stacks(page, service):
     before = page.locator("article.message").all_inner_texts()
     page.reload()
     assert page.locator("article.message").all_inner_texts() == before
+
+
+def test_who_reads_further_up_stays_there_when_something_is_folded(page, service):
+    service.begin("further", messages=talk(60))
+    page.goto("/web/s/further")
+    with page.expect_response("**/earlier*"):
+        page.locator(".earlier a").click()
+    still(page)
+    first = page.locator("#history article").first.get_attribute("id")
+    assert page.locator("#history article").count() == 100
+    fold(page, "Fold at once")
+    seen(page, "Folded:")
+    page.locator(".fold-line.holds").wait_for()
+    assert page.locator("#history article").first.get_attribute("id") == first
+    service.post("/sessions/further/undo")
+    page.locator(".fold-line.undone").wait_for()
+    assert page.locator("#history article").first.get_attribute("id") == first
+    assert page.locator("#history article").count() == 100
+    with page.expect_response("**/earlier*"):
+        page.locator(".earlier a").click()
+    still(page)
+    assert page.locator("#history article").count() == 122
+    assert page.locator(".earlier").count() == 0
+
+
+def test_a_button_clicked_twice_does_what_it_says_once(page, service):
+    service.begin("twice", messages=talk(20))
+    page.goto("/web/s/twice")
+    asked = []
+    page.route("**/do/compact", lambda route: asked.append(route))
+    menu(page, "Fold")
+    page.get_by_role("button", name="Fold at once").dblclick()
+    asked[0].continue_()
+    seen(page, "Folded:")
+    still(page)
+    assert len(asked) == 1
+    page.locator("#said").get_by_role("button", name="Undo").wait_for()
+
+
+def test_a_button_pressed_by_a_key_or_what_stands_for_it_is_held_afterwards(page, service):
+    service.begin("keys", messages=talk(20))
+    page.goto("/web/s/keys")
+    fold(page, "Fold at once")
+    seen(page, "Folded:")
+    held = page.locator(":focus")
+    for pressed, then in (("Undo fold", "Redo fold"), ("Redo fold", "Undo fold")):
+        page.locator("#lifts").get_by_role("button", name=pressed).press("Enter")
+        page.locator("#lifts :focus", has_text=then).wait_for()
+    page.locator(".fold-line.holds").get_by_role("button", name="Undo").press("Enter")
+    page.locator(".fold-line.undone:focus").wait_for()
+    assert held.count() == 1
+
+
+def test_of_several_replies_of_a_turn_only_the_last_is_shown_as_it_is_written(page, service):
+    service.begin("steps", messages=[user("Hello."), reply("Hello.")])
+    page.goto("/web/s/steps")
+    told = [
+        ("message.delta", '{"text": "I look."}'),
+        ("message", "{}"),
+        ("message.delta", '{"text": "It is so."}'),
+    ]
+    body = "".join(f"event: {name}\ndata: {data}\n\n" for name, data in [*told, ("done", '{"how": "done"}')])
+    page.route("**/say", lambda route: route.fulfill(body=body, content_type="text/event-stream"))
+    page.locator("#words").fill("Is it so?")
+    page.get_by_role("button", name="Send").click()
+    seen(page, "Answered.")
+    assert page.locator("#reply .text").text_content() == "It is so."

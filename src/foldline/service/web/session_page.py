@@ -38,7 +38,8 @@ from foldline.session.tree import prompt_at
 from foldline.waiting import aside
 
 PAGE: Final = 50  # messages and boundaries at once
-LIVE: Final = 1_000  # that may come between two looks
+LIVE: Final = 1_000  # that may come between two looks, or stand on an open page
+FIRST_SHOWN: Final = "foldline-first"  # the header in which such a page tells its first message
 NOTHING_TOLD: Final[dict[str, Any]] = {"notice": "", "problem": "", "undo": ""}
 PASSED: Final = ("panel", "q", "notice", "undo")  # what a page tells another one on the way to a message
 FIRST, NEWEST = 20, 180  # messages of a long view that are shown as they are sent
@@ -73,9 +74,9 @@ async def session_page(
     told: dict[str, Any] = {name: query.get(name, "")[:500] for name in ("notice", "problem", "undo")}
     told["problem"] = problem or told["problem"]
     before = None if asked.partial else query.get("before") or None
-    found = await asked.ask(history.read_history, query=HistoryPage(PAGE, before))
+    found = await asked.ask(history.read_history, query=HistoryPage(LIVE if asked.partial else PAGE, before))
     head = await _head(asked, found.items)
-    shown = _shown(found, found.items, found.before, head["boundaries"], newest=not before)
+    shown = _shown(found, *_on_page(asked, found), head["boundaries"], newest=not before)
     if asked.partial:  # what a button led to: what has changed goes into the page that is there
         changed = {"hx-trigger": "changed", "hx-trigger-after-settle": "folded" if told["undo"] else "done"}
         return asked.page("in_place.html", headers=changed, later=None, **head, **shown, **told)
@@ -167,6 +168,20 @@ def _shown(
     }
 
 
+def _on_page(asked: PageRequest, found: HistoryResult) -> tuple[Sequence[Item], str | None]:
+    """Return what a page shows of a history, and before which entry there is more.
+
+    It is the newest `PAGE`; or what an open page shows, which tells its first message.
+    """
+    items, first = found.items, asked.request.headers.get(FIRST_SHOWN)
+    start = max(0, len(items) - PAGE)
+    if (told := next((n for n, one in enumerate(items[:start]) if one.entry == first), None)) is not None:
+        start = told
+        while start and not isinstance(items[start - 1], ShownMessage):
+            start -= 1
+    return items[start:], items[start].entry if start else found.before
+
+
 async def earlier(asked: PageRequest) -> Response:
     """Show the messages before one."""
     before = asked.request.query_params.get("before") or None
@@ -187,8 +202,8 @@ async def since(asked: PageRequest) -> Response:
     end = places[0] + 1 if places else 0
     old, new = found.items[:end], found.items[end:]
     anew = not old or state_of(old[-PAGE:]) != known.get("state")
-    before = found.before if len(found.items) <= PAGE else found.items[-PAGE].entry
-    items, shown_already = (found.items[-PAGE:], []) if anew else (new, old[-PAGE:])
+    whole, before = _on_page(asked, found)
+    items, shown_already = (whole, []) if anew else (new, old[-PAGE:])
     shown = _shown(found, items, before, head["boundaries"], known=shown_already)
     changed = {"hx-trigger": "changed"}  # the panel asks for itself
     if not anew:

@@ -16,6 +16,7 @@ const said = (text, { stays = true, undo = false } = {}) => {
     const button = form.querySelector("button");
     button.textContent = "Undo";
     button.className = "";
+    button.removeAttribute("id");
     button.disabled = false;
     toast.append(form);
     htmx.process(form);
@@ -95,6 +96,10 @@ if (scroller && document.getElementById("live")) {
   document.addEventListener("scroll", soon, { capture: true, passive: true });
   document.addEventListener("scroll", look, { capture: true, passive: true });
   document.addEventListener("htmx:afterSwap", follows);
+  // what is put in place begins where the page does
+  document.addEventListener("htmx:configRequest", ({ detail: { headers } }) => {
+    headers["foldline-first"] = document.querySelector("#history article")?.id.slice("e-".length) ?? "";
+  });
   // what was asked before a button changed the history is out of date
   document.addEventListener("htmx:beforeRequest", ({ detail: { elt } }) => {
     if (elt.id !== "live") return;
@@ -109,7 +114,7 @@ if (scroller && document.getElementById("live")) {
     if (event.detail.target.id !== "history") return;
     place = scroller.scrollTop;
     opened = [...document.querySelectorAll("#history .step[open]")].map((one) => one.id);
-    held = document.activeElement?.closest("#history article")?.id;
+    held = document.activeElement?.closest("#history :is(article, .fold-line)")?.id;
   });
   document.addEventListener("htmx:oobAfterSwap", (event) => {
     if (event.detail.target.id !== "history") return;
@@ -117,6 +122,15 @@ if (scroller && document.getElementById("live")) {
     if (held) document.getElementById(held)?.focus({ preventScroll: true });
     if (atTheEnd) toTheEnd();
     else scroller.scrollTop = place;
+  });
+  // the button that was pressed may have nothing more to do: then the other one is held
+  let lifting = false;
+  document.addEventListener("htmx:oobBeforeSwap", ({ detail: { target } }) => {
+    if (target.id === "lifts") lifting = target.contains(document.activeElement);
+  });
+  document.addEventListener("htmx:afterSettle", () => {
+    if (lifting && !document.querySelector("#lifts :enabled:focus")) document.querySelector("#lifts :enabled")?.focus();
+    lifting = false;
   });
   document.addEventListener("folded", () => {
     const mark = document.getElementById("edge")?.parentElement;
