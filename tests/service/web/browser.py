@@ -26,9 +26,9 @@ NOTICES_STAY = """() => {
   const later = window.setTimeout;
   window.setTimeout = (what, after, ...given) => later(what, after >= 6000 ? 20 * after : after, ...given);
 }"""
-DROP = """([text, name]) => {
+DROP = """([text, ...names]) => {
   const data = new DataTransfer();
-  data.items.add(new File([text], name));
+  for (const name of names) data.items.add(new File([text], name));
   document.body.dispatchEvent(new DragEvent("drop", {dataTransfer: data, bubbles: true, cancelable: true}));
 }"""
 

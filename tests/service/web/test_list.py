@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.service.api.client import api, reply, user
-from tests.service.web.browser import menu, opened, seen
+from tests.service.web.browser import DESKTOP, DROP, PHONE, menu, opened, seen
 from tests.service.web.test_pages import Browser
 from tests.support import patient
 
@@ -126,7 +126,8 @@ def test_many_files_show_how_far_they_are_and_can_be_stopped(chromium, tmp_path)
         for n in range(3)
     ]
     files[1]["buffer"] = b"\x00\xff"
-    with api(store=f"sqlite:///{tmp_path / 's.db'}") as (client, _), opened(chromium, client.url) as page:
+    store = f"sqlite:///{tmp_path / 's.db'}"
+    with api(store=store) as (client, _), opened(chromium, client.url, refused=True) as page:
         held = []
 
         def bring():
@@ -151,3 +152,88 @@ def test_many_files_show_how_far_they_are_and_can_be_stopped(chromium, tmp_path)
         page.get_by_role("button", name="Cancel").click()
         seen(page, "Imported 1 of 3 files. 1.jsonl was not imported")
         seen(page, "Stopped.")
+        page.unroute("**/web/import")
+        first = iter([lambda route: route.abort()])
+        page.route("**/web/import", lambda route: next(first, lambda route: route.continue_())(route))
+        bring()
+        seen(
+            page,
+            "Imported 1 of 3 files. 0.jsonl was not imported: the service does not answer. 1.jsonl was not",
+        )
+
+
+@pytest.mark.slow
+def test_several_files_dropped_on_a_replay_are_not_imported(page, service):
+    before = service.get("/sessions").json()["total"]
+    page.goto("/web/replay")
+    page.evaluate(DROP, ["{}", "a.jsonl", "b.jsonl"])
+    seen(page, "Drop one file.")
+    page.evaluate(DROP, [Path("examples/research.jsonl").read_text(encoding="utf-8"), "a.jsonl"])
+    assert page.locator("#file").evaluate("one => one.files.length") == 1
+    page.get_by_role("button", name="Replay").click()
+    page.wait_for_url("**/web/replay/*")
+    assert service.get("/sessions").json()["total"] == before
+
+
+@pytest.mark.slow
+def test_a_phone_sorts_the_list(chromium, tmp_path):
+    with (
+        api(store=f"sqlite:///{tmp_path / 's.db'}") as (client, _),
+        opened(chromium, client.url, viewport=PHONE) as page,
+    ):
+        client.begin("long", messages=[user("Hello."), reply("Hello."), user("And?")])
+        client.begin("short", messages=[user("Hello.")])
+        page.goto("/web/")
+        for by, first in (("Messages, most first", "long"), ("Messages, least first", "short")):
+            page.get_by_label("Sorted by").select_option(by)
+            page.locator("tbody tr").first.locator(f"#s-{first}").wait_for()
+        page.reload()
+        page.locator("tbody tr").first.locator("#s-short").wait_for()
+        page.set_viewport_size(DESKTOP)
+        page.get_by_label("Sorted by").wait_for(state="hidden")
+
+
+@pytest.mark.slow
+def test_a_list_that_changes_keeps_what_is_held_and_seen_of_it(chromium, tmp_path):
+    with (
+        api(store=f"sqlite:///{tmp_path / 's.db'}") as (client, _),
+        opened(chromium, client.url, viewport={"width": 700, "height": 600}) as page,
+    ):
+        client.begin("first", title="x" * 120, messages=[user("Hello.")])
+        page.goto("/web/")
+        page.locator("#rows").focus()
+        page.locator("#rows").evaluate("one => one.scrollTo(90, 0)")
+        client.begin("second", messages=[user("Hello.")])
+        page.locator("#s-second").wait_for(state="attached")
+        assert page.locator("#rows:focus").count() == 1
+        assert page.locator("#rows").evaluate("one => one.scrollLeft") == 90
+
+
+def test_what_is_asked_for_again_and_again_has_names_for_what_can_be_held(browser):
+    browser.client.begin("one", title="One", messages=[user("Hello."), reply("Hello.")])
+    for page in (browser.get("/web/"), browser.get("/web/?f=nothing"), browser.get("/web/overview")):
+        again = page[page.index('hx-trigger="every') :].partition("</main>")[0]
+        held = re.findall(r"<(?:a|button|summary)\b[^>]*>|<[^>]* tabindex=[^>]*>", again)
+        assert held
+        assert [one for one in held if " id=" not in one] == []
+
+
+def test_a_title_of_blanks_is_none(browser):
+    browser.client.begin("blank", title="  ")
+    assert '<a id="s-blank" href="/web/s/blank">blank</a>' in browser.get("/web/")
+    assert "<h1>blank</h1>" in browser.get("/web/s/blank")
+
+
+def test_an_overview_in_which_nothing_has_changed_is_not_put_in_place(browser):
+    browser.client.begin("one", messages=[user("Hello."), reply("Hello.")])
+
+    def again(page):
+        path = re.search(r'id="overview" hx-get="([^"]+)"', page)[1]
+        return browser.http.get(path, headers={"hx-request": "true"})
+
+    page = browser.get("/web/overview")
+    assert again(page).status_code == 204
+    browser.client.say("one", user("And?"))
+    found = again(page)
+    assert found.status_code == 200
+    assert again(found.text).status_code == 204

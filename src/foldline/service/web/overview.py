@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 from starlette.responses import Response
 
+from foldline.core.log.codec import encode_utf8
+from foldline.core.log.log import digest
 from foldline.service.api.sessions import SessionPage, list_sessions
 from foldline.service.web.page_request import PageRequest
 from foldline.service.web.rendering import model_name
@@ -46,20 +48,22 @@ async def overview_page(asked: PageRequest) -> Response:
         (one, day, model, sum_) for one in found for day, by in one.days.items() for model, sum_ in by.items()
     ]
     by_day = {line.name: line.sum for line in _lines(sums, lambda _, day, __: day)}
-    return asked.page(
-        "overview_part.html" if asked.partial else "overview.html",
-        here="overview",
-        whole=summed(one for *_, one in sums),
-        sessions=len(sessions),
-        messages=sum(one.messages for one in sessions),
-        folds=sum(one.compactions for one in sessions),
-        behind=len(sessions) - sum(1 for one in sessions if one.id in known) or asked.savings.behind,
-        agents=_lines(sums, lambda one, _, __: one.agent),
-        models=_lines(sums, lambda _, __, model: model_name(model)),
-        bars=bars(by_day, time.time()),
-        undated=by_day.get(UNKNOWN),
-        height=HEIGHT,
-    )
+    given: dict[str, Any] = {
+        "whole": summed(one for *_, one in sums),
+        "sessions": len(sessions),
+        "messages": sum(one.messages for one in sessions),
+        "folds": sum(one.compactions for one in sessions),
+        "behind": len(sessions) - sum(1 for one in sessions if one.id in known) or asked.savings.behind,
+        "agents": _lines(sums, lambda one, _, __: one.agent),
+        "models": _lines(sums, lambda _, __, model: model_name(model)),
+        "bars": bars(by_day, time.time()),
+        "undated": by_day.get(UNKNOWN),
+    }
+    state = digest(encode_utf8(given))[:16]
+    if asked.partial and asked.request.query_params.get("state") == state:  # asked every few seconds
+        return Response(status_code=204)
+    template = "overview_part.html" if asked.partial else "overview.html"
+    return asked.page(template, here="overview", height=HEIGHT, state=state, **given)
 
 
 Part = tuple[Savings, str, str, Sum]

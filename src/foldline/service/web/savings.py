@@ -117,7 +117,7 @@ class Savings(msgspec.Struct, omit_defaults=True):
 
     def name_of(self, info: SessionInfo) -> str:
         """Return what its session is called: its title, else how it began, else its id."""
-        return info.title or self.begins or info.id
+        return info.title.strip() or self.begins or info.id
 
 
 def summed(sums: Iterable[Sum]) -> Sum:

@@ -6,6 +6,14 @@ const show = () => {
 };
 show();
 document.addEventListener("htmx:afterSwap", show);
+// a table that is put in place is seen from the column it was seen from
+const columns = new Map();
+document.addEventListener("htmx:beforeSwap", () => {
+  for (const one of document.querySelectorAll(".scroll[id]")) columns.set(one.id, one.scrollLeft);
+});
+document.addEventListener("htmx:afterSwap", () => {
+  for (const [id, left] of columns) document.getElementById(id)?.scrollTo({ left, behavior: "instant" });
+});
 document.addEventListener("click", async (event) => {
   const button = event.target.closest("[data-copy], [data-link], [data-print]");
   if (!button) return;
@@ -51,22 +59,22 @@ if (form && working) {
   };
   form.addEventListener("submit", async (event) => {
     const files = [...form.elements.file.files];
-    if (files.length < 2) return tell("wait" in form.dataset ? "Sending …" : "Importing …");
+    if (files.length < 2 || "wait" in form.dataset) return tell("wait" in form.dataset ? "Sending …" : "Importing …");
     event.preventDefault();
     left = new AbortController();
     const failed = [];
+    let done = 0;
     bar.max = files.length;
-    try {
-      for (const [number, file] of files.entries()) {
-        bar.value = number;
-        tell(`Importing ${number + 1} of ${files.length}: ${file.name}`);
-        const problem = await sent(file);
-        if (problem) failed.push(problem);
-      }
-    } catch (error) {
-      failed.push(error.name === "AbortError" ? "Stopped." : error.message);
+    for (const [number, file] of files.entries()) {
+      bar.value = number;
+      tell(`Importing ${number + 1} of ${files.length}: ${file.name}`);
+      const problem = await sent(file).catch((error) =>
+        error.name === "AbortError" ? "Stopped." : `${file.name} was not imported: the service does not answer.`,
+      );
+      if (problem) failed.push(problem);
+      else done += 1;
+      if (left.signal.aborted) break;
     }
-    const done = left.signal.aborted ? bar.value - failed.length + 1 : files.length - failed.length;
     const told = [`Imported ${done} of ${files.length} files.`, ...failed].join(" ").slice(0, 500);
     location = `${form.action.replace(/import$/, "")}?${new URLSearchParams({ notice: told })}`;
   });

@@ -45,10 +45,12 @@ if (drop) {
   document.addEventListener("dragleave", over(false));
   document.addEventListener("drop", (event) => {
     over(false)(event);
-    if (event.dataTransfer.files.length) {
-      drop.elements.file.files = event.dataTransfer.files;
-      if ("wait" in drop.dataset) return;
-      drop.requestSubmit();
+    const { file } = drop.elements;
+    const { files } = event.dataTransfer;
+    if (files.length > 1 && !file.multiple) said("Drop one file.", { stays: false });
+    else if (files.length) {
+      file.files = files;
+      if (!("wait" in drop.dataset)) drop.requestSubmit();
     }
   });
 }
