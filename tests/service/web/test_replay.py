@@ -195,6 +195,9 @@ def test_the_page_says_how_far_it_is(browser):
     part = browser.http.get(place, headers={"hx-request": "true"}).text
     assert "<html" not in part
     assert f'hx-get="{place}" hx-trigger="every 1s"' in part
+    held = re.findall(r"<(?:a|button)\b[^>]*>", part)
+    assert held
+    assert all(" id=" in one for one in held)  # so that the key stays there
     pages = wait(browser, place)
     shown = {int(one) for page in pages for one in re.findall(r'<progress [^>]*value="(\d+)"', page)}
     assert len(shown) > 1
