@@ -105,6 +105,7 @@ def test_what_is_answered_on_an_older_page_is_led_to(page, service):
     page.locator("#words").fill("And from here?")
     page.get_by_role("button", name="Send").click()
     page.wait_for_url(re.compile("/s/older$"))
+    page.locator("#said", has_text="Answered.").wait_for()
     message(page, "And from here?").wait_for()
     page.locator("#history article.assistant", has_text="Reply ").wait_for()
     assert page.locator("#words").input_value() == ""

@@ -235,7 +235,10 @@ if (say) {
     work = null;
     reply.hidden = stop.hidden = true;
     send.disabled = false;
-    if (sent && !document.getElementById("live")) location = say.action.replace(/\/say$/, ""); // where it stands
+    if (sent && !document.getElementById("live")) {
+      const came = new URLSearchParams({ notice: toast.firstChild.textContent });
+      location = `${say.action.replace(/\/say$/, "")}?${came}`; // where it stands
+    }
     look();
   };
   say.addEventListener("submit", (event) => {
