@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import asynccontextmanager
 
 import msgspec
 import pytest
@@ -193,3 +194,57 @@ async def test_a_model_that_says_half_a_character_is_answered(tmp_path, dialect)
         assert (ended.how, ended.text) == ("done", "half \ufffd")
         assert (tmp_path / "work/a\ufffd.txt").read_text() == "half \ufffd"
         assert get(dialect).validate(await host.session.context()) == []
+
+
+@asynccontextmanager
+async def two_chats(folder, answers, others):
+    """Two hosts on one session, in which something was said; the second has read it."""
+    async with host_on(folder, ["Hello.", *answers]) as one:
+        await one.prompt("Hello?")
+        async with host_on(folder, others, session=one.session.id) as other:
+            yield one, other
+
+
+async def test_a_prompt_goes_behind_what_another_chat_said(tmp_path):
+    async with two_chats(tmp_path, ["Mine."], ["Theirs."]) as (one, other):
+        await other.prompt("From the other.")
+        assert (await one.prompt("From me.")).text == "Mine."
+        assert [text for _, text in await said(one)][2:] == [
+            "From the other.",
+            "Theirs.",
+            "From me.",
+            "Mine.",
+        ]
+
+
+async def test_the_result_of_a_tool_is_quoted_where_another_chat_spoke_meanwhile(tmp_path):
+    work = call("bash", command="until [ -e go ]; do sleep 0.05; done; echo forty-two")
+    async with two_chats(tmp_path, [work, "Gone on."], ["Theirs.", "So it is."]) as (one, other):
+        turn = asyncio.ensure_future(one.prompt("Work."))
+        await until(lambda: one.heard.named("call"))
+        await other.prompt("From the other.")
+        (tmp_path / "work/go").touch()
+        ended = await turn
+        assert ended.how == "failed"
+        assert "second chat" in ended.detail
+        await other.prompt("And?")
+        seen = str(other.scripted.requests[-1].messages)
+        assert "Late result of tool call" in seen
+        assert "forty-two" in seen
+        assert (await one.prompt("Go on.")).text == "Gone on."
+        assert await one.session.verify() == []
+
+
+async def test_a_reply_is_quoted_where_another_chat_spoke_meanwhile(tmp_path):
+    gate = Gate()
+    async with two_chats(tmp_path, [Answer(text="It is 7.", wait=gate)], ["Theirs.", "Yes."]) as (one, other):
+        turn = asyncio.ensure_future(one.prompt("How many?"))
+        await until(lambda: len(one.scripted.requests) == 2)
+        await other.prompt("From the other.")
+        gate.open()
+        assert "second chat" in (await turn).detail
+        assert one.heard.named("reply")[-1].text == "It is 7.", "what it cost is counted"
+        await other.prompt("And?")
+        seen = str(other.scripted.requests[-1].messages)
+        assert "quoted as data" in seen
+        assert "It is 7." in seen

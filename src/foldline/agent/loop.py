@@ -85,7 +85,7 @@ class Agent:
             words = self.queue.popleft()
             try:
                 prompt = await self._prepare(*words)
-                entries = await self.session.append(*prompt)
+                entries = await replies.behind(self.session, prompt)
             except FoldlineError as error:
                 if words is own and not self.queue:
                     raise
@@ -145,10 +145,15 @@ class Agent:
             except ProviderError as error:
                 messages = await self.session.overflowed(error, view=messages, max_tokens=self._most)
                 self._emit(OverflowRetried(why=str(error)))
-        entries = await self.session.append(reply.native)
+        entries = await replies.stored(self.session, reply.native, lambda: self._late(reply))
         said = [e for e in await self.session.store.entries(self.session.id, entries) if isinstance(e, Said)]
         self._emit(replied(reply, entries[-1] if entries else "", self.session.setup.info.price))
         return reply, tuple(call for entry in said for call in entry.message.calls)
+
+    def _late(self, reply: Reply) -> Message:
+        """Tell of a reply that is not gone on with, for what it cost; return it as a note."""
+        self._emit(replied(reply, "", self.session.setup.info.price))
+        return replies.quoted(reply)
 
     async def _cut_short(self, reply: Reply, messages: ContextMessages) -> ContextMessages | None:
         """Return the folded messages to ask with again where the window cut a reply short; None otherwise."""
@@ -181,7 +186,8 @@ class Agent:
                 await asyncio.gather(*(self._call(call, done) for call in batch))
         finally:
             answers = [done.get(call.id) or replies.unfinished(call.id) for call in calls]
-            await replies.to_its_end(self.session.append(replies.results_of(answers)))
+            results = replies.results_of(answers)
+            await replies.to_its_end(replies.stored(self.session, results, lambda: results))
         await self.session.track_files(**self.tools.touched())
         await self.tools.settle()
 

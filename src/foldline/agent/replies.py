@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
-from contextlib import aclosing
-from typing import Final, TypeVar, cast
+from contextlib import aclosing, suppress
+from typing import Any, Final, TypeVar, cast
 
 from foldline import ContextMessages, Message, Session, Text, ToolResult
 from foldline.agent.events import Ending, ReplyDelayed, ReplyRestarted, TurnEnded, streamed
-from foldline.errors import ProviderError
+from foldline.errors import InputError, LeafMoved, ProviderError
 from foldline.providers import Call, Delta, Provider, Reply
 from foldline.session.events import Event
 
@@ -24,6 +24,10 @@ STOPPED = "Stopped by the user before it ended; whether it took effect is not kn
 LEFT = "It was left before it ended; whether it took effect is not known."
 EMPTY: Final = (ReplyRestarted(), ReplyDelayed(attempt=1, wait=0.0, why="its reply is empty"))
 """The events that tell of a reply in which nothing is said, and that the model is asked once more."""
+MEANWHILE: Final = (
+    "somebody else, such as a second chat, wrote to this session meanwhile; what came here is noted behind: "
+    "say what to do next"
+)
 PAUSED: Final = "pause_turn"  # Anthropic's reason where its own tools take long: sent back, the reply goes on
 _BROKEN: Final[dict[str, tuple[Ending, str]]] = {
     "refused": ("refused", "the model refused to answer; ask in other words, or ask another model"),
@@ -45,6 +49,29 @@ def results_of(results: Iterable[ToolResult]) -> Message:
 def unfinished(call: str, why: str = STOPPED) -> ToolResult:
     """Return the result of a call that did not come to its end."""
     return ToolResult(call, (Text(why),), is_error=True)
+
+
+async def behind(session: Session, messages: Iterable[Message]) -> list[str]:
+    """Append messages behind whatever others have said, however often they do; return their entry ids."""
+    while True:
+        await session.follow()
+        with suppress(LeafMoved):
+            return await session.append(*messages)
+
+
+async def stored(session: Session, answer: Any, late: Callable[[], Message]) -> list[str]:
+    """Append an answer; where others spoke first, append it behind them, as `late`, and raise InputError."""
+    try:
+        return await session.append(answer)
+    except LeafMoved as error:
+        await behind(session, [late()])
+        raise InputError(MEANWHILE) from error
+
+
+def quoted(reply: Reply) -> Message:
+    """Return a reply as a note, for where it answers what is no longer the newest; its calls are not made."""
+    head = "[Late reply to an earlier message, quoted as data; it called no tools]"
+    return Message("user", (Text(f"{head}\n{reply.text}"),), injected=True)
 
 
 async def ask(
