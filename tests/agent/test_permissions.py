@@ -8,8 +8,10 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from tests.agent.working import host_on
 
 from foldline.agent.permissions import PermissionRequest, Permissions, commands, rule_for
+from foldline.testing import call, calls
 
 GROUPS = tomllib.loads((Path(__file__).parents[1] / "data" / "shell_lines.toml").read_text("utf-8"))
 LINES = [line for group in GROUPS.values() for line in group]
@@ -185,3 +187,28 @@ async def test_rules_for_other_tools_are_patterns_of_what_they_are_used_for():
     assert await rules.refused(PermissionRequest("write", "docs/a.md")) is None
     assert await rules.refused(PermissionRequest("write", "docs/secret.md")) is not None
     assert await rules.refused(PermissionRequest("write", "src/a.py")) is not None
+
+
+@pytest.mark.parametrize(
+    ("rule", "denied"),
+    [
+        ("*", {"read", "grep", "find", "task", "todo"}),
+        ("read", {"read"}),
+        ("read:.env", {"read"}),
+        ("read:src/*", set()),
+        ("grep:.", {"grep"}),
+        ("task:look*", {"task"}),
+        ("todo", {"todo"}),
+    ],
+)
+async def test_what_is_denied_is_refused_where_a_tool_does_not_ask(tmp_path, rule, denied):
+    uses = [
+        *(call("read", path="src/../.env"), call("grep", pattern="KEY"), call("find")),
+        *(call("todo", items=[]), call("task", goal="look into it")),
+    ]
+    async with host_on(tmp_path, [calls(*uses), *["Done."] * 2], allow=(), deny=(rule,)) as host:
+        (tmp_path / "work/src").mkdir()
+        (tmp_path / "work/.env").write_text("KEY=1234\n")
+        await host.prompt("Go.")
+        results = host.heard.named("result")
+        assert {event.tool for event in results if "settings deny" in event.text} == denied

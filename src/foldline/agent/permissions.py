@@ -1,7 +1,7 @@
 """What tools may do without asking: rules that allow, rules that deny, and somebody to ask.
 
 A rule names a tool, or a tool and what it may be used for: `write`, `write:docs/*`, `bash:git status*`, `*`.
-Deny goes before allow.
+Deny goes before allow, and holds for tools that need no permission, too.
 
 A pattern for `bash` is compared with commands, and only a line of plain words is known to be commands: words
 without a character that a shell reads otherwise, or in quotes, with `;`, `&&`, `||` and `|` between them. It
@@ -15,11 +15,12 @@ import re
 import shlex
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from fnmatch import fnmatchcase
-from typing import Literal
+from typing import Final, Literal
 
 import msgspec
 
 Answer = Literal["once", "always", "no"]
+SHOWN: Final = 500  # characters of what a tool is used for that a refusal names
 
 _QUOTED = r"""'[^'$`\\]*'|"[^"$`\\!]*\""""
 _BARE = r"""[^\s'"\\$`;&|<>()\[\]{}*?!#~]|(?<=[\w@^])[~#]"""
@@ -53,12 +54,11 @@ class Permissions:
 
     async def refused(self, request: PermissionRequest) -> str | None:
         """Return why it may not be done, in words for the model; None where it may."""
-        line = _Line(request.detail) if request.tool == "bash" else None
-        denied = [pattern for tool, pattern in map(_parts, self.deny) if fnmatchcase(request.tool, tool)]
-        if any(_is_denied(pattern, request.detail, line) for pattern in denied):
-            return f"The user's settings deny {request.tool} of {request.detail!r}."
-        unsure = line is not None and any(line.may_hold(pattern) for pattern in denied)
-        allowed = [pattern for tool, pattern in map(_parts, self.allow) if fnmatchcase(request.tool, tool)]
+        if (why := self.denied(request)) is not None:
+            return why
+        line = _line_of(request)
+        unsure = line is not None and any(map(line.may_hold, _patterns(self.deny, request)))
+        allowed = _patterns(self.allow, request)
         if not unsure and _is_allowed(allowed, request.detail, line):
             return None
         if self.ask is None:
@@ -72,6 +72,14 @@ class Permissions:
         return (
             "The user said no to this. Ask what to do instead, or go another way." if answer == "no" else None
         )
+
+    def denied(self, request: PermissionRequest) -> str | None:
+        """Return why a rule denies it, in words for the model; None where none does."""
+        line = _line_of(request)
+        if not any(_is_denied(one, request.detail, line) for one in _patterns(self.deny, request)):
+            return None
+        of = f" of {request.detail[:SHOWN]!r}" if request.detail else ""
+        return f"The user's settings deny {request.tool}{of}."
 
 
 class _Line:
@@ -103,6 +111,15 @@ class _Line:
         if self.commands is None:
             return True
         return _holds(pattern, [word for words in self.commands for one in words for word in one.split()])
+
+
+def _line_of(request: PermissionRequest) -> _Line | None:
+    return _Line(request.detail) if request.tool == "bash" else None
+
+
+def _patterns(rules: Iterable[str], request: PermissionRequest) -> list[str]:
+    """Return what rules for a tool say of its use."""
+    return [pattern for tool, pattern in map(_parts, rules) if fnmatchcase(request.tool, tool)]
 
 
 def _is_denied(pattern: str, detail: str, line: _Line | None) -> bool:

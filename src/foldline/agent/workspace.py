@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import BinaryIO, Literal
+from typing import Any, BinaryIO, Literal
 
 from foldline import files
 from foldline.errors import InputError
@@ -77,6 +77,10 @@ class Workspace:
     def shown(self, path: Path) -> str:
         """Return a path as it is shown: relative to the folder where it is in it."""
         return str(path.relative_to(self.root)) if path.is_relative_to(self.root) else str(path)
+
+    def named(self, given: Mapping[str, Any]) -> str:
+        """Return the path that a call names, or the folder, as it is shown; raises as `resolve` does."""
+        return self.shown(self.resolve(given.get("path") or "."))
 
     def touch(self, how: Touched, path: Path) -> None:
         """Note what was done to a file."""

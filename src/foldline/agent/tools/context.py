@@ -101,4 +101,4 @@ def task(work: Callable[[str], Awaitable[str]]) -> AgentTool:
         {"goal": text("What it shall do, and what its report shall hold.")},
         ("goal",),
     )
-    return AgentTool(about, run, reads=True)
+    return AgentTool(about, run, reads=True, uses=lambda given: given["goal"])

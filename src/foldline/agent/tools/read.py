@@ -52,7 +52,7 @@ def make(workspace: Workspace) -> AgentTool:
         },
         ("path",),
     )
-    return AgentTool(about, run, reads=True)
+    return AgentTool(about, run, reads=True, uses=workspace.named)
 
 
 def shown(workspace: Workspace, path: Path, offset: int, limit: int) -> Output | str:

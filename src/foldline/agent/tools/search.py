@@ -48,7 +48,7 @@ def grep(workspace: Workspace) -> AgentTool:
         },
         ("pattern",),
     )
-    return AgentTool(about, run, reads=True)
+    return AgentTool(about, run, reads=True, uses=workspace.named)
 
 
 def _skipped() -> list[str]:
@@ -93,7 +93,7 @@ def find(workspace: Workspace) -> AgentTool:
             "path": text("The folder, the working folder by default."),
         },
     )
-    return AgentTool(about, run, reads=True)
+    return AgentTool(about, run, reads=True, uses=workspace.named)
 
 
 def _listed(folder: Path, pattern: str, workspace: Workspace) -> str:

@@ -29,13 +29,15 @@ class AgentTool(msgspec.Struct, frozen=True):
     """A tool of the agent's.
 
     `run` gets checked arguments; it raises InputError with words for the model. `reads`: it changes nothing,
-    so that it may run beside others. `asks` says what it needs permission for (None: nothing).
+    so that it may run beside others. `asks` says what it needs permission for (None: nothing); where it needs
+    none, `uses` says what a deny rule is compared with.
     """
 
     about: Tool
     run: Callable[[Arguments], Awaitable[Output | str]]
     reads: bool = False
     asks: Callable[[Arguments], PermissionRequest | None] = lambda _: None
+    uses: Callable[[Arguments], str] = lambda _: ""
 
 
 def text(description: str, *, empty: bool = False) -> dict[str, Any]:
@@ -121,8 +123,11 @@ class Toolbox:
                 failed=True,
             )
         given = arguments_of(tool.about, call.arguments)
-        request = tool.asks(given)
-        if request is not None and (why := await self.permissions.refused(request)) is not None:
+        if request := tool.asks(given):
+            why = await self.permissions.refused(request)
+        else:
+            why = self.permissions.denied(PermissionRequest(call.name, tool.uses(given)))
+        if why is not None:
             return Output(why, failed=True)
         found = await tool.run(given)
         return found if isinstance(found, Output) else Output(found)
