@@ -10,6 +10,7 @@ import tracemalloc
 from pathlib import Path
 
 import pytest
+from tests.agent.working import host_on
 
 import foldline.agent
 from foldline.agent.attachments import attached, text_of
@@ -20,6 +21,7 @@ from foldline.agent.tools.search import grep
 from foldline.agent.workspace import Workspace
 from foldline.errors import InputError
 from foldline.files import content, written
+from foldline.testing import call
 
 SECRET = "what stands elsewhere"
 
@@ -271,3 +273,15 @@ def test_files_of_the_folder_are_opened_by_the_workspace_alone():
             ):
                 found.append(path.name)
     assert set(found) <= allowed
+
+
+async def test_what_an_edit_tells_is_bounded(tmp_path):
+    async with host_on(
+        tmp_path, [call("edit", path="big.csv", old="foo", new="bar", all=True), "Done."]
+    ) as host:
+        (tmp_path / "work/big.csv").write_text("".join(f"{line},foo\n" for line in range(20_000)))
+        await host.prompt("Go.")
+        [result] = host.heard.named("result")
+        assert result.text.startswith("Changed big.csv")
+        assert "characters left out" in result.text
+        assert len(result.text) < 65_000

@@ -9,7 +9,7 @@ from typing import IO, Self
 
 from foldline.agent.permissions import PermissionRequest
 from foldline.agent.processes import ran
-from foldline.agent.tools.toolbox import AgentTool, Arguments, Output, number
+from foldline.agent.tools.toolbox import AgentTool, Arguments, Output, in_part, number
 from foldline.agent.tools.toolbox import text as string
 from foldline.agent.workspace import Workspace
 from foldline.files import make_private
@@ -101,5 +101,4 @@ class _Printed:
             return self._begin.rstrip("\n")
         tail = self._end.rstrip("\n")
         more = f"\n[all of it: read {self._file.name}]" if self._file is not None else ""
-        left_out = self._characters - SHOWN
-        return f"{self._begin[:HEAD]}\n[… {left_out:,} characters left out …]\n{tail}{more}"
+        return in_part(self._begin[:HEAD], f"{tail}{more}", self._characters - SHOWN)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -15,6 +15,7 @@ from foldline.errors import FoldlineError, did_you_mean
 from foldline.session.tools import Tool, arguments_of, definitions
 
 Arguments = dict[str, Any]
+MOST: Final = 64_000  # characters of an answer: what `read` shows at once, and a little more
 
 
 class Output(msgspec.Struct, frozen=True):
@@ -38,6 +39,16 @@ class AgentTool(msgspec.Struct, frozen=True):
     reads: bool = False
     asks: Callable[[Arguments], PermissionRequest | None] = lambda _: None
     uses: Callable[[Arguments], str] = lambda _: ""
+
+
+def in_part(begin: str, end: str, left_out: int) -> str:
+    """Return the beginning and the end of a long text, and how much of it is left out."""
+    return f"{begin}\n[… {left_out:,} characters left out …]\n{end}"
+
+
+def bounded(text: str) -> str:
+    """Return an answer, in part where it is longer than any may be."""
+    return text if len(text) <= MOST else in_part(text[: MOST // 3], text[-MOST * 2 // 3 :], len(text) - MOST)
 
 
 def text(description: str, *, empty: bool = False) -> dict[str, Any]:
@@ -112,7 +123,8 @@ class Toolbox:
             raise
         except Exception as error:  # a tool's bug must not end the session
             output = Output(f"Error in {call.name}: {type(error).__name__}: {error}", failed=True)
-        return ToolResult(call.id, (Text(output.text or "(nothing)"), *output.media), is_error=output.failed)
+        told = Text(bounded(output.text) or "(nothing)")
+        return ToolResult(call.id, (told, *output.media), is_error=output.failed)
 
     async def _output(self, call: ToolCall) -> Output:
         tool = self.tools.get(call.name)
