@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 
 import pytest
@@ -84,3 +85,86 @@ async def test_a_server_that_comes_up_too_late_is_stopped_and_the_rest_works(tmp
         assert "did not come up in 0.1 s (timeout in [mcp.slow])" in host.heard.named("warning")[0].text
         assert (await host.prompt("Hello?")).text == "Hello."
     assert "the MCP server slow ended" not in caplog.text
+
+
+ODD = """
+import asyncio, json
+from mcp import types
+from mcp.server.lowlevel import Server
+from mcp.server.stdio import stdio_server
+
+SCHEMA = {
+    "$defs": {"Filter": {"type": "object", "properties": {"field": {"type": "string"}}}},
+    "type": "object",
+    "properties": {
+        "filters": {"type": "array", "items": {"$ref": "#/$defs/Filter"}},
+        "note": {"type": "string"},
+        "parent": {"anyOf": [{"type": "string"}, {"type": "null"}]},
+    },
+    "required": ["filters", "note", "parent"],
+}
+PAGES = {None: ("find", "2"), "2": ("shell", "3"), "3": ("big", None)}
+
+
+async def listed(_, params):
+    name, after = PAGES[params.cursor if params else None]
+    return types.ListToolsResult(tools=[types.Tool(name=name, input_schema=SCHEMA)], next_cursor=after)
+
+
+async def called(_, params):
+    text = "begin" + "spam " * 400_000 + "end" if params.name == "big" else json.dumps(params.arguments)
+    return types.CallToolResult(content=[types.TextContent(type="text", text=text)])
+
+
+async def main():
+    server = Server("x", on_list_tools=listed, on_call_tool=called)
+    async with stdio_server() as (read, write):
+        await server.run(read, write, server.create_initialization_options())
+
+
+asyncio.run(main())
+"""
+
+
+@pytest.fixture
+def odd(tmp_path):
+    """A server whose schema has parts of its own, whose list has pages, and one of whose answers is huge."""
+    (tmp_path / "server.py").write_text(ODD)
+    settings(
+        tmp_path, f'[mcp.x]\ncommand = "{sys.executable}"\nargs = ["{tmp_path / "server.py"}"]\n{PATIENT}'
+    )
+    return tmp_path
+
+
+async def test_schemas_and_arguments_of_a_server_stay_as_they_are(odd):
+    given = {"filters": [{"field": "a"}], "note": "", "parent": None}
+    async with host_on(odd, [call("x_find", **given), "Found."]) as host:
+        await host.prompt("Find it.")
+        sent = [one["function"] for one in host.scripted.requests[0].body["tools"]]
+        own = [one for one in sent if one["name"].startswith("x_")]
+        assert [one["name"] for one in own] == ["x_find", "x_shell", "x_big"], "of all pages"
+        assert all("Filter" in one["parameters"]["$defs"] for one in own)
+        assert json.loads(host.heard.named("result")[0].text) == given
+
+
+async def test_rules_see_all_of_the_arguments_of_a_servers_tool(odd):
+    asked = []
+
+    async def ask(request):
+        asked.append(request.detail)
+        return "once"
+
+    hidden = [call("x_shell", comment="c" * 600, command=command) for command in ("rm -rf ~", "ls ~")]
+    async with host_on(odd, [*hidden, "Done."], allow=(), deny=("x_shell:*rm -rf*",), ask=ask) as host:
+        await host.prompt("Go.")
+        assert "settings deny" in host.heard.named("result")[0].text
+        assert [detail.endswith('"command": "ls ~"}') for detail in asked] == [True]
+
+
+async def test_a_huge_answer_of_a_server_is_shown_in_part(odd):
+    async with host_on(odd, [call("x_big"), "Big."]) as host:
+        await host.prompt("Go.")
+        [result] = host.heard.named("result")
+        assert (result.text[:5], result.text[-3:]) == ("begin", "end")
+        assert "characters left out" in result.text
+        assert len(result.text) < 65_000

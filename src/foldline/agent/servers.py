@@ -6,7 +6,7 @@ import asyncio
 import json
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import AsyncExitStack
 from typing import Any, Final, cast
 
@@ -65,8 +65,7 @@ class McpServers:
         try:
             async with AsyncExitStack() as stack:
                 client = await stack.enter_async_context(_client(server, stack))
-                found = await client.list_tools()
-                ready.set_result([_tool(name, one, client) for one in found.tools])
+                ready.set_result([_tool(name, one, client) async for one in _listed(client)])
                 await self._closing.wait()
         except asyncio.CancelledError:
             raise
@@ -91,16 +90,22 @@ def _client(server: McpServer, stack: AsyncExitStack) -> Any:
     return Client(stdio_client(given, errlog=silent), read_timeout_seconds=PATIENCE)
 
 
+async def _listed(client: Any) -> AsyncGenerator[Any]:
+    """Yield the tools of a server, from all pages of its list."""
+    page = await client.list_tools()
+    while True:
+        for one in page.tools:
+            yield one
+        if page.next_cursor is None:
+            return
+        page = await client.list_tools(cursor=page.next_cursor)
+
+
 def _tool(server: str, found: Any, client: Any) -> AgentTool:
     """Return a server's tool as one of the agent's."""
-    schema: dict[str, Any] = found.input_schema or {}
     name = f"{server}_{found.name}"
-    about = Tool(
-        name,
-        found.description or f"The tool {found.name} of {server}.",
-        schema.get("properties") or {},
-        tuple(schema.get("required") or ()),
-    )
+    schema: dict[str, Any] = found.input_schema or {"type": "object", "properties": {}}
+    about = Tool(name, found.description or f"The tool {found.name} of {server}.", foreign=schema)
 
     async def run(given: Arguments) -> Output:
         try:
@@ -110,7 +115,7 @@ def _tool(server: str, found: Any, client: Any) -> AgentTool:
         return _output(answer)
 
     def asks(given: Arguments) -> PermissionRequest:
-        return PermissionRequest(name, json.dumps(given, ensure_ascii=False, default=str)[:500])
+        return PermissionRequest(name, json.dumps(given, ensure_ascii=False, default=str))
 
     return AgentTool(about, run, asks=asks)
 

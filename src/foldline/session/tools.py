@@ -49,16 +49,22 @@ FORMS: Final = (ANTHROPIC, BEDROCK_CONVERSE, GEMINI, OPENAI_CHAT, OPENAI_RESPONS
 
 
 class Tool(msgspec.Struct, frozen=True):
-    """A tool that a model may call; `parameters` maps each name to its JSON Schema."""
+    """A tool that a model may call; `parameters` maps each name to its JSON Schema.
+
+    `foreign` is the whole schema of a tool of somebody else's, who checks the arguments.
+    """
 
     name: str
     description: str
-    parameters: dict[str, dict[str, Any]]
+    parameters: dict[str, dict[str, Any]] = {}
     required: tuple[str, ...] = ()
+    foreign: dict[str, Any] | None = None
 
     @property
     def schema(self) -> dict[str, Any]:
         """The JSON Schema of the arguments."""
+        if self.foreign is not None:
+            return self.foreign
         return {
             "type": "object",
             "properties": self.parameters,
@@ -247,6 +253,8 @@ def _defined(tool: Tool, dialect: str) -> dict[str, Any]:
 def arguments_of(tool: Tool, given: Mapping[str, Any] | str | None) -> dict[str, Any]:
     """Return a call's arguments, checked; raises InputError with words for the model where they are wrong."""
     values = _parsed(given)
+    if tool.foreign is not None:
+        return values
     if missing := [name for name in tool.required if _is_missing(values.get(name), tool.parameters[name])]:
         raise InputError(f"{tool.name} needs {', '.join(missing)}")
     if unknown := [name for name in values if name not in tool.parameters]:
