@@ -248,3 +248,26 @@ async def test_a_reply_is_quoted_where_another_chat_spoke_meanwhile(tmp_path):
         seen = str(other.scripted.requests[-1].messages)
         assert "quoted as data" in seen
         assert "It is 7." in seen
+
+
+def todos(**tasks):
+    """A call that writes the list anew."""
+    return call("todo", items=[{"task": task, "status": status} for task, status in tasks.items()])
+
+
+async def test_todos_are_carried_on_as_they_were_written_last(tmp_path):
+    talk = ["word " * 3_000] * 2
+    async with host_on(tmp_path, [todos(A="pending", B="pending"), *talk]) as host:
+        for turn in range(2):
+            await host.prompt(f"Turn {turn}.")
+        await host.session.compact()
+        assert await host.session.live() == {"todos": "- [ ] A\n- [ ] B"}
+    async with host_on(tmp_path, [todos(A="done", C="in_progress"), *talk], newest=True) as host:
+        await host.prompt("Do A.")
+    async with host_on(tmp_path, talk, newest=True) as host:
+        assert await host.session.live() == {"todos": "- [x] A\n- [~] C"}
+        await host.prompt("Go on.")
+        await host.session.compact()
+        seen = str(await host.session.context())
+        assert "- [x] A" in seen
+        assert "- [ ] A" not in seen

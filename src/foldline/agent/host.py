@@ -73,7 +73,6 @@ class Host:
         self.permissions = Permissions(
             allow=(*own.allow, *options.allow), deny=(*own.deny, *options.deny), ask=ask
         )
-        self.todos = todo.Todos()
         self._named = options.model  # by the user; else a session goes on with its own
         self.model = options.model or self.settings.model or ""
         self.usd = 0.0  # what was spent on replies since this host was opened, as far as prices are known
@@ -212,8 +211,6 @@ class Host:
         )
         opened.on(EVERY, self._heard)
         self._hooks.watch(opened)
-        self.todos.restore((await opened.live()).get(todo.NAME, ""))
-        opened.attach(todo.NAME, self.todos.render)
         opened.attach_files(lambda path: asyncio.to_thread(text_of, path, self.workspace))
 
     async def _model_of(self, session: str) -> str:
@@ -283,7 +280,7 @@ class Host:
         tools = [
             *(read.make(place), change.write(place), change.edit(place)),
             *(bash.make(place), search.grep(place), search.find(place)),
-            todo.make(todo.Todos() if nested else self.todos),
+            todo.make(session),
             task(refuse_nested if nested else self._delegated),
             *context.all(),
             *self._more_tools,

@@ -2,33 +2,17 @@
 
 from __future__ import annotations
 
-import re
+from collections.abc import Callable
 from typing import Any, Final, cast
 
 from foldline.agent.tools.toolbox import AgentTool, Arguments
 from foldline.errors import InputError
+from foldline.session.session import Session
+from foldline.session.state import NOTE
 from foldline.session.tools import Tool
 
 NAME: Final = "todos"  # of the live state
 MARKS: Final = {"pending": " ", "in_progress": "~", "done": "x"}
-_LINE = re.compile(r"- \[([ ~x])\] (.+)")
-
-
-class Todos:
-    """A list of tasks and how far each is."""
-
-    def __init__(self) -> None:
-        self.items: list[tuple[str, str]] = []  # what, and its status
-
-    def render(self) -> str:
-        """Return the list as text, one line a task."""
-        return "\n".join(f"- [{MARKS[status]}] {what}" for what, status in self.items)
-
-    def restore(self, text: str) -> None:
-        """Take the list from its text."""
-        statuses = {mark: status for status, mark in MARKS.items()}
-        found = (_LINE.fullmatch(line) for line in text.splitlines())
-        self.items = [(one.group(2), statuses[one.group(1)]) for one in found if one]
 
 
 def _item(given: Any) -> tuple[str, str]:
@@ -40,13 +24,14 @@ def _item(given: Any) -> tuple[str, str]:
     return " ".join(what.split()), status
 
 
-def make(todos: Todos) -> AgentTool:
-    """Return the tool."""
+def make(session: Callable[[], Session]) -> AgentTool:
+    """Return the tool; the list is kept in the log."""
 
     async def run(given: Arguments) -> str:
         items = [_item(given_item) for given_item in given["items"]]
-        todos.items = items
-        return todos.render() or "The list is empty."
+        text = "\n".join(f"- [{MARKS[status]}] {what}" for what, status in items)
+        await session().note(NOTE, **{NAME: text})
+        return text or "The list is empty."
 
     item = {
         "type": "object",
