@@ -271,3 +271,20 @@ async def test_todos_are_carried_on_as_they_were_written_last(tmp_path):
         seen = str(await host.session.context())
         assert "- [x] A" in seen
         assert "- [ ] A" not in seen
+
+
+async def test_a_sub_agent_that_was_killed_is_not_gone_on_with_and_does_not_run_for_ever(tmp_path):
+    def says(asked):
+        alone = asked.messages[-1].get("content") == "Look into it."
+        return Answer(text="slow", wait=Gate()) if alone else call("task", goal="Look into it.")
+
+    async with host_on(tmp_path, says) as host:
+        turn = asyncio.ensure_future(host.prompt("The job."))
+        await until(lambda: len(host.scripted.requests) == 2)
+        async with host_on(tmp_path, newest=True) as later:
+            assert later.session.id == host.session.id
+            assert [info.id for info in await later.sessions()] == [host.session.id]
+            assert [info.id for info in await later.sessions(everywhere=True)] == [host.session.id]
+            assert await later.session.live() == {}
+        host.interrupt()
+        await turn

@@ -41,8 +41,10 @@ from foldline.errors import InputError, SessionNotFound
 from foldline.providers import Provider, Retrying, get, missing
 from foldline.session.events import EVERY, Event, WarningGiven
 from foldline.session.kept import kept_of
+from foldline.session.links import SUBAGENTS, origin
 from foldline.session.opening import open_session
 from foldline.session.session import Session
+from foldline.session.state import NOTE
 from foldline.stores import SessionInfo, find_store
 
 log = logging.getLogger("foldline")
@@ -156,10 +158,18 @@ class Host:
         return f"{name}-{crc32(str(root).encode()):08x}-"
 
     async def sessions(self, *, everywhere: bool = False, limit: int = 50) -> list[SessionInfo]:
-        """Return the sessions begun in this folder (or all of the store), the newest first."""
-        infos = sorted(await self.store.sessions(), key=lambda info: info.updated, reverse=True)
-        own = self._prefix()
-        return [info for info in infos if everywhere or info.id.startswith(own)][:limit]
+        """Return the sessions of this folder (or of all), none of a sub-agent, the newest first."""
+        own, found = self._prefix(), list[SessionInfo]()
+        for info in sorted(await self.store.sessions(), key=lambda info: info.updated, reverse=True):
+            if len(found) == limit:
+                break
+            if (everywhere or info.id.startswith(own)) and not await self._is_subagent(info.id):
+                found.append(info)
+        return found
+
+    async def _is_subagent(self, session: str) -> bool:
+        link = await origin(self.store, session)
+        return link is not None and link.how == "subagent"
 
     async def find(self, name: str) -> str:
         """Return the full id of a session from a part of it; raises SessionNotFound."""
@@ -211,6 +221,8 @@ class Host:
         )
         opened.on(EVERY, self._heard)
         self._hooks.watch(opened)
+        if SUBAGENTS in await opened.live():  # left by a process that was killed: none of them runs any more
+            await opened.note(NOTE, **{SUBAGENTS: ""})
         opened.attach_files(lambda path: asyncio.to_thread(text_of, path, self.workspace))
 
     async def _model_of(self, session: str) -> str:
