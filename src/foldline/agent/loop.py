@@ -190,6 +190,7 @@ class Agent:
             await replies.to_its_end(replies.stored(self.session, results, lambda: results))
         await self.session.track_files(**self.tools.touched())
         await self.tools.settle()
+        await self._answer_open()  # of a reply that the model went back to
 
     async def _call(self, call: ToolCall, done: dict[str, ToolResult]) -> None:
         given = call.arguments if isinstance(call.arguments, dict) else {"arguments": call.arguments}

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 
 from foldline.agent.tools.toolbox import AgentTool, Arguments, text
 from foldline.core.log.messages import Message, Text
+from foldline.errors import InputError
 from foldline.session.session import Session
 from foldline.session.tools import COMPACT, COMPACT_TOOL, RECALL_TOOLS, STATS_TOOL, Tool
 
@@ -61,12 +62,15 @@ class ContextTools:
     def _rewind(self) -> AgentTool:
         async def run(given: Arguments) -> str:
             place = given.get("entry") or await self._newest_prompt()
+            session = self._session
+            if await session.store.entry(session.id, place) is None:
+                raise InputError(f"there is no entry {place!r}: take the id that recall_search gives")
 
             async def back() -> None:
-                await self._session.branch(place)
+                await session.branch(place)
                 told = "You went back to here from an attempt that is left. What you noted of it:"
                 note = f"{told} {given['note']}"
-                await self._session.append(Message("user", (Text(note),), injected=True))
+                await session.append(Message("user", (Text(note),), injected=True))
 
             self._after.append(back)
             return "Going back. Files stay as they are."
