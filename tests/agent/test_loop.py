@@ -288,3 +288,38 @@ async def test_a_sub_agent_that_was_killed_is_not_gone_on_with_and_does_not_run_
             assert await later.session.live() == {}
         host.interrupt()
         await turn
+
+
+async def test_going_back_to_no_entry_is_refused_and_the_turn_goes_on(tmp_path):
+    async with host_on(tmp_path, [call("rewind", note="No.", entry="deadbeef"), "Well."]) as host:
+        assert (await host.prompt("Try.")).text == "Well."
+        [result] = host.heard.named("result")
+        assert result.failed
+        assert "deadbeef" in result.text
+
+
+async def test_the_model_can_go_back_to_a_reply_with_calls(tmp_path):
+    place = []
+
+    def says(asked):
+        if asked.index == 2:
+            return call("rewind", note="No.", entry=place[0])
+        return call("find") if not asked.index else "Well."
+
+    async with host_on(tmp_path, says) as host:
+        await host.prompt("Find.")
+        place.append(host.heard.named("reply")[0].entry)
+        assert (await host.prompt("Try.")).text == "Well."
+        assert "Try." not in str(host.scripted.requests[-1].messages)
+
+
+async def test_a_sub_agent_keeps_to_the_limits_of_the_settings(tmp_path):
+    (tmp_path / "home/.foldline").mkdir(parents=True)
+    (tmp_path / "home/.foldline/settings.toml").write_text("[agent]\nsteps = 3\nmax_tokens = 777\n")
+
+    def says(asked):
+        return "Enough." if asked.index == 4 else call("find") if asked.index else call("task", goal="Look.")
+
+    async with host_on(tmp_path, says) as host:
+        assert (await host.prompt("Go.")).text == "Enough."
+        assert {request.body["max_completion_tokens"] for request in host.scripted.requests} == {777}

@@ -27,7 +27,7 @@ from foldline.agent.loop import Agent, Emit
 from foldline.agent.options import HostOptions
 from foldline.agent.permissions import FoldRequest, Permissions
 from foldline.agent.prompt import system_prompt
-from foldline.agent.replies import Prompt
+from foldline.agent.replies import Prepare, Prompt, as_prompt
 from foldline.agent.servers import McpServers
 from foldline.agent.tools import bash, change, read, search, todo
 from foldline.agent.tools.context import ContextTools, task
@@ -210,20 +210,25 @@ class Host:
         )
         await opened.__aenter__()
         self.session = opened
-        self.agent = Agent(
-            opened,
-            provider,
-            toolbox,
-            emit=self._heard,
-            prepare=self._with_attachments,
-            steps=self.settings.agent.steps,
-            max_tokens=self.settings.agent.max_tokens,
-        )
+        self.agent = self._agent(opened, toolbox, self._heard, self._with_attachments)
         opened.on(EVERY, self._heard)
         self._hooks.watch(opened)
         if SUBAGENTS in await opened.live():  # left by a process that was killed: none of them runs any more
             await opened.note(NOTE, **{SUBAGENTS: ""})
         opened.attach_files(lambda path: asyncio.to_thread(text_of, path, self.workspace))
+
+    def _agent(self, session: Session, toolbox: Toolbox, emit: Emit, prepare: Prepare = as_prompt) -> Agent:
+        assert self._provider is not None
+        own = self.settings.agent
+        return Agent(
+            session,
+            self._provider,
+            toolbox,
+            emit=emit,
+            prepare=prepare,
+            steps=own.steps,
+            max_tokens=own.max_tokens,
+        )
 
     async def _model_of(self, session: str) -> str:
         """Return the model that the user named, else the one that is stored with a session, else the usual.
@@ -301,13 +306,10 @@ class Host:
 
     async def _delegated(self, goal: str) -> str:
         """Have a sub-agent work on a goal in a session of its own; return its report."""
-        assert self._provider is not None
         child = await self.session.subagent(goal)
         try:
             async with child:
-                agent = Agent(
-                    child, self._provider, self._toolbox(lambda: child, nested=True), emit=self._heard_below
-                )
+                agent = self._agent(child, self._toolbox(lambda: child, nested=True), self._heard_below)
                 ended = await agent.run(goal)
         finally:
             await asyncio.shield(self.session.finished(child.id))
