@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import signal
 
 import pytest
 from tests.agent.program import Rpc, foldline, served
 
-from foldline.testing import Answer, Gate, call
+from foldline.testing import Answer, Gate, call, calls
 
 
 def answers(asked):
@@ -122,3 +123,24 @@ def test_the_schema_of_requests_is_printed(tmp_path):
     schema = json.loads(foldline(tmp_path, "rpc", "--schema").stdout)
     assert schema["version"] == 1
     assert {"PromptRequest", "CompactRequest", "BranchRequest"} <= set(schema["$defs"])
+
+
+def test_interrupted_in_the_middle_of_a_turn_it_keeps_what_is_whole(tmp_path):
+    both = calls(call("write", path="a.txt", content="x\n"), call("bash", command="sleep 1000"))
+    with served([both, "I see."]) as (model, name):
+        rpc = Rpc(tmp_path, "--model", name, "--allow", "*")
+        rpc.send(type="prompt", message="Write, then sleep.")
+        rpc.send(type="prompt", message="Then this.")
+        rpc.wait("call", tool="bash")
+        rpc.process.send_signal(signal.SIGINT)
+        assert rpc.wait("turn")["how"] == "interrupted"
+        code, error = rpc.close()
+        assert code == 130
+        assert error.endswith("error: interrupted; finished work is kept\n")
+        assert "Traceback" not in error
+        rpc = Rpc(tmp_path, "--model", name, "--continue")
+        rpc.prompt("What happened?")
+        results = [one["content"] for one in model.requests[-1].messages if one["role"] == "tool"]
+        assert results[0].startswith("Created a.txt")
+        assert results[1].startswith("Stopped by the user")
+        rpc.close()

@@ -112,12 +112,25 @@ class Remote:
         for waiting in self._asked.values():
             if not waiting.done():
                 waiting.set_result("no")
-        while tasks := {one for one in (*self._turns, self._fold) if one is not None and not one.done()}:
-            await asyncio.wait(tasks)
+        await self._at_rest()
         queue = self.host.agent.queue
         while queue:  # left by a turn that failed
             await self._worked(self.host.agent.run(*queue.popleft()))
         await self.host.session.settled()
+        await self._all_sent()
+
+    async def stop(self) -> None:
+        """Stop the work under way and what is queued; what is whole is stored, and told."""
+        self.host.agent.queue.clear()
+        await self.abort()
+        await self._at_rest()
+        await self._all_sent()
+
+    async def _at_rest(self) -> None:
+        while tasks := {one for one in (*self._turns, self._fold) if one is not None and not one.done()}:
+            await asyncio.wait(tasks)
+
+    async def _all_sent(self) -> None:
         self._events.put_nowait(None)
         if self._sending is not None:
             await self._sending

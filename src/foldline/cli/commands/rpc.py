@@ -50,6 +50,7 @@ async def _serve(options: HostOptions) -> None:
                 await remote.take(line)
         await remote.finish()
     finally:
+        await remote.stop()  # after an interrupt there may be work under way
         await remote.host.close()
 
 
