@@ -36,7 +36,24 @@ def test_a_key_that_is_missing_is_named(tmp_path):
 def test_an_error_is_one_line_of_json(tmp_path):
     done = foldline(tmp_path, "run", "-p", "Hello.", "--model", "anthropic:claude-sonnet-4-5", "--json")
     [found] = lines(done)
-    assert found["error"]["exit_code"] == done.returncode == 2
+    assert set(found) == {"type", "error"}
+    assert (found["type"], done.returncode) == ("error", 2)
+
+
+@pytest.mark.parametrize(
+    ("words", "kinds"),
+    [
+        (["-p", "/stats"], ["session", "turn"]),
+        (["-p", "/nosuch"], ["session", "error"]),
+        (["--resume", "nosuch", "-p", "Hello."], ["error"]),
+        (["--nosuch"], ["error"]),
+    ],
+)
+def test_whatever_is_asked_every_line_is_an_event(tmp_path, words, kinds):
+    with served([]) as (_, name):
+        done = foldline(tmp_path, "run", "--json", "--model", name, *words)
+    assert [line["type"] for line in lines(done)] == kinds
+    assert done.returncode == (2 if "error" in kinds else 0)
 
 
 def test_the_demonstration_needs_no_model(tmp_path):

@@ -9,6 +9,7 @@ import json
 import logging
 import os
 import sys
+from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
@@ -150,7 +151,7 @@ def main(args: list[str] | None = None) -> None:
     """Run the command line and exit.
 
     An error's text goes to standard error; with --json its parts also go to standard output as
-    {"error": {"type", "message", "exit_code", ...}}.
+    {"error": {"type", "message", "exit_code", ...}}, that of `run` as an event: {"type": "error", "error"}.
     """
     words = sys.argv[1:] if args is None else args
     logging.getLogger("stamina").addHandler(logging.NullHandler())  # a wait is told in our words
@@ -160,14 +161,15 @@ def main(args: list[str] | None = None) -> None:
         code: Any = cli.main(words, prog_name="foldline", standalone_mode=False)
         sys.stdout.flush()  # here a full disk can still be reported
     except Exception as error:
-        code = _failed(error, as_json="--json" in words)
+        report = (_told if words[0] == "run" else _report) if "--json" in words else None
+        code = _failed(error, report)
     except KeyboardInterrupt:
         _complain("interrupted; finished work is kept")
         code = INTERRUPTED
     sys.exit(code if isinstance(code, int) else 0)
 
 
-def _failed(error: Exception, *, as_json: bool) -> int:
+def _failed(error: Exception, report: Callable[[Exception, int], None] | None) -> int:
     """Report an error and return the exit code; an unexpected error is a bug and is raised again."""
     match error:
         case _ReaderLeft() | BrokenPipeError():
@@ -193,8 +195,8 @@ def _failed(error: Exception, *, as_json: bool) -> int:
     if text:
         _complain(text)
     try:
-        if as_json:
-            _report(error, code)
+        if report is not None:
+            report(error, code)
         sys.stdout.flush()
     except OSError:  # standard output itself failed
         _discard_output()
@@ -209,8 +211,15 @@ def _complain(text: str) -> None:
     click.echo(click.style("error: ", fg="red") + clean(text), err=True)
 
 
+def _message(error: Exception) -> str:
+    return error.format_message() if isinstance(error, click.ClickException) else str(error)
+
+
+def _told(error: Exception, _code: int) -> None:
+    click.echo(json.dumps({"type": "error", "error": _message(error)}))
+
+
 def _report(error: Exception, code: int) -> None:
-    message = error.format_message() if isinstance(error, click.ClickException) else str(error)
     parts = {key: value for key, value in vars(error).items() if key in PARTS and value not in (None, "")}
-    found = {"type": type(error).__name__, "message": message, "exit_code": code, **parts}
+    found = {"type": type(error).__name__, "message": _message(error), "exit_code": code, **parts}
     click.echo(json.dumps({"error": found}))

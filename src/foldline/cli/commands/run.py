@@ -24,7 +24,6 @@ from foldline.cli.agent_options import AgentOptions
 from foldline.cli.options import command, option
 from foldline.cli.output import err, escape, print_line, print_text
 from foldline.cli.tracing import traced
-from foldline.errors import FoldlineError
 from foldline.session.events import CompactionDone, Event, ProviderCompacted, PruneDone, WarningGiven
 
 CHARACTERS = 400_000  # of standard input
@@ -82,10 +81,6 @@ async def _run(options: HostOptions, text: str, *, as_json: bool) -> int:
         finally:
             events.put_nowait(None)
             await printing
-    except FoldlineError as error:
-        if as_json:
-            print_line(failed(str(error)))
-        raise
     finally:
         await host.close()
     return _told(ended, as_json=as_json)
@@ -95,7 +90,11 @@ async def _answer(host: Host, text: str) -> TurnEnded:
     if not text.startswith("/"):
         return await host.prompt(text)
     outcome = await run_command(host, text)
-    return outcome.ended or TurnEnded(how="done", text=outcome.text)
+    if outcome.ended is not None:
+        return outcome.ended
+    ended = TurnEnded(how="done", text=outcome.text)
+    host.emit(ended)
+    return ended
 
 
 def _told(ended: TurnEnded, *, as_json: bool) -> int:
