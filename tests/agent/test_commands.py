@@ -6,6 +6,7 @@ import asyncio
 
 import msgspec
 import pytest
+from tests.agent.program import served
 from tests.agent.working import host_on
 
 from foldline.agent.commands.command import Outcome
@@ -282,6 +283,15 @@ async def test_policy_and_model(tmp_path):
             await run(host, "/policy nosuch")
         with pytest.raises(InputError):
             await run(host, "/model nosuch")
+
+
+async def test_the_window_of_a_model_stays_in_a_new_session(tmp_path):
+    with served([]) as (_, name):
+        async with host_on(tmp_path, provider=None, model=name) as host:
+            for line, window in ((f"/model {name} 8000", 8_000), (f"/model {name}x", 200_000)):
+                await run(host, line)
+                await run(host, "/clear")
+                assert host.session.setup.window.context == window
 
 
 async def test_commands_that_move_wait_for_the_turn_under_way(tmp_path):

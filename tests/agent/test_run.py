@@ -180,3 +180,15 @@ def test_an_address_elsewhere_that_is_stored_is_not_asked(tmp_path):
         done = foldline(tmp_path, "run", "-p", "B.", "--continue")
     assert (done.returncode, done.stdout) == (0, "Here.\n"), done.stderr
     assert f"--model {away}" in done.stderr
+
+
+def test_the_settings_of_the_folder_that_is_named_are_in_force(tmp_path):
+    for name, window in (("work", 99_000), ("project", 50_000)):
+        settings = tmp_path / name / ".foldline/settings.toml"
+        settings.parent.mkdir(parents=True)
+        settings.write_text(f"window = {window}\n")
+    with served([]) as (_, name):
+        done = foldline(
+            tmp_path, "run", "-p", "/model", "--model", name, "--folder", str(tmp_path / "project")
+        )
+    assert "window 50,000" in done.stdout

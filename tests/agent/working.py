@@ -34,10 +34,9 @@ async def host_on(
     made = HostOptions(
         folder=work,
         home=own,
-        provider=model,
         window=model.window,
         store=store or f"sqlite:///{folder / 'sessions.db'}",
-        **{"allow": ("*",), **options},
+        **{"allow": ("*",), "provider": model, **options},
     )
     host = await Host.open(made, emit=heard.append, ask=ask)
     host.heard, host.scripted = heard, model

@@ -33,7 +33,7 @@ from foldline.agent.tools import bash, change, read, search, todo
 from foldline.agent.tools.context import ContextTools, task
 from foldline.agent.tools.toolbox import Toolbox
 from foldline.agent.workspace import Workspace
-from foldline.config import settings
+from foldline.config import Settings, settings
 from foldline.core.decide.policy import Policy
 from foldline.core.log.messages import Message
 from foldline.core.measure.window import Window
@@ -42,7 +42,7 @@ from foldline.providers import Provider, Retrying, get, missing
 from foldline.session.events import EVERY, Event, WarningGiven
 from foldline.session.kept import kept_of
 from foldline.session.links import SUBAGENTS, origin
-from foldline.session.opening import open_session
+from foldline.session.opening import open_with
 from foldline.session.session import Session
 from foldline.session.state import NOTE
 from foldline.stores import SessionInfo, find_store
@@ -198,7 +198,8 @@ class Host:
         assert self._provider is not None
         provider = self._provider
         toolbox = self._toolbox(lambda: self.session)
-        opened = open_session(
+        opened = open_with(
+            self.settings,
             self.store,
             session,
             model=self.model if self.options.provider is None else None,
@@ -253,7 +254,7 @@ class Host:
             return
         model, before = await self._model_of(session), self._provider
         if before is None or model != self.model:
-            self._provider = connected(model)
+            self._provider = connected(model, self.settings)
             self.model = model
             if before is not None:
                 await before.close()
@@ -272,10 +273,11 @@ class Host:
     async def use_model(self, model: str, *, window: int | Window | None = None) -> None:
         """Go on with another model from the next request on; raises InputError where it cannot be asked."""
         self.check_idle()
-        provider, before = connected(model), self._provider
+        provider, before = connected(model, self.settings), self._provider
         tools = self.agent.tools.definitions(provider.dialect)
         await self.session.use_model(model, window=window, dialect=provider.dialect, tools=tools)
         self.model, self._named = model, model
+        self.options = msgspec.structs.replace(self.options, window=window)
         self._provider = self.agent.provider = provider
         if before is not None and before is not self.options.provider:
             await before.close()
@@ -340,7 +342,7 @@ def check_model(model: str | None) -> None:
         raise InputError(f"{model} cannot be asked: {why} (`foldline chat --demo` needs no model)")
 
 
-def connected(model: str) -> Provider:
+def connected(model: str, known: Settings) -> Provider:
     """Return a model, asked again after transient failures; raises InputError where none can be."""
     check_model(model)
-    return Retrying(get(model, info=settings().model_info(model)))
+    return Retrying(get(model, info=known.model_info(model)))

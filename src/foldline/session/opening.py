@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from foldline.arguments import check
-from foldline.config import settings
+from foldline.config import Settings, settings
 from foldline.core.decide.policy import Policy
 from foldline.core.measure.tokens import OFFLINE, Counter
 from foldline.core.measure.window import Window
@@ -55,7 +55,38 @@ def open_session(
         counter=counter,
         summarizer=summarizer,
     )
-    known = settings()
+    return open_with(
+        settings(),
+        store,
+        session,
+        model=model,
+        policy=policy,
+        window=window,
+        dialect=dialect,
+        system=system,
+        tools=tools,
+        counter=counter,
+        summarizer=summarizer,
+        subagent=subagent,
+    )
+
+
+def open_with(
+    known: Settings,
+    store: str | Store | None,
+    session: str,
+    *,
+    model: str | None = None,
+    policy: str | Policy | None = None,
+    window: int | Window | None = None,
+    dialect: str | None = None,
+    system: Any = None,
+    tools: Any = None,
+    counter: Counter = OFFLINE,
+    summarizer: Summarizer | None = None,
+    subagent: bool = False,
+) -> Session:
+    """Open a session by settings that were read: those of another folder than the current one, say."""
     rules = known.find_policy(policy)
     info = known.model_info(model, window)
     setup = Setup(
