@@ -11,7 +11,7 @@ from tests.agent.working import host_on, until
 
 import foldline
 from foldline.dialects import get
-from foldline.errors import InputError
+from foldline.errors import InputError, SessionNotFound
 from foldline.testing import Answer, Gate, Refusal, call, calls
 
 DIALECTS = ("openai-chat", "openai-responses", "anthropic")
@@ -323,3 +323,24 @@ async def test_a_sub_agent_keeps_to_the_limits_of_the_settings(tmp_path):
     async with host_on(tmp_path, says) as host:
         assert (await host.prompt("Go.")).text == "Enough."
         assert {request.body["max_completion_tokens"] for request in host.scripted.requests} == {777}
+
+
+async def test_nothing_comes_back_of_a_session_that_was_deleted(tmp_path):
+    gate = Gate()
+    async with host_on(tmp_path, ["Hello.", Answer(text="It is 7.", wait=gate)]) as host:
+        await host.prompt("Hello?")
+        turn = asyncio.ensure_future(host.prompt("How many?"))
+        await until(lambda: len(host.scripted.requests) == 2)
+        await host.store.purge(host.session.id)
+        gate.open()
+        assert "deleted" in (await turn).detail
+        assert await host.store.sessions() == []
+
+
+async def test_no_prompt_begins_a_session_that_was_deleted_again(tmp_path):
+    async with host_on(tmp_path, ["Hello.", "No."]) as host:
+        await host.prompt("Hello?")
+        await host.store.purge(host.session.id)
+        with pytest.raises(SessionNotFound, match="deleted"):
+            await host.prompt("Still there?")
+        assert await host.store.sessions() == []

@@ -85,7 +85,7 @@ class Agent:
             words = self.queue.popleft()
             try:
                 prompt = await self._prepare(*words)
-                entries = await replies.behind(self.session, prompt)
+                entries = await replies.behind(self.session, prompt, begun=bool(self.session.leaf))
             except FoldlineError as error:
                 if words is own and not self.queue:
                     raise

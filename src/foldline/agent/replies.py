@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar, cast
 
 from foldline import ContextMessages, Message, Session, Text, ToolResult
 from foldline.agent.events import Ending, ReplyDelayed, ReplyRestarted, TurnEnded, streamed
-from foldline.errors import InputError, LeafMoved, ProviderError
+from foldline.errors import InputError, LeafMoved, ProviderError, SessionNotFound
 from foldline.providers import Call, Delta, Provider, Reply
 from foldline.session.events import Event
 
@@ -51,10 +51,14 @@ def unfinished(call: str, why: str = STOPPED) -> ToolResult:
     return ToolResult(call, (Text(why),), is_error=True)
 
 
-async def behind(session: Session, messages: Iterable[Message]) -> list[str]:
-    """Append messages behind whatever others have said, however often they do; return their entry ids."""
+async def behind(session: Session, messages: Iterable[Message], *, begun: bool) -> list[str]:
+    """Append messages behind whatever others have said, however often they do; return their entry ids.
+
+    Raises SessionNotFound where the session had `begun` and was deleted: nothing of it may come back.
+    """
     while True:
-        await session.follow()
+        if await session.follow() is None and begun and await session.store.info(session.id) is None:
+            raise SessionNotFound(f"session {session.id} was deleted")
         with suppress(LeafMoved):
             return await session.append(*messages)
 
@@ -64,7 +68,7 @@ async def stored(session: Session, answer: Any, late: Callable[[], Message]) -> 
     try:
         return await session.append(answer)
     except LeafMoved as error:
-        await behind(session, [late()])
+        await behind(session, [late()], begun=True)
         raise InputError(MEANWHILE) from error
 
 
