@@ -25,6 +25,7 @@ from foldline.core.log.log import chained, said
 from foldline.core.log.messages import Text
 from foldline.errors import FormatError
 from foldline.transcripts import WarningRecord, dump, load
+from foldline.transcripts.lines import moment
 
 MESSAGES = [
     {"role": "user", "content": "half \ud83d of it"},
@@ -200,3 +201,17 @@ def test_a_line_nested_too_deep_or_too_long_is_named(history):
 def test_a_file_that_begins_with_something_else_is_refused(header, told):
     with pytest.raises(FormatError, match=told):
         list(load(io.BytesIO(header + b"\n")))
+
+
+@pytest.mark.parametrize("at", ["1e18", "-1e18", "-1", "253402300800"])
+def test_a_time_that_no_calendar_has_is_none_and_the_entry_stays_as_it_is(history, at):
+    raw = written(history).replace(b'"at":1000.5', b'"at":' + at.encode())
+    back = list(load(io.BytesIO(raw)))
+    assert back[0].at is None
+    assert [entry.id for entry in back] == [entry.id for entry in history]
+
+
+def test_what_an_agent_wrote_for_such_a_time_is_none():
+    absurd = [1e18, -1.0, -(10**400), 10**400, 253_402_300_800_000, "9999-12-31T23:59-01:00"]
+    assert [moment(at) for at in absurd] == [None] * 6
+    assert moment("9999-12-31T23:59:59Z") == moment(253_402_300_799_000) == 253_402_300_799

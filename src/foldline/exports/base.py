@@ -12,7 +12,7 @@ import msgspec
 
 from foldline.catalogue.names import MAKERS, take_apart
 from foldline.core.log.codec import encode, encode_utf8
-from foldline.core.log.entries import Edit
+from foldline.core.log.entries import Edit, dated
 from foldline.core.log.log import digest
 from foldline.core.log.messages import Media, Message, Native, Opaque, Part, Usage
 from foldline.dialects.values import Losses
@@ -216,8 +216,9 @@ class Clock:
 
 
 def iso(when: float) -> str:
-    """Return a Unix time as the agents write it: ISO 8601, UTC, milliseconds, Z."""
-    return datetime.fromtimestamp(when, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    """Return a Unix time as the agents write it: ISO 8601, UTC, milliseconds, Z; the first one for none."""
+    moment = datetime.fromtimestamp(dated(when) or 0, UTC)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def uuid_of(hexadecimal: str) -> str:

@@ -11,7 +11,7 @@ from typing import Any, BinaryIO, NamedTuple
 import msgspec
 
 from foldline.core.log.codec import encode
-from foldline.core.log.entries import Compacted, Entry, Lifted, Noted, Pinned, Said
+from foldline.core.log.entries import Compacted, Entry, Lifted, Noted, Pinned, Said, dated
 from foldline.core.log.log import entry_id
 from foldline.dialects.payload import fields_of
 from foldline.errors import FormatError
@@ -221,7 +221,12 @@ def _lost(line: Line, head: LostHead, why: str, chain: Chain, name: str) -> Warn
 
 
 def _decode(raw: bytes) -> Entry:
-    """Parse an entry; raises Unreadable."""
+    """Parse an entry, without a time that no calendar has; raises Unreadable."""
+    entry = _parsed(raw)
+    return entry if dated(entry.at) == entry.at else msgspec.structs.replace(entry, at=None)
+
+
+def _parsed(raw: bytes) -> Entry:
     try:
         try:
             return _decoder.decode(raw)

@@ -13,6 +13,7 @@ from typing import Any, BinaryIO, NamedTuple, TypeVar
 
 import msgspec
 
+from foldline.core.log.entries import dated
 from foldline.dialects.payload import fields_of, is_deep, items_of
 from foldline.errors import FormatError
 from foldline.transcripts.records import MAX_DEPTH, MAX_LINE, MAX_WHOLE, FactRecord, WarningRecord
@@ -279,18 +280,21 @@ def read_sidecar(path: Path) -> Row | WarningRecord:
 
 
 def moment(value: Any) -> float | None:
-    """Return Unix time in seconds from ISO 8601 text, seconds or milliseconds (above 1e11); else None."""
+    """Return Unix time in seconds from ISO 8601 text, seconds or milliseconds (above 1e11); else None.
+
+    No agent wrote before 1970, nor in the year 10000: such a time is none.
+    """
     if isinstance(value, bool):
         return None
     if isinstance(value, int | float):
-        return value / 1000 if value > 1e11 else float(value)
+        return dated(value / (1000 if value > 1e11 else 1)) if abs(value) < 1e17 else None
     if not isinstance(value, str):
         return None
     try:
         when = datetime.fromisoformat(value)
     except ValueError:
         return None
-    return (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
+    return dated((when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp())
 
 
 def text_or(value: Any, default: str = "") -> str:

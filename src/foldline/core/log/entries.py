@@ -9,6 +9,7 @@ import msgspec
 from foldline.core.log.messages import Message, Part, Usage
 
 EXCLUDED: Final = "excluded"  # the kind of an edit by which the user took a part out of the context
+YEAR_10000: Final = 253_402_300_800  # in Unix time
 
 
 class Edit(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -231,3 +232,8 @@ class Noted(msgspec.Struct, frozen=True, tag="noted", omit_defaults=True):
 
 Entry = Said | Compacted | Pruned | Lifted | Pinned | Noted
 Boundary = Compacted | Pruned | Lifted
+
+
+def dated(at: float | None) -> float | None:
+    """Return a Unix time that a calendar has, of the years 1970 to 9999; None for any other."""
+    return at if at is not None and 0 <= at < YEAR_10000 else None

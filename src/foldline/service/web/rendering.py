@@ -10,6 +10,7 @@ from urllib.parse import quote
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 from starlette.responses import Response
 
+from foldline.core.log.entries import dated
 from foldline.service.web import prose
 from foldline.service.web.shown import called, marked, start, who
 from foldline.terminal import clean
@@ -83,24 +84,28 @@ def usd(dollars: float | None) -> str:
 
 def moment(at: float | None) -> str:
     """Return Unix time as UTC, to the minute; empty for none."""
-    return "" if at is None else time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(at))
+    return _in_utc("%Y-%m-%d %H:%M UTC", at)
 
 
 def ago(at: float | None) -> str:
     """Return how long ago Unix time is: 5 s ago, 3 min ago, 2 h ago, 5 days ago; older: a date."""
-    if at is None:
+    if (at := dated(at)) is None:
         return ""
     seconds = max(0.0, time.time() - at)
     for limit, size, unit in ((60, 1, "s"), (3_600, 60, "min"), (86_400, 3_600, "h")):
         if seconds < limit:
             return f"{seconds // size:.0f} {unit} ago"
     days = int(seconds // 86_400)
-    return f"{plural(days, 'day')} ago" if days < 30 else time.strftime("%Y-%m-%d", time.gmtime(at))
+    return f"{plural(days, 'day')} ago" if days < 30 else _in_utc("%Y-%m-%d", at)
 
 
 def instant(at: float) -> str:
     """Return Unix time as a machine reads it."""
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(at))
+    return _in_utc("%Y-%m-%dT%H:%M:%SZ", at)
+
+
+def _in_utc(form: str, at: float | None) -> str:
+    return "" if (at := dated(at)) is None else time.strftime(form, time.gmtime(at))
 
 
 def segment(text: str) -> str:
