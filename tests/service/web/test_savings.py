@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import time
 from pathlib import Path
@@ -18,14 +19,17 @@ from tests.support.talk import assistant, reminder, system
 from tests.support.talk import user as asks
 
 import foldline
+from foldline import dialects
 from foldline.config import ServeSettings, settings
 from foldline.core.decide.price import Price
+from foldline.core.log.log import said as entry_of
 from foldline.core.log.messages import Usage
 from foldline.service.feed import Feed, Webhooks
 from foldline.service.gateway.gateway import agent_of
 from foldline.service.jobs.drafts import DraftLimit
 from foldline.service.metrics import Metrics
 from foldline.service.tenants import Tenant
+from foldline.service.web import savings
 from foldline.service.web.overview import DAYS, HEIGHT, bars
 from foldline.service.web.savings import SavingsBook, Sum, counted
 from foldline.stores import MemoryStore
@@ -46,6 +50,12 @@ def listed(pages, **query):
     while "Reading the figures" in (page := pages.get("/web/", **query)):
         time.sleep(0.1)
     return page
+
+
+def book_of(store):
+    feed = Feed("default", store, Metrics(), Webhooks((), bool))
+    tenant = Tenant("default", store, ServeSettings(), DraftLimit(store.key_values), feed)
+    return SavingsBook(tenant, settings().catalogue())
 
 
 async def figures(store, name="s", known=None):
@@ -220,16 +230,12 @@ def test_what_was_read_is_kept_beside_the_log_and_goes_with_it(tmp_path):
         finally:
             await again.close()
 
-    import asyncio
-
     assert asyncio.run(kept()) == {"one"}
 
 
 async def test_a_session_is_called_by_its_title_else_its_first_words_else_its_id():
     store = MemoryStore()
-    feed = Feed("default", store, Metrics(), Webhooks((), bool))
-    tenant = Tenant("default", store, ServeSettings(), DraftLimit(store.key_values), feed)
-    book = SavingsBook(tenant, settings().catalogue())
+    book = book_of(store)
 
     async def called():
         return (await book.names(await store.sessions()))["s"]
@@ -241,3 +247,69 @@ async def test_a_session_is_called_by_its_title_else_its_first_words_else_its_id
     assert await called() == "Rename the table users to members."
     await session.note("title", title="A title")
     assert await called() == "A title"
+
+
+def test_an_absurd_time_in_one_session_leaves_every_page_and_the_figures_of_the_others(tmp_path):
+    store = f"sqlite:///{tmp_path / 's.db'}"
+
+    async def begin():
+        opened = foldline.stores.find_store(store)
+        codec = dialects.get("openai-chat")
+        for number, at in enumerate((1e18, -1e18, 253_402_300_800.0)):
+            entry = entry_of(codec.decode(asks("Hello.")), parent=None, at=at)
+            reply_ = entry_of(
+                codec.decode(assistant("Hello.")), parent=entry.id, said_key=entry.said_key, at=at
+            )
+            await opened.append(f"odd{number}", [entry, reply_], seen=None)
+        await opened.close()
+
+    asyncio.run(begin())
+    with api(store=store) as (client, _):
+        pages = Browser(client)
+        client.begin("sound", messages=[user("Look at the sea."), reply("Yes.")])
+        page = listed(pages)
+        assert "Look at the sea." in page
+        assert "still to be read" not in pages.get("/web/overview")
+        for name in ("odd0", "odd1", "odd2"):
+            for path in ("", "/print", "/download", "/download?format=pi&save=1", "/panel/tokens"):
+                pages.checked(pages.http.get(f"/web/s/{name}{path}"), 200)
+        pages.http.close()
+
+
+async def test_figures_that_cannot_be_made_leave_those_of_the_others(monkeypatch):
+    store = MemoryStore()
+    for name in ("broken", "sound"):
+        await session_on(store, name=name).append(asks("Look at the sea."), assistant("Yes."))
+    real = savings.counted
+
+    async def breaks(store, info, *given):
+        if info.id == "broken":
+            raise ZeroDivisionError
+        return await real(store, info, *given)
+
+    monkeypatch.setattr(savings, "counted", breaks)
+    found = await book_of(store).look(await store.sessions())
+    assert found["sound"].begins == "Look at the sea."
+    assert found["broken"].size is None
+
+
+async def test_of_a_session_that_is_deleted_nothing_is_kept(monkeypatch):
+    store = MemoryStore()
+    for name in ("left", "deleted", "meanwhile"):
+        await session_on(store, name=name).append(asks("My secret."), assistant("Yes.", model=name))
+    book = book_of(store)
+    real = savings.counted
+
+    async def slow(store, info, *given):
+        found = await real(store, info, *given)
+        if info.id == "meanwhile":
+            await store.purge(info.id)
+        return found
+
+    monkeypatch.setattr(savings, "counted", slow)
+    await book.look(await store.sessions())
+    assert set(await store.key_values.values("savings")) == {"left", "deleted"}
+    assert set(book.models) == {"left", "deleted"}
+    await store.purge("deleted")
+    await book.look(await store.sessions())
+    assert book.models == ["left"]

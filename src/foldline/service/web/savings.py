@@ -21,7 +21,7 @@ import msgspec
 from foldline.catalogue import Catalogue
 from foldline.core.decide.price import Price, cost
 from foldline.core.ledger.text.origin import prompts
-from foldline.core.log.entries import Compacted, Entry, Lifted, Noted, Pruned, Receipt, Said
+from foldline.core.log.entries import Compacted, Entry, Lifted, Noted, Pruned, Receipt, Said, dated
 from foldline.core.log.messages import Usage
 from foldline.core.measure.window import Window
 from foldline.errors import FoldlineError, StoreError
@@ -235,9 +235,9 @@ class _Count:
         one.unpriced += price is None and summarizer not in FREE
 
     def _sum(self, at: float | None) -> Sum:
-        models = self._found.days.setdefault(
-            UNKNOWN if at is None else time.strftime("%Y-%m-%d", time.gmtime(at)), {}
-        )
+        at = dated(at)
+        day = UNKNOWN if at is None else time.strftime("%Y-%m-%d", time.gmtime(at))
+        models = self._found.days.setdefault(day, {})
         return models.setdefault(self._found.model, Sum())
 
 
@@ -281,6 +281,8 @@ class SavingsBook:
             read = {name: unpack(raw, Savings) for name, raw in stored.items()}
             self._known = {name: one for name, one in read.items() if one is not None}
         known = self._known
+        if len(known) > await self._tenant.store.count():
+            await self._forget(known, known.keys() - {one.id for one in await self._tenant.store.sessions()})
         behind = {one.id: one for one in sessions if not _fresh(known.get(one.id), one)}
         if behind or not self._looked:
             self._waiting = {**behind, **self._waiting}
@@ -346,6 +348,7 @@ class SavingsBook:
             self.version += 1
             if len(new) == AT_ONCE or not self._waiting:
                 await self._keep(new)
+                await self._forget(known, new)
                 new = {}
 
     async def _counted(self, info: SessionInfo, known: Savings | None) -> Savings:
@@ -353,12 +356,22 @@ class SavingsBook:
             return await counted(self._tenant.store, info, known, self._price_of)
         except FoldlineError as error:  # it is damaged, or was deleted
             log.info("the figures of session %s cannot be read: %s", info.id, error)
-            return Savings(info.entries, info.leaf, at=_At(size=None))
+        except Exception:  # those of the others are read all the same
+            log.exception("the figures of session %s cannot be read", info.id)
+        return Savings(info.entries, info.leaf, at=_At(size=None))
 
     async def _keep(self, new: dict[str, bytes]) -> None:
         """Keep figures in the store; one that can only be read keeps none."""
         with contextlib.suppress(StoreError):
             await self._tenant.values.put_all(SPACE, new, seconds=KEPT_SECONDS)
+
+    async def _forget(self, known: dict[str, Savings], names: Iterable[str]) -> None:
+        """Forget the figures of those of the sessions that were deleted, also where they were kept since."""
+        for name in names:
+            if await self._tenant.store.info(name) is None:
+                known.pop(name, None)
+                with contextlib.suppress(StoreError):
+                    await self._tenant.values.delete(SPACE, name)
 
     async def close(self) -> None:
         """Read no more."""
