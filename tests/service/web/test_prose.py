@@ -8,7 +8,9 @@ from html.parser import HTMLParser
 import pytest
 from tests.service.web.browser import HOSTILE
 
-from foldline.service.web.prose import begins, code, prose, rows
+from foldline.service.api.history import ShownPart
+from foldline.service.web.prose import LARGEST, begins, code, path_in, prose, rows
+from foldline.service.web.shown import called
 
 MODEL = """## Plan
 
@@ -104,3 +106,20 @@ def test_what_turns_the_text_around_it_is_shown_as_a_mark():
     for made in (prose("a\u202eb"), code("a\u202eb"), rows('{"a": "x\u202ey"}')[0].value):
         assert "\u202e" not in made
         assert "\\u202e" in made
+
+
+@pytest.mark.parametrize(
+    "given", ['{"a": "\ud83d"}', *(f'{{"a": {"[" * n + "]" * n}}}' for n in (990, 1_500))]
+)
+def test_a_call_is_shown_whatever_it_is_given(given):
+    call = ShownPart("call", given, "look")
+    assert called(call).startswith("look ")
+    assert (rows(given), path_in(call)) == (None, "")
+
+
+def test_of_a_large_edit_both_texts_are_shown_and_not_compared():
+    def shown(size):
+        return [one.name for one in rows(json.dumps({"old_string": "a" * size, "new_string": "b"}))]
+
+    assert shown(LARGEST) == ["change"]
+    assert shown(LARGEST + 1) == ["old_string", "new_string"]

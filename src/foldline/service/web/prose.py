@@ -26,11 +26,12 @@ from pygments.lexers import (
 from pygments.util import ClassNotFound
 
 from foldline.core.log.codec import pretty
+from foldline.dialects.payload import DEEPEST, is_deep
 from foldline.service.api.history import ShownPart
 from foldline.terminal import clean
 
 KEPT: Final = 512  # texts that are remembered as HTML: a page is asked for again and again
-LARGEST: Final = 20_000  # characters of code that are coloured
+LARGEST: Final = 20_000  # characters of code that are coloured, and of texts that are compared
 ROWS: Final = 40  # arguments of a call that are shown as rows
 _SCHEMES: Final = ("http://", "https://", "mailto:")
 _PATHS: Final = ("file_path", "path", "filename", "file", "notebook_path")
@@ -162,13 +163,14 @@ class ArgumentRow(msgspec.Struct, frozen=True):
 
 
 def fields_of(text: str) -> dict[str, Any] | None:
-    """Return the object that a text is in JSON; None where it is something else."""
+    """Return the object that a text is in JSON; None where it is something else, or nested too deep."""
     if not text.lstrip().startswith("{"):
         return None
     try:
-        return msgspec.json.decode(text, type=dict[str, Any])
-    except (msgspec.DecodeError, UnicodeEncodeError):
+        found = msgspec.json.decode(text, type=dict[str, Any])
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
         return None
+    return None if is_deep(found, DEEPEST) else found
 
 
 def rows(text: str) -> list[ArgumentRow] | None:
@@ -178,7 +180,7 @@ def rows(text: str) -> list[ArgumentRow] | None:
         return None
     path = _first(fields, _PATHS)
     old, new = (next((name for name in names if name in fields), "") for names in (_BEFORE, _AFTER))
-    edits = isinstance(fields.get(old), str) and isinstance(fields.get(new), str)
+    edits = all(isinstance(fields.get(one), str) and len(fields[one]) <= LARGEST for one in (old, new))
     found: list[ArgumentRow] = []
     for name, value in fields.items():
         if edits and name == new:

@@ -13,6 +13,7 @@ import msgspec
 from foldline.core.log.codec import encode_utf8, pretty
 from foldline.core.log.log import digest
 from foldline.service.api.history import ShownBoundary, ShownMessage, ShownPart
+from foldline.service.web.prose import fields_of
 from foldline.session.recall import HIDDEN
 from foldline.stores import search
 
@@ -55,11 +56,8 @@ def start(message: ShownMessage) -> str:
 
 def called(call: ShownPart) -> str:
     """Return a call as a line: the tool, and what it is given, long paths by their ends."""
-    try:
-        given = msgspec.json.decode(call.text, type=dict[str, Any])
-    except msgspec.DecodeError:
-        given = {"": call.text}
-    values: list[Any] = list(given.values())
+    given = fields_of(call.text)
+    values: list[Any] = [call.text] if given is None else list(given.values())
     words = " ".join(one if isinstance(one, str) else encode_utf8(one).decode() for one in values)
     return line(f"{call.name} {_FOLDERS.sub('…/', words[: 8 * LINE])}")
 
