@@ -15,6 +15,7 @@ from tests.service.web.browser import HOSTILE
 
 from foldline.config import TokenGrant
 from foldline.lab.panels import colours
+from foldline.service.web import previews
 from foldline.service.web.meter import KINDS
 from foldline.service.web.session_page import PANELS
 
@@ -164,6 +165,76 @@ def test_a_preview_has_an_address_and_tells_what_it_changes(browser):
     assert 'class="hl-gi"' in page
     browser.post(f"{made.url.path}/drop")
     assert "That preview is gone" in browser.get(made.url.path)
+
+
+def numbers_of(page):
+    """How many messages a preview says go and stay, and how many rows it lists of each."""
+    told = re.search(r"Of ([\d,]+) messages, (\d+) go and (\d+) stay", page).groups()
+    goes, stays = re.findall(r'<ul class="pick".*?</ul>', page, re.DOTALL)
+    return [int(one.replace(",", "")) for one in told], goes.count("<li"), stays.count("<li")
+
+
+def test_a_preview_counts_all_messages_that_are_sent(browser, monkeypatch):
+    system = {"role": "system", "content": "Be brief."}
+    browser.client.begin("one", messages=[system, *talk(20)])
+    (whole, go, stay), goes, stays = numbers_of(browser.post("/web/s/one/preview"))
+    assert (go, stay) == (goes, stays)
+    assert whole == go + stay == 43
+    monkeypatch.setattr(previews, "SHOWN", 5)  # messages that are looked at: what goes is older
+    page = browser.post("/web/s/one/preview")
+    assert numbers_of(page) == ([whole, go, stay], 0, 5)
+    assert f"{go} older ones go that are not listed here" in page
+    monkeypatch.undo()
+    browser.post("/web/s/one/do/compact")
+    browser.client.say("one", *talk(20, first=100)[2:])
+    (whole, go, stay), goes, stays = numbers_of(browser.post("/web/s/one/preview"))
+    assert (go, stay) == (goes, stays)
+
+
+def preview_of(page):
+    (name,) = set(re.findall(r"/preview/([0-9a-f]+)/drop", page))
+    return f"/web/s/one/preview/{name}"
+
+
+def pins(browser):
+    return [one["entry"] for one in browser.client.get("/sessions/one/pins").json()["pins"]]
+
+
+def test_what_a_preview_pinned_is_told_and_taken_back(browser):
+    browser.client.begin("one", messages=talk(20))
+    entries = [one["entry"] for one in browser.client.get("/sessions/one/history", limit=100).json()["items"]]
+    page = browser.post("/web/s/one/preview")
+    assert "nothing has changed yet" in page
+    page = browser.post(f"{preview_of(page)}/keep", keep=entries[4:6])
+    assert "2 messages pinned so far" in page
+    assert "nothing has changed yet" not in page
+    known = preview_of(page)
+    for step in ("keep", "commit"):  # all that could go: nothing is left to fold
+        page = browser.post(f"{known}/{step}", keep=entries, kept=entries[4:6], summary="My own words.")
+        assert "Nothing was folded" in page
+        assert "2 messages pinned so far" in page
+        assert preview_of(page) == known
+        assert "My own words." in page
+    browser.post(f"{known}/drop", kept=entries[4:6])
+    assert pins(browser) == []
+
+
+def test_an_edited_summary_is_shown_again_where_its_fold_cannot_be_made(browser):
+    browser.client.begin("one", messages=talk(20))
+    known = preview_of(browser.post("/web/s/one/preview"))
+    edited = {"summary": "My own words. " * 20_000}
+    page = browser.post(f"{known}/commit", **edited)
+    assert "Nothing was folded" in page
+    assert edited["summary"] in page
+    assert preview_of(page) == known  # it can be edited again
+    browser.post(f"{known}/drop")
+    page = browser.post(f"{known}/commit", summary="My own words.")
+    assert "That preview is gone" in page
+    assert "My own words." in page
+    browser.post("/web/s/one/do/compact")
+    page = browser.post(f"{known}/commit", summary="My own words.", kept=[])
+    assert "My own words." in page  # nothing can be folded any more: to be copied
+    assert "Folded as it was shown" not in browser.get("/web/s/one")
 
 
 def test_branches_rewinds_forks_pins_and_hand_offs_by_buttons(browser):

@@ -96,10 +96,11 @@ async def show_preview(call: ApiCall) -> PreviewResult:
 
 @operation("POST", f"{AT}/previews/{{preview}}/commit", changes=True, keyed=True)
 async def commit_preview(call: ApiCall, body: EditedSummary) -> CompactionResult:
-    """Append the boundary that a preview showed, with its summary as edited."""
+    """Append the boundary that a preview showed, with its summary as edited; it is kept if none is."""
     kept = await _kept(call)
     outcome = await call.session.commit(kept.preview, summary=body.summary)
-    await call.state.of(call.tenant).previews.drop(kept.id)
+    if isinstance(outcome, Receipt):
+        await call.state.of(call.tenant).previews.drop(kept.id)
     return _told(call, outcome)
 
 
