@@ -52,6 +52,8 @@ def test_each_token_may_do_what_it_allows_and_no_more():
             one.send("DELETE", "/sessions/one", 403)
         for path in ("/sessions", "/sessions/one"):
             scraper.get(path, 403)
+        for path in ("overview", "s/one", "replay", "replay/none", "replay/none/table.csv"):
+            assert patient.get(f"{client.url}/web/{path}", headers=bearer(SCRAPER)).status_code == 403
         gateway = f"{client.url}/v1/chat/completions"
         for token in (READER, SCRAPER):
             found = patient.post(gateway, json=BODY, headers=bearer(token))

@@ -17,6 +17,7 @@ from tests.service.web.test_pages import Browser
 
 from foldline.files import safe_name
 from foldline.service.jobs import replays
+from foldline.service.jobs.replay_records import ReplayRecords
 
 pytestmark = pytest.mark.slow
 
@@ -188,6 +189,21 @@ def test_a_kept_session_is_replayed_and_its_retention_measured(browser, folder):
     browser.post(f"{place}/drop")
     browser.get(place, 404)
     assert not list(folder.rglob("report.json"))
+
+
+def test_of_a_file_no_other_session_is_offered_again_and_no_report_that_was_too_large(browser, monkeypatch):
+    browser.client.begin("other", messages=[{"role": "user", "content": "Hello."}])
+    page = wait(browser, begin(browser, session="other"))[-1]
+    assert "?session=other" not in page
+    assert "every turn as JSON" in page
+
+    async def too_large(*_):
+        return False
+
+    monkeypatch.setattr(ReplayRecords, "keep_file", too_large)
+    page = wait(browser, begin(browser))[-1]
+    assert "every turn as JSON" not in page
+    assert "table as CSV" in page
 
 
 def test_the_page_says_how_far_it_is(browser):

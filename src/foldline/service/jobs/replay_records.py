@@ -65,7 +65,7 @@ class ComparedPolicy(msgspec.Struct, frozen=True):
 
 
 class ReplayRecord(msgspec.Struct, frozen=True):
-    """One replay as it stands; `worker` makes it, `plots` are the drawings that there are. Unix times."""
+    """One replay as it stands; `worker` makes it, `files` are those of it that are kept. Unix times."""
 
     id: str
     wish: ReplayWish
@@ -79,7 +79,12 @@ class ReplayRecord(msgspec.Struct, frozen=True):
     rows: list[ComparedPolicy] = []
     warnings: list[str] = []
     error: str = ""
-    plots: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+
+    @property
+    def plots(self) -> list[str]:
+        """The drawings that there are."""
+        return [name for name in self.files if name in PLOTS]
 
     @property
     def ended(self) -> bool:

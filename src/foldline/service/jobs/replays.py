@@ -119,7 +119,7 @@ class ReplayJob:
                 process.kill()
                 await process.wait()
         found = await asyncio.to_thread(self._found, code)
-        return {**found, "plots": await self._keep_files()}
+        return {**found, "files": await self._keep_files()}
 
     def _command(self) -> list[str]:
         window = [f"--window={self._wish.window}"] if self._wish.window else []
@@ -145,7 +145,7 @@ class ReplayJob:
         return clean(text.replace(str(self.file), self._wish.label))[:LONGEST]
 
     async def _keep_files(self) -> tuple[str, ...]:
-        """Keep the files that it made for all workers; return the drawings among them."""
+        """Keep the files that it made for all workers; return those that are not too large."""
         kept: list[str] = []
         for name in FILES:
             path = self._folder / name
@@ -153,7 +153,7 @@ class ReplayJob:
                 content = await asyncio.to_thread(path.read_bytes)
                 if await self.records.keep_file(self.id, name, content):
                     kept.append(name)
-        return tuple(name for name in kept if name in PLOTS)
+        return tuple(kept)
 
     async def remove(self) -> None:
         """Remove its folder."""

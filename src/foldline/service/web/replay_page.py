@@ -94,9 +94,9 @@ async def begin(asked: PageRequest) -> Response:
         window, session = _text(given, "window"), _text(given, "session")
         try:
             chosen, tokens = _chosen(asked.settings, ticked), _window(window)
-            label, write = await _source(asked, given.get("file"), session)
+            label, kept, write = await _source(asked, given.get("file"), session)
             await _check_room(asked)
-            wish = ReplayWish(label, chosen, tokens, session)
+            wish = ReplayWish(label, chosen, tokens, kept)
             name = await asked.replays.begin(asked.tenant.presence, wish, write)
         except (Refused, OSError) as error:  # a full disk
             return await _form(asked, str(error), session=session, window=window, ticked=ticked)
@@ -159,11 +159,12 @@ async def save(asked: PageRequest) -> Response:
 
 
 async def _job(asked: PageRequest) -> ReplayRecord | None:
+    require("read")
     return await asked.replays.find(asked.tenant.presence, asked.request.path_params["job"])
 
 
-async def _source(asked: PageRequest, given: Any, session: str) -> tuple[str, Callable[[Path], object]]:
-    """Return the name of what is replayed, and what writes it into a file."""
+async def _source(asked: PageRequest, given: Any, session: str) -> tuple[str, str, Callable[[Path], object]]:
+    """Return the name of what is replayed, its session ("" for a file), and what writes it into a file."""
     if isinstance(given, UploadFile) and given.filename:
         stream = given.file
 
@@ -171,7 +172,7 @@ async def _source(asked: PageRequest, given: Any, session: str) -> tuple[str, Ca
             with target.open("wb") as copied:
                 shutil.copyfileobj(stream, copied)
 
-        return given.filename[:200], copy
+        return given.filename[:200], "", copy
     if not session:
         raise Refused(400, "Nothing to replay", "Choose a file or a session first.")
     detail = await asked.ask(sessions.show_session, session=session)
@@ -179,7 +180,7 @@ async def _source(asked: PageRequest, given: Any, session: str) -> tuple[str, Ca
     raw = bytes(found.body)
     if len(raw) > asked.serve.max_body:
         raise TooLarge(f"the session has more than {asked.serve.max_body:,} bytes ([serve] max_body)")
-    return detail.info.title or session, lambda target: target.write_bytes(raw)
+    return detail.info.title or session, session, lambda target: target.write_bytes(raw)
 
 
 def _text(form: FormData, name: str) -> str:
