@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
 from http.cookiejar import CookieJar
+from urllib.parse import urlencode
 
 import httpx2
 import pytest
@@ -13,9 +15,10 @@ from tests.service.served import Alternating
 from tests.service.web import claude_code
 from tests.service.web.browser import HOSTILE
 
+import foldline
 from foldline.config import TokenGrant
 from foldline.lab.panels import colours
-from foldline.service.web import previews
+from foldline.service.web import previews, prose
 from foldline.service.web.meter import KINDS
 from foldline.service.web.session_page import PANELS
 
@@ -450,7 +453,9 @@ def test_a_session_is_on_one_page_to_be_printed_with_its_folds(browser):
     browser.client.begin("one", title="To print", messages=talk(60))
     browser.client.post("/sessions/one/compact")
     assert 'href="/web/s/one/print"' in browser.get("/web/s/one")
+    kept = prose.prose.cache_info().currsize
     page = browser.get("/web/s/one/print")
+    assert prose.prose.cache_info().currsize == kept  # it would outlive a session that is deleted
     assert [f"Question {number}." in page for number in range(60)] == [True] * 60
     assert "Compacted" in page
     browser.get("/web/s/nobody/print", 404)
@@ -491,6 +496,46 @@ def test_a_token_is_typed_once():
         cookie = next(iter(browser.http.cookies.jar))
         assert (cookie.path, cookie.has_nonstandard_attr("HttpOnly")) == ("/web", True)
         assert "none yet" in browser.get("/web/")
+        browser.http.close()
+
+
+@pytest.mark.parametrize("name", ["a/b", "50%2F", ".", "..", ".b", "a b?c#d", "ж"])
+def test_a_session_that_a_program_named_anyhow_is_opened(tmp_path, name):
+    store = f"sqlite:///{tmp_path / 's.db'}"
+    token = {"Authorization": "Bearer secret-for-pages"}
+    with foldline.open_sync(store, name) as session:
+        session.append(user("Look at the sea."), reply("Yes."))
+    with api(store=store, tokens={"secret-for-pages": "default"}, headers=token) as (client, _):
+        browser = Browser(client)
+        browser.post("/web/login", token="secret-for-pages")
+        place = re.search(r'href="(/web/s/[^"]+)"', browser.get("/web/"))[1]
+        assert "Look at the sea." in browser.get(place)
+        page = browser.post(f"{place}/do/rename", title="A title")
+        assert "A title" in page
+        assert f'action="{place}/preview"' in page
+        browser.http.cookies.clear()
+        login = browser.get(place)  # asks for the token, and leads on
+        to = html.unescape(re.search(r'name="to" value="([^"]*)"', login)[1])
+        assert "Look at the sea." in browser.post("/web/login", token="secret-for-pages", to=to)
+        browser.http.close()
+
+
+def test_a_login_leads_to_a_long_address_and_says_what_is_wrong_with_a_long_token():
+    with api(
+        tokens={"secret-for-pages": "default"}, headers={"Authorization": "Bearer secret-for-pages"}
+    ) as (
+        client,
+        _,
+    ):
+        browser = Browser(client)
+        place = "/web/?" + urlencode({"f": "/" * 1_300})
+        assert len(place) > 3_900
+        to = html.unescape(re.search(r'name="to" value="([^"]*)"', browser.get(place))[1])
+        assert to == place
+        assert "Sessions" in browser.post("/web/login", token="secret-for-pages", to=to)
+        assert "no such token" in browser.post("/web/login", 401, token="x" * 20_000)
+        browser.http.cookies.clear()
+        assert 'name="to" value="/web/"' in browser.get(f"{place}{'x' * 4_000}")
         browser.http.close()
 
 

@@ -7,7 +7,7 @@ import logging
 import math
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeVar
-from urllib.parse import SplitResult, parse_qs, urlencode, urlsplit
+from urllib.parse import SplitResult, parse_qs, unquote, urlencode, urlsplit
 
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
@@ -30,6 +30,7 @@ log = logging.getLogger("foldline")
 BASE: Final = "/web"
 RAW: Final = "foldline-raw"  # the cookie of who wants texts as they were written
 FORM: Final = 1_000_000  # bytes of a form without a file
+LONGEST: Final = 4_096  # characters of an address that a login leads to
 STOP_ASKING: Final = 286  # a status at which htmx asks no more
 DELETED: Final = '<p class="problem" role="alert">This session was deleted.</p>'
 
@@ -109,7 +110,7 @@ class PageRequest:
     @property
     def session(self) -> str:
         """The id of the session that the path names."""
-        return self.request.path_params["session"]
+        return unquote(self.request.path_params["session"])
 
     @property
     def savings(self) -> SavingsBook:
@@ -180,7 +181,8 @@ def _denied(request: Request, denied: Denied) -> Response:
     if _is_part(request):
         place = _split(request.headers.get("hx-current-url", ""))
     else:
-        place = _split(str(request.url) if request.method == "GET" else "")
+        asked = request.scope["raw_path"].decode("ascii") + f"?{request.url.query}"
+        place = _split(asked if request.method == "GET" else "")
     asked_for = place.path + (f"?{place.query}" if place.query else "")
     known = {"to": asked_for} if asked_for not in ("", f"{BASE}/") else {}
     address = f"{BASE}/login{'?' if known else ''}{urlencode(known)}"
@@ -219,4 +221,5 @@ def login(denied: Denied | None = None, to: str = "") -> Response:
 def within(address: str) -> str:
     """Return an address where it is one of a page here, without a host; else that of the list."""
     begins = address.startswith(f"{BASE}/") and not address.startswith(f"{BASE}/login")
+    begins = begins and len(address) <= LONGEST
     return address if begins and not set(address) & set("\\\r\n") else f"{BASE}/"

@@ -83,6 +83,11 @@ def prose(text: str, who: str = "assistant") -> Markup:
     return _safe((_USERS if who == "user" else _OURS).render(clean(text)))
 
 
+def unkept(text: str) -> Markup:
+    """Return a whole session as HTML, and remember nothing of it."""
+    return prose.__wrapped__(text)
+
+
 def begins(text: str, most: int = 4_000) -> int:
     """Return where a long text is cut, as the rest waits behind a click: at a line break, if it can be."""
     if len(text) <= most:

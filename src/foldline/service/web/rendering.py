@@ -109,8 +109,12 @@ def _in_utc(form: str, at: float | None) -> str:
 
 
 def segment(text: str) -> str:
-    """Return a text as one part of a path."""
-    return quote(text, safe="")
+    """Return a text as one part of a path, from which `PageRequest.session` reads it.
+
+    A path is decoded before it is parted, and a browser leaves dots out: such characters are encoded twice.
+    """
+    once = text.replace("%", "%25").replace("/", "%2F")
+    return quote(f"%2E{once[1:]}" if once.startswith(".") else once, safe="")
 
 
 def model_name(name: str) -> str:

@@ -245,7 +245,7 @@ async def print_page(asked: PageRequest) -> Response:
     info = await asked.info()
     found = await asked.ask(transfers.export_session, query=ExportQuery("markdown"))
     raw = bytes(found.body)
-    content = await aside(len(raw), lambda: prose.prose(raw.decode("utf-8", "replace")))
+    content = await aside(len(raw), lambda: prose.unkept(raw.decode("utf-8", "replace")))
     names = await asked.savings.names([info])
     return asked.page("print.html", here="sessions", info=info, heading=names[info.id], content=content)
 

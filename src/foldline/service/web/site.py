@@ -29,7 +29,7 @@ STATIC: Final = {
 }
 SESSION: Final = "/s/{session}"
 REPLAY: Final = "/replay/{job}"
-LONGEST: Final = 4_096  # characters of a form with a token
+LOGIN: Final = 16_384  # bytes of a form with a token, and with an address, which is encoded
 
 
 async def _to_session(asked: PageRequest) -> Response:
@@ -129,7 +129,10 @@ class Site:
     async def _login(self, request: Request) -> Response:
         """Take a token, and keep it in the browser until that is closed."""
         denied, to = None, request.query_params.get("to", "")
-        if request.method == "POST" and int(request.headers.get("content-length") or LONGEST + 1) <= LONGEST:
+        size = int(request.headers.get("content-length") or LOGIN + 1)
+        if request.method == "POST" and size > LOGIN:
+            denied = Denied()
+        elif request.method == "POST":
             async with read_form(request, max_files=0, max_fields=4) as form:
                 token, to = str(form.get("token") or "").strip(), str(form.get("to") or "")
             found = self._tenants.find(request, typed=token)
