@@ -472,6 +472,22 @@ def test_a_fold_before_the_first_page_is_led_to(browser):
     assert f'id="e-{boundary}"' in browser.get(f"/web/s/one/at/{boundary}")
 
 
+def test_each_fold_of_the_panel_leads_to_a_page_with_its_mark(browser):
+    short = [one for number in range(30) for one in (user(f"Short {number}."), reply("Yes."))]
+    browser.client.begin("one")
+    for number in range(3):  # a fold is made pages behind the first message that it keeps
+        browser.client.say("one", *talk(20, first=100 * number)[2:])
+        last = browser.client.leaf("one")[1:-1]
+        browser.client.say("one", *short)
+        found = browser.client.post("/sessions/one/compact", {"up_to": last}).json()
+        assert found["receipt"]["messages_after"] > 60
+    panel = browser.get("/web/s/one", panel="receipts")
+    links = re.findall(r'<a href="(/web/s/one/at/[0-9a-f]+)[^"]*">Fold \d', panel)
+    assert len(links) == 3
+    for link in links:
+        assert f'id="e-{link.rpartition("/")[2]}"' in browser.get(link)
+
+
 def test_for_another_agent_the_page_says_where_the_file_goes(browser):
     browser.client.begin("one", messages=talk(3))
     page = browser.get("/web/s/one/download", format="claude-code", cwd="/home/ada/shop")

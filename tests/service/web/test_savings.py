@@ -30,6 +30,7 @@ from foldline.service.jobs.drafts import DraftLimit
 from foldline.service.metrics import Metrics
 from foldline.service.tenants import Tenant
 from foldline.service.web import savings
+from foldline.service.web.list_page import ListedSession, ListQuery
 from foldline.service.web.overview import DAYS, HEIGHT, bars
 from foldline.service.web.savings import SavingsBook, Sum, counted
 from foldline.stores import MemoryStore
@@ -85,7 +86,7 @@ async def test_each_reply_behind_a_fold_saves_what_the_fold_took_out():
         less = receipt.tokens_before - receipt.tokens_after
         assert less > 100
         folded = await both(store, before)
-        assert (folded.size, folded.whole.saved) == (receipt.tokens_after, 0)
+        assert (folded.size, folded.whole.saved, folded.at.folds) == (receipt.tokens_after, 0, 1)
         await said(session, 12)
         await said(session, 13)
         found = await both(store, folded)
@@ -95,10 +96,11 @@ async def test_each_reply_behind_a_fold_saves_what_the_fold_took_out():
         await session.undo()
         await said(session, 14)
         undone = await both(store, found)
-        assert undone.whole.saved == 2 * less
+        assert (undone.whole.saved, undone.at.folds) == (2 * less, 0)
         await session.redo()
         await said(session, 15)
-        assert (await both(store, undone)).whole.saved == 3 * less
+        redone = await both(store, undone)
+        assert (redone.whole.saved, redone.at.folds) == (3 * less, 1)
 
 
 async def test_branches_count_with_what_holds_on_them_and_a_fork_with_what_is_its_own():
@@ -313,3 +315,26 @@ async def test_of_a_session_that_is_deleted_nothing_is_kept(monkeypatch):
     await store.purge("deleted")
     await book.look(await store.sessions())
     assert book.models == ["left"]
+
+
+def test_a_fold_that_was_undone_does_not_hold(browser):  # noqa: F811
+    browser.client.begin("one", messages=talk(20))
+    browser.client.post("/sessions/one/compact")
+    assert '<span class="badge fold">1</span>' in listed(browser)
+    assert "<dt>Folds that hold</dt><dd>1</dd>" in browser.get("/web/overview")
+    browser.client.post("/sessions/one/undo")
+    assert "badge fold" not in listed(browser)
+    assert "<dt>Folds that hold</dt><dd>0</dd>" in browser.get("/web/overview")
+
+
+async def test_a_session_is_listed_under_each_model_that_answered_in_it():
+    store = MemoryStore()
+    session = session_on(store)
+    for model in ("earlier", "now"):
+        await session.append(asks("Look at the sea."), assistant("Yes.", model=f"openai:{model}@here"))
+    book, infos = book_of(store), await store.sessions()
+    found = (await book.look(infos))["s"]
+    assert sorted(book.models) == ["openai:earlier@here", "openai:now@here"]
+    row = ListedSession(infos[0], "s", known=True, savings=found, window=None)
+    shown = [bool(ListQuery(model=model).rows([row])) for model in ("earlier", "now", "other", "")]
+    assert (row.model, shown) == ("now", [True, True, False, True])

@@ -53,6 +53,11 @@ class ListedSession(msgspec.Struct, frozen=True):
         return self.savings.size if self.known and self.info.messages else None
 
     @property
+    def folds(self) -> int | None:
+        """How many folds hold; None where that is not known."""
+        return self.savings.at.folds if self.known else None
+
+    @property
     def fill(self) -> float | None:
         """The share of the window that the next request takes."""
         return self.size / self.window if self.size is not None and self.window else None
@@ -63,7 +68,7 @@ COLUMNS: Final[dict[str, tuple[str, Callable[[ListedSession], float | None]]]] =
     "fill": ("Next request", lambda row: row.fill),
     "saved": ("Saved", lambda row: row.savings.whole.saved if row.known else None),
     "spent": ("Price", lambda row: row.savings.whole.spent if row.known else None),
-    "folds": ("Folds", lambda row: row.info.compactions),
+    "folds": ("Folds", lambda row: row.folds),
     NEWEST: ("Updated", lambda row: row.info.updated),
 }
 """The columns by which the list can be sorted: what each is called, and its value."""
@@ -109,7 +114,8 @@ class ListQuery(msgspec.Struct, frozen=True):
 
         def shown(row: ListedSession) -> bool:
             text = f"{row.name} {row.info.id}".casefold()
-            agent, model = self.agent in ("", row.savings.agent), self.model in ("", row.model)
+            agent = self.agent in ("", row.savings.agent)
+            model = not self.model or self.model in map(model_name, row.savings.models)
             return agent and model and all(word in text for word in words)
 
         _, key = COLUMNS[self.sort.removeprefix("-")]

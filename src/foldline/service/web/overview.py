@@ -52,7 +52,7 @@ async def overview_page(asked: PageRequest) -> Response:
         "whole": summed(one for *_, one in sums),
         "sessions": len(sessions),
         "messages": sum(one.messages for one in sessions),
-        "folds": sum(one.compactions for one in sessions),
+        "folds": sum(one.at.folds for one in found),
         "behind": len(sessions) - sum(1 for one in sessions if one.id in known) or asked.savings.behind,
         "agents": _lines(sums, lambda one, _, __: one.agent),
         "models": _lines(sums, lambda _, __, model: model_name(model)),

@@ -19,6 +19,7 @@ from typing import Final
 import msgspec
 
 from foldline.catalogue import Catalogue
+from foldline.core.cut.edits import folds
 from foldline.core.decide.price import Price, cost
 from foldline.core.ledger.text.origin import prompts
 from foldline.core.log.entries import Compacted, Entry, Lifted, Noted, Pruned, Receipt, Said, dated
@@ -80,8 +81,9 @@ class Sum(msgspec.Struct, omit_defaults=True):
 
 
 class _At(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What holds behind an entry: tokens that are folded away, the next request's size, what was said."""
+    """What holds behind an entry: folds, tokens that are out, the next request's size, what was said."""
 
+    folds: int = 0
     out: int = 0
     size: int | None = 0  # None: not known
     said: bool = False
@@ -91,7 +93,7 @@ class Savings(msgspec.Struct, omit_defaults=True):
     """The figures of a session: of all branches by day and model, and what holds at its leaf.
 
     `entries` were read, the newest of them `last`, when the leaf was `leaf`. `begins` are the user's first
-    words, `agent` is the program that speaks, where it has said so.
+    words, `agent` is the program that speaks, where it has said so. `made` are all folds.
     """
 
     entries: int = 0
@@ -102,6 +104,7 @@ class Savings(msgspec.Struct, omit_defaults=True):
     model: str = ""
     window: int | Window | None = None
     at: _At = _At()
+    made: list[str] = []
     folds: dict[str, int] = {}
     days: dict[str, dict[str, Sum]] = {}
 
@@ -114,6 +117,11 @@ class Savings(msgspec.Struct, omit_defaults=True):
     def size(self) -> int | None:
         """The tokens of the next request; None where they are not known."""
         return self.at.size
+
+    @property
+    def models(self) -> set[str]:
+        """The models that have answered in it, and the one that it goes on with."""
+        return {self.model, *(model for models in self.days.values() for model in models)} - {UNKNOWN}
 
     def name_of(self, info: SessionInfo) -> str:
         """Return what its session is called: its title, else how it began, else its id."""
@@ -183,7 +191,8 @@ class _Count:
             case Lifted(target=target, lifted=lifted):
                 change = -self._found.folds.get(target, 0) if lifted else self._found.folds.get(target, 0)
                 size = None if at.size is None else at.size - change
-                return msgspec.structs.replace(at, out=at.out + change, size=size)
+                held = at.folds + (-1 if lifted else 1) * (target in self._found.made)
+                return msgspec.structs.replace(at, folds=held, out=at.out + change, size=size)
             case Noted(kind=kind, data=data):
                 if kind == MODEL and (kept := kept_in([entry])) is not None:
                     self._found.model, self._found.window = kept.model, kept.window
@@ -221,6 +230,9 @@ class _Count:
 
     def _folded(self, entry: Compacted | Pruned, at: _At) -> _At:
         receipt: Receipt = entry.receipt
+        if folds(entry):
+            self._found.made.append(entry.id)
+            at = msgspec.structs.replace(at, folds=at.folds + 1)
         if receipt.reason == "imported":  # its sizes are another agent's
             return msgspec.structs.replace(at, size=None)
         if isinstance(entry, Compacted):
@@ -322,7 +334,7 @@ class SavingsBook:
     @property
     def models(self) -> list[str]:
         """The models that are known."""
-        return list({one.model for one in (self._known or {}).values() if one.model})
+        return list({model for one in (self._known or {}).values() for model in one.models})
 
     async def _tried(self, known: dict[str, Savings]) -> None:
         try:

@@ -225,7 +225,9 @@ async def at(asked: PageRequest) -> Response:
     place = f"e-{entry}"
     found = await store.entry(asked.session, entry)
     if isinstance(found, Compacted) and found.first_kept:
-        entry = found.first_kept  # where its mark is
+        newest = newest_fold((await asked.ask(boundaries.list_boundaries)).boundaries)
+        if newest is not None and newest.entry == entry:
+            entry = found.first_kept  # where its mark is, on whatever page it stands itself
     query = {name: text for name, text in asked.request.query_params.items() if name in PASSED}
     if any(one.id == entry for one in await store.tail(asked.session, PAGE // 2)):
         return to_session(asked.session, at=place, **query)
