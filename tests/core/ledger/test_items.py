@@ -218,7 +218,7 @@ def test_what_a_tool_prints_is_never_a_refusal(output: str) -> None:
         ("[Operation Cancelled] Reason: User did not allow tool call", False, ""),
         ("exec command rejected by user", False, ""),
         ("User rejected the edit", True, ""),
-        ("The user denied this operation and gave the following feedback:\nNot now.", False, " Not now."),
+        ("The user denied this operation and gave the following feedback:\nNot now.", True, " Not now."),
     ],
 )
 def test_a_refusal_begins_as_a_harness_writes_it(output: str, is_error: bool, words: str) -> None:
@@ -226,6 +226,37 @@ def test_a_refusal_begins_as_a_harness_writes_it(output: str, is_error: bool, wo
         "refused",
         f"[User refused: deploy]{words}",
     )
+
+
+SAID_NO = "The user has rejected this change. The user said: Push to main."
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "is_error", "words"),
+    [
+        ("fetch", {"url": "http://x.io"}, False, False),
+        ("bash", {"command": "cat notes.md"}, False, False),
+        ("Task", {"prompt": "Look into it"}, False, False),
+        ("mcp__notes__write", {"path": "a.md", "content": "x"}, False, False),
+        ("fetch", {"url": "http://x.io"}, True, True),
+        ("Edit", {"file_path": "a.py", "old_string": "x", "new_string": "y"}, False, True),
+        ("ExitPlanMode", {"allowedPrompts": []}, False, True),
+    ],
+)
+def test_words_beside_a_refusal_are_the_users_where_no_text_of_others_stands_there(
+    name: str, arguments: Any, is_error: bool, words: bool
+) -> None:
+    kind, text = did(name, arguments, SAID_NO, is_error=is_error)
+    assert (kind == "refused") is words
+    assert text.endswith("] Push to main.") is words
+
+
+@pytest.mark.parametrize("is_error", [True, False])
+def test_a_question_that_was_never_put_has_no_answer(is_error: bool) -> None:
+    asked = {"questions": [{"question": "Drop which?", "options": [{"label": "a"}]}]}
+    output = "InputValidationError: options" if is_error else "Error: InputValidationError: options"
+    assert did("AskUserQuestion", asked, output, is_error=is_error)[0] == "called"
+    assert did("AskUserQuestion", asked, "Can't say, drop none.")[0] == "answer"
 
 
 @pytest.mark.parametrize(
@@ -238,6 +269,7 @@ def test_a_refusal_begins_as_a_harness_writes_it(output: str, is_error: bool, wo
         ("question_bank", {"prompt": "Tides"}),
         ("send_poll", {"message": "Tea?", "options": ["Yes", "No"]}),
         ("make_quiz", {"questions": [{"question": "2 + 2?", "options": ["4", "5"], "answer": "4"}]}),
+        ("create_quiz", {"questions": [{"question": "2 + 2?", "options": ["4", "5"]}]}),
     ],
 )
 def test_what_another_tool_says_is_never_the_users_answer(name: str, arguments: Any) -> None:

@@ -294,7 +294,7 @@ def line_of(item: Item, text: str) -> str:
     if mark is not None:
         return (mark.replace("]", f" {_name(item.by)}]", 1) if item.by else mark) + _escaped(text)
     if item.kind in ("answer", "refused"):
-        return _escaped(text)
+        return _escaped(text, answer=item.kind == "answer")
     times = f" (x{item.calls})" if item.calls > 1 and item.kind != "looked" else ""
     first, _, more = text.partition(f"\n{MORE}")
     if more and item.kind in _TOLD_BELOW:
@@ -329,15 +329,17 @@ _STARTS = (
 )
 
 
-def _escaped(text: str) -> str:
-    """Indent the lines, but the first, that could be taken for the beginning of an item."""
+def _escaped(text: str, *, answer: bool = False) -> str:
+    """Indent the lines, but the first, that could be taken for the beginning of an item or for an answer."""
     first, *rows = text.split("\n")
-    return "\n".join([first, *(f" {row}" if _could_begin(row) else row for row in rows)])
+    stays = "[User answered]" if answer else "\n"
+    return "\n".join(
+        [first, *(f" {row}" if _could_begin(row) and not row.startswith(stays) else row for row in rows)]
+    )
 
 
 def _could_begin(row: str) -> bool:
-    bare = row.lstrip(" ")
-    return bare.startswith(_STARTS) and not bare.startswith("[User answered]")
+    return row.lstrip(" ").startswith(_STARTS)
 
 
 def write(items: Sequence[Item], shown: Mapping[int, str]) -> list[str]:

@@ -25,7 +25,7 @@ from foldline.core.ledger.facts.commands import (
     strings,
 )
 from foldline.core.ledger.facts.kinds import CommitFact
-from foldline.core.ledger.facts.outcomes import RunEnd, outcome, printed, refusal, rejected
+from foldline.core.ledger.facts.outcomes import RunEnd, fell, outcome, printed, refusal, says_error
 from foldline.core.ledger.facts.touches import NEW, OLD, WHOLE, common_folder, patch_in, paths_in, relative
 from foldline.core.ledger.facts.uses import Action, Use, uses
 from foldline.core.ledger.text import names
@@ -58,18 +58,24 @@ _BESIDE_A_QUESTION = word_set(
 
 def action(use: Use, base: str) -> Action | None:
     """Say what a call did; `base` is the folder of the work. None for a list of steps: that is the plan."""
-    if use.result is not None and rejected(use.result):
-        return _refused(use, refusal(use.result))
-    if asked := _question(use):
+    asked, plan = _question(use), use.args.get("plan")
+    changes = use.command is None and any(touch.status != "read" for touch in use.touches)
+    if use.result is not None:
+        if fell(use.result):
+            return None
+        shown = asked or changes or isinstance(plan, str) or _LISTS_TASKS.fullmatch(plain(use.call.name))
+        words = refusal(use.result, quotes=not shown or use.call.name.startswith("mcp__"))
+        if words is not None:
+            return _refused(use, words)
+    if asked and not (use.result and says_error(use.result)):
         answered = f"{asked}\n[User answered] {middle_out(_answers(use.output), ANSWER)}"
         return Action("answer", answered if use.output else asked)
-    plan = use.args.get("plan")
     if isinstance(plan, str) and len(plan) > RESULT:
         return Action("proposal", middle_out(plan, ANSWER))
     if steps_of(use) is not None or task_of(use) is not None:
         return None
     patch = patch_in(use.args)
-    if patch is not None or (use.command is None and any(touch.status != "read" for touch in use.touches)):
+    if patch is not None or changes:
         return _edit(use, patch, base)
     done = (_run(use, use.command, base) if use.command is not None else _look(use.args, base)) or _called(
         use
@@ -89,15 +95,14 @@ def media_in(use: Use) -> list[Media]:
 
 def _question(use: Use) -> str:
     """Return the question that a call puts to the user, with its options; "" where it puts none."""
-    args, named = use.args, _ASKS.search(use.call.name)
-    rows = rows_of(args.get("questions"), 50)
-    if use.call.name.startswith("mcp__") or not (rows or named) or args.keys() - _BESIDE_A_QUESTION:
+    args, name = use.args, use.call.name
+    if name.startswith("mcp__") or not _ASKS.search(name) or args.keys() - _BESIDE_A_QUESTION:
         return ""
     asked: list[str] = []
-    for row in rows or [args]:
+    for row in rows_of(args.get("questions"), 50) or [args]:
         text = row.get("question") or row.get("message") or row.get("prompt")
         options = [*map(_label, [*as_list(row.get("options")), *as_list(row.get("choices"))][:8])]
-        if isinstance(text, str) and text and "answer" not in row and (options or named):
+        if isinstance(text, str) and text and "answer" not in row:
             shown = f" ({' / '.join(options)})" if any(options) else ""
             asked.append(f"{cut(' '.join(text.split()), QUESTION)}{shown}")
     return "[Asked] " + " ".join(asked) if asked else ""
@@ -120,10 +125,8 @@ def _label(option: Any) -> str:
     return cut(str(label), 80)
 
 
-def _refused(use: Use, words: str | None) -> Action | None:
-    """Return what the user refused and said beside it; None where a call only fell with its batch."""
-    if words is None:
-        return None
+def _refused(use: Use, words: str) -> Action:
+    """Return what the user refused and said beside it."""
     what = use.command or next((touch.path for touch in use.touches), "") or use.call.name
     return Action(
         "refused",

@@ -19,11 +19,15 @@ _EXIT = re.compile(
     r"|(?:\"exit_?code\"\s*:\s*|(?:completed|finished) with exit code |exit status )(-?\d{1,10})\b",
     re.IGNORECASE | re.MULTILINE,
 )
-_REFUSED = re.compile(
+_ERROR_SAID = re.compile(
     r"\s*(?:<tool_use_error>|<error>|\[?error\]?\b\s*(?:\[\w+\])?:|error (?:executing|running|applying) |"
-    r"failed to |could(?: not|n't) |can(?:not|'t) |no such file|(?:file|path) (?:not found|does not exist)|"
-    r"(?:permission|access) denied|apply_patch verification failed|invalid (?:arg|input|param|patch)|"
-    r"(?:string to replace|old_?string) not found|unknown tool|tool .{1,60} not found|enoent|eacces|"
+    r"apply_patch verification failed|invalid (?:arg|input|param|patch)|unknown tool)",
+    re.IGNORECASE,
+)
+_REFUSED = re.compile(
+    r"\s*(?:failed to |could(?: not|n't) |can(?:not|'t) |no such file|"
+    r"(?:file|path) (?:not found|does not exist)|(?:permission|access) denied|"
+    r"(?:string to replace|old_?string) not found|tool .{1,60} not found|enoent|eacces|"
     r"command (?:aborted|timed out)|traceback \(most recent call last\))",
     re.IGNORECASE,
 )
@@ -48,21 +52,29 @@ _WORDS = re.compile(
 )
 
 
-def refusal(result: ToolResult) -> str | None:
+def refusal(result: ToolResult, *, quotes: bool = True) -> str | None:
     """Return what the user said beside a refusal of a call, "" for nothing; None where nobody refused it.
 
-    Only a result that begins as a harness writes a refusal is one: the rest is text of a tool.
+    Only a result that begins as a harness writes a refusal is one: the rest is text of a tool. What a call
+    `quotes` of others may begin so, too: there words count only with the flag of an error.
     """
     head = result.text[:HEAD]
     if not (_REFUSAL.match(head) or (result.is_error and _REFUSED_BRIEFLY.match(head))):
+        return None
+    if quotes and not result.is_error and (len(result.text) > HEAD or _WORDS.search(head)):
         return None
     said = _WORDS.search(result.text)
     return said[1].strip() if said and said.start() < HEAD else ""
 
 
-def rejected(result: ToolResult) -> bool:
-    """Whether a call never ran: a person said no, or it fell with the batch it came in."""
-    return refusal(result) is not None or bool(_FELL.match(result.text[:HEAD]))
+def fell(result: ToolResult) -> bool:
+    """Whether a call never ran because another of its batch failed."""
+    return bool(_FELL.match(result.text[:HEAD]))
+
+
+def says_error(result: ToolResult) -> bool:
+    """Whether a result is an error of the tool itself: by the flag, or as tools begin such a text."""
+    return result.is_error or bool(_ERROR_SAID.match(result.text[:HEAD]))
 
 
 def exit_code(text: str) -> int | None:
@@ -73,12 +85,13 @@ def exit_code(text: str) -> int | None:
 
 def worked(result: ToolResult) -> bool | None:
     """Say whether a call worked: by the flag, the exit code or the first words of its result."""
-    if result.is_error or rejected(result):
+    head = result.text[:HEAD]
+    if result.is_error or _REFUSAL.match(head) or _FELL.match(head):
         return False
     code = exit_code(result.text)
     if code is not None:
         return code == 0
-    return False if _REFUSED.match(result.text[:HEAD]) else None
+    return False if says_error(result) or _REFUSED.match(head) else None
 
 
 def ends(text: str) -> str:
