@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import chain
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.support.talk import assistant, entries, user
 
+from foldline.core.checkpoint import state
 from foldline.core.checkpoint.state import is_done
 from foldline.core.ledger.facts.kinds import CheckFact, Ledger, PlanStep
 from foldline.core.ledger.facts.outcomes import outcome
@@ -31,7 +36,11 @@ def of(*messages: Message) -> Ledger:
 
 
 def checks(ledger: Ledger) -> list[tuple[str, str, bool | None, bool]]:
-    return [(fact.command, fact.outcome, fact.passed, fact.outdated) for fact in ledger.checks]
+    return [
+        (fact.command, fact.outcome, fact.passed, fact.outdated)
+        for fact in ledger.checks
+        if not fact.only_ran
+    ]
 
 
 def test_the_newest_run_of_each_check_counts():
@@ -45,8 +54,27 @@ def test_the_newest_run_of_each_check_counts():
 
 
 def test_a_command_that_failed_and_ran_again_is_a_check():
-    found = of(*ran("mise run lint", "Exit code: 1"), *ran("mise run lint", "0 issues."))
-    assert [fact.passed for fact in found.checks] == [None]
+    failed, passed = ran("mise run lint", "Exit code: 1"), ran("mise run lint", "0 issues.")
+    assert checks(of(*failed, *passed)) == [("mise run lint", "0 issues.", None, False)]
+    assert checks(of(*failed)) == checks(of(*passed)) == []
+    told = state.lines(of(*failed, *ran("make a", "3 passed")), 500, len)
+    assert told == ["- `make a`: 3 passed"]
+
+
+RUNS = [
+    ran(f"make {name}", output)
+    for name in "ab"
+    for output in ("fine", "Exit code: 1", "2 passed", "1 failed")
+]
+
+
+@given(st.lists(st.sampled_from([*RUNS, EDIT]), max_size=8), st.data())
+def test_checks_of_two_ranges_are_those_of_both_together(steps, data):
+    """A check that failed in what was folded before and passes now is not told as failing."""
+    said = entries(*chain.from_iterable(steps))
+    cut = 2 * data.draw(st.integers(0, len(steps)))
+    first = bounded(merge(Ledger(), collect(said[:cut])))
+    assert merge(first, collect(said[cut:])).checks == collect(said).checks
 
 
 def test_a_check_is_outdated_when_a_file_is_changed_behind_it():

@@ -59,8 +59,9 @@ def _lines(ledger: Ledger, goal: str) -> Iterator[str]:
         more = f" and {len(ledger.uncommitted) - FILES} more" if len(ledger.uncommitted) > FILES else ""
         paths = (relative(fact.path, ledger.base) for fact in ledger.uncommitted[:FILES])
         yield f"{_UNCOMMITTED}{', '.join(paths)}{more}"
-    fresh = [check for check in ledger.checks if not check.outdated]
-    for check in reversed((fresh or ledger.checks[-1:])[-CHECKS:]):
+    checks = _checks(ledger)
+    fresh = [check for check in checks if not check.outdated]
+    for check in reversed((fresh or checks[-1:])[-CHECKS:]):
         command = check.command.replace("`", "'")
         yield f"- `{command}`: {_outcome(check)}{_STALE if check.outdated else ''}"
     for commit in reversed(ledger.commits[-COMMITS:]):
@@ -69,6 +70,11 @@ def _lines(ledger: Ledger, goal: str) -> Iterator[str]:
     if open_steps and len(open_steps) < len(ledger.plan):
         yield _DONE_OF_PLAN
         yield from (_step(step) for step in reversed(ledger.plan) if is_done(step))
+
+
+def _checks(ledger: Ledger) -> list[CheckFact]:
+    """Return the checks among the runs of a ledger."""
+    return [check for check in ledger.checks if not check.only_ran]
 
 
 def _outcome(check: CheckFact) -> str:
@@ -125,6 +131,6 @@ def two_sentences(ledger: Ledger) -> str:
     changed = sum(fact.status != "read" for fact in ledger.files)
     files = f" ({changed} file{'s' if changed != 1 else ''} changed)" if changed else ""
     waiting = [step.text for step in ledger.plan if not is_done(step)]
-    failing = [f"{check.command}: {check.outcome}" for check in ledger.checks if check.passed is False]
+    failing = [f"{check.command}: {check.outcome}" for check in _checks(ledger) if check.passed is False]
     still = (waiting or failing or ["nothing that is known"])[-1]
     return f"{asked}{files}. Open: {clip(still, SENTENCE).rstrip('.')}."

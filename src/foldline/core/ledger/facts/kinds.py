@@ -64,13 +64,17 @@ class FileFact(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class CheckFact(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The newest run of a command that says how the work stands; `outdated`: a file was changed after it."""
+    """The newest run of a command that says how the work stands; `outdated`: a file was changed after it.
+
+    `only_ran`: it counts nothing and never failed beside another run, so nothing says yet that it is a check.
+    """
 
     command: str
     outcome: str
     passed: bool | None = None
     entries: tuple[str, ...] = ()
     outdated: bool = False
+    only_ran: bool = False
 
 
 class CommitFact(msgspec.Struct, frozen=True, omit_defaults=True):

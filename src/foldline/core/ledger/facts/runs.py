@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from collections.abc import Set as AbstractSet
 
 import msgspec
@@ -61,30 +61,36 @@ def merge_plan(old: Sequence[PlanStep], new: Sequence[PlanStep], _later: Ledger)
 
 
 def checks(found: Stretch) -> tuple[CheckFact, ...]:
-    """Take the newest run of each check: a command that counts what passed, or that failed and ran again.
+    """Take the newest run of each command: a check is one that counts what passed, or failed and ran again.
 
     One is outdated when a file was changed behind it; an edit that failed changes none.
     """
     runs: dict[str, CheckFact] = {}
-    telling: set[str] = set()
     ran_at: dict[str, int] = {}
     changed_at = -1
     for at, use in enumerate(found.calls):
         if _changes(use):
             changed_at = at
-        if (done := use.done) is not None and done.run is not None and done.command:
-            key = done.command
-            old = runs.pop(key, None)
-            cites = tuple(dict.fromkeys((*(old.entries if old else ()), *use.cites)))[-CITED:]
-            runs[key] = CheckFact(key, done.run.text, done.run.passed, cites)
-            ran_at[key] = at
-            if done.run.counted or (old and False in (done.run.passed, old.passed)):
-                telling.add(key)
-    return tuple(
-        msgspec.structs.replace(fact, outdated=ran_at[key] < changed_at)
-        for key, fact in runs.items()
-        if key in telling
-    )
+        if (done := use.done) is not None and (ended := done.run) is not None and done.command:
+            fact = CheckFact(done.command, ended.text, ended.passed, use.cites, only_ran=not ended.counted)
+            _ran_again(runs, fact)
+            ran_at[done.command] = at
+    facts = (msgspec.structs.replace(run, outdated=ran_at[key] < changed_at) for key, run in runs.items())
+    return _checks_last(facts)
+
+
+def _ran_again(known: dict[str, CheckFact], fact: CheckFact) -> None:
+    """Put a later run to those known."""
+    if (old := known.pop(fact.command, None)) is not None:
+        only_ran = fact.only_ran and old.only_ran and False not in (fact.passed, old.passed)
+        cites = tuple(dict.fromkeys((*old.entries, *fact.entries)))[-CITED:]
+        fact = msgspec.structs.replace(fact, entries=cites, only_ran=only_ran)
+    known[fact.command] = fact
+
+
+def _checks_last(facts: Iterable[CheckFact]) -> tuple[CheckFact, ...]:
+    """Put what only ran first: the newest of a list are carried, and checks count more."""
+    return tuple(sorted(facts, key=lambda fact: not fact.only_ran))
 
 
 def _changes(use: Use) -> bool:
@@ -95,12 +101,11 @@ def _changes(use: Use) -> bool:
 
 def merge_checks(old: Sequence[CheckFact], new: Sequence[CheckFact], later: Ledger) -> tuple[CheckFact, ...]:
     """Merge the checks of two ranges, the newest run of each; changes in `later` make older ones outdated."""
-    changed = any(fact.status != "read" for fact in later.files)
+    changed = later.messages > 0 and any(fact.status != "read" for fact in later.files)
     found = {fact.command: msgspec.structs.replace(fact, outdated=fact.outdated or changed) for fact in old}
     for fact in new:
-        found.pop(fact.command, None)
-        found[fact.command] = fact
-    return tuple(found.values())
+        _ran_again(found, fact)
+    return _checks_last(found.values())
 
 
 def commits(found: Stretch) -> tuple[CommitFact, ...]:
