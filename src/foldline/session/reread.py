@@ -79,7 +79,9 @@ def files_of(state: ViewState, keep: int) -> list[str]:
     """
     boundary, said = state.boundary, state.clean((*state.past, *state.quoted, *state.kept))
     before = msgspec.convert(boundary.ledger, Ledger) if boundary is not None else Ledger()
-    files = merge(merge(before, collect(said)), tracked(state.notes)).files
+    found = collect(said)
+    earlier, later = tracked(state.notes, before.files, found.files, said)
+    files = merge(merge(merge(before, earlier), found), later).files
     shown = frozenset(_newest(state.kept, keep))
     used = [
         fact.path

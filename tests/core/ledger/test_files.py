@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from foldline.core.ledger.facts import files
 from foldline.core.ledger.facts.actions import stretch
 from foldline.core.ledger.facts.kinds import FileFact, Ledger
+from foldline.core.ledger.table import collect, merge
 from foldline.core.log.entries import Noted, Said
 from foldline.core.log.messages import Message, Text, ToolCall, ToolResult
 
@@ -175,13 +177,17 @@ def test_merging_the_same_file_again_changes_nothing() -> None:
     assert files.merge(facts, facts, Ledger()) == facts
 
 
-def note(id_: str = "n1", kind: str = files.FILES, **data) -> Noted:
-    return Noted(id_, None, kind, data)
+def note(id_: str = "n1", kind: str = files.FILES, parent: str | None = None, **data) -> Noted:
+    return Noted(id_, parent, kind, data)
+
+
+def noted(*notes: Noted, before: Sequence[FileFact] = ()) -> tuple[FileFact, ...]:
+    return files.tracked(notes, before, (), ())[1].files
 
 
 def test_each_file_of_a_note_is_a_fact_that_cites_it():
-    ledger = files.tracked([note(read=["a.py"], modified=["b.py", "c.py"]), note("n2", deleted=["a.py"])])
-    assert [(fact.path, fact.status, fact.entries) for fact in ledger.files] == [
+    found = noted(note(read=["a.py"], modified=["b.py", "c.py"]), note("n2", deleted=["a.py"]))
+    assert [(fact.path, fact.status, fact.entries) for fact in found] == [
         ("a.py", "read", ("n1",)),
         ("b.py", "modified", ("n1",)),
         ("c.py", "modified", ("n1",)),
@@ -190,8 +196,35 @@ def test_each_file_of_a_note_is_a_fact_that_cites_it():
 
 
 def test_other_notes_and_what_is_no_path_are_left_out():
-    assert files.tracked([note(kind="title", read=["a.py"])]).files == ()
-    assert files.tracked([note(read="a.py"), note(read=["", 4, None]), note(renamed=["a.py"])]).files == ()
+    assert noted(note(kind="title", read=["a.py"])) == ()
+    assert noted(note(read="a.py"), note(read=["", 4, None]), note(renamed=["a.py"])) == ()
+
+
+def test_notes_that_facts_cite_are_known():
+    before = [FileFact("b.py", "created", ("n2", *(f"e{at}" for at in range(11))))]
+    found = noted(
+        note("n1", deleted=["b.py"]), note("n2", modified=["b.py"]), note("n3", read=["c.py"]), before=before
+    )
+    assert [fact.path for fact in found] == ["c.py"]
+
+
+@pytest.mark.parametrize(
+    ("behind", "status"), [(0, "created"), (1, "created"), (2, "deleted"), (3, "deleted")]
+)
+def test_a_note_and_a_call_count_in_the_order_in_which_they_came(behind: int, status: str) -> None:
+    said = ran(("Read", {"path": "b.py"}), ("Write", {"path": "a.py", "content": "x"}))
+    title = note("n0", "title", parent=said[behind].id)
+    found = collect(said)
+    earlier, later = files.tracked([title, note(parent="n0", deleted=["a.py"])], (), found.files, said)
+    known = merge(merge(earlier, found), later)
+    assert {fact.path: fact.status for fact in known.files} == {"a.py": status, "b.py": "read"}
+
+
+def test_a_note_makes_no_check_outdated():
+    said = ran(("bash", {"command": "make test"}), result="9 passed")
+    found = collect(said)
+    earlier, later = files.tracked([note(modified=["a.py"])], (), found.files, said)
+    assert [fact.outdated for fact in merge(merge(earlier, found), later).checks] == [False]
 
 
 def test_a_note_names_only_what_there_is():

@@ -110,7 +110,9 @@ def ledger_of(job: CompactionInput, folded: Sequence[Said], kept: Sequence[Said]
     boundary, clean = job.state.boundary, job.state.clean
     before = msgspec.convert(boundary.ledger, Ledger) if boundary is not None else Ledger()
     said = without_carried(clean((*job.state.past, *folded)), job.carry.texts)
-    known = merge(merge(before, collect(said)), tracked(job.state.notes))
+    found = collect(said)
+    earlier, later = tracked(job.state.notes, before.files, found.files, said)
+    known = merge(merge(merge(before, earlier), found), later)
     return redact_facts(current(known, clean(kept)))
 
 

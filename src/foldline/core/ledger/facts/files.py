@@ -10,7 +10,7 @@ import msgspec
 
 from foldline.core.ledger.facts.actions import Stretch
 from foldline.core.ledger.facts.kinds import FileFact, Ledger
-from foldline.core.log.entries import Noted
+from foldline.core.log.entries import Noted, Said
 
 CITED = 12  # entries that a fact cites: the newest
 FILES: Final = "files"  # the kind of note by which a program tells of files: {status: [path, ...]}
@@ -87,9 +87,25 @@ def files_note(files: Mapping[Status, Sequence[str]]) -> dict[str, Any]:
     return {status: list(paths) for status, paths in files.items() if paths}
 
 
-def tracked(notes: Iterable[Noted]) -> Ledger:
-    """Return the files that notes tell of, as a ledger; each cites its note."""
-    return Ledger(files=tuple(fact for note in notes if note.kind == FILES for fact in _files(note)))
+def tracked(
+    notes: Sequence[Noted], before: Sequence[FileFact], found: Sequence[FileFact], said: Sequence[Said]
+) -> tuple[Ledger, Ledger]:
+    """Return the files that notes tell of, each citing its note: what calls used again later, and the rest.
+
+    `found` is what the calls in `said` used, `before` what is known of earlier folds: notes up to the newest
+    that it cites are in it.
+    """
+    cited = {entry for fact in before for entry in fact.entries}
+    first = max((at for at, note in enumerate(notes, 1) if note.id in cited), default=0)
+    places = {entry.id: at for at, entry in enumerate(said)}
+    used = {fact.path: max((places.get(entry, -1) for entry in fact.entries), default=-1) for fact in found}
+    earlier: list[FileFact] = []
+    later: list[FileFact] = []
+    for index, note in enumerate(notes):
+        places[note.id] = at = places.get(note.parent or "", len(said))
+        for fact in _files(note) if note.kind == FILES and index >= first else ():
+            (earlier if at < used.get(fact.path, -1) else later).append(fact)
+    return Ledger(files=tuple(earlier)), Ledger(files=tuple(later))
 
 
 def _files(note: Noted) -> Iterator[FileFact]:
