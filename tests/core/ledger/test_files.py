@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from foldline.core.checkpoint import listing
 from foldline.core.ledger.facts import files
 from foldline.core.ledger.facts.actions import stretch
 from foldline.core.ledger.facts.kinds import FileFact, Ledger
@@ -162,6 +163,58 @@ def test_a_relative_path_joins_the_one_absolute_path_that_ends_in_it() -> None:
 def test_a_folder_is_no_file() -> None:
     listing = "<path>/p/src</path>\n<type>directory</type>\n<entries>a.py</entries>"
     assert touched(("read", {"filePath": "/p/src"}), result=listing) == {}
+
+
+def command(line: str) -> tuple[str, Any]:
+    return "Bash", {"command": line}
+
+
+WRITTEN = ("Write", {"path": "old/a.py", "content": "x"})
+
+
+@pytest.mark.parametrize(
+    ("steps", "left"),
+    [
+        ([WRITTEN, command("rm -rf old")], {"old": "deleted"}),
+        ([WRITTEN, command("rm -rf old"), WRITTEN], {"old": "deleted", "old/a.py": "created"}),
+        ([WRITTEN, command("git mv old new")], {"old": "deleted", "new": "created", "new/a.py": "created"}),
+        (
+            [WRITTEN, command("mv old new"), command("mv new newer")],
+            {"old": "deleted", "new": "deleted", "newer": "created", "newer/a.py": "created"},
+        ),
+        (
+            [WRITTEN, command("mv old new"), command("rm -r new")],
+            {"old": "deleted", "new": "deleted"},
+        ),
+        (
+            [WRITTEN, ("move", {"source": "old", "destination": "new"}), ("Read", {"path": "new/a.py"})],
+            {"old": "deleted", "new": "created", "new/a.py": "created"},
+        ),
+        (
+            [WRITTEN, command("mv old new"), command("mv new old")],
+            {"new": "deleted", "old": "created", "old/a.py": "created"},
+        ),
+    ],
+)
+def test_files_go_and_move_with_their_folder(steps: list[tuple[str, Any]], left: dict[str, str]) -> None:
+    assert touched(*steps) == left
+    for cut in range(1, len(steps)):
+        first, second = taken(ran(*steps[:cut])), taken(ran(*steps[cut:]))
+        merged = files.merge(first, second, Ledger())
+        assert {fact.path: fact.status for fact in merged} == left
+
+
+def test_a_folder_that_was_removed_is_told_until_a_file_is_made_in_it() -> None:
+    removed = taken(ran(WRITTEN, command("rm -rf old")))
+    again = taken(ran(WRITTEN, command("rm -rf old"), WRITTEN))
+    assert listing.write(removed, "", len, 500) == ["<modified-files>", "old (deleted)", "</modified-files>"]
+    assert listing.write(again, "", len, 500) == ["<modified-files>", "old/a.py", "</modified-files>"]
+
+
+def test_thousands_of_removed_folders_come_to_an_end() -> None:
+    many = [FileFact(f"{'d/' * 20}{at}/a.py", "read") for at in range(4_000)]
+    gone = [FileFact(f"{'d/' * 20}{at}", "deleted") for at in range(4_000)]
+    assert len(files.unified([*many, *gone])) == 4_000
 
 
 def test_patches_with_stray_headers() -> None:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 
 from foldline.core.ledger.facts.kinds import FileFact
-from foldline.core.ledger.facts.touches import relative
+from foldline.core.ledger.facts.touches import folders, relative
 
 Count = Callable[[str], int]
 
@@ -27,15 +27,14 @@ _AMBIGUOUS = re.compile(r"/: |, [^/]*$|^[`<\s]|\s$| \((?:created|modified|delete
 
 
 def write(files: Sequence[FileFact], base: str, count: Count, most: int) -> list[str]:
-    """Write the two blocks in `most` tokens, modified files first in line, the newest first."""
+    """Write the two blocks in `most` tokens, modified files first in line, the newest first.
+
+    A folder of a file that is there is no file, and was made again if it had been deleted.
+    """
     lines: list[str] = []
-    folders = {folder for fact in files if fact.status != "deleted" for folder in _folders(fact.path)}
+    inside = {folder for fact in files if fact.status != "deleted" for folder in folders(fact.path)}
     for tag, wanted in _BLOCKS:
-        found = [
-            fact
-            for fact in reversed(files)
-            if fact.status in wanted and not (fact.status == "deleted" and fact.path in folders)
-        ]
+        found = [fact for fact in reversed(files) if fact.status in wanted and fact.path not in inside]
         size = len(found)
         while size and count("\n".join(_lines_of(found[:size], base))) > most:
             size = size * 4 // 5
@@ -46,13 +45,6 @@ def write(files: Sequence[FileFact], base: str, count: Count, most: int) -> list
         if block:
             lines[:0] = [f"<{tag}>", *block, f"</{tag}>"]
     return lines
-
-
-def _folders(path: str) -> Iterator[str]:
-    """Yield the folders that a path lies in: such a one was made again if it had been deleted."""
-    while "/" in path:
-        path = path.rpartition("/")[0]
-        yield path
 
 
 def _lines_of(files: Sequence[FileFact], base: str) -> list[str]:

@@ -71,10 +71,11 @@ _EDITOR = word_set("view create strreplace insert undoedit read write edit delet
 
 
 class Touch(msgspec.Struct, frozen=True):
-    """One thing done to one file by one call: it was read, created, modified or deleted."""
+    """One thing done to one file by one call: it was read, created, modified or deleted (or `moved` to)."""
 
     path: str
     status: str
+    moved: str = ""
 
 
 class Step(msgspec.Struct, frozen=True):
@@ -221,7 +222,8 @@ def effects(step: Step) -> Iterator[Touch]:
     """Yield what a step does to files, by the programs that name them."""
     for touch in (*_by_name(step), *step.into):
         if _is_file(touch.path):
-            yield Touch(join(step.cwd, touch.path), touch.status)
+            moved = join(step.cwd, touch.moved) if touch.moved else ""
+            yield Touch(join(step.cwd, touch.path), touch.status, moved)
 
 
 def _by_name(step: Step) -> Iterator[Touch]:
@@ -244,10 +246,11 @@ def _carried(files: list[str], last: Sequence[str], *, moved: bool) -> Iterator[
     sources = [path for path in files if path != target]
     folder = len(sources) > 1 or target.endswith(("/", "."))
     for source in sources:
-        if moved:
-            yield Touch(source, "deleted")
         name = source.rstrip("/").rpartition("/")[2]
-        yield Touch(f"{target.rstrip('/')}/{name}" if folder else target, "created")
+        place = f"{target.rstrip('/')}/{name}" if folder else target
+        if moved:
+            yield Touch(source, "deleted", place)
+        yield Touch(place, "created")
 
 
 _NO_FILE = re.compile(

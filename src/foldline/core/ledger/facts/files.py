@@ -10,12 +10,14 @@ import msgspec
 
 from foldline.core.ledger.facts.actions import Stretch
 from foldline.core.ledger.facts.kinds import FileFact, Ledger
+from foldline.core.ledger.facts.touches import folders
 from foldline.core.log.entries import Noted, Said
 
 CITED = 12  # entries that a fact cites: the newest
 FILES: Final = "files"  # the kind of note by which a program tells of files: {status: [path, ...]}
 Status = Literal["read", "created", "modified", "deleted"]
 STATUSES: Final[tuple[Status, ...]] = get_args(Status)
+MOVES = 4  # of folders, one after the other, that are followed
 _FOLDER = re.compile(r"<type>directory</type>")  # what a reading tool says when it was given a folder
 
 
@@ -35,7 +37,7 @@ def _joined(old: FileFact | None, new: FileFact) -> FileFact:
     if old is None:
         return new
     cites = tuple(dict.fromkeys((*old.entries, *new.entries)))[-CITED:]
-    return FileFact(new.path, after(old.status, new.status), cites)
+    return FileFact(new.path, after(old.status, new.status), cites, new.moved)
 
 
 def collect(found: Stretch) -> tuple[FileFact, ...]:
@@ -45,14 +47,14 @@ def collect(found: Stretch) -> tuple[FileFact, ...]:
         if use.result is None or use.passed is False or _FOLDER.search(use.result.text[:600]):
             continue
         for touch in dict.fromkeys(use.touches):
-            fact = FileFact(touch.path, touch.status, (use.entry,))
+            fact = FileFact(touch.path, touch.status, (use.entry,), touch.moved)
             files[touch.path] = _joined(files.pop(touch.path, None), fact)
     return unified(files.values())
 
 
 def unified(facts: Iterable[FileFact]) -> tuple[FileFact, ...]:
     """Join relative paths to the one absolute path that ends in them, where exactly one does."""
-    all_facts = list(facts)
+    all_facts = _inside_what_is_left(list(facts))
     by_name: dict[str, list[str]] = {}
     for fact in all_facts:
         if fact.path.startswith(("/", "~")) or fact.path[1:2] == ":":
@@ -67,6 +69,24 @@ def unified(facts: Iterable[FileFact]) -> tuple[FileFact, ...]:
             path = longer[0] if len(longer) == 1 else path
         found[path] = _joined(found.pop(path, None), msgspec.structs.replace(fact, path=path))
     return tuple(found.values())
+
+
+def _inside_what_is_left(facts: Sequence[FileFact]) -> list[FileFact]:
+    """Leave out files that went with a folder that was deleted later, and rename those that moved with it."""
+    gone: dict[str, str] = {}
+    found: list[FileFact] = []
+    for fact in reversed(facts):
+        place = fact.path
+        for _ in range(MOVES):
+            folder = next((one for one in folders(place) if one in gone), None)
+            if folder is None:
+                break
+            place = gone[folder] and gone[folder] + place[len(folder) :]
+        if place:
+            found.append(msgspec.structs.replace(fact, path=place) if place != fact.path else fact)
+        if fact.status == "deleted":
+            gone[fact.path] = fact.moved
+    return found[::-1]
 
 
 def merge(old: Sequence[FileFact], new: Sequence[FileFact], _later: Ledger) -> tuple[FileFact, ...]:

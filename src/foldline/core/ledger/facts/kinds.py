@@ -56,11 +56,15 @@ class Item(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class FileFact(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A file and what became of it: `status` is read, created, modified or deleted, the latest of these."""
+    """A file and what became of it: `status` is read, created, modified or deleted, the latest of these.
+
+    `moved` is where a deleted one went.
+    """
 
     path: str
     status: str
     entries: tuple[str, ...] = ()
+    moved: str = ""
 
 
 class CheckFact(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -62,7 +62,7 @@ def _by_shape(name: str, args: dict[str, Any]) -> Iterator[Touch]:
     ends = [next((path for key in keys for path in _paths(args.get(key))), "") for keys in (_FROM, _TO)]
     if all(ends) and _MOVES.search(name):
         if not name.startswith(("copy", "cp")):
-            yield Touch(ends[0], "deleted")
+            yield Touch(ends[0], "deleted", ends[1])
         yield Touch(ends[1], "created")
         return
     rows = [args] if paths_in(args) else [row for value in args.values() for row in rows_of(value, 50)]
@@ -165,6 +165,13 @@ def common_folder(paths: Iterable[str]) -> str:
         if not folder or times < SHARED * found.total():
             return best if best.count("/") > 2 else ""
         best = folder
+
+
+def folders(path: str) -> Iterator[str]:
+    """Yield the folders that a path lies in, the innermost first."""
+    while "/" in path:
+        path = path.rpartition("/")[0]
+        yield path
 
 
 def relative(path: str, base: str) -> str:
