@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.talk import assistant, entries, user
 
+from foldline.core.checkpoint import state
 from foldline.core.checkpoint.page import compose, parse
 from foldline.core.ledger.facts.kinds import (
     CheckFact,
@@ -260,6 +261,12 @@ def test_of_many_checks_those_are_told_that_hold_for_the_files_as_they_are():
     )
     assert "make lint" not in page(Ledger(checks=(old, new)))
     assert "`make lint`: 3 errors (files were changed since)" in page(Ledger(checks=(old,)))
+
+
+def test_a_plan_without_room_leaves_no_heading():
+    ledger = Ledger(plan=(PlanStep("Mend the parser and all of its tests", "pending"),))
+    assert state.lines(ledger, 40, len) == []
+    assert len(state.lines(ledger, 400, len)) == 2
 
 
 def test_headings_of_what_is_left_out_are_left_out_too():

@@ -208,8 +208,36 @@ def test_numbered_tasks_are_brought_up_to_date():
     made = used("TaskCreate", {"subject": "Read the code"}, "Task #3 created")
     done = used("TaskUpdate", {"taskId": "3", "status": "completed"})
     assert merge(of(*made), of(*done)).plan == (
-        PlanStep("#3 Read the code", "completed", of(*done).plan[0].entry),
+        PlanStep("#3 Read the code", "completed", of(*done).plan[0].entry, task=True),
     )
+    before = Ledger(plan=(PlanStep("#3 Read the code", "pending"),))  # of a page, or of an older version
+    assert [(step.text, step.state) for step in merge(before, of(*done)).plan] == [
+        ("#3 Read the code", "completed")
+    ]
+
+
+def todo(*steps: str, output: str = "ok") -> list[Message]:
+    return used("TodoWrite", {"todos": [{"content": step, "status": "pending"} for step in steps]}, output)
+
+
+def test_a_step_that_begins_like_a_task_leaves_with_its_list():
+    first, second = todo("#12 Fix the login", "Write docs"), todo("Plan the release")
+    for found in (of(*first, *second), merge(of(*first), of(*second))):
+        assert [step.text for step in found.plan] == ["Plan the release"]
+
+
+@pytest.mark.parametrize(
+    "output", ["The user doesn't want to proceed with this tool use.", "Error: bad list"]
+)
+def test_a_plan_that_was_refused_or_failed_is_none(output):
+    first, refused = todo("A real step"), todo("Drop the database", output=output)
+    for found in (of(*first, *refused), merge(of(*first), of(*refused))):
+        assert [step.text for step in found.plan] == ["A real step"]
+
+
+def test_thousands_of_tasks_come_to_an_end():
+    steps = [PlanStep(f"#{at} Do it", task=True) for at in range(50_000)]
+    assert len(KINDS["plan"].merge((), steps, Ledger())) == 50_000
 
 
 def test_tools_are_counted_with_three_notable_uses():
@@ -228,15 +256,15 @@ def test_tools_are_counted_with_three_notable_uses():
 
 
 def test_what_is_kept_brings_the_folded_up_to_date_and_tells_nothing_twice():
-    chain = entries(
+    said = entries(
         user("Never push."),
         *ran("make test", "2 failed"),
         user("You may push now."),
         *ran("make test", "9 passed"),
     )
-    found = current(collect(chain[:3]), chain[3:])
+    found = current(collect(said[:3]), said[3:])
     assert [item.text for item in found.items] == ["Never push.", "$ make test -> 2 failed"]
-    assert found.constraints == collect(chain).constraints
+    assert found.constraints == collect(said).constraints
     assert found.goes_on is False
     assert current(collect(chain[:1]), chain[1:]).goes_on is True
 

@@ -39,7 +39,7 @@ def lines(ledger: Ledger, room: int, count: Callable[[str], int], goal: str = ""
         if room < 0 and found:
             break
         found.append(line)
-    return found
+    return found[:-1] if found[-1:] in ([_PLAN], [_DONE_OF_PLAN]) else found
 
 
 def _lines(ledger: Ledger, goal: str) -> Iterator[str]:

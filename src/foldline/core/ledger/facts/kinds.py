@@ -92,11 +92,21 @@ class CommitFact(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class PlanStep(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A step of the plan or todo list as it was last written; `state` in the words of its tool."""
+    """A step of the plan or todo list as it was last written; `state` in the words of its tool.
+
+    `task`: it is a task with a number of its own, no step of a whole list; None where a page does not say.
+    """
 
     text: str
     state: str = ""
     entry: str = ""
+    task: bool | None = None
+
+    @property
+    def number(self) -> str:
+        """The number of a task, `#3`; "" for a step of a whole list."""
+        numbered = self.text.startswith("#") if self.task is None else self.task
+        return self.text.partition(" ")[0] if numbered else ""
 
 
 class ConstraintFact(msgspec.Struct, frozen=True, omit_defaults=True):

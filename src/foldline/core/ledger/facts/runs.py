@@ -28,35 +28,35 @@ BESIDE = 5  # tokens of the words before each line
 
 
 def plan(found: Stretch) -> tuple[PlanStep, ...]:
-    """Take the newest whole list, and the newest state of each numbered task."""
+    """Take the newest whole list, and the newest state of each numbered task, of calls that worked."""
     whole: tuple[PlanStep, ...] = ()
-    single: dict[str, PlanStep] = {}
+    tasks: dict[str, PlanStep] = {}
     for use in found.calls:
+        if use.passed is False:
+            continue
         if (listed := steps_of(use)) is not None:
             listed = listed or [EMPTIED]
-            whole = tuple(PlanStep(text, state, use.entry) for text, state in listed)
+            whole = tuple(PlanStep(text, state, use.entry, task=False) for text, state in listed)
         elif any(task := task_of(use) or ("", "")):
-            single = _updated(single, PlanStep(*task, use.entry))
-    return (*whole, *single.values())
+            _update(tasks, PlanStep(*task, use.entry, task=True))
+    return (*whole, *tasks.values())
 
 
-def _updated(known: dict[str, PlanStep], step: PlanStep) -> dict[str, PlanStep]:
+def _update(known: dict[str, PlanStep], step: PlanStep) -> None:
     """Put a task to those known; what an update does not say stays."""
-    number, _, subject = step.text.partition(" ")
-    old = known.get(number, PlanStep(number))
-    new = PlanStep(step.text if subject else old.text, step.state or old.state or "pending", step.entry)
-    return {**known, number: new}
+    old = known.get(step.number, step)
+    text = old.text if step.text == step.number else step.text
+    state = step.state or old.state or "pending"
+    known[step.number] = msgspec.structs.replace(step, text=text, state=state)
 
 
 def merge_plan(old: Sequence[PlanStep], new: Sequence[PlanStep], _later: Ledger) -> tuple[PlanStep, ...]:
     """Return the newer list where there is one; tasks are updated by their number."""
-    tasks = {step.text.partition(" ")[0]: step for step in old if step.text.startswith("#")}
+    tasks = {step.number: step for step in old if step.number}
     for step in new:
-        if step.text.startswith("#"):
-            tasks = _updated(tasks, step)
-    whole = [step for step in new if not step.text.startswith("#")] or [
-        step for step in old if not step.text.startswith("#")
-    ]
+        if step.number:
+            _update(tasks, step)
+    whole = [step for step in new if not step.number] or [step for step in old if not step.number]
     return (*whole, *tasks.values())
 
 
