@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.talk import assistant, entries, user
 
-from foldline.core.checkpoint import state
+from foldline.core.checkpoint import conversation, state
 from foldline.core.checkpoint.page import compose, parse
 from foldline.core.ledger.facts.kinds import (
     CheckFact,
@@ -263,6 +263,14 @@ def test_of_many_checks_those_are_told_that_hold_for_the_files_as_they_are():
     assert "`make lint`: 3 errors (files were changed since)" in page(Ledger(checks=(old,)))
 
 
+def test_a_plan_keeps_its_order_however_often_it_is_read_back():
+    plan = (PlanStep("Read", "done"), PlanStep("Write", "done"), PlanStep("Test"), PlanStep("Ship"))
+    ledger = Ledger(plan=plan)
+    for _ in range(3):
+        ledger = parse(page(ledger, 1_000))
+        assert [step.text for step in ledger.plan] == [step.text for step in plan]
+
+
 def test_a_plan_without_room_leaves_no_heading():
     ledger = Ledger(plan=(PlanStep("Mend the parser and all of its tests", "pending"),))
     assert state.lines(ledger, 40, len) == []
@@ -285,6 +293,41 @@ def test_words_that_announce_a_call_are_not_told_before_other_words():
     text = page(collect(entries(user("Mend it."), *work, assistant("Done."))))
     assert "Now I mend it." not in text
     assert "[Assistant] Let me look at part 0.\n- read src/part_0.py" in text
+
+
+def test_words_that_announce_a_call_stand_before_what_is_left_out_behind_them():
+    runs = [Item("ran", f"$ make t{at} -> ok", calls=1) for at in range(20)]
+    items = [Item("user", "Go."), Item("aside", "I make them."), *runs, Item("edit", "edit z.py", calls=1)]
+    told = conversation.write(items, {at: items[at].text for at in (0, 1, 22)})
+    assert told == ["[User] Go.", "[Assistant] I make them.", "... 20 calls", "- edit z.py"]
+
+
+def test_words_that_announce_a_call_are_told_where_a_focus_asks_for_them():
+    items = (
+        Item("user", "Go."),
+        Item("aside", "Now the zebra."),
+        Item("said", "Then the cow."),
+        Item("aside", "Ok."),
+    )
+    told = compose(Ledger(items=items), 500, OFFLINE.count, instructions="zebra").text
+    assert told.endswith("[Assistant] Now the zebra.\n[Assistant] Then the cow.\n[Assistant] Ok.")
+
+
+def test_files_that_are_shown_are_not_named_again_as_met():
+    shown, listed, other = (
+        "/home/me/lamp/src/shown.py",
+        "/home/me/lamp/src/listed.py",
+        "/home/me/lamp/src/other.py",
+    )
+    ledger = Ledger(
+        items=(Item("user", "Go."), Item("edit", "edit src/shown.py")),
+        files=(FileFact("/home/me/lamp/src/a.py", "modified"), FileFact(listed, "modified")),
+        names=tuple(MetName(path, 1.0, "log.txt") for path in (shown, listed, other)),
+        base="/home/me/lamp/",
+    )
+    told = page(ledger, 1_000)
+    assert "- log.txt: src/other.py\n" in told
+    assert "src/: listed.py, a.py" in told
 
 
 def test_what_a_few_words_answer_keeps_its_end():

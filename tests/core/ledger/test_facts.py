@@ -266,7 +266,7 @@ def test_what_is_kept_brings_the_folded_up_to_date_and_tells_nothing_twice():
     assert [item.text for item in found.items] == ["Never push.", "$ make test -> 2 failed"]
     assert found.constraints == collect(said).constraints
     assert found.goes_on is False
-    assert current(collect(chain[:1]), chain[1:]).goes_on is True
+    assert current(collect(said[:1]), said[1:]).goes_on is True
 
 
 def test_every_row_of_the_table_is_a_field_of_the_ledger_and_is_bounded():

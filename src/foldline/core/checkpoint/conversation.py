@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
+from itertools import pairwise
 
 import msgspec
 
@@ -107,7 +108,11 @@ def fill(
         used[each] = size
     left -= _add_more(items, members[DONE], shown[DONE], left, count)
     shown[ASIDES], _ = _level(members[ASIDES], left, left, texts)
-    return {index: text for taken in shown.values() for index, text in taken.items()}
+    told = {index: text for taken in shown.values() for index, text in taken.items()}
+    for index, after in pairwise(sorted(told)):  # more of the assistant's words follow what announces a call
+        if index in shown[ASIDES] and items[after].kind in ("said", "aside"):
+            del told[index]
+    return told
 
 
 def _add_more(
@@ -356,8 +361,6 @@ def write(items: Sequence[Item], shown: Mapping[int, str]) -> list[str]:
             lines.append(f"- {'; '.join(_grouped(looks))}")
             looks.clear()
 
-    announced = ""  # what only announces a call is not told where more of the assistant's words follow
-
     for index, item in enumerate(items):
         if index not in shown:
             gap = gap_of((gap, item))
@@ -366,13 +369,6 @@ def write(items: Sequence[Item], shown: Mapping[int, str]) -> list[str]:
             close_looks()
             lines += gap_line(gap)
             gap = gap_of(())
-        if item.kind == "aside":
-            close_looks()
-            announced = line_of(item, shown[index])
-            continue
-        if announced and item.kind != "said":
-            lines.append(announced)
-        announced = ""
         if item.kind == "looked":
             looks.append(one_line(shown[index]))
         else:
@@ -380,7 +376,7 @@ def write(items: Sequence[Item], shown: Mapping[int, str]) -> list[str]:
             lines += [""] if item.kind == "user" and lines else []
             lines.append(line_of(item, shown[index]))
     close_looks()
-    return [*lines, *filter(None, [announced]), *gap_line(gap)]
+    return [*lines, *gap_line(gap)]
 
 
 def gap_line(gap: Item) -> list[str]:

@@ -14,12 +14,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from collections.abc import Set as AbstractSet
 from functools import lru_cache
 
 import msgspec
 
 from foldline.core.checkpoint import conversation, listing, rules, state
 from foldline.core.ledger.facts.kinds import Ledger, MetName
+from foldline.core.ledger.facts.touches import relative
 from foldline.core.ledger.table import bounded
 from foldline.core.ledger.text.sentences import clip
 
@@ -84,7 +86,8 @@ def _written(ledger: Ledger, budget: int, count: Count, focus: str | None, goal:
         "\n".join((CONVERSATION, *told)) if told else "",
     ]
     text = "\n\n".join(section for section in sections if section)
-    others = _others(ledger, text, for_names, count)
+    listed = {fact.path for fact in listing.read("\n".join((*lists, "")))[0]}
+    others = _others(ledger, text, listed, for_names, count)
     return "\n\n".join(part for part in (text, others, "\n".join(lists)) if part)
 
 
@@ -94,14 +97,15 @@ def _words_of(focus: str | None) -> list[str]:
     return [word for word in words if len(word) >= (FOCUS_WORD if word.isascii() else 2)]
 
 
-def _others(ledger: Ledger, text: str, room: int, count: Count) -> str:
+def _others(ledger: Ledger, text: str, listed: AbstractSet[str], room: int, count: Count) -> str:
     """List the names that stand nowhere on the page, the weightiest first, by the files that showed them."""
     found: dict[str, list[str]] = {}
     told: set[str] = set()
     left = room - count(NAMES)
     for name in ledger.names:
-        short = "/".join(name.text.split("/")[-2:]) if "://" not in name.text else name.text
-        if short in text or short in told or ", " in short:
+        path = relative(name.text, ledger.base)
+        short = "/".join(path.split("/")[-2:]) if "://" not in path else path
+        if short in text or short in told or ", " in short or path in listed:
             continue
         told.add(short)
         place = name.file or ELSEWHERE

@@ -117,7 +117,7 @@ def read(rows: Sequence[str]) -> Ledger:
     return Ledger(
         base=base,
         goal=next((row.removeprefix(_GOAL) for row in rows if row.startswith(_GOAL)), ""),
-        plan=tuple(steps),
+        plan=(*filter(is_done, reversed(steps)), *(step for step in steps if not is_done(step))),
         checks=tuple(reversed(checks)),
         commits=tuple(reversed(commits)),
         uncommitted=tuple(FileFact(path, "modified") for path in _MANY.sub("", changed).split(", ") if path),
