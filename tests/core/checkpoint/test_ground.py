@@ -148,6 +148,9 @@ def test_a_name_that_stands_in_some_spelling_is_not_marked(name):
         ("[it](https://y.test/a)", "[it](https://y.test/a) (unverified)"),
         ("commit 0badf00d1", "commit 0badf00d1 (unverified)"),
         ("already ./gone.sh (unverified)", "already ./gone.sh (unverified)"),
+        ("ids 12345678/87654321", "ids 12345678 (unverified)/87654321 (unverified)"),
+        ("修改了lib/motor.py。", "修改了lib/motor.py (unverified)。"),
+        ("修改了lib/core/engine.py并更新src/raw.ts的端口", "修改了lib/core/engine.py并更新src/raw.ts的端口"),
     ],
 )
 def test_a_name_that_stands_nowhere_is_marked_and_kept(line, marked):
@@ -167,6 +170,31 @@ def test_a_mark_never_washes_out(name, told_by):
         assert done.unverified
         assert done.text.count(UNVERIFIED) == again.count(name)
         before = done.text
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "lib/ghost.py,lib/motor.py",
+        "修改了lib/ghost.py、lib/motor.py。",
+        "| lib/ghost.py|lib/motor.py |",
+        "`lib/ghost.py`/`lib/motor.py`",
+        "(lib/ghost.py;lib/motor.py)",
+        "lib/ghost.py->lib/motor.py",
+        "12345678/87654321",
+        "https://y.test/a?b=7,https://y.test/a",
+    ],
+)
+def test_no_mark_of_several_washes_out(line):
+    first = grounded(line, Ledger(), KNOWN)
+    assert len(first.unverified) == first.text.count(UNVERIFIED) == 2
+    assert grounded(line, Ledger(), KNOWN, first.text).text == first.text
+    assert grounded(first.text, Ledger(), KNOWN, first.text).text == first.text
+
+
+@pytest.mark.parametrize("junk", ["a" * 200_000, "http://" * 30_000, "a," * 100_000, "`" * 200_000])
+def test_a_long_earlier_summary_is_read_in_step_with_its_size(junk):
+    assert grounded("see lib/motor.py", Ledger(), KNOWN, junk).unverified == ("lib/motor.py",)
 
 
 def test_a_name_that_an_entry_holds_since_is_marked_no_more():

@@ -29,6 +29,8 @@ from foldline.core.ledger.text import names
         ("src/a/long_name.go-14-\tvalue", [("path", "a/long_name.go")]),
         ("nothing to see here, and/or there 12 < 15", [("path", "and/or")]),
         ("2>/dev/null", []),
+        ("已修改文件app/login.py，端口8431を確認", [("path", "app/login.py"), ("number", "8431")]),
+        ("Ошибка в src/app/main.py", [("path", "app/main.py")]),
     ],
 )
 def test_what_is_found(text: str, expected: list[tuple[str, str]]) -> None:

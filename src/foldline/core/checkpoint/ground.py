@@ -87,7 +87,10 @@ def _without(body: str, lines: Iterable[str]) -> str:
 # ---- names that stand nowhere
 
 UNVERIFIED = "(unverified)"
-_MARKED = re.compile(rf"(?<!\S)\S+ {re.escape(UNVERIFIED)}")
+_ENDS = r"[`'\")\]>*]*+"  # what closes a quoted name
+_MARKED = re.compile(
+    rf"(?:{names.URL}|(?<![{names.CHARACTERS}])[{names.CHARACTERS}]++){_ENDS} {re.escape(UNVERIFIED)}"
+)
 _GROUPED = re.compile(r"(?<=\d)[,_](?=\d{3}(?!\d))")
 LONG_NUMBER = 5  # digits from which a number has to stand somewhere
 
@@ -107,8 +110,11 @@ def _mark_names(row: str, evidence: Evidence, unverified: dict[str, None]) -> st
     for name in dict.fromkeys(names.in_line(row)):
         if _checked(name) and not evidence.stands(name):
             unverified[name.text] = None
+            slash = "" if name.kind in ("number", "id") else "/"
+            goes_on = rf"[^\W{names.SPACELESS}]|[{slash}{'?&=#' if name.kind == 'url' else ''}-]"
             border = re.compile(
-                rf"(?<![\w./\-]){re.escape(name.text)}(?![\w/\-])(?::\d+)*+[`'\")\]>*]*+(?! \(unverified)"
+                rf"(?<![^\W{names.SPACELESS}])(?<![.{slash}-]){re.escape(name.text)}"
+                rf"(?!{goes_on})(?::\d+)*+{_ENDS}(?! \(unverified)"
             )
             row = border.sub(lambda found: f"{found[0]} {UNVERIFIED}", row)
     return row

@@ -1,7 +1,8 @@
 """Find the concrete names in a text: paths, URLs, ids, numbers, identifiers, flags.
 
 A text is first cut into runs of the characters that names are made of; each distinct run is then read once.
-What a run means follows from its shape alone, so any language and any tool will do.
+What a run means follows from its shape alone, so any language and any tool will do; a script that is
+written without spaces is no part of a name.
 """
 
 from __future__ import annotations
@@ -16,8 +17,13 @@ import msgspec
 MAX_LINE = 2_000  # characters of one line that are read; longer ones are data, not words
 MAX_NAME = 160
 
-_RUN = re.compile(r"[\w./@~+#:$%-]{3,}")
-_URL = re.compile(r"https?://[^\s\"'<>)\]}`\\,|]{4,400}")
+CHARACTERS = r"\w./@~+#:$%-"  # of which names are made
+URL = r"https?://[^\s\"'<>)\]}`\\,|]{4,400}"
+SPACELESS = "\u0e00-\u0eff\u2e80-\ua4cf\uac00-\ud7af\uf900-\ufaff\uff01-\uffef"
+"""Of scripts whose words stand without spaces between them, and right beside a name."""
+_RUN = re.compile(rf"[{CHARACTERS}]{{3,}}")
+_URL = re.compile(URL)
+_SPACELESS = re.compile(f"[{SPACELESS}]")
 _HEXADECIMAL = frozenset("0123456789abcdef")
 # Suffixes that mark a file when no slash does; after a slash any suffix will do.
 _SUFFIXES_WORDS = (
@@ -75,6 +81,8 @@ def in_line(line: str) -> list[Name]:
         line = _SIDE.sub("", line)
     if "-" in line:
         line = _CONTEXT.sub(r"\1:\2: ", line, count=1)
+    if not line.isascii():
+        line = _SPACELESS.sub(" ", line)
     for run in _RUN.findall(line):
         found += read_run(run)
     return found
