@@ -45,6 +45,18 @@ def test_recalls_own_parts_are_left_out_and_words_beside_them_stay():
     assert not is_recall(said[1].message)
 
 
+def test_an_answer_is_recalls_by_its_call_not_by_how_it_begins():
+    said = entries(
+        assistant("", call("c1", "bash", command="make release")),
+        tool("c1", LOOKED_UP),
+        assistant("", call("c1", "recall_read", entry="e1")),
+        tool("c1", "[cleared]"),
+        tool("c9", LOOKED_UP),
+    )
+    assert [entry.id for entry in without_recall(said)] == [said[0].id, said[1].id]
+    assert collect(said).items[0].text.startswith("$ make release -> ")
+
+
 def test_what_is_looked_up_again_is_no_new_fact_and_its_call_is_not_open():
     said = entries(
         user("Mend the service."),

@@ -47,25 +47,35 @@ OF_SERVER: Final = ("mcp__foldline__", "foldline__", "foldline_")  # as agents n
 
 def is_recall(message: Message) -> bool:
     """Whether a message is recall's own: calls of its tools and nothing else, or their answers."""
-    return bool(message.parts) and all(map(_is_own, message.parts))
+    return bool(message.parts) and all(_is_own(part, {}) for part in message.parts)
 
 
 def without_recall(entries: Sequence[Said]) -> Sequence[Said]:
-    """Return the entries without recall's own parts; those of which nothing is left are left out."""
-    if not any(_is_own(part) for entry in entries for part in entry.message.parts):
-        return entries
+    """Return the entries without recall's own parts; those of which nothing is left are left out.
+
+    An answer is recall's where its call is; how it begins tells only where its call is not here.
+    """
+    calls: dict[str, bool] = {}
     found: list[Said] = []
+    same = True
     for entry in entries:
-        parts = tuple(part for part in entry.message.parts if not _is_own(part))
-        if parts == entry.message.parts:
+        parts = tuple(part for part in entry.message.parts if not _is_own(part, calls))
+        if len(parts) == len(entry.message.parts):
             found.append(entry)
-        elif parts:
+            continue
+        same = False
+        if parts:
             message = msgspec.structs.replace(entry.message, parts=parts, native=None)
             found.append(msgspec.structs.replace(entry, message=message))
-    return found
+    return entries if same else found
 
 
-def _is_own(part: Part) -> bool:
+def _is_own(part: Part, calls: dict[str, bool]) -> bool:
+    """Whether a part is recall's own; `calls` are those that were met, by id, and whether they are."""
     if isinstance(part, ToolCall):
-        return part.name in TOOLS or part.name.startswith(OF_SERVER)
-    return isinstance(part, ToolResult) and part.text.startswith((MARK, WINDOW_MARK))
+        calls[part.id] = part.name in TOOLS or part.name.startswith(OF_SERVER)
+        return calls[part.id]
+    if not isinstance(part, ToolResult):
+        return False
+    known = calls.get(part.call_id)
+    return part.text.startswith((MARK, WINDOW_MARK)) if known is None else known
