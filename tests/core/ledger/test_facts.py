@@ -11,7 +11,7 @@ from tests.support.talk import assistant, entries, user
 
 from foldline.core.checkpoint import state
 from foldline.core.checkpoint.state import is_done
-from foldline.core.ledger.facts.kinds import CheckFact, Ledger, PlanStep
+from foldline.core.ledger.facts.kinds import CheckFact, CommitFact, Ledger, PlanStep
 from foldline.core.ledger.facts.outcomes import outcome
 from foldline.core.ledger.table import KINDS, bounded, collect, current, merge
 from foldline.core.log.messages import Message, Text, ToolCall, ToolResult
@@ -149,6 +149,62 @@ def test_commits_stand_with_branch_and_push():
         ("1a2b3c4", "main", "First", True),
         ("2b3c4d5", "main", "Second", True),
     ]
+
+
+FIRST, SECOND = (ran(f"git commit -m {name}", f"[main {name}abc123] {name}\n") for name in "ab")
+
+
+@pytest.mark.parametrize(
+    ("then", "output", "left"),
+    [
+        ("git commit --amend -m c", "[main cabc123] c\n", ["aabc123", "cabc123"]),
+        ("git commit --amend -m c", "Exit code 1\nhook failed", ["aabc123", "babc123"]),
+        ("git reset --hard HEAD~1", "HEAD is now at aabc123 a", ["aabc123"]),
+        ("git reset --soft HEAD^^ && git commit -m c", "[main cabc123] c\n", ["cabc123"]),
+        ("git reset --hard HEAD~9", "HEAD is now at 0000001 old", []),
+        ("git reset HEAD a.py", "", ["aabc123", "babc123"]),
+    ],
+)
+def test_a_commit_that_was_taken_back_is_not_told(then, output, left):
+    assert [fact.key for fact in of(*FIRST, *SECOND, *ran(then, output)).commits] == left
+
+
+@pytest.mark.parametrize(
+    ("push", "pushed"),
+    [
+        ("git push", True),
+        ("git push -u origin main", True),
+        ("git push origin HEAD", True),
+        ("git push origin +main:release", True),
+        ("git push origin feature", False),
+        ("git push --tags", False),
+        ("git push --dry-run", False),
+    ],
+)
+def test_a_push_counts_for_the_branch_that_it_names(push, pushed):
+    found = of(*FIRST, *ran(push, "To example.org:a\n"), *SECOND)
+    assert [fact.pushed for fact in found.commits] == [pushed, False]
+
+
+@pytest.mark.parametrize(
+    ("commit", "output"),
+    [
+        ("git commit -m a", "[detached HEAD 1a2b3c4] First\n"),
+        ("git commit -qam a", "Exit code 0"),
+        ("git commit --quiet -m a", ""),
+    ],
+)
+def test_what_was_committed_in_any_way_is_changed_no_more(commit, output):
+    assert of(*EDIT, *ran(commit, output)).uncommitted == ()
+    assert of(*EDIT, *ran("git commit -qm a", "nothing to commit")).uncommitted != ()
+
+
+def test_a_commit_on_no_branch_is_read_back():
+    made = of(*ran("git commit -m a", "[detached HEAD 1a2b3c4] First\n"))
+    assert made.commits[0].branch == "detached HEAD"
+    assert state.read(state.lines(made, 500, len)).commits == (
+        CommitFact("1a2b3c4", "detached HEAD", "First"),
+    )
 
 
 def test_the_plan_is_the_one_last_written():
@@ -301,6 +357,20 @@ def test_an_outcome_counts_what_failed_too(output, passed, text):
 
 def test_a_flag_says_that_a_run_failed():
     assert outcome("no such table: users", is_error=True).passed is False
+
+
+def test_a_call_that_failed_without_a_word_says_so():
+    def failed(name: str, **arguments: str) -> list[str]:
+        answer = Message("tool", (ToolResult("c1", is_error=True),))
+        return [item.text for item in of(assistant("", ToolCall("c1", name, arguments)), answer).items]
+
+    assert failed("bash", command="make deploy") == ["$ make deploy -> failed"]
+    assert failed("drop", table="users") == ["drop(table=users) (failed)"]
+
+
+def test_a_run_that_was_refused_is_no_check():
+    refused = ran("git push", "The user doesn't want to proceed with this tool use. The user said: Not yet.")
+    assert of(*refused, *refused).checks == ()
 
 
 def test_colours_and_envelopes_are_left_out():

@@ -28,7 +28,7 @@ _NOT = re.compile(r"\bnot|\bin\b|un|incomplete", re.IGNORECASE)
 _STEP = re.compile(r"- \[([ x])\] (.*?)(?: \((\w[\w -]{0,38})\))?\Z", re.DOTALL)
 _CHECK = re.compile(r"- `(.+?)`: (.*?)( \(files were changed since\))?\Z")
 _MANY = re.compile(r" and \d+ more\Z")
-_COMMIT = re.compile(r"- commit ([0-9a-f]{7,40}) (.*) \(on (\S+?)(, pushed)?\)\Z")
+_COMMIT = re.compile(r"- commit ([0-9a-f]{7,40}) (.*) \(on (detached HEAD|\S+?)(, pushed)?\)\Z")
 
 
 def lines(ledger: Ledger, room: int, count: Callable[[str], int], goal: str = "") -> list[str]:

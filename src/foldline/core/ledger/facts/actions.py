@@ -46,7 +46,9 @@ ANSWER = 12_000  # characters of an answer or of a plan that is put to the user
 NAMES = 5  # names that an edit brings
 SCANNED = 20_000  # characters of one text that are read
 
-_COMMITTED = re.compile(r"^\[([^\s\]]+)(?: \([^)\n]*\))? ([0-9a-f]{7,40})\] ([^\n]*)$", re.MULTILINE)
+_COMMITTED = re.compile(
+    r"^\[(detached HEAD|[^\s\]]+)(?: \([^)\n]*\))? ([0-9a-f]{7,40})\] ([^\n]*)$", re.MULTILINE
+)
 _ASKS = re.compile(
     r"ask.?user|request.?user.?input|elicit|ask.?(?:follow.?up.?)?question$|^question$|clarif", re.IGNORECASE
 )
@@ -251,7 +253,7 @@ def _run(use: Use, command: str, base: str) -> Action:
     short = _shown(command, folder_beside(use.args), base)
     if not is_notable(command):
         return Action("looked", _read(use, base) or f"$ {short}")
-    ended = outcome(use.output, is_error=use.result.is_error) if use.result else RunEnd(None, "no answer")
+    ended = outcome(use.output, is_error=use.passed is False) if use.result else RunEnd(None, "no answer")
     made = list(_COMMITTED.finditer(uncoloured(use.output))) if "commit" in command else []
     if made:
         branch, key, subject = made[-1].groups()
@@ -259,7 +261,8 @@ def _run(use: Use, command: str, base: str) -> Action:
         return Action("commit", f"commit {key} {fact.subject} (on {branch})", short, ended, fact)
     text = f"$ {short} -> {ended.text}" if ended.text else f"$ {short}"
     more = "" if ended.passed else printed(use.output, MORE)
-    return Action("ran", text, short, ended, more=more if "\n" in more else "")
+    never_ran = use.result is not None and refusal(use.result, quotes=False) is not None
+    return Action("ran", text, short, None if never_ran else ended, more=more if "\n" in more else "")
 
 
 def _read(use: Use, base: str) -> str:
@@ -302,7 +305,8 @@ def _called(use: Use) -> Action:
     told = cut(" ".join(use.output[:SCANNED].split()), RESULT)
     most = REPORT if isinstance(use.args.get("prompt"), str) else MORE
     more = middle_out(use.output, most) if len(use.output) > RESULT else ""
-    return Action("called", f"{use.call.name}({shown})" + (f" -> {told}" if told else ""), more=more)
+    failed = " (failed)" if use.passed is False else ""
+    return Action("called", f"{use.call.name}({shown}){failed}" + (f" -> {told}" if told else ""), more=more)
 
 
 def _argument(key: str, value: Any) -> str:

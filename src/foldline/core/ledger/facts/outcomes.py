@@ -152,7 +152,7 @@ def outcome(output: str, *, is_error: bool) -> RunEnd:
     told = [*(["exit " + str(code)] if code else []), *(cut(line, LINE) for line in verdict)]
     if failed:
         told += [cut(line, LINE) for line in _first_error(lines, verdict)]
-        return RunEnd(False, _joined(told) or _first(lines), bool(counts))
+        return RunEnd(False, _joined(told) or _first(lines) or "failed", bool(counts))
     passed = True if code == 0 or verdict else None
     return RunEnd(passed, _joined(told) or _last(lines), bool(counts))
 

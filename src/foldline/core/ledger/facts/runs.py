@@ -11,6 +11,7 @@ import msgspec
 from foldline.core.ledger.facts.actions import Stretch, steps_of, stretch, task_of
 from foldline.core.ledger.facts.commands import changes_files, git_verb, is_notable, strings
 from foldline.core.ledger.facts.kinds import CheckFact, CommitFact, FileFact, Ledger, PlanStep, ToolFact
+from foldline.core.ledger.facts.outcomes import printed
 from foldline.core.ledger.facts.uses import Use
 from foldline.core.ledger.text import names
 from foldline.core.ledger.text.sentences import clip
@@ -21,6 +22,9 @@ CITED = 12  # entries that a check cites: the newest
 NOTABLE = 3  # uses of a tool that are told
 SHOWN = 100  # characters of a use
 EMPTIED = ("(the list was emptied)", "completed")  # the one step of an empty plan: it replaces older ones
+_BACK = re.compile(r"HEAD(?:~(\d{0,3})|(\^+))")
+_QUIET = re.compile(r"-[a-zA-Z]*q[a-zA-Z]*")
+_NO_PUSH = frozenset(("--dry-run", "-n", "--tags", "--delete"))
 _NOT_PUSHED = re.compile(r"^ ?! \[(?:remote )?rejected\]|failed to push|^fatal: ", re.MULTILINE)
 Place = tuple[str, int]  # (entry id, index of the part)
 SCANNED = 12_000  # characters of a result that are read
@@ -109,22 +113,40 @@ def merge_checks(old: Sequence[CheckFact], new: Sequence[CheckFact], later: Ledg
 
 
 def commits(found: Stretch) -> tuple[CommitFact, ...]:
-    """Take the commits that were made; a push behind them pushes them all."""
-    made: list[CommitFact] = []
-    pushed = 0  # of them, by the newest push
-    for use in found.calls:
+    """Take the commits that were made and not taken back; a push pushes those before it on its branches."""
+    made: list[tuple[int, CommitFact]] = []
+    pushed_at: dict[str, int] = {}  # the newest push of each branch; that of the one at work as "HEAD"
+    for at, use in enumerate(found.calls):
+        if undone := _taken_back(use):
+            del made[-undone:]
         if use.done is not None and use.done.commit is not None:
-            made.append(use.done.commit)
-        if _pushes(use):
-            pushed = len(made)
-    return tuple(msgspec.structs.replace(fact, pushed=at < pushed) for at, fact in enumerate(made))
+            made.append((at, use.done.commit))
+        pushed_at |= dict.fromkeys(_pushed(use), at)
+    return tuple(
+        msgspec.structs.replace(
+            fact, pushed=at <= max(pushed_at.get("HEAD", -1), pushed_at.get(fact.branch, -1))
+        )
+        for at, fact in made
+    )
+
+
+def _taken_back(use: Use) -> int:
+    """Return how many of the newest commits a call takes back, by a reset or to make the last one anew."""
+    if use.passed is False or use.result is None:
+        return 0
+    found = 0
+    for step in use.steps:
+        back = (_BACK.fullmatch(word) for word in step.words if git_verb(step) == "reset")
+        found += sum(int(one[1] or 1) if one[2] is None else len(one[2]) for one in back if one)
+        found += git_verb(step) == "commit" and "--amend" in step.words
+    return found
 
 
 def uncommitted(found: Stretch) -> tuple[FileFact, ...]:
     """Take the files that were changed behind the last commit."""
     changed: dict[str, FileFact] = {}
     for use in found.calls:
-        if use.done is not None and use.done.commit is not None:
+        if use.done is not None and (use.done.commit is not None or _commits_silently(use)):
             changed.clear()
         elif _changes(use):
             touched = (touch for touch in use.touches if touch.status != "read")
@@ -139,11 +161,28 @@ def merge_uncommitted(
     return tuple({fact.path: fact for fact in (*(() if later.commits else old), *new)}.values())
 
 
-def _pushes(use: Use) -> bool:
-    pushes = (step for step in use.steps if git_verb(step) == "push")
-    if use.passed is False or not any("--dry-run" not in step.words for step in pushes):
-        return False
-    return use.result is not None and not _NOT_PUSHED.search(use.output)
+def _commits_silently(use: Use) -> bool:
+    """Whether a call commits and is told to print nothing of it."""
+    quiet = (
+        word == "--quiet" or _QUIET.fullmatch(word)
+        for step in use.steps
+        if git_verb(step) == "commit"
+        for word in step.words
+    )
+    return (
+        any(quiet) and use.passed is not False and use.result is not None and not printed(use.output, SHOWN)
+    )
+
+
+def _pushed(use: Use) -> set[str]:
+    """Return the branches that a call pushes, "HEAD" for the one at work."""
+    pushes = [step.words for step in use.steps if git_verb(step) == "push" and not _NO_PUSH & {*step.words}]
+    if not pushes or use.passed is False or use.result is None or _NOT_PUSHED.search(use.output):
+        return set()
+    named = [
+        word for words in pushes for word in words[words.index("push") + 1 :] if not word.startswith("-")
+    ]
+    return {word.removeprefix("+").partition(":")[0] for word in named[1:]} or {"HEAD"}
 
 
 def merge_commits(
