@@ -182,7 +182,7 @@ def test_a_session_of_the_gateway_has_its_agent_model_size_and_savings():
             saved = re.search(r'data-unit="saved">([\d.]+k?)', row)[1]
             assert saved != "0"
             overview = made.get("/web/overview")
-            assert '<a href="/web/?agent=claude-code">claude-code</a>' in overview
+            assert 'href="/web/?agent=claude-code">claude-code</a>' in overview
             assert f"<dd>{saved}</dd>" in overview
             assert "1 session" not in overview  # all of them were read
             made.http.close()
