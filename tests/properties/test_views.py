@@ -23,11 +23,14 @@ from tests.support.logs import (
     problems,
     rendered,
     say,
+    steps,
     stored_calls_answered,
+    write,
 )
 
 from foldline.core.decide.presets import PRESETS
 from foldline.core.ledger.facts.kinds import Ledger
+from foldline.core.ledger.text.origin import own
 from foldline.core.log.codec import decode as decode_json
 from foldline.core.log.codec import whole_escapes
 from foldline.core.log.entries import Compacted, Lifted, Pinned, Pruned, Said
@@ -80,6 +83,18 @@ def test_every_message_not_yet_answered_is_in_the_view(made):
     for entry in spoken[last + 1 :]:
         if entry.message.role == "user" and not entry.message.results and entry.message.text.strip():
             assert entry.id in shown
+
+
+@given(st.sampled_from(DIALECTS), st.sampled_from(DIALECTS), steps)
+def test_what_a_tool_said_is_never_read_back_as_the_users(written, read, script):
+    """A result that comes too late, or whose call its provider keeps, is told in a user's message."""
+    marked = [
+        (kind, f"printed {value}" if kind.endswith(("result", "results", "stored calls")) else value)
+        for kind, value in script
+    ]
+    items = fold_of(chain(decode(written, write(written, marked), singly=True))).view()
+    again = decode(read, rendered(items, read)[0])
+    assert not any("printed" in words for message in again for words in own(message))
 
 
 @given(logs())

@@ -49,7 +49,7 @@ from foldline.core.cut.edits import (
     range_summary,
 )
 from foldline.core.cut.exclude import is_excluded, left_of
-from foldline.core.cut.notes import UNANSWERED
+from foldline.core.cut.notes import LATE, UNANSWERED
 from foldline.core.cut.pairing import Pairing, waits
 from foldline.core.cut.repair import CallIds
 from foldline.core.ledger.facts import constraints
@@ -557,7 +557,7 @@ class ViewState:
         text = redact(result.text)
         over = len(text) - LATE_CAP
         more = f"\n[{over:,} more characters in entry {source}]" if over > 0 else ""
-        quote = f"[Late result of tool call {result.call_id}, quoted as data]\n{text[:LATE_CAP]}{more}"
+        quote = f"{LATE.format(result.call_id)}\n{text[:LATE_CAP]}{more}"
         return self._made("late", Message("user", (Text(quote),), injected=True), source)
 
 

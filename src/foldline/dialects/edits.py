@@ -9,6 +9,7 @@ from typing import cast
 import msgspec
 
 from foldline.core.carried.summaries import with_summaries_told
+from foldline.core.cut.notes import STORED
 from foldline.core.log.entries import Edit
 from foldline.core.log.messages import Message, Part, Text, ToolCall, ToolResult
 from foldline.core.log.opaque import stored_calls
@@ -128,8 +129,6 @@ def told_in_words(
 
 
 def _told(result: ToolResult) -> tuple[Part, ...]:
-    head = f"[Result of tool call {result.call_id}, which its provider keeps]"
-    content = result.content
-    if content and isinstance(content[0], Text):
-        return (Text(f"{head}\n{content[0].text}"), *content[1:])
-    return (Text(head), *content)
+    head = STORED.format(result.call_id)
+    text = f"{head}\n{result.text}" if result.text else head
+    return (Text(text), *(part for part in result.content if not isinstance(part, Text)))

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from foldline.core.cut.notes import LATE
 from foldline.core.log.codec import encode_utf8
 from foldline.core.log.log import digest
 from foldline.core.log.messages import (
@@ -222,7 +223,7 @@ class OpenCodeWriter(PieceWriter):
         block = self._calls.pop(result.call_id, None)
         if block is None:
             self.losses.add("late results became notes")
-            text = f"[Late result of tool call {result.call_id}, quoted as data]\n{result.text}"
+            text = f"{LATE.format(result.call_id)}\n{result.text}"
             yield from self.note(piece.step.key, text, at)
             return
         self.wrote(str(block["messageID"]))

@@ -18,6 +18,8 @@ TAKEN_OUT = "[taken out of the context by the user; entry "
 HELD = "; it held: "
 IMAGE_LEFT_OUT = "[Old image left out "
 UNANSWERED = "[No result was recorded for this call: it was interrupted.]"
+LATE = "[Late result of tool call {}, quoted as data]"
+STORED = "[Result of tool call {}, which its provider keeps]"
 
 
 def is_cleared(text: str) -> bool:

@@ -18,6 +18,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 
 from foldline.core.carried import summaries
+from foldline.core.cut import notes
 from foldline.core.ledger.text.sentences import word_set
 from foldline.core.log.entries import Said
 from foldline.core.log.messages import Message, Text
@@ -52,8 +53,15 @@ _SUMMARISE = (
     r"paying close attention to the user's explicit requests"
 )
 
+_RESULTS = "|".join(re.escape(note).replace(r"\{\}", r"[^\n]*") for note in (notes.LATE, notes.STORED))
+"""What Foldline writes above a result that it can only tell as a user's message."""
+
 _NOTICES = (_INTERRUPTED, _CAVEAT, _AGENTS_FILE)
-_NOTICES_TO_THE_END = (summaries.CONTINUED, rf"{_EVENT} hook feedback:[ \t]*\n")
+_NOTICES_TO_THE_END = (
+    summaries.CONTINUED,
+    rf"{_EVENT} hook feedback:[ \t]*\n",
+    rf"(?:{_RESULTS}){_LINE_ENDS}",
+)
 _CLOSED = (
     *_NOTICES,
     *summaries.CLOSED,
