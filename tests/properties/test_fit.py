@@ -114,3 +114,32 @@ def test_constraints_survive_ten_folds_of_a_growing_list(made, policy):
             return
         messages = done.messages
         assert CONSTRAINTS[0] in str(messages)
+
+
+LAUNCHES = {
+    "command": [
+        (
+            "user",
+            "<command-message>work</command-message>\n<command-name>/work</command-name>\n<command-args>"
+            + "all of it, please " * 60
+            + "</command-args>",
+        )
+    ],
+    "skill": [("skill", {"skill": "work"}), ("results", "Launching skill: work")],
+}
+
+
+@pytest.mark.parametrize("launch", LAUNCHES)
+@pytest.mark.parametrize("policy", PRESETS)
+def test_the_text_of_a_command_or_a_skill_states_no_rule_wherever_a_list_is_cut(policy, launch):
+    work = [("assistant", "looked at the page " * 20)]
+    for behind in range(13):
+        text = ("user", "# Work\n\nNever write code.")
+        script = [("user", "look"), *work * 24, *LAUNCHES[launch], text, *work * behind, ("user", "and now?")]
+        messages = write("openai-chat", script)
+        for _ in range(2):
+            done = fit(messages, target=2_000, policy=policy)
+            if done is None:
+                break
+            assert done.ledger is None or not done.ledger.constraints
+            messages = [*done.messages, *write("openai-chat", [("assistant", "ok"), ("user", "go on")])]

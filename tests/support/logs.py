@@ -198,6 +198,13 @@ class _Writer:
             ]
             self.out.append({"role": "assistant", "content": None, "tool_calls": tool_calls})
 
+    def skill(self, arguments: dict[str, Any]) -> None:
+        """A call of the tool that launches skills; Chat Completions alone."""
+        self.open = ["call_skill"]
+        function = {"name": "Skill", "arguments": json.dumps(arguments)}
+        called = {"id": "call_skill", "type": "function", "function": function}
+        self.out.append({"role": "assistant", "content": None, "tool_calls": [called]})
+
     def _item(self, k: int, call_id: str, name: str, args: dict[str, Any]) -> dict[str, Any]:
         """A call, now and then of another type than a function."""
         self.kinds[call_id] = "function_call"

@@ -3,11 +3,13 @@ from hypothesis import given
 from tests.support.logs import any_list, chain, decode, problems
 from tests.support.talk import (
     assistant,
+    call,
     calls,
     developer,
     entries,
     image,
     reminder,
+    result,
     results,
     system,
     tool,
@@ -18,6 +20,7 @@ from foldline.core.cut.legal import (
     Progress,
     UnansweredStays,
     WholeBatches,
+    WholeCommands,
     WholeProviderRuns,
     WholeReplies,
     allowed,
@@ -53,6 +56,29 @@ def test_no_cut_falls_beside_a_developer_message_inside_a_batch():
 
 def test_everything_after_an_open_batch_belongs_to_it():
     assert alone(WholeBatches(), user(), calls("a", "b"), tool("a"), reminder()) == [0, 1]
+
+
+@pytest.mark.parametrize("launch", [
+    [user("<command-message>work</command-message>\n<command-name>/work</command-name>")],
+    [assistant("", call("s", "Skill")), tool("s", "Launching skill: work")],
+    [assistant("", call("s", "Skill")), Message("user", (result("s", "Launching skill: work"),))],
+])  # fmt: skip
+def test_no_cut_parts_the_text_of_a_command_or_a_skill_from_its_name(launch):
+    talk = [
+        user(),
+        assistant("ok"),
+        *launch,
+        user("# Work\n\nNever write code."),
+        assistant("done"),
+        user("next"),
+    ]
+    text = 2 + len(launch)
+    assert alone(WholeCommands(), *talk) == [at for at in range(len(talk) + 1) if at != text]
+    assert text not in legal(*talk)
+
+
+def test_a_command_that_acts_by_itself_is_followed_by_the_users_own_words():
+    assert alone(WholeCommands(), user("<command-name>/clear</command-name>"), user("go")) == [0, 1, 2]
 
 
 def test_a_batch_that_was_given_up_ends_with_its_last_result():

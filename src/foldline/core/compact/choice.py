@@ -29,6 +29,7 @@ import msgspec
 from foldline.core.compact.room import CHECKPOINT_LEAST, SPARE, Room
 from foldline.core.cut.cut import Cut, Places, counted_from, cut_by_count, cut_by_tokens, places
 from foldline.core.cut.edits import Edits, EditsOf, is_folded, merged, unfolded
+from foldline.core.cut.expansions import expansions
 from foldline.core.cut.pairing import unanswered_from
 from foldline.core.decide.policy import message_estimate
 from foldline.core.log.entries import EXCLUDED, Said
@@ -248,10 +249,12 @@ def restored(choice: Choice, room: Room, spare: int) -> Choice:
 
 
 def _quotes(room: Room, older: Sequence[Said], edits: EditsOf, most: int) -> list[Said]:
-    """Return the newest user messages that fit into `most` tokens, oldest first."""
+    """Return the newest messages of the user's own that fit into `most` tokens, oldest first."""
     quoted: list[Said] = []
-    for entry in reversed(older):
-        if not entry.message.is_prompt or entry.message.results:
+    folded = {place for at in expansions(older) for place in (at - 1, at)}  # a command stays with its text
+    for place in range(len(older) - 1, -1, -1):
+        entry = older[place]
+        if not entry.message.is_prompt or entry.message.results or place in folded:
             continue
         most -= room.tokens([entry], edits)
         if most < 0:

@@ -10,6 +10,7 @@ from itertools import compress, pairwise
 from typing import Any, Protocol, cast
 
 from foldline.core.cut.edits import Edits, EditsOf, is_folded, range_summary
+from foldline.core.cut.expansions import expansions
 from foldline.core.cut.pairing import Pairing, continues, pair, unanswered_from
 from foldline.core.decide.policy import CutRule
 from foldline.core.log.entries import Said
@@ -72,6 +73,14 @@ def provider_runs(kept: Sequence[Said]) -> Iterator[tuple[tuple[int, int], tuple
                     asked[data["id"]] = (index, place)
 
 
+class WholeCommands:
+    """The text of a command or a skill stays with what names it: alone it reads as the user's own words."""
+
+    def forbidden(self, kept: Sequence[Said], _pairing: Pairing, /) -> Iterable[range]:
+        """Return the index of each such text."""
+        return (range(at, at + 1) for at in expansions(kept))
+
+
 class UnansweredStays:
     """Every message not yet answered stays in the view."""
 
@@ -111,6 +120,7 @@ INVARIANTS: tuple[Invariant, ...] = (
     WholeBatches(),
     WholeReplies(),
     WholeProviderRuns(),
+    WholeCommands(),
     UnansweredStays(),
     Progress(),
 )

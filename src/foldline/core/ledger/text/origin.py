@@ -15,10 +15,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from collections.abc import Set as AbstractSet
 
 from foldline.core.carried import summaries
 from foldline.core.cut import notes
+from foldline.core.cut.expansions import Expansions
 from foldline.core.ledger.text.sentences import word_set
 from foldline.core.log.entries import Said
 from foldline.core.log.messages import Message, Text
@@ -150,20 +150,6 @@ _TAG = re.compile(
     re.IGNORECASE,
 )
 _PICTURES = re.compile(rf"^(?:[ \t]*(?:{PLACEHOLDER}))+", re.MULTILINE)
-_COMMAND = re.compile(
-    r"(?=.*<command-name>\s*/?(?P<name>[\w:-]+)\s*</command-name>)"
-    r"(?:\s*<(command-name|command-message|command-args)>[^<]*</\2>)+\s*\Z",
-    re.DOTALL,
-)
-_BUILT_IN = word_set(
-    "clear exit quit compact model ide login logout plan context config cost mcp status resume doctor help "
-    "memory permissions hooks agents plugin plugins rewind rename tasks usage vim theme terminal-setup "
-    "add-dir export fast effort stats extra-usage upgrade release-notes"
-)
-"""Slash commands of Claude Code that act by themselves: no prompt follows them."""
-_SKILL_TOOL = "Skill"
-_LAUNCHED = re.compile(r"\s*Launching skill: \S+\s*\Z")
-"""What Claude Code's tool answers before it sends a skill's text as the next user message."""
 _PLAN = re.compile(r"\s*+Implement the following plan:[ \t]*\n\s*#")
 
 
@@ -210,22 +196,15 @@ def own(message: Message) -> tuple[str, ...]:
 class UserSpeech:
     """Tells in which entries of a conversation the user speaks; it is shown one after the other.
 
-    The message right after a slash command that is no built-in one, or after the answer of the tool that
-    launches a skill, is the text of that command or skill: a program wrote it, so it is passed over.
+    The text of a command or a skill is passed over.
     """
 
     def __init__(self) -> None:
-        self._skills: set[str] = set()
-        self._expands = False
+        self._expansions = Expansions()
 
     def own(self, entry: Said) -> tuple[str, ...]:
         """Return the user's own spans of the next entry; none where the user does not speak."""
-        message = entry.message
-        mine = () if self._expands else own(message)
-        if message.role == "assistant":
-            self._skills.update(call.id for call in message.calls if call.name == _SKILL_TOOL)
-        self._expands = (bool(self._skills) or message.role == "user") and _expands(message, self._skills)
-        return mine
+        return () if self._expansions.holds(entry.message) else own(entry.message)
 
 
 def prompts(entries: Iterable[Said]) -> Iterator[tuple[Said, tuple[str, ...]]]:
@@ -234,16 +213,6 @@ def prompts(entries: Iterable[Said]) -> Iterator[tuple[Said, tuple[str, ...]]]:
     for entry in entries:
         if mine := shown.own(entry):
             yield entry, mine
-
-
-def _expands(message: Message, skills: AbstractSet[str]) -> bool:
-    """Whether the next user message is the text of a command or a skill that this one names."""
-    if message.results and message.role != "assistant":  # an assistant's own results are answered in it
-        return any(
-            result.call_id in skills and _LAUNCHED.match(result.text[:200]) for result in message.results
-        )
-    command = _COMMAND.match(message.text) if message.role == "user" else None
-    return command is not None and command["name"] not in _BUILT_IN
 
 
 def is_plan(span: str) -> bool:
