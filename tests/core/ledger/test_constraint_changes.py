@@ -140,6 +140,84 @@ def test_a_rule_is_lifted_in_common_words(rule: str, later: str) -> None:
     assert is_gone({"rule": rule, "later": later})
 
 
+# ---- what agrees with a ban leaves it
+
+
+WAIVED = ("You don't have to {}.", "You don't need to {} any more.", "No need to {} any more.", "You no longer need to {}.", "You needn't {} any more.")  # fmt: skip
+DEEDS = ("push to main", "delete the backups", "rename database columns", "run the integration tests")
+
+
+@pytest.mark.parametrize("waiver", WAIVED)
+@pytest.mark.parametrize("deed", DEEDS)
+@pytest.mark.parametrize(
+    "ban", ["Never {}.", "Please don't {}.", "You must not {}.", "From now on, do not {}, ever."]
+)
+def test_a_duty_that_is_waived_leaves_a_ban(ban: str, deed: str, waiver: str) -> None:
+    rule, later = ban.format(deed), waiver.format(deed)
+    assert held(rule)
+    assert not is_gone({"rule": rule, "later": later})
+    assert is_gone({"rule": f"Always {deed}.", "later": later})
+
+
+@pytest.mark.parametrize(
+    ("rule", "later"),
+    [
+        ("Niemals direkt auf main pushen.", "Wir müssen nicht mehr direkt auf main pushen."),
+        ("Niemals direkt auf main pushen.", "Du musst nicht mehr direkt auf main pushen."),
+        ("Ne modifie jamais le dossier legacy.", "Plus besoin de modifier le dossier legacy."),
+        ("No toques la carpeta legacy.", "Ya no hace falta tocar la carpeta legacy."),
+        ("不要修改 config 目录。", "不用再修改 config 目录了。"),
+        ("mainに直接プッシュしないでください。", "もうmainに直接プッシュする必要はありません。"),
+        # another thing in the place of the banned one
+        ("Never push to main.", "Actually, push to the branch instead of main."),
+        ("Never write to the production database.", "Actually write to the staging database instead of the production database."),
+        ("Never write to the production database of the billing service.", "Actually, write to the staging database of the billing service instead of production."),
+        ("Never force-push.", "Use rebase instead of merge and force-push."),
+        ("Never merge to main.", "Always rebase on main."),
+        ("Never merge to main.", "Never rebase on main."),
+        # what is only left for now
+        ("Never change the login page.", "Forget about the login page, let's do search first."),
+        ("Never change the login page.", "Forget about the login page."),
+    ],
+)  # fmt: skip
+def test_what_agrees_with_a_ban_leaves_it(rule: str, later: str) -> None:
+    assert held(rule)
+    assert not is_gone({"rule": rule, "later": later})
+
+
+PAIRS_OF_A_SET = [
+    ("tabs", "spaces"),
+    ("npm", "pnpm"),
+    ("single quotes", "double quotes"),
+    ("MySQL", "Postgres"),
+]
+
+
+@pytest.mark.parametrize(("one", "other"), PAIRS_OF_A_SET)
+def test_one_of_a_set_ends_another_where_both_are_wanted(one: str, other: str) -> None:
+    wanted, banned = f"Always use {one}.", f"Never use {one}."
+    assert is_gone({"rule": wanted, "later": f"Always use {other}."})
+    assert is_gone({"rule": banned, "later": f"Always use {one}."})
+    assert is_gone({"rule": f"Use {one}, not {other}.", "later": f"Actually use {other}."})
+    assert not is_gone({"rule": banned, "later": f"Always use {other}."})
+    assert not is_gone({"rule": wanted, "later": f"Never use {other}."})
+
+
+@pytest.mark.parametrize(
+    ("rule", "later"),
+    [
+        ("Never deploy without my approval.", "You no longer need my approval to deploy."),
+        ("Don't use npm, use pnpm.", "Actually, use yarn instead of pnpm."),
+        (
+            "Never forget about the changelog: update it before each release.",
+            "Forget the rule about the changelog.",
+        ),
+    ],
+)
+def test_what_a_ban_asks_for_beside_it_can_be_waived(rule: str, later: str) -> None:
+    assert is_gone({"rule": rule, "later": later})
+
+
 def test_the_history_says_what_ended_a_rule() -> None:
     said = [
         "Never push to main.",

@@ -20,7 +20,7 @@ from foldline.core.ledger.facts.actions import Stretch
 from foldline.core.ledger.facts.kinds import ConstraintFact, Ledger
 from foldline.core.ledger.text.origin import REPEATED, UserSpeech, is_plan, typed
 from foldline.core.ledger.text.sentences import sentences, word_set
-from foldline.core.ledger.text.wording import Change, change_of, is_rule
+from foldline.core.ledger.text.wording import Change, change_of, clauses, is_rule
 from foldline.core.log.entries import Said
 
 _HEAD, _TAIL = 20_000, 5_000
@@ -99,7 +99,6 @@ utc local
 """
 """Words of which a newer one takes the older one's place."""
 _LIST = re.compile(r"\b(?:or|and|nor|oder|und|ou|et|y|o)\b|[,、]")
-_DUTY = re.compile(r"\b(?:needs?|need(?: not|n['’]t)|ha(?:ve|s) to|required|necessary)\b", re.IGNORECASE)
 _WHEN = re.compile(r"\b(?:before|after|when|whenever|prior to)\b.*", re.IGNORECASE)
 _ENDING = re.compile(r"(?<=...)(?:ing|ed|al|e)$")
 
@@ -132,15 +131,43 @@ def verdict(new: str, old: str) -> Verdict:
 
     It takes its place where it names another one of a set of alternatives, where one restates the other (all
     words of one are the other's, and most of all are common), or where it is an order that changes something
-    about the same thing; a permission lifts it. In doubt it is only a later one.
+    about the same thing; a permission lifts it. In doubt, or where it agrees with a ban, it is a later one.
     """
     change = change_of(new)
+    found = _changed(new, change, old)
+    return "later" if found in ("replaces", "lifts") and new != old and _agrees(new, change, old) else found
+
+
+def _agrees(new: str, change: Change, old: str) -> bool:
+    """Whether a sentence leaves what a rule bans banned: nobody has to do it, or is to do another thing."""
+    first, second, banned = frozenset(roots(old)), frozenset(roots(change.said)), _banned(old)
+    if change.waives:
+        return first & second <= banned
+    if not banned.isdisjoint(roots(change.displaced)):
+        return True
+    for members in _SETS:
+        here, there = first & members, second & members
+        if here and there and here.isdisjoint(there) and (here <= banned or there <= _banned(new)):
+            return True
+    return False
+
+
+def _banned(text: str) -> frozenset[str]:
+    """Return the words of a sentence that it bans, and does not ask for as well."""
+    words: dict[bool, set[str]] = {True: set(), False: set()}
+    for clause, bans in clauses(text):
+        words[bans].update(roots(clause))
+    return frozenset(words[True] - words[False])
+
+
+def _changed(new: str, change: Change, old: str) -> Verdict:
+    """Say by its words alone what a sentence does to a rule."""
     first, second = frozenset(roots(old)), frozenset(roots(change.said))
     if not first or not second:
         return "replaces" if old == new else "none"
     share = len(first & second) / min(len(first), len(second))
     if change.kind == "lifts":
-        return _lifting(new, change, old, share)
+        return _lifting(change, old, share)
     if share == 1 and len(first & second) / len(first | second) >= SAME:
         return "later" if change.kind == "turns" and change.hedged else "replaces"
     if change.kind == "adds":
@@ -152,7 +179,7 @@ def verdict(new: str, old: str) -> Verdict:
     return _turning(change, first, second) if change.kind in ("turns", "announces") else "none"
 
 
-def _lifting(new: str, change: Change, old: str, share: float) -> Verdict:
+def _lifting(change: Change, old: str, share: float) -> Verdict:
     """What a permission does: it must name what the rule is about, but for the verb of either."""
     before, after = roots(old), roots(change.said)
     first, second = frozenset(before), frozenset(after)
@@ -162,7 +189,7 @@ def _lifting(new: str, change: Change, old: str, share: float) -> Verdict:
     if share < TURNED:
         return "none"
     own = second - first - frozenset(after[:1])
-    if _DUTY.search(new):  # when it was to be done need not be named
+    if change.waives:  # when it was to be done need not be named
         before = roots(_WHEN.sub("", old))
     about = frozenset(before) - (frozenset(before[:1]) - second)
     part = bool(_LIST.search(old)) and not first <= second

@@ -9,6 +9,7 @@ are none: they are as often of one task.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Final, Literal
 
@@ -234,6 +235,33 @@ def is_rule(sentence: str) -> bool:
     return cue_of(sentence) is not None
 
 
+# ---- what a sentence bans
+
+_CLAUSE: Final = re.compile(
+    r"[,;:–—、，；：]+|(?=\b(?:without|unless|until|before|but|ohne|bevor|sans|sin)\b)"
+)
+_BANS: Final = _compiled(
+    r"\b(?:never|no|not|none|nothing|nobody|cannot|dont|forbidden|banned|prohibited|off[ -]limits|taboo|"
+    r"avoid|refrain|nie|niemals|nicht|keine?[nmrs]?|verboten|pas|jamais|interdit\w*|évite[rz]?|nunca|jamás|"
+    r"prohibid[oa]s?|evita|нельзя|никогда|не|запрещено)\b|n['’]t\b|[不别勿]|禁止|严禁|避免|"
+    r"ないで|ないこと|ては(?:いけ|なら)|避けて",
+)
+_ASKS: Final = _compiled(
+    r"^\W*(?:always|only|instead|rather|just|without|unless|until|before|but|ohne|bevor|sans|sin|<do>)"
+)
+
+
+def clauses(sentence: str) -> Iterator[tuple[str, bool]]:
+    """Yield the clauses of a sentence, and whether each bans what it is about.
+
+    A ban goes on over commas, until something is asked for: "no tabs, no spaces", "never a, b or c".
+    """
+    bans = False
+    for clause in _CLAUSE.split(sentence.lower()):
+        bans = bool(_BANS.search(clause)) or (bans and not _ASKS.search(clause))
+        yield clause, bans
+
+
 # ---- what a sentence changes
 
 _CHANGES_NOTHING: Final = _compiled(
@@ -276,6 +304,12 @@ _LIFTED: Final = _compiled(
     r"\b<forget> (?:the|that|this|my) (.{2,40}?) <ruling>|^(.{2,40}? <ruling>.{0,50}?) (?:is|are) \w+",
 )
 """What a sentence that lifts says it lifts: "forget the rule about 3 sentences"."""
+_WAIVES: Final = _compiled(
+    r"\b(?:need(?:s|n['’]t)?|ha(?:ve|s) to|required|necessary|müssen|musst|brauchst?|besoin|hace falta|"
+    r"tienes que)\b|不(?:用|必|需要)再|必要",
+    r"<start><forget>(?!.*\b(?:<ruling>|said\b))",
+)
+"""What lifts a duty alone: that a thing need not be done ends no ban."""
 _TURNS: Final = _compiled("<turning>")
 _DISPLACES: Final = _compiled(
     r"\b(?:instead of|rather than|statt|au lieu d[eu']|en (?:lugar|vez) de) (.{2,60})"
@@ -299,7 +333,8 @@ class Change(msgspec.Struct, frozen=True):
     """How a sentence changes rules: it adds to them, lifts one, turns one around or announces that it does.
 
     `said` is the sentence in lower case, without the words that tell so; `lifted` what it says it lifts;
-    `displaced` what it puts another thing in the place of; `hedged` holds where a condition limits it.
+    `displaced` what it puts another thing in the place of; `hedged` holds where a condition limits it,
+    `waives` where it says that something need not be done.
     """
 
     kind: Literal["none", "adds", "lifts", "turns", "announces"]
@@ -307,6 +342,7 @@ class Change(msgspec.Struct, frozen=True):
     lifted: str = ""
     displaced: str = ""
     hedged: bool = False
+    waives: bool = False
 
 
 @lru_cache(maxsize=1_024)
@@ -323,8 +359,9 @@ def change_of(sentence: str) -> Change:
     if _ADDS.search(text):
         return Change("adds", text)
     if _LIFTS.search(text) or (_PERMITS.search(text) and _NEW.search(text)):
-        about = _LIFTED.search(text)
-        return Change("lifts", said, next(filter(None, about.groups()), "") if about else "", "", hedged)
+        found = _LIFTED.search(text)
+        about = next(filter(None, found.groups()), "") if found else ""
+        return Change("lifts", said, about, "", hedged, bool(_WAIVES.search(text)))
     if (_TURNS.search(text) or displaced) and (_ORDERS.search(text) or is_rule(sentence)):
         return Change("turns", said, "", displaced, hedged)
     return Change("none", text)
