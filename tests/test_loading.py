@@ -143,8 +143,8 @@ def test_a_checkpoint_joined_with_the_turn_behind_it_is_recognised():
 def test_a_boundary_takes_the_facts_of_what_it_folded_alone(monkeypatch) -> None:
     """Else a rollout of many compactions takes the square of their number."""
     looked: list[int] = []
-    real = chain.collect
-    monkeypatch.setattr(chain, "collect", lambda entries: (looked.append(len(entries)), real(entries))[1])
+    real = chain.extended
+    monkeypatch.setattr(chain, "extended", lambda facts, new: (looked.append(len(new)), real(facts, new))[1])
     records: list = [FactRecord("format", {"format": "x", "dialect": "openai-chat"})]
     for number in range(40):
         for turn in range(3):

@@ -52,7 +52,7 @@ from foldline.core.cut.exclude import is_excluded, left_of
 from foldline.core.cut.notes import LATE, UNANSWERED
 from foldline.core.cut.pairing import Pairing, waits
 from foldline.core.cut.repair import CallIds
-from foldline.core.ledger.facts import constraints
+from foldline.core.ledger.facts.constraints import standing
 from foldline.core.ledger.facts.kinds import Ledger
 from foldline.core.ledger.text.marks import marked
 from foldline.core.log.entries import (
@@ -393,8 +393,7 @@ class ViewState:
     def _rules(self) -> list[str]:
         """Return the user's standing rules of what was said before a server's compaction, as lines."""
         older = msgspec.convert(self.boundary.ledger, Ledger).constraints if self.boundary else ()
-        found = constraints.merge(older, constraints.standing(self.clean(self.past)), Ledger())
-        return [f"- {fact.text}" for fact in found]
+        return [f"- {fact.text}" for fact in standing(self.clean(self.past), older)]
 
     def _place(self, entry: Said, index: int) -> None:
         """Put a message at the end of the view, mended so that a provider takes it.

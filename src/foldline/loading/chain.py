@@ -16,7 +16,7 @@ import msgspec
 from foldline.core.checkpoint.checkpoint import leads
 from foldline.core.cut.repair import repair
 from foldline.core.ledger.facts.kinds import FileFact, Item, Ledger, ToolFact
-from foldline.core.ledger.table import bounded, collect, merge
+from foldline.core.ledger.table import bounded, extended, merge
 from foldline.core.log.entries import Checkpoint, Compacted, Entry, Receipt, Said
 from foldline.core.log.log import chained, said
 from foldline.core.log.messages import Message
@@ -182,7 +182,7 @@ class _EntryChain:
         if not self._with_ledgers:
             return {}
         if stop > self._folded:
-            self._facts = merge(bounded(self._facts), collect(self._clean(self._said[self._folded : stop])))
+            self._facts = extended(bounded(self._facts), self._clean(self._said[self._folded : stop]))
             self._folded = stop
         self._facts = _with_stated(self._facts, boundary.receipt.origin)
         return msgspec.to_builtins(self._facts)

@@ -20,7 +20,7 @@ from foldline.core.checkpoint.summary import request
 from foldline.core.decide.ask import FoldRequest
 from foldline.core.decide.policy import summary_cap
 from foldline.core.ledger.facts.kinds import Ledger
-from foldline.core.ledger.table import collect, merge
+from foldline.core.ledger.table import extended
 from foldline.core.log.entries import Compacted, Noted, Said
 from foldline.core.log.messages import Message, Text
 from foldline.core.measure.tokens import Counter
@@ -106,7 +106,7 @@ def summarised(
         kind=kind,
         folded=entries,
         previous=left.boundary.checkpoint.summary if left.boundary is not None else None,
-        ledger=redact_facts(merge(before, collect(entries))),
+        ledger=redact_facts(extended(before, entries)),
         tokens=min(cap, BRANCH_TOKENS),
         instructions=ask.instructions,
     )

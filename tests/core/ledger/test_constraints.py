@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from foldline.core.ledger.facts import constraints
 from foldline.core.ledger.facts.constraints import standing
 from foldline.core.ledger.facts.kinds import ConstraintFact, Ledger
-from foldline.core.ledger.table import collect
+from foldline.core.ledger.table import bounded, collect, current, extended
 from foldline.core.log.entries import Said
 from foldline.core.log.messages import Message, Text, ToolCall, ToolResult
 
@@ -74,9 +76,40 @@ def test_a_later_range_turns_around_what_an_earlier_one_holds(cut: int) -> None:
         "You may now push to main. Actually use tabs.",
     )
     old, new = entries[:cut], entries[cut:]
-    merged = constraints.merge(standing(old), standing(new), collect(new))
+    merged = standing(new, standing(old))
     assert merged == standing(entries)
     assert [fact.text for fact in merged] == ["You may now push to main.", "Actually use tabs."]
+
+
+TALK = "We talk about the data here. " * 420  # the words behind it are not in what is carried of a message
+PIECES = st.sampled_from(
+    [
+        "Never push to main.", "You may now push to main.", "Use spaces for indentation.", "Actually use tabs.",
+        "Change of plan: use port 9090.", "Always use port 8080.", "Fix the login.", "", TALK,
+        TALK[:11_970] + "\nNever delete the customer data unless I tell you so in writing.", TALK * 3,
+        "ERROR: push to main was refused by the hook", "Implement the following plan:\n# Plan\nNever use tabs.",
+        "<system-reminder>Never use spaces.</system-reminder>", "<context>Never answer.</context>",
+        "2026-11-28 10:00:00 INFO started\nNever stop the server.", "```\nAlways use tabs.\n```",
+        "<command-name>/clear</command-name>", "Forget about main.",
+    ]
+)  # fmt: skip
+PARTS = st.lists(PIECES, min_size=1, max_size=3)
+SAID = st.lists(st.one_of(PARTS, PARTS.map(lambda parts: ["\n\n".join(parts)])), min_size=1, max_size=8)
+
+
+@given(SAID, st.lists(st.integers(0, 8), max_size=3))
+def test_rules_are_the_same_in_how_many_steps_a_session_is_folded(
+    said: list[list[str]], cuts: list[int]
+) -> None:
+    entries = [
+        Said(f"u{at}", None, Message("user", tuple(map(Text, parts))), f"u{at}")
+        for at, parts in enumerate(said)
+    ]
+    whole, before, at = collect(entries).constraints, Ledger(), 0
+    for cut in (*sorted(cuts), len(entries)):
+        assert current(before, entries[at:]).constraints == whole
+        before, at = bounded(extended(before, entries[at:cut])), max(at, cut)
+    assert before.constraints == whole
 
 
 def test_merging_again_changes_nothing() -> None:

@@ -28,7 +28,7 @@ from foldline.core.cut.edits import edited_parts, flat, is_folded, merged, saved
 from foldline.core.cut.thinking import server_edits, stripped
 from foldline.core.ledger.facts.files import tracked
 from foldline.core.ledger.facts.kinds import ConstraintFact, Ledger
-from foldline.core.ledger.table import bounded, collect, current, merge, within
+from foldline.core.ledger.table import bounded, collect, current, merge, with_next, within
 from foldline.core.log.entries import Compacted, Receipt, Said
 from foldline.core.secrets.derived import redact_facts
 from foldline.core.secrets.redact import redact
@@ -110,9 +110,9 @@ def ledger_of(job: CompactionInput, folded: Sequence[Said], kept: Sequence[Said]
     boundary, clean = job.state.boundary, job.state.clean
     before = msgspec.convert(boundary.ledger, Ledger) if boundary is not None else Ledger()
     said = without_carried(clean((*job.state.past, *folded)), job.carry.texts)
-    found = collect(said)
+    found = collect(said, before.constraints)
     earlier, later = tracked(job.state.notes, before.files, found.files, said)
-    known = merge(merge(merge(before, earlier), found), later)
+    known = merge(with_next(merge(before, earlier), found), later)
     return redact_facts(current(known, clean(kept)))
 
 

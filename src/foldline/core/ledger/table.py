@@ -13,7 +13,7 @@ import msgspec
 from foldline.core.cut.notes import without_recall
 from foldline.core.ledger.facts import constraints, files, items, met, runs
 from foldline.core.ledger.facts.actions import Stretch, stretch
-from foldline.core.ledger.facts.kinds import Ledger
+from foldline.core.ledger.facts.kinds import ConstraintFact, Ledger
 from foldline.core.log.entries import Said
 
 
@@ -47,10 +47,13 @@ KINDS: Mapping[str, FactKind] = {
 }  # the names are the fields of Ledger
 
 
-def collect(entries: Sequence[Said]) -> Ledger:
-    """Take every kind of fact from entries; what recall put into them is no new fact."""
+def collect(entries: Sequence[Said], rules: Sequence[ConstraintFact] = ()) -> Ledger:
+    """Take every kind of fact from entries; what recall put into them is no new fact.
+
+    `rules` are those that stood before them: the entries may end some.
+    """
     entries = without_recall(entries)
-    found = stretch(entries)
+    found = msgspec.structs.replace(stretch(entries), rules=rules)
     facts: dict[str, Any] = {name: kind.collect(found) for name, kind in KINDS.items()}
     turns = sum(item.kind == "user" for item in facts["items"])
     tokens = sum(entry.tokens for entry in entries)
@@ -73,6 +76,20 @@ def merge(old: Ledger, new: Ledger) -> Ledger:
     )
 
 
+def extended(ledger: Ledger, entries: Sequence[Said]) -> Ledger:
+    """Return the ledger of a range and of the entries that follow it.
+
+    What the user says there is read as it was said: no item holds all of it.
+    """
+    return with_next(ledger, collect(entries, ledger.constraints))
+
+
+def with_next(old: Ledger, new: Ledger) -> Ledger:
+    """Merge two ledgers of which the second has brought the rules of the first up to date."""
+    merged = merge(old, msgspec.structs.replace(new, constraints=()))
+    return msgspec.structs.replace(merged, constraints=new.constraints)
+
+
 def bounded(ledger: Ledger) -> Ledger:
     """Return a ledger that is bounded, however long the session is."""
     return msgspec.structs.replace(
@@ -86,8 +103,8 @@ def current(folded: Ledger, kept: Sequence[Said]) -> Ledger:
     What was said and done in kept entries stands in the view word for word: no item tells it again. Newer
     rules, plans and states of files and checks replace older ones.
     """
-    tail = collect(kept)
-    full = merge(folded, tail)
+    tail = collect(kept, folded.constraints)
+    full = with_next(folded, tail)
     ids = {entry.id for entry in kept}
     return msgspec.structs.replace(
         full,

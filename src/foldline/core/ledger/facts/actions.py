@@ -24,7 +24,7 @@ from foldline.core.ledger.facts.commands import (
     rows_of,
     strings,
 )
-from foldline.core.ledger.facts.kinds import CommitFact
+from foldline.core.ledger.facts.kinds import CommitFact, ConstraintFact
 from foldline.core.ledger.facts.outcomes import RunEnd, fell, outcome, printed, refusal, says_error
 from foldline.core.ledger.facts.touches import NEW, OLD, WHOLE, common_folder, patch_in, paths_in, relative
 from foldline.core.ledger.facts.uses import Action, Use, uses
@@ -318,11 +318,12 @@ def _argument(key: str, value: Any) -> str:
 
 
 class Stretch(msgspec.Struct, frozen=True):
-    """Entries in order, their calls, and the folder of the work."""
+    """Entries in order, their calls, the folder of the work, and the user's rules that stood before them."""
 
     entries: Sequence[Said]
     calls: Sequence[Use] = ()
     base: str = ""
+    rules: Sequence[ConstraintFact] = ()
 
 
 def stretch(entries: Sequence[Said]) -> Stretch:

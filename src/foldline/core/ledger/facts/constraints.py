@@ -310,30 +310,24 @@ def _keys(text: str) -> Iterator[str]:
     yield from (f"{at}" for at, members in enumerate(_SETS) if not members.isdisjoint(words))
 
 
-def standing(entries: Sequence[Said]) -> tuple[ConstraintFact, ...]:
-    """Return the standing rules of the user's own words, oldest first; superseded ones are gone."""
-    found = ConstraintHistory()
+def standing(entries: Iterable[Said], before: Iterable[ConstraintFact] = ()) -> tuple[ConstraintFact, ...]:
+    """Return the rules that the user's own words leave standing, oldest first; `before` stood before them."""
+    found = ConstraintHistory(before)
     found.read(entries)
     return found.standing
 
 
 def collect(found: Stretch) -> tuple[ConstraintFact, ...]:
-    """Take the standing rules of a stretch of entries."""
-    return standing(found.entries)
+    """Bring the rules that stood before a stretch of entries up to date."""
+    return standing(found.entries, found.rules)
 
 
 def merge(
-    old: Sequence[ConstraintFact], new: Sequence[ConstraintFact], later: Ledger
+    old: Sequence[ConstraintFact], new: Sequence[ConstraintFact], _later: Ledger
 ) -> tuple[ConstraintFact, ...]:
-    """Merge the rules of two ranges; what was said in the later one may end a rule without being one."""
-    if not old:
-        return tuple(new)
+    """Put rules that came without the user's words to those that stand."""
     held = ConstraintHistory(old)
-    for item in later.items:
-        for sentence in candidates(item.text) if item.kind == "user" else ():
-            held.say(sentence, item.entry, item.by)
-    present = {(fact.text, fact.entry) for fact in held.standing}
     for fact in new:
-        if (fact.text, fact.entry) not in present:
+        if fact not in old:
             held.add(fact)
     return held.standing
