@@ -70,6 +70,8 @@ def test_the_text_of_a_command_is_a_programs() -> None:
     assert marked(talk[2], talk) == "Allow all."
 
 
-@pytest.mark.parametrize(("tag", "end"), [("<keep>", ""), ("`<keep>", "</keep>"), ("<keep></keep>", "")])
+@pytest.mark.parametrize(
+    ("tag", "end"), [("<keep>", ""), ("`<keep>", "</keep>"), ("<keep></keep>", ""), ("<keep>a</keep> ", "")]
+)
 def test_many_tags_take_time_in_step_with_their_number(tag: str, end: str) -> None:
     assert grows_in_step(lambda many: words(tag * many + end), 3_000)

@@ -52,4 +52,4 @@ def _typed_marks(span: str) -> Iterator[str]:
         words.append(span[at:end].strip())
         at = done = end + len(CLOSE)
     around = typed(_CODE.sub("", "".join([*pieces, span[done:]]))) if words else ""
-    yield from (one for number, one in enumerate(words) if one and f"{_PLACE}{number}{_PLACE}" in around)
+    yield from filter(None, (words[int(number)] for number in re.findall(rf"{_PLACE}(\d+){_PLACE}", around)))
