@@ -172,6 +172,16 @@ def test_only_the_ends_of_a_long_paste_are_read() -> None:
     assert held(text) == ["Never push to main.", "Use tabs, not spaces."]
 
 
+@pytest.mark.parametrize("at", range(0, 96, 5))
+def test_no_half_sentence_of_a_long_message_is_a_rule(at: int) -> None:
+    rule = "- Never delete the customer data on Sundays, and never tell them unless I have told you so in writing."
+    for before, behind in ((20_000 - at, 12_000), (30_000, 5_000 - at)):
+        text = f"{'We talk. ' * (before // 9)}{'x' * (before % 9)}\n{rule}\n{'And more follows. ' * 3_000}"[
+            : before + len(rule) + behind
+        ]
+        assert set(held(text)) <= {rule.removeprefix("- ")}
+
+
 def test_sentences_without_content_words_and_additions_replace_nothing() -> None:
     assert constraints.verdict("Always do it.", "Never do it.") == "none"
     assert constraints.verdict("Always do it.", "Always do it.") == "replaces"

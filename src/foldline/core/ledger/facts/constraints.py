@@ -44,14 +44,20 @@ class Ended(msgspec.Struct, frozen=True):
 
 
 def candidates(span: str) -> Iterator[str]:
-    """Yield the sentences of a span that the user can have meant as prose of their own."""
+    """Yield the sentences of a span that the user can have meant as prose of their own, each whole."""
     if is_plan(span):
         return
-    ends = [span] if len(span) <= _HEAD + _TAIL else [span[:_HEAD], span[-_TAIL:]]
-    for end in ends:
-        for sentence in sentences(typed(end)):
-            if end.count(sentence) < REPEATED:  # a person says it once
-                yield sentence
+    if len(span) <= _HEAD + _TAIL:
+        yield from _said_once(span)
+        return
+    head, tail = span[:_HEAD].rstrip(), span[-_TAIL:].lstrip()
+    yield from (sentence for sentence in _said_once(head) if not head.endswith(sentence))
+    yield from (sentence for sentence in _said_once(tail) if not tail.startswith(sentence))
+
+
+def _said_once(text: str) -> Iterator[str]:
+    """Yield the typed sentences that do not repeat as a program's do."""
+    return (sentence for sentence in sentences(typed(text)) if text.count(sentence) < REPEATED)
 
 
 # ---- what sentences are about
