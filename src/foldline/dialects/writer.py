@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, ClassVar, cast
 
+from foldline.core.cut.notes import SYSTEM
 from foldline.core.log.codec import in_utf8
 from foldline.core.log.messages import Media, Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult
 from foldline.dialects.edits import split_steps
@@ -18,7 +19,7 @@ from foldline.dialects.ids import Ids, safe_name
 from foldline.dialects.payload import items_of
 from foldline.dialects.values import Losses, Rendered
 
-SYSTEM_NOTE = "[System message]\n"  # marks user text that the system wrote, not the user
+SYSTEM_NOTE = f"{SYSTEM}\n"  # marks user text that the system wrote, not the user
 OPENING = "[The conversation begins with the assistant.]"  # the APIs require a user message first
 
 Block = dict[str, Any]

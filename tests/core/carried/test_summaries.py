@@ -33,6 +33,7 @@ OPENINGS = {
     "langchain": "Here is a summary of the conversation to date:\n\n{}",
     "deepagents": "You are in the middle of a conversation that has been summarized.\n\n{}",
     "gemini": "<state_snapshot>\n{}\n</state_snapshot>",
+    "block": "<summary>\n{}\n</summary>",
     "title": "Summary of our earlier talk:\n{}",
     "heading": "## Conversation Summary\n\n{}",
     "bold": "**Previous conversation summary:**\n{}",
@@ -101,3 +102,27 @@ def test_orders_to_the_model_that_wrote_it_are_left_out() -> None:
 def test_a_message_without_an_id_is_one_as_a_whole() -> None:
     (found,) = earlier_summaries([said("assistant", "The mill is red.", entry="")])
     assert found.text == "The mill is red."
+
+
+PLAIN = ["title", "heading", "bold", "bracket", "participle", "sentence", "langchain", "block"]
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_what_people_say_too_is_one_of_a_user_only_before_the_first_reply(name: str) -> None:
+    head, later = (said("user", OPENINGS[name].format(TOLD), entry=entry) for entry in ("h", "l"))
+    reply = said("assistant", "Fine.", entry="r")
+    of_system = said("system", OPENINGS[name].format(TOLD), entry="s")
+    found = list(earlier_summaries([said("system", "Be brief."), head, reply, later, of_system]))
+    assert [one.entry for one in found] == ["h", "s"]
+    assert found[0].sources != found[1].sources  # neither takes the place of the other
+    assert not list(earlier_summaries([head], begun=True))
+
+
+@pytest.mark.parametrize("name", OPENINGS.keys() - PLAIN)
+def test_what_only_programs_write_is_one_wherever_it_stands(name: str) -> None:
+    entries = [
+        said("user", "Paint it."),
+        said("assistant", "Fine."),
+        said("user", OPENINGS[name].format(TOLD)),
+    ]
+    assert [one.text for one in earlier_summaries(entries)] == [TOLD]

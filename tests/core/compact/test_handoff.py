@@ -198,7 +198,12 @@ def test_instructions_and_earlier_summaries_go_over_wherever_they_stand():
     block = "<user_instructions>\nOil the wheel.\n</user_instructions>"
     log = log_of(system("You mend code."), user(f"{block}\nMend the login page."), assistant("Mended."))
     say(log, system("# Prices\nAn hour costs 90 euro."))
-    say(log, user("[Earlier conversation, summarized]\nThe logout page was mended."))
+    say(
+        log,
+        user(
+            "You are in the middle of a conversation that has been summarized.\n\nThe logout page was mended."
+        ),
+    )
     say(log, assistant("Go on."))
     boundary, _, start = hand_over(log, goal())
     assert [entry.message.text for entry in start.leading] == [

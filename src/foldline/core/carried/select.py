@@ -50,14 +50,16 @@ def carry(
     count: Callable[[str], int],
     *,
     whole: Collection[str] = (),
+    begun: bool = False,
 ) -> Carry:
     """Choose what to carry of `entries` (oldest first) and of what the checkpoint before carried.
 
     All of it takes at most `room` tokens, newest first: what is too large keeps its beginning, or is named in
-    `dropped`. `whole` are entries that stay anyhow: what they hold takes no room.
+    `dropped`. `whole` are entries that stay anyhow: what they hold takes no room. `begun`: the conversation
+    has begun before `entries`.
     """
     newest = newest_messages(entries)
-    texts = _newest_texts((*before, *ridden_in(entries), *earlier_summaries(entries)))
+    texts = _newest_texts((*before, *ridden_in(entries), *earlier_summaries(entries, begun=begun)))
     summaries = [one for one in texts if one.kind == "summary"]
     held = min(sum(count(one.text) + A_BLOCK for one in summaries), int(room * SUMMARY_SHARE))
     purse = _Purse(room - held, count, frozenset(whole))

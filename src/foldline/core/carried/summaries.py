@@ -54,7 +54,8 @@ _TAG = r"(?i:(?:(?:conversation|context|previous|earlier|session|chat|history)[_
 
 _CLOSED = {
     "pi": rf"(?:{_COMPACTED}|{_BRANCH})\s*<summary>.*?</summary>",
-    "tag": rf"<(?P<tag>{_TAG})>.*?</(?P=tag)>",
+    "tag": rf"<(?P<tag>(?!(?i:summary)>){_TAG})>.*?</(?P=tag)>",
+    "summary": r"<summary>.*?</summary>",
 }
 _TO_THE_END = {
     "claude-code": CONTINUED,
@@ -66,10 +67,14 @@ _TO_THE_END = {
     "bracket": _BRACKET,
     "told": _HAS_BEEN,
 }
-CLOSED = tuple(_CLOSED.values())
+_IN_PLAIN_WORDS = ("summary", "title", "bracket", "told")
+"""Forms that people use too: said by a user, one is a summary only where nothing was answered before it."""
+CLOSED = tuple(form for name, form in _CLOSED.items() if name not in _IN_PLAIN_WORDS)
 """Forms that have an end: what stands behind one is no part of it."""
-TO_THE_END = tuple(_TO_THE_END.values())
+TO_THE_END = tuple(form for name, form in _TO_THE_END.items() if name not in _IN_PLAIN_WORDS)
 """Openings of a text that is a summary to its end."""
+IN_PLAIN_WORDS = tuple(form for name, form in _TO_THE_END.items() if name in _IN_PLAIN_WORDS)
+"""Openings of the same in words that people use too."""
 
 ASKS_BACK = "What did we do so far?"
 """What OpenCode says for the user before it asks for a summary: the answer is one."""
@@ -127,20 +132,21 @@ def _unframed(text: str, opened: int, *, closed: bool) -> str:
     return (whole["text"] if whole is not None else re.sub(r"\A\*{0,2}:?", "", rest)).strip()
 
 
-def earlier_summaries(entries: Iterable[Said]) -> Iterator[Carried]:
+def earlier_summaries(entries: Iterable[Said], *, begun: bool = False) -> Iterator[Carried]:
     """Yield the summaries of earlier conversation in messages, oldest first; no result of a tool holds one.
 
-    A message without an id is one as a whole: the summary of another system, as its file holds it.
+    A message without an id is one as a whole: the summary of another system, as its file holds it. `begun`:
+    the conversation has begun before these messages.
     """
     before: Message | None = None
     for entry in entries:
         message = entry.message
-        if message.role != "tool":
-            yield from _in_message(entry, before)
-        before = message
+        found = list(_in_message(entry, before, begun=begun)) if message.role != "tool" else []
+        yield from found
+        before, begun = message, begun or bool(found) or message.role in ("assistant", "tool")
 
 
-def _in_message(entry: Said, before: Message | None) -> Iterator[Carried]:
+def _in_message(entry: Said, before: Message | None, *, begun: bool) -> Iterator[Carried]:
     message = entry.message
     asked = message.role == "assistant" and before is not None and before.text.strip() == ASKS_BACK
     if not entry.id or asked:
@@ -151,8 +157,11 @@ def _in_message(entry: Said, before: Message | None) -> Iterator[Carried]:
         if told := text_of(part):
             yield Carried("summary", (SERVER,), told, entry.id)
         found = summary_in(part.text) if isinstance(part, Text) else None
-        if found is not None:
-            yield Carried("summary", (found.form,), found.text, entry.id)
+        if found is None:
+            continue
+        perhaps = message.role == "user" and found.form in _IN_PLAIN_WORDS
+        if not (perhaps and begun):  # a user's own takes no other one's place
+            yield Carried("summary", (f"user {found.form}" if perhaps else found.form,), found.text, entry.id)
 
 
 def is_summary(message: Message) -> bool:

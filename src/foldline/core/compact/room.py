@@ -156,6 +156,7 @@ def with_carried(room: Room) -> Room:
         max(free // 2, 0),
         job.counter.count,
         whole={entry.id for entry in job.stays},
+        begun=state.boundary is not None,
     )
     job = msgspec.structs.replace(job, carry=found)
     return msgspec.structs.replace(room, job=job, wrap=room.wrap + found.tokens)

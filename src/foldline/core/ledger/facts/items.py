@@ -10,7 +10,7 @@ import msgspec
 from foldline.core.ledger.facts.actions import Stretch
 from foldline.core.ledger.facts.kinds import LEVELS, SPOKEN, Item, Ledger
 from foldline.core.ledger.facts.uses import Action
-from foldline.core.ledger.text.origin import UserSpeech
+from foldline.core.ledger.text.origin import UserSpeech, shown
 from foldline.core.log.entries import Said
 from foldline.core.log.messages import Media, Text, ToolCall
 from foldline.core.measure.media import media_label
@@ -31,7 +31,7 @@ def collect(found: Stretch) -> tuple[Item, ...]:
     by_place: dict[tuple[str, str], list[Action | None]] = {}
     for use in found.calls:
         by_place.setdefault((use.entry, use.call.id), []).append(use.done)
-    speech = UserSpeech()
+    speech = UserSpeech(shown)
     items: list[Item] = []
     for entry, after in zip_longest(found.entries, found.entries[1:]):
         mine = (*speech.own(entry), *_media(entry))

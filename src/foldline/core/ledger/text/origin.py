@@ -14,7 +14,8 @@ What the user pasted is no prose of theirs either (`typed`).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 from foldline.core.carried import summaries
 from foldline.core.cut import notes
@@ -70,6 +71,7 @@ _CLOSED = (
     r"\[(?:SYSTEM|System)(?i: (?:note|notice|notification|message|reminder|event))?: [^\[\]]*\]",
     r"<path>[^<\n]*</path>\s*<type>\w+</type>\s*<(?P<list>content|entries)>.*</(?P=list)>",
     r"<file(?: [^>\n]*)?>\s*\d+[:|→].*</file>",
+    r"<(?P<codex>permissions instructions|skill(?=>\s*<name>))>.*?</(?P=codex)>",
     r"<image name=\[Image #\d+\]>(?=\s*+\Z)|</image>(?=\s*+\Z)",
     rf"Called the \w+ tool with the following input: \{{[^\n]*\}}{_LINE_ENDS}",
     rf"Read the output file to retrieve the result: \S+{_LINE_ENDS}",
@@ -107,16 +109,14 @@ def _any_of(closed: Iterable[str], to_the_end: Iterable[str]) -> re.Pattern[str]
 
 
 _FORM = _any_of(_CLOSED, _TO_THE_END)
+_FORM_OR_LIKE_ONE = _any_of(
+    _CLOSED, (*_TO_THE_END, *summaries.IN_PLAIN_WORDS, rf"{re.escape(notes.SYSTEM)}{_LINE_ENDS}")
+)
 _NOTICE = _any_of(_NOTICES, _NOTICES_TO_THE_END)
 
 
-def past_forms(text: str, at: int = 0) -> int:
-    """Return where the forms that stand at `at`, one behind another, end; `at` where there is none."""
-    return _past(_FORM, text, at)
-
-
 def past_notices(text: str, at: int = 0) -> int:
-    """Return the same for the few forms that make a message a program's where nothing else is in it."""
+    """Return where the forms at `at` end that make a message a program's if nothing else is in it."""
     return _past(_NOTICE, text, at)
 
 
@@ -137,31 +137,58 @@ _MACHINE = word_set(
     "function_results collaboration_mode skills_instructions plugins_instructions app-context "
     "apps_instructions model_switch previous-summary previous_summary open_and_recently_viewed_files "
     "folded-range branch-summary subagent_notification extremely_important foldline-checkpoint user-rules "
-    "instructions permissions tool_result file_content file_contents attached_files attachment skill "
-    "context_summary conversation conversation_history compaction git_status project_layout user_info "
-    "rules additional_data editor_context workspace_info context reminderinstructions image "
-    "total_tokens budget env summary"
+    "instructions tool_result file_content file_contents attached_files context_summary conversation_history "
+    "git_status project_layout user_info rules additional_data editor_context workspace_info "
+    "reminderinstructions total_tokens"
 )
 """Tags of blocks that programs write: a block is cut out where it is closed, a tag that is named is prose."""
+_COMMON = word_set("attachment budget compaction context conversation env image permissions skill summary")
+"""Tags of such blocks that people use too: no rule is read in one, but its words are shown as the user's."""
 _OWN = word_set("command-args user_query user-query userrequest user_message user-memory-input task feedback")
 """Tags that programs put around what a person typed: the tags are cut out, the words stay."""
-_TAG = re.compile(
-    rf"<(/?)(?=[a-z])({'|'.join(sorted(_MACHINE | _OWN, key=len, reverse=True))})(?:\s[^<>\n]{{0,300}})?>",
-    re.IGNORECASE,
+
+
+def _tags(names: Iterable[str]) -> re.Pattern[str]:
+    choices = "|".join(sorted(names, key=len, reverse=True))
+    return re.compile(rf"<(/?)(?=[a-z])({choices})(?:\s[^<>\n]{{0,300}})?>", re.IGNORECASE)
+
+
+_PICTURES = re.compile(
+    rf"^(?:[ \t]*(?:{PLACEHOLDER}|<image name=\[Image #\d{{1,4}}\]>\s*+(?:{PLACEHOLDER})?\s*+</image>))+",
+    re.MULTILINE,
 )
-_PICTURES = re.compile(rf"^(?:[ \t]*(?:{PLACEHOLDER}))+", re.MULTILINE)
 _PLAN = re.compile(r"\s*+Implement the following plan:[ \t]*\n\s*#")
 
 
+class _Programs(NamedTuple):
+    """What is taken for a program's in a text: forms and tags."""
+
+    forms: re.Pattern[str]
+    tags: re.Pattern[str]
+
+
+_SURELY = _Programs(_FORM, _tags(_MACHINE | _OWN))
+_PERHAPS = _Programs(_FORM_OR_LIKE_ONE, _tags(_MACHINE | _OWN | _COMMON))
+
+
 def spans(text: str) -> tuple[str, ...]:
-    """Cut what programs wrote out of one text of a user message; each span stands in it word for word."""
+    """Cut what programs may have written out of one text of a user message; each span stands in it."""
+    return _without(_PERHAPS, text)
+
+
+def shown(text: str) -> tuple[str, ...]:
+    """Cut only what programs surely wrote out of a text: the rest is shown as the user's words."""
+    return _without(_SURELY, text)
+
+
+def _without(programs: _Programs, text: str) -> tuple[str, ...]:
     kept: list[str] = []
-    at = past_forms(text)
-    for start, end, inner in _blocks(text):
+    at = _past(programs.forms, text, 0)
+    for start, end, inner in _blocks(programs.tags, text):
         if start >= at:
             kept.append(text[at:start])
-            kept.extend(spans(inner))
-            at = past_forms(text, end)
+            kept.extend(_without(programs, inner))
+            at = _past(programs.forms, text, end)
     kept.append(text[at:])
     return tuple(span for piece in kept for span in _around_pictures(piece))
 
@@ -172,9 +199,9 @@ def _around_pictures(piece: str) -> Iterator[str]:
     yield from (span for span in map(str.strip, found) if span)
 
 
-def _blocks(text: str) -> Iterator[tuple[int, int, str]]:
+def _blocks(tag_of: re.Pattern[str], text: str) -> Iterator[tuple[int, int, str]]:
     """Yield start, end and the user's words of each tagged block that is closed: in order, none nested."""
-    tags = list(_TAG.finditer(text)) if "<" in text else []
+    tags = list(tag_of.finditer(text)) if "<" in text else []
     last = {match.group(2).lower(): match.start() for match in tags if match.group(1)}
     name, start, inner = "", 0, 0
     for match in tags:
@@ -186,25 +213,29 @@ def _blocks(text: str) -> Iterator[tuple[int, int, str]]:
             name, start, inner = tag, match.start(), match.end()
 
 
-def own(message: Message) -> tuple[str, ...]:
+Reader = Callable[[str], tuple[str, ...]]
+
+
+def own(message: Message, read: Reader = spans) -> tuple[str, ...]:
     """Return the spans of a message that the user wrote: none for any message that is no prompt."""
     if not message.is_prompt:
         return ()
-    return tuple(span for part in message.parts if isinstance(part, Text) for span in spans(part.text))
+    return tuple(span for part in message.parts if isinstance(part, Text) for span in read(part.text))
 
 
 class UserSpeech:
     """Tells in which entries of a conversation the user speaks; it is shown one after the other.
 
-    The text of a command or a skill is passed over.
+    The text of a command or a skill is passed over. `read` says what of a text is the user's.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, read: Reader = spans) -> None:
+        self._read = read
         self._expansions = Expansions()
 
     def own(self, entry: Said) -> tuple[str, ...]:
         """Return the user's own spans of the next entry; none where the user does not speak."""
-        return () if self._expansions.holds(entry.message) else own(entry.message)
+        return () if self._expansions.holds(entry.message) else own(entry.message, self._read)
 
 
 def prompts(entries: Iterable[Said]) -> Iterator[tuple[Said, tuple[str, ...]]]:
