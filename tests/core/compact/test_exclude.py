@@ -266,3 +266,30 @@ def test_a_result_after_its_note_pairs_with_its_call():
     take_out(log, 2, 0)
     assert "zebra" not in shown(log)
     assert "go on" in shown(log)
+
+
+@pytest.mark.parametrize(
+    ("before", "stays"),
+    [
+        (["Never push to main. Mend it."], True),
+        (["Never push to main. Mend it.", "You may push to main now."], False),
+        (["Mend it."], False),
+    ],
+)
+def test_a_rule_that_was_said_before_as_well_stays_when_its_newest_message_goes(
+    before: list[str], stays: bool
+):
+    work = [assistant("I looked at the page. " * 60) for _ in range(20)]
+    older = [message for text in before for message in (user(text), *work)]
+    log = log_of(*older, user("Here is the log.\nNever push to main."), assistant("Mended."), user("Go on."))
+    restated = len(older)
+    made = compact_log(log, ask_for(target=1_500))
+    assert isinstance(made, Compacted)
+    assert restated >= [one.id for one in said(log)].index(made.first_kept)
+    take_out(log, restated)
+    page = text_of(fold_of(log).view()[:1])
+    assert ("- Never push to main.\n" in page) == stays
+    cited = {
+        fact.text: fact.entry for fact in msgspec.convert(fold_of(log).boundary.ledger, Ledger).constraints
+    }
+    assert cited.get("Never push to main.") == (said(log)[0].id if stays else None)

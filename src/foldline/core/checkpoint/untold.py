@@ -7,13 +7,16 @@ that code wrote of a fact, so it can be taken out again. What a model tells in w
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 
 import msgspec
 
 from foldline.core.checkpoint import rules, state
 from foldline.core.checkpoint.checkpoint import as_message, inert, requoted
-from foldline.core.ledger.facts.kinds import Ledger
+from foldline.core.ledger.facts.constraints import ConstraintHistory, candidates
+from foldline.core.ledger.facts.kinds import ConstraintFact, Ledger
 from foldline.core.ledger.table import collect
+from foldline.core.ledger.text.origin import spans
 from foldline.core.log.entries import Compacted, Said
 from foldline.core.measure.tokens import Counter, message_tokens
 
@@ -67,16 +70,11 @@ def _without(ledger: Ledger, whole: Sequence[Said], left: Sequence[Said]) -> Led
     """Return a ledger without the facts that stand in what was taken out alone."""
     cited = {entry.id for entry in whole}
     told, still = collect(whole), collect(left)
-    texts = {entry.id: _plain(entry.message.text) for entry in left}
     calling = {entry.id for entry in left if entry.message.calls}
     uses = {fact.name: fact.notable for fact in told.tools}
     return msgspec.structs.replace(
         ledger,
-        constraints=tuple(
-            fact
-            for fact in ledger.constraints
-            if fact.entry not in cited or _plain(fact.text) in texts.get(fact.entry, "")
-        ),
+        constraints=_rules_left(ledger, cited, left),
         plan=tuple(step for step in ledger.plan if step.entry not in cited or step.entry in calling),
         checks=tuple(fact for fact in ledger.checks if cited.isdisjoint(fact.entries)),
         commits=tuple(fact for fact in ledger.commits if cited.isdisjoint(fact.entries)),
@@ -88,6 +86,25 @@ def _without(ledger: Ledger, whole: Sequence[Said], left: Sequence[Said]) -> Led
         ),
         asked="" if ledger.asked in told.requests and ledger.asked not in still.requests else ledger.asked,
     )
+
+
+def _rules_left(ledger: Ledger, cited: set[str], left: Sequence[Said]) -> tuple[ConstraintFact, ...]:
+    """Return the rules that still stand; one that was said before as well stands in that entry."""
+    texts = {entry.id: _plain(entry.message.text) for entry in left}
+    found = {
+        fact: fact
+        for fact in ledger.constraints
+        if fact.entry not in cited or _plain(fact.text) in texts.get(fact.entry, "")
+    }
+    gone = {fact.text for fact in ledger.constraints if fact not in found}
+    before = ConstraintHistory()
+    for item in ledger.items if gone else ():
+        if item.kind == "user" and item.entry not in cited:
+            for sentence in chain.from_iterable(map(candidates, spans(item.text))):
+                before.say(sentence, item.entry, item.by, proven=sentence in gone)
+    again = {fact.text: fact for fact in before.standing}
+    kept = (found.get(fact) or again.get(fact.text) for fact in ledger.constraints)
+    return tuple(fact for fact in kept if fact is not None)
 
 
 def _plain(text: str) -> str:
