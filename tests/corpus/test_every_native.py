@@ -30,7 +30,7 @@ PLAIN = corpus.sessions(corpus.ROOT)
 
 @pytest.fixture(autouse=True)
 def one_collection(monkeypatch):
-    monkeypatch.setattr(attempt, "extended", corpus.remembered())
+    monkeypatch.setattr(attempt, "collect", corpus.remembered())
 
 
 @pytest.fixture

@@ -27,7 +27,7 @@ FEWER = [*product(PRESETS, [0.05]), *product(["foldline"], [0.1, 0.2, 0.5])]
 @pytest.fixture(autouse=True)
 def one_collection(monkeypatch):
     """Take the facts of a range once for all policies: the ids of its entries are a hash of what they say."""
-    monkeypatch.setattr(attempt, "extended", corpus.remembered())
+    monkeypatch.setattr(attempt, "collect", corpus.remembered())
 
 
 def folded(path, folds, record_property):

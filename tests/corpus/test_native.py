@@ -21,7 +21,7 @@ SHARES = (0.1, 0.5)
 
 @pytest.fixture(autouse=True)
 def one_collection(monkeypatch):
-    monkeypatch.setattr(attempt, "extended", corpus.remembered())
+    monkeypatch.setattr(attempt, "collect", corpus.remembered())
 
 
 @pytest.fixture

@@ -16,8 +16,8 @@ import foldline
 from foldline.catalogue import ModelInfo
 from foldline.core.checkpoint.checkpoint import Recognised, recognise
 from foldline.core.cut.pairing import unanswered_from
-from foldline.core.ledger.facts.kinds import Ledger
-from foldline.core.ledger.table import extended
+from foldline.core.ledger.facts.kinds import ConstraintFact, Ledger
+from foldline.core.ledger.table import collect
 from foldline.core.log.codec import decode
 from foldline.core.log.entries import Said
 from foldline.core.measure.tokens import OFFLINE
@@ -101,17 +101,17 @@ def fold(loaded: Loaded, policy: str, target: int) -> Done:
     return fold_now(loaded, options)
 
 
-def remembered() -> Callable[[Ledger, Sequence[Said]], Ledger]:
+def remembered() -> Callable[[Sequence[Said], Sequence[ConstraintFact]], Ledger]:
     """The real collection of facts, which answers the same question of many policies once.
 
     An entry's id is a hash of all before it, so the ids say what the entries are.
     """
-    answers: dict[tuple[Ledger, tuple[str, ...]], Ledger] = {}
+    answers: dict[tuple[tuple[ConstraintFact, ...], tuple[str, ...]], Ledger] = {}
 
-    def collected(before: Ledger, entries: Sequence[Said]) -> Ledger:
-        key = before, tuple(entry.id for entry in entries)
+    def collected(entries: Sequence[Said], rules: Sequence[ConstraintFact] = ()) -> Ledger:
+        key = tuple(rules), tuple(entry.id for entry in entries)
         if key not in answers:
-            answers[key] = extended(before, entries)
+            answers[key] = collect(entries, rules)
         return answers[key]
 
     return collected
