@@ -21,7 +21,7 @@ import msgspec
 from tools.results import Table, save, shown
 
 from foldline.cli.batch_work import replay_one
-from foldline.cli.commands.replay import NONE, TEN
+from foldline.cli.common import NONE, TEN
 from foldline.core.decide.presets import preset
 from foldline.lab.batch import BatchFolder, Result
 from foldline.lab.report import MEASURES, ReplaySums, SessionReport

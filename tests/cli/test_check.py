@@ -49,3 +49,9 @@ def test_a_file_that_cannot_be_replayed_fails(foldline, tmp_path):
 def test_mistakes_of_the_call(foldline):
     assert foldline("check", GOOD, "--policy", "foldlin").code == 2
     assert foldline("check", "*.nothing").code == 2
+    assert foldline("check", GOOD, "--policy", ",").code == 2
+
+
+def test_an_empty_name_is_no_policy(foldline, monkeypatch):
+    monkeypatch.setenv("FOLDLINE_POLICY", "amp")
+    assert foldline("check", GOOD, "--policy", "pi,", "--json").json["policies"] == ["pi"]

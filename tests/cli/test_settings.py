@@ -67,3 +67,28 @@ def test_the_store_of_the_settings_is_used(foldline, file, settings, tmp_path):
     assert (tmp_path / "team.db").exists()
     assert foldline("sessions", "--json").json[0]["id"] == "work"
     assert foldline("sessions", "--json", "--store", f"sqlite:///{tmp_path}/other.db").json == []
+
+
+def test_what_compaction_sets_holds_over_any_policy(foldline, file, settings, tmp_path):
+    settings("[compaction]\nenabled = false\n")
+    args = ("--window", 3000, "--policy", "pi")
+    (replayed,) = foldline("replay", file, *args, "--no-retention", "--json").json["sessions"][0]["policies"]
+    assert replayed["totals"]["compactions"] == 0
+    assert "the window is exceeded" in foldline("check", file, *args).out
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["compact", "FILE", "--target", 2000],
+        ["export", "FILE", "--view", "--target", 2000],
+        ["batch", "fold", "FILE", "--target", 2000, "-o", "out"],
+        ["replay", "FILE"],
+        ["check", "FILE"],
+    ],
+)
+def test_every_command_that_folds_reads_the_table_compaction(foldline, file, settings, words):
+    settings('[compaction]\nmodel = "antropic:claude"\n')
+    done = foldline(*(file if word == "FILE" else word for word in words))
+    assert done.code == 2
+    assert "anthropic" in done.err

@@ -8,7 +8,7 @@ import pytest
 from tests.cli.calling import work, write_lines
 from tools import compare, results
 
-from foldline.cli.commands.replay import TEN
+from foldline.cli.common import TEN
 from foldline.lab.report import PolicyReport, SessionReport
 
 

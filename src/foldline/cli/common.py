@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
@@ -11,15 +11,19 @@ from typing import BinaryIO
 from foldline.cli.output import progress, warn
 from foldline.cli.store import open_source
 from foldline.compaction import asked_summarizer
-from foldline.config import settings
+from foldline.config import Settings, settings
 from foldline.core.decide.policy import Policy
+from foldline.core.decide.presets import PRESETS
 from foldline.core.measure.window import Window
-from foldline.errors import InputError
+from foldline.errors import InputError, PolicyError
 from foldline.folding import FoldOptions
 from foldline.loading import Loaded, from_stream
 from foldline.policies import load, policy
 from foldline.summarizers import Summarizer, unasked_warning
 from foldline.transcripts import MessageRecord, Record
+
+NONE = Policy(name="none", summary="Never compacts.", enabled=False)
+TEN = tuple(name for name in PRESETS if ":" not in name)  # the systems, without tunings of one
 
 # bytes of memory for one of a session file; 100 MB of JSON lines took 2.4 to read or store, 6.1 to fold
 TO_READ = 3
@@ -32,8 +36,25 @@ _CGROUP = Path("/sys/fs/cgroup")
 
 def find_policy(name: str | None, policy_file: Path | None) -> Policy:
     """Return the policy of that name (default: the settings'); those of `policy_file` come first."""
-    known = settings()
-    return known.checked(policy(name or known.policy, known_policies(policy_file)))
+    return _as_set(settings(), name, known_policies(policy_file))
+
+
+def find_policies(
+    names: Iterable[str], policy_file: Path | None, *, default: str | None = None
+) -> dict[str, Policy]:
+    """Return the policies that comma-separated lists name, each once; without any, those of `default`."""
+    known, own = settings(), known_policies(policy_file)
+    text = ",".join(names) or default or known.policy
+    asked = [name.strip() for name in text.split(",") if name.strip()]
+    if not asked:
+        raise PolicyError("no policy named; give --policy none,pi,foldline or --policy all")
+    each = [one for name in asked for one in (("none", *TEN, *own) if name == "all" else (name,))]
+    return {one: NONE if one == "none" else _as_set(known, one, own) for one in each}
+
+
+def _as_set(known: Settings, name: str | None, own: dict[str, Policy]) -> Policy:
+    """Return a policy by its name, with what `[compaction]` sets over any."""
+    return known.checked(known.compaction.over(policy(name or known.policy, own)))
 
 
 def known_policies(policy_file: Path | None) -> dict[str, Policy]:

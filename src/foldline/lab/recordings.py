@@ -18,7 +18,7 @@ from foldline.core.decide.policy import Policy
 from foldline.dialects import get
 from foldline.lab.checks import ProblemKind
 from foldline.lab.report import SessionReport
-from foldline.lab.run import ReplaySetup, replay_file
+from foldline.lab.run import replay_file, replay_setup
 
 _WORDS: Final[dict[ProblemKind, str]] = {
     "invalid_view": "the view is invalid",
@@ -62,14 +62,7 @@ def check_session(
     its model has. A request that a policy folds after an overflow, so that it fits, is no problem. Raises
     FormatError or InputError for a file that cannot be read, PolicyError for an unknown policy.
     """
-    known = settings()
-    setup = ReplaySetup(
-        policies=(known.find_policy(policy),),
-        window=window or known.window,
-        model=known.named_model(model),
-        checks=True,
-        models=known.models,
-    )
+    setup = replay_setup((settings().find_policy(policy),), window, model, checks=True)
     return list(problems_of(replay_file(fspath(path), setup)))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from foldline.catalogue import Catalogue
+from foldline.config import settings
 from foldline.core.compact.compaction_input import CompactionInput
 from foldline.core.compact.plan import Outcome, plan
 from foldline.core.decide.policy import Policy
@@ -54,6 +55,16 @@ class ReplaySetup(msgspec.Struct, frozen=True):
     fills: bool = False
     checks: bool = False
     models: dict[str, dict[str, Any]] = {}
+
+
+def replay_setup(
+    policies: Iterable[Policy], window: int | None, model: str | None, **more: Any
+) -> ReplaySetup:
+    """Return how to replay: what is not given is as set; `more` is what else to measure."""
+    known = settings()
+    return ReplaySetup(
+        tuple(policies), window or known.window, known.named_model(model), models=known.models, **more
+    )
 
 
 class SessionHead(msgspec.Struct):

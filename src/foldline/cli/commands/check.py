@@ -5,13 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from foldline.cli.common import find_policy
+from foldline.cli.common import find_policies
 from foldline.cli.options import POLICIES, Shown, argument, command, option
 from foldline.cli.output import escape, out, progress
-from foldline.config import settings
 from foldline.lab.recordings import problems_of
 from foldline.lab.report import SessionReport
-from foldline.lab.run import ReplaySetup, replay_many
+from foldline.lab.run import replay_many, replay_setup
 from foldline.lab.runner import Failed
 from foldline.lab.sources import session_files
 
@@ -40,15 +39,8 @@ def check(
     It exits with 1 if a standing rule of the user's is not in a view, a view is invalid for its dialect, a
     request exceeds the window, or a file cannot be replayed. FILE may be a folder or a pattern.
     """
-    known = settings()
-    names = dict.fromkeys(name.strip() for name in ",".join(policies or (known.policy,)).split(","))
-    setup = ReplaySetup(
-        policies=tuple(find_policy(name, policy_file) for name in names),
-        window=window or known.window,
-        model=known.named_model(model),
-        checks=True,
-        models=known.models,
-    )
+    names = find_policies(policies, policy_file)
+    setup = replay_setup(names.values(), window, model, checks=True)
     paths = session_files(files)
     with progress("checking sessions", len(paths) if len(paths) > 1 else None) as tick:
         found = replay_many(paths, setup, jobs, tick)

@@ -8,24 +8,19 @@ from pathlib import Path
 import click
 import msgspec
 
-from foldline.cli.common import known_policies, shown_name
+from foldline.cli.common import find_policies, shown_name
 from foldline.cli.options import PLOTS, POLICIES, Shown, argument, command, option
 from foldline.cli.output import err, escape, out, progress, progress_lines, tell, warn
 from foldline.cli.reports.replay import print_session, print_totals
 from foldline.config import settings
-from foldline.core.decide.policy import Policy
-from foldline.core.decide.presets import PRESETS
-from foldline.errors import InputError, PolicyError
+from foldline.errors import InputError
 from foldline.lab.plots import check_targets, draw
 from foldline.lab.report import ReplaySums, SessionReport, as_json
-from foldline.lab.run import ReplaySetup, replay_many
+from foldline.lab.run import ReplaySetup, replay_many, replay_setup
 from foldline.lab.runner import Failed
 from foldline.lab.sources import session_files
-from foldline.policies import policy
 from foldline.transcripts import MessageRecord, read
 
-NONE = Policy(name="none", summary="Never compacts.", enabled=False)
-TEN = tuple(name for name in PRESETS if ":" not in name)  # the systems, without tunings of one
 EACH = 3  # up to so many files every turn is printed, beyond that only sums
 
 
@@ -53,15 +48,14 @@ class ReplayOptions(msgspec.Struct, frozen=True):
 
     def setup(self, *, fills: bool = False) -> ReplaySetup:
         """Return how to replay; `fills` keeps what filled the window."""
-        known = settings()
-        return ReplaySetup(
-            policies=_policies(",".join(self.policies), self.policy_file),
-            window=self.window or known.window,
-            model=known.named_model(self.model),
+        found = find_policies(self.policies, self.policy_file, default=f"none,{settings().policy}")
+        return replay_setup(
+            found.values(),
+            self.window,
+            self.model,
             cuts=_shares(self.cuts) if self.retention else (),
             rounds=self.rounds or 0,
             fills=fills,
-            models=known.models,
         )
 
 
@@ -110,19 +104,6 @@ def replay(
         err().print(f"[red]error:[/] {len(failed):,} of {len(found):,} files could not be replayed")
     document = {**as_json(reports), **({"failed": failed} if failed else {})}
     return Shown(lambda: document, lambda: _print(reports), 1 if failed else 0)
-
-
-def _policies(names: str, policy_file: Path | None) -> tuple[Policy, ...]:
-    """Return the policies that a comma-separated list names, each once."""
-    own = known_policies(policy_file)
-    asked = [name.strip() for name in (names or f"none,{settings().policy}").split(",") if name.strip()]
-    if not asked:
-        raise PolicyError("no policy named; give --policy none,pi,foldline or --policy all")
-    found: dict[str, Policy] = {}
-    for name in asked:
-        for one in ("none", *TEN, *own) if name == "all" else (name,):
-            found[one] = NONE if one == "none" else policy(one, own)
-    return tuple(found.values())
 
 
 def _shares(text: str) -> tuple[float, ...]:
