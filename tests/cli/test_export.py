@@ -141,6 +141,28 @@ def test_a_list_has_the_system_prompt_that_stands_beside_a_file_s_messages(foldl
     assert json.dumps(told).count("Be brief.") == 1
 
 
+@pytest.mark.parametrize("stored", [True, False])
+def test_the_system_prompt_and_tools_beside_the_messages_come_back(foldline, tmp_path, stored):
+    """By our own form, by the store, and by a list; no list has the tools, and it says so."""
+    session = EXAMPLES / "session.jsonl"
+    apart = foldline("inspect", session, "--json").json["apart_tokens"]
+    source = session
+    if stored:
+        foldline("import", session, "--id", "login")
+        source = "login"
+        assert foldline("import", session, "--id", "login", "--json").json["new_entries"] == 0
+    own = tmp_path / "own.jsonl"
+    foldline("export", source, "-o", own)
+    assert foldline("inspect", own, "--json").json["apart_tokens"] == apart > 0
+    foldline("compact", own, "--target", 9000, "-o", tmp_path / "folded.jsonl")
+    header = json.loads((tmp_path / "folded.jsonl").read_text().splitlines()[0])
+    assert set(header) == {"system", "tools"}
+    for view in ((), ("--view",), ("--view", "--target", 9000)):
+        listed = foldline("export", source, "--format", "anthropic", *view, "--json").json
+        assert listed["system"] == header["system"]
+        assert f"tool definitions left out ({len(header['tools'])})" in " ".join(listed["warnings"])
+
+
 def test_lines_in_a_json_file_are_named(foldline, file, tmp_path):
     assert (
         "a name that ends in .jsonl"

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from foldline import dialects
-from foldline.core.log.entries import Compacted, Entry, Lifted
+from foldline.core.log.entries import Entry, Noted
 from foldline.core.log.messages import Message
 from foldline.core.log.opaque import stored_calls
 from foldline.dialects.edits import told_in_words
@@ -55,7 +55,8 @@ class ExportRequest(msgspec.Struct, frozen=True):
 
     `cwd` is the folder in which the other tool continues (None: the current one); `cap` is how many
     characters of a result a readable format shows (None: all). `system` is a system prompt that stands beside
-    the entries: lists alone have it, each tool has its own.
+    the entries, `tools` the definitions: lists alone have the first, no form the second. What is not given is
+    taken from the notes.
     """
 
     form: str
@@ -65,6 +66,7 @@ class ExportRequest(msgspec.Struct, frozen=True):
     cwd: str | None = None
     cap: int | None = RESULT_CAP
     system: Message | None = None
+    tools: Any = None
 
 
 class ExportResult(msgspec.Struct, frozen=True):
@@ -92,10 +94,13 @@ def export_entries(
 ) -> ExportResult:
     """Write the entries of a path, root to leaf, to `out`.
 
-    `session` is the session's name here; `boundaries` are those of the path, where `entries` are only what
-    its view needs. Raises InputError for an unknown format.
+    `session` is the session's name here; `boundaries` are those of the path, and its notes, where `entries`
+    are only what its view needs. Raises InputError for an unknown format.
     """
     survey = StepSurvey()
+    for entry in boundaries:
+        if isinstance(entry, Noted):
+            survey.note(entry)
     for entry in entries:
         survey.note(entry)
     export = _Export(survey, session, request, out)
@@ -115,7 +120,7 @@ async def export_stored(store: Store, session: str, request: ExportRequest, out:
     info = await store.info(session)
     if request.view:
         known = request.title or (info.title if info is not None else None)
-        boundaries = [entry async for entry in store.path(session) if isinstance(entry, Compacted | Lifted)]
+        boundaries = await store.marks(session, kinds=("compacted", "lifted", "noted"))
         titled = msgspec.structs.replace(request, title=known)
         return export_entries(await store.active(session), session, titled, out, boundaries=boundaries)
     survey = StepSurvey()
@@ -146,12 +151,14 @@ class _Export:
             kept=frozenset(() if request.view else survey.kept),
             quoted=frozenset(() if request.view else survey.quoted),
             cap=request.cap,
-            system=request.system,
+            system=request.system or survey.system,
         )
         self._survey = survey
         self._out = out
         self.writer: ExportWriter = make(origin, origin.uuid(request.form, survey.leaf))
         self.losses: Losses = self.writer.losses
+        if (tools := request.tools or survey.tools) and request.form in dialects.names():
+            self.losses.add("tool definitions left out", len(tools) if isinstance(tools, list) else 1)
         self._held: SaidStep | None = None
         self._called: set[str] = set()  # the ids of calls so far
         self._refers = False  # a reference stood for a call

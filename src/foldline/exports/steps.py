@@ -13,6 +13,8 @@ from foldline.core.log.messages import Message, Text
 from foldline.core.log.steps import is_step, own_results
 from foldline.core.measure.tokens import OFFLINE
 from foldline.core.view import AddedItem, MessageItem, ViewState
+from foldline.dialects import OPENAI_CHAT
+from foldline.dialects.base import read_system
 from foldline.dialects.edits import split_steps, with_edits
 from foldline.dialects.values import Losses
 from foldline.exports.base import FoldStep, SaidStep, Step
@@ -57,6 +59,17 @@ class StepSurvey:
         """Return the newest note of a kind if it is text."""
         value = self.notes.get(kind, {}).get(kind)
         return value if isinstance(value, str) and value else None
+
+    @property
+    def system(self) -> Message | None:
+        """The system prompt that stood beside the messages of the file."""
+        note = self.notes.get("system", {})
+        return read_system(note.get("system"), str(note.get("dialect") or OPENAI_CHAT)) if note else None
+
+    @property
+    def tools(self) -> Any:
+        """The definitions of tools that stood beside the messages of the file."""
+        return self.notes.get("tools", {}).get("tools")
 
 
 def said_step(entry: Entry, survey: StepSurvey, losses: Losses, *, quotes: bool = False) -> Step | None:

@@ -65,7 +65,7 @@ def from_own(stream: BinaryIO, name: str) -> Loaded:
 
 
 def from_entries(entries: Sequence[Entry]) -> Loaded:
-    """Take the entries of a path as they are stored; their notes say the model and the title."""
+    """Take the entries of a path as they are stored; their notes say what stands beside the messages."""
     spoken = [entry for entry in entries if isinstance(entry, Said)]
     native = next((e.message.native for e in reversed(spoken) if e.message.native is not None), None)
     notes = {entry.kind: entry.data for entry in entries if isinstance(entry, Noted)}
@@ -75,6 +75,9 @@ def from_entries(entries: Sequence[Entry]) -> Loaded:
         dialect=native.dialect if native is not None else "openai-chat",
         model=notes.get("model", {}).get("model"),
         title=notes.get("title", {}).get("title"),
+        system=notes.get("system", {}).get("system"),
+        system_dialect=notes.get("system", {}).get("dialect") or "",
+        tools=notes.get("tools", {}).get("tools"),
         format="foldline",
     )
 
@@ -98,11 +101,15 @@ def with_notes(loaded: Loaded) -> list[Entry]:
     """
     if loaded.log:
         return list(loaded.log)
-    known = {"title": loaded.title and redact(loaded.title), "model": loaded.model}
+    known: dict[str, dict[str, Any]] = {
+        "title": {"title": loaded.title and redact(loaded.title)},
+        "model": {"model": loaded.model},
+        "system": {"system": loaded.system, "dialect": loaded.system_dialect or loaded.dialect},
+        "tools": {"tools": loaded.tools},
+    }
     entries = list(loaded.entries)
     noted = {(e.kind, str(e.data)) for e in entries if isinstance(e, Noted)}
-    for kind, value in known.items():
-        data = {kind: value}
-        if value and (kind, str(data)) not in noted:
+    for kind, data in known.items():
+        if data[kind] and (kind, str(data)) not in noted:
             entries.append(chained(Noted("", None, kind, data), entries[-1].id if entries else None))
     return entries

@@ -146,7 +146,8 @@ def _from_file(source: str, wish: ExportRequest, folding: _Folding | None) -> Wr
         title=loaded.title,
         model=loaded.model,
         cwd=wish.cwd or own_cwd,
-        system=read_system(loaded.system, loaded.dialect) if loaded.system else None,
+        system=read_system(loaded.system, loaded.system_dialect or loaded.dialect) if loaded.system else None,
+        tools=loaded.tools,
     )
     entries = run_sync(folding.entries(loaded)) if folding else loaded.entries
     return lambda put: export_entries(entries, name, whole, put)
@@ -170,7 +171,7 @@ def _from_store(source: str, wish: ExportRequest, folding: _Folding | None, url:
             return ExportResult(name, await write_log(store, name, put))
         if folding is None:
             return await export_stored(store, name, wish, put)
-        entries = await folding.entries(from_entries(await store.active(name)))
+        entries = await folding.entries(from_entries([entry async for entry in store.path(name)]))
         return export_entries(entries, name, wish, put)
 
     return lambda put: with_store(url, lambda store: stored(store, put))
