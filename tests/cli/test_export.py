@@ -106,6 +106,9 @@ def test_one_document_for_every_kind_of_form(foldline, file):
     assert pi["lines"][0]["type"] == "session"
     assert pi["count"] == 48
     assert read["text"].startswith("# work")
+    fold = ("--view", "--policy", "pi", "--target", 2500)
+    folded = foldline("export", "work", "--format", "coop", *fold, "--json").json
+    assert json.loads(folded["beside"]["_compaction.json"])["summary"]
 
 
 @pytest.mark.parametrize(

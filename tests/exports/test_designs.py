@@ -12,7 +12,7 @@ from tests.exports.sessions import chat, entries
 from tests.support.openers import rows
 
 from foldline.core.ledger.facts.kinds import FileFact, Item, Ledger, ToolFact
-from foldline.core.log.entries import Checkpoint, Compacted, Edit, Receipt, Said
+from foldline.core.log.entries import Checkpoint, Compacted, Edit, Pruned, Receipt, Said
 from foldline.core.log.log import chained
 from foldline.core.log.messages import Media, Text, Thinking, ToolResult
 from foldline.core.measure.tokens import OFFLINE
@@ -114,6 +114,18 @@ def test_gencode_keeps_the_summaries_before_and_marks_what_was_blanked():
     [cleared] = [block for block in blocks if block.get("pruned") is True]
     assert cleared["toolUseId"] == "toolu_1"
     assert cleared["prunedAt"].endswith("Z")
+
+
+@pytest.mark.parametrize("form", ["gencode", "klaude-code", "claude-code"])
+def test_a_view_s_edit_of_a_system_message_is_written(form):
+    messages = [{"role": "user", "content": "Go."}, {"role": "developer", "content": "long " * 500}]
+    found = entries([*messages, {"role": "assistant", "content": "Yes."}], dialect="openai-chat", title=None)
+    short = Edit(found[1].id, 0, "elided", Text("short"))
+    pruned = Pruned("", None, Receipt("threshold"), (short,))
+    raw, _ = export([*found, chained(pruned, found[-1].id)], form, view=True)
+
+    assert b"long long" not in raw
+    assert b"short" in raw
 
 
 def test_an_import_of_gencodes_keeps_its_count_and_its_summary():

@@ -64,6 +64,16 @@ def test_a_summary_that_no_message_holds_is_read_from_the_list():
     assert [one.summary for one in folded(found)] == ["We did X."]
 
 
+def test_a_summary_that_a_later_one_covers_is_not_read_beside_it():
+    first = {"content": "We did X.", "coveringMessages": [1, 9]}
+    second = {"content": "We did X, then Y.", "coveringMessages": [1, 20]}
+    found = records(session(summary(20, "We did X, then Y."), user("a"), summaries=[first, second]))
+    assert [(one.summary, one.number) for one in folded(found)] == [("We did X, then Y.", 2)]
+    apart = {**second, "coveringMessages": [10, 20]}
+    found = records(session(summary(20, "We did X, then Y."), user("a"), summaries=[first, apart]))
+    assert [one.number for one in folded(found)] == [1, 2]
+
+
 def test_one_line_reads_as_many():
     rows = [user("a"), {"role": "assistant", "content": [{"type": "text", "text": "b"}]}]
     assert said(records(session(*rows, indent=None))) == said(records(session(*rows)))

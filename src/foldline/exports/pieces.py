@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar, NamedTuple, cast
 
+import msgspec
+
 from foldline.core.log.entries import Edit
 from foldline.core.log.messages import (
     Media,
@@ -60,7 +62,9 @@ class PieceWriter(ExportWriter):
         """Yield a message."""
         self.expect(step)
         if step.message.role in ("system", "developer"):
-            yield from self.system(step)
+            kept = with_edits(step.message, step.edits)
+            if kept is not None:
+                yield from self.system(msgspec.structs.replace(step, message=kept, edits=()))
             return
         results, rest = self.pieces(step)
         replies = step.message.role == "assistant"

@@ -1,7 +1,8 @@
 """GenCode's session files: one JSON document with metadata, messages and compaction summaries.
 
 A compaction removes what it folded from the file: its `CompactionRecord` comes where its summary is,
-before what it kept. Summaries add up in GenCode, so each includes those before it.
+before what it kept. Summaries add up in GenCode, so each includes those before it; but one whose messages a
+later one covers too was folded with them.
 """
 
 from __future__ import annotations
@@ -58,11 +59,16 @@ class _Folds:
         full = session.count(_FULL) or session.inner("metadata").count(_FULL) or 0
         self._absent = full - len(messages) + len(self._shown)
         self._so_far: list[str] = []
+        self._folded = 0  # summaries that a later one stands for
 
     def missing(self) -> Iterator[CompactionRecord]:
         """Yield the compactions whose summary is in no message."""
-        for one in self._told:
-            if not any(one["content"] in shown for shown in self._shown):
+        for number, one in enumerate(self._told, 1):
+            if any(one["content"] in shown for shown in self._shown):
+                continue
+            if any(_covers(later, one) for later in self._told[number:]):
+                self._folded += 1
+            else:
                 yield self._compaction(one["content"], one, 1)
 
     def take(self, message: Row) -> CompactionRecord:
@@ -76,8 +82,22 @@ class _Folds:
         more = told.without("content")
         if self._absent > 0:
             more["messages_absent"], self._absent = self._absent, 0
-        at, number = told.time("generatedAt"), len(self._so_far)
+        at, number = told.time("generatedAt"), len(self._so_far) + self._folded
         return CompactionRecord("\n\n".join(self._so_far), at=at, line=line, number=number, data=more)
+
+
+def _covers(later: Row, earlier: Row) -> bool:
+    """Return whether a summary is of all the messages that an earlier one is of."""
+    (first, last), (start, end) = _range(later), _range(earlier)
+    return 0 < first <= start <= end <= last
+
+
+def _range(summary: Row) -> tuple[float, float]:
+    """Return the first and the last message that a summary covers; (0, 0) where it does not say."""
+    found = summary.get("coveringMessages")
+    if isinstance(found, list) and len(found) == 2 and all(isinstance(one, int) for one in found):
+        return found[0], found[1]
+    return 0, 0
 
 
 def _records(message: Row) -> Iterator[Record]:

@@ -251,6 +251,8 @@ def _document(source: str, wish: ExportRequest, write: Write) -> dict[str, Any]:
     """Return the whole export as one JSON document."""
     raw, told = _collected(write)
     known = {"session": source, "format": wish.form, "view": wish.view, **result_fields(told)}
+    if told.beside:
+        known["beside"] = {name: content.decode() for name, content in told.beside.items()}
     if wish.form == "markdown":
         return {**known, "text": raw.decode()}
     if wish.form in dialects.names():
