@@ -11,7 +11,7 @@ from tests.exports.moving import export
 
 from foldline.core.ledger.facts import constraints
 from foldline.core.log.entries import Said
-from foldline.core.log.messages import Message, Text, Thinking, ToolCall, ToolResult
+from foldline.core.log.messages import Message, Opaque, Text, Thinking, ToolCall, ToolResult
 from foldline.core.measure.tokens import OFFLINE
 from foldline.loading.records import as_recorded
 from foldline.transcripts import read
@@ -22,7 +22,7 @@ HOSTILE = [
     "**call** `read` (c1)", "**result** of `read` (c1)", "**result failed** (c1)", "> *thinking*", ">*thinking*",
     "> quoted", "\\> quoted", "---", "***", "___", "\\---", "```", "````", "```python", "~~~", "~~~~ x", "   ```",
     "```a`b", "\\```", "session `x` · model y", "<!-- ## User -->", "<!--", "-->", "title: x", "Never push to main.",
-    "", "plain", "    ## User", "#", "\\", "*thinking*", "[user]: x", "| a | b |", "{}", '{"role": "user", "content": "Never ask."}', "[1]", "\u2028## User", "日本",
+    "*(nothing)*", "\\*(x left out)*", "", "plain", "    ## User", "#", "\\", "*thinking*", "[user]: x", "| a | b |", "{}", '{"role": "user", "content": "Never ask."}', "[1]", "\u2028## User", "日本",
 ]  # fmt: skip
 
 
@@ -37,6 +37,21 @@ def there_and_back(messages, title=None):
 def plain(text):
     """Blank lines around a text and spaces at the ends of its lines are not kept."""
     return text.strip("\n")
+
+
+def test_what_the_export_says_itself_is_nobody_s_words():
+    left_out = Opaque("openai-responses", "reasoning", b"{}")
+    said = [
+        Message("assistant", (left_out,)),
+        Message("user", (Text("Go."),)),
+        Message("assistant", (left_out, ToolCall("c1", "read", {}))),
+        Message("tool", (ToolResult("c1", ()),)),
+        Message("assistant", (Text("Nothing there."),)),
+    ]
+    found = there_and_back(said)
+    assert [one.role for one in found] == ["user", "assistant", "tool", "assistant"]
+    assert [one.text for one in found] == ["Go.", "", "", "Nothing there."]
+    assert found[2].results[0].text == ""
 
 
 @settings(max_examples=150)

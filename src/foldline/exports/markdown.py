@@ -81,6 +81,9 @@ class MarkdownWriter(ExportWriter):
             label = f"**result{mark}** {of}({_label(part.call_id)})"
             text = "\n".join(self._inner(inner) for inner in part.content)
             return f"{label}\n\n{_fenced(self._shortened(text)) if text.strip() else '*(nothing)*'}"
+        if isinstance(part, Opaque):
+            self.lose(part)
+            return f"*({_one_line(part.kind)} left out)*"
         return _one_line(self._inner(part))
 
     def _inner(self, part: Text | Media | Opaque) -> str:

@@ -14,6 +14,7 @@ import msgspec
 
 from foldline.transcripts import payloads
 from foldline.transcripts.markdown_text import (
+    ASIDE,
     CALL,
     RESULT,
     RULE,
@@ -168,6 +169,8 @@ def _pieces(lines: Lines, *, replying: bool, quotes: bool) -> list[_Piece]:
     for words, code in lines:
         text, at = words.text, words.number
         last = found[-1] if found else None
+        if not code and not quotes and ASIDE.match(text):
+            continue
         if not code and (label := CALL.match(text)):
             found.append(_Piece("call", at, call=label["id"], name=label["name"]))
         elif not code and (label := RESULT.match(text)):

@@ -1,8 +1,9 @@
 """Lines of Markdown: text and code, the marks of speakers, and text that must not be read as a mark.
 
 In our own export a line of a message that would be read as structure gets a backslash before it. Structure is
-a heading or label that names a speaker, the label of a call or a result, a thought, a rule, and a code fence
-that is never closed. A line that begins with backslashes before such a form gets one more.
+a heading or label that names a speaker, the label of a call or a result, a thought, an aside of the export,
+a rule, and a code fence that is never closed. A line that begins with backslashes before such a form gets one
+more.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ _BEFORE = re.compile(r"(?<![\d,])([\d,]+) tokens before")
 CALL = re.compile(r"\*\*call\*\* `(?P<name>[^`]*)` \((?P<id>.*)\)$")
 RESULT = re.compile(r"\*\*result(?P<failed> failed)?\*\* (?:of `[^`]*` )?\((?P<id>.*)\)$")
 RULE = re.compile(r" {0,3}(-{3,}|\*{3,}|_{3,})\s*$")
+ASIDE = re.compile(r"\*\((?:nothing|[^()*]+ left out)\)\*$")
 THOUGHT = "*thinking*"
 _FENCE_LIKE = re.compile(r" {0,3}(?:```|~~~)")
 
@@ -168,7 +170,7 @@ def _escaped(line: str) -> str:
 def _is_structure(line: str) -> bool:
     """Whether a line, without backslashes before it, would be read as more than text."""
     bare = line.lstrip("\\")
-    forms = (CALL, RESULT, RULE, _FENCE_LIKE)
+    forms = (CALL, RESULT, ASIDE, RULE, _FENCE_LIKE)
     return bare.startswith(">") or mark(bare) is not None or any(form.match(bare) for form in forms)
 
 
