@@ -11,10 +11,12 @@ from pathlib import Path
 import pytest
 from tests.cli.calling import talk, work, write_lines
 
+from foldline.core.log.codec import encode
 from foldline.core.log.entries import Compacted, Entry, Said
 from foldline.core.log.log import said
 from foldline.core.log.messages import Message, Text
 from foldline.stores import SqliteStore
+from foldline.transcripts import header_line
 
 
 @pytest.fixture
@@ -297,6 +299,23 @@ def test_a_store_that_was_cut_to_nothing_is_not_intact(foldline, file, tmp_path,
     assert not (tmp_path / "copy.db").exists()
     foldline("import", file, *store)
     assert foldline("verify", *store).out.startswith("intact")
+
+
+@pytest.mark.parametrize("at", [1_761_000_000_000_000, -1e300])
+def test_a_wrong_time_of_one_session_does_not_hide_the_others(foldline, tmp_path, at):
+    line = {"type": "user", "uuid": "u1", "parentUuid": None, "sessionId": "s", "timestamp": at}
+    line["message"] = {"role": "user", "content": "Never touch the lock file."}
+    foldline("import", write_lines(tmp_path / "claude.jsonl", [line]), "--id", "theirs")
+    message = Message("user", (Text("Never touch the lock file."),))
+    entry = said(message, parent=None, tokens=9, at=at)
+    own = tmp_path / "own.jsonl"
+    own.write_bytes(header_line(session="own", leaf=entry.id) + encode(entry) + b"\n")
+    foldline("import", own)
+    assert {"theirs", "own"} <= set(foldline("sessions").out.split())
+    for session in ("theirs", "own"):
+        assert foldline("constraints", session, "--json").json["standing"][0]["at"] is None
+        assert foldline("merge", session).code == 0
+        assert foldline("export", session, "--format", "pi").code == 0
 
 
 def test_an_id_that_begins_several_sessions_is_refused(foldline, file):

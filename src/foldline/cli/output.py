@@ -24,6 +24,7 @@ from foldline.core.log.codec import encode_utf8, in_utf8, pretty
 from foldline.errors import FoldlineError, InputError
 from foldline.files import written
 from foldline.terminal import clean, clean_json
+from foldline.transcripts.lines import date_of
 
 WIDEST = 120  # columns of a rule; wider ones are hard to read across
 PIPE = 4_000  # columns of a table outside a terminal: no cell is cut, one row is one line
@@ -121,6 +122,14 @@ def row(made: Table, *cells: str | Text, style: str = "") -> None:
         text.no_wrap, text.overflow = True, "ellipsis"
         shown.append(text)
     made.add_row(*shown, style=style)
+
+
+def local_time(when: float | None) -> str:
+    """Return a Unix time as people read it; "" for none, and for one that is no date."""
+    date = date_of(when)
+    if date is None or date.year == 9999:  # whose last day not every time zone has
+        return ""
+    return date.astimezone().strftime("%Y-%m-%d %H:%M")
 
 
 def share(part: int, whole: int) -> str:

@@ -297,6 +297,12 @@ def moment(value: Any) -> float | None:
     return dated((when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp())
 
 
+def date_of(when: float | None) -> datetime | None:
+    """Return a Unix time as a date; None where there is none, or no calendar has it."""
+    known = dated(when)
+    return None if known is None else datetime.fromtimestamp(known, UTC)
+
+
 def text_or(value: Any, default: str = "") -> str:
     """Return the value if it is a string, else the default."""
     return value if isinstance(value, str) else default

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Any
 
 from foldline.cli.common import read_session
@@ -12,6 +11,7 @@ from foldline.core.ledger.facts.kinds import ConstraintFact
 from foldline.core.log.entries import Said
 from foldline.core.secrets.redact import redact
 from foldline.session.rules import rules_of
+from foldline.transcripts.lines import date_of
 
 
 @command(
@@ -30,12 +30,12 @@ def constraints(source: str = SOURCE, store_url: str | None = STORE) -> Shown:
     rules = rules_of(loaded.entries)
 
     def record(fact: ConstraintFact) -> dict[str, Any]:
-        at = times.get(fact.entry)
+        at = date_of(times.get(fact.entry))
         return {
             "text": redact(fact.text),
             "entry": fact.entry,
             "message": loaded.index.get(fact.entry),
-            "at": None if at is None else datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds"),
+            "at": None if at is None else at.isoformat(timespec="seconds"),
             "later": fact.later,
         }
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 import msgspec
 
 from foldline.cli.options import STORE, Shown, argument, command, option
-from foldline.cli.output import out, progress, row, table
+from foldline.cli.output import local_time, out, progress, row, table
 from foldline.cli.reports.fold import print_text
 from foldline.cli.store import known, with_store
 from foldline.core.log.entries import Said
@@ -79,11 +77,6 @@ async def _merged(session: Session, other: str, instructions: str | None) -> Mer
 def _print_branches(branches: list[Branch]) -> None:
     rows = table("=branch", "=leaf", "#messages", "=updated", "the newest words")
     for number, one in enumerate(branches, 1):
-        at = (
-            ""
-            if one.at is None
-            else datetime.fromtimestamp(one.at, UTC).astimezone().strftime("%Y-%m-%d %H:%M")
-        )
         here = " (here)" if one.current else ""
-        row(rows, f"{number}{here}", one.leaf[:8], f"{one.messages:,}", at, one.text)
+        row(rows, f"{number}{here}", one.leaf[:8], f"{one.messages:,}", local_time(one.at), one.text)
     out().print(rows)

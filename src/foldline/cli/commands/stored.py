@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
 from rich.console import Console
 
 from foldline.cli.options import STORE, Shown, argument, command, option
-from foldline.cli.output import escape, out, row, table
+from foldline.cli.output import escape, local_time, out, row, table
 from foldline.cli.reports.fold import gist, print_figures, print_text, print_view
 from foldline.cli.store import known, with_store
 from foldline.core.cut.edits import folds
@@ -39,9 +38,8 @@ def sessions(store_url: str | None = STORE) -> Shown:
             return
         rows = table("=id", "title", "#messages", "#tokens", "#compactions", "=updated")
         for info in found:
-            when = datetime.fromtimestamp(info.updated, UTC).astimezone().strftime("%Y-%m-%d %H:%M")
             figures = (f"{info.messages:,}", f"{info.tokens:,}", f"{info.compactions:,}")
-            row(rows, info.id, info.title, *figures, when)
+            row(rows, info.id, info.title, *figures, local_time(info.updated))
         out().print(rows)
 
     return Shown(lambda: msgspec.to_builtins(found), show)
