@@ -128,11 +128,8 @@ def _calls(one: PolicyReport, places: Sequence[tuple[int, int]]) -> PlotLine:
         for turn in one.turns
         for call, size in enumerate(turn.get("contexts", ()), start=1)
     }
-    made = [(turn["turn"], mark["call"]) for turn in one.turns for mark in turn["boundaries"]]
-    asked = [index for index, place in enumerate(places) if place in sizes]
-    # one that was made behind the last call of a turn shows at the first call of the next
-    marks = {next((index for index in asked if places[index] >= place), None) for place in made}
-    shown = tuple(sorted(index for index in marks if index is not None))
+    made = {(turn["turn"], mark["call"]) for turn in one.turns for mark in turn["boundaries"]}
+    shown = tuple(index for index, place in enumerate(places) if place in sizes and place in made)
     return PlotLine(one.policy, tuple(sizes.get(place, nan) for place in places), shown)
 
 

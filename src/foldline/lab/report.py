@@ -100,7 +100,7 @@ def policy_report(
         "token_ratio": round(replay.scale.ratio, 4),
         "apart_tokens": replay.scale.overhead_tokens,
     }
-    turns = tuple(_turn(turn, price) for turn in replay.turns if turn.calls or turn.overflows)
+    turns = tuple(_turn(turn, price) for turn in replay.turns)
     return PolicyReport(replay.policy.name, turns, totals, _retention(cuts), rounds, tuple(checks.problems))
 
 

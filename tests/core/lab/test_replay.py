@@ -135,6 +135,29 @@ def test_a_boundary_says_where_it_was_made_and_what_it_did():
         assert mark.tokens_after < mark.tokens_before
 
 
+@pytest.mark.parametrize(
+    "talk", [session(12, steps=1), session(12, steps=1)[:-1], [*session(12), user("One more.")]]
+)
+def test_every_boundary_is_before_a_call_of_its_turn_or_behind_the_last_of_all(talk):
+    for name in ("foldline", "pi"):
+        replay = run(talk, preset(name), context=9_000)
+        marks = [mark for t in replay.turns for mark in t.boundaries]
+        assert len(marks) == replay.sums.compactions + replay.sums.prunes > 0
+        for t in replay.turns:
+            most = t.calls + (t is replay.turns[-1] or t.turn == replay.turns[-1].turn)
+            assert all(1 <= mark.call <= most for mark in t.boundaries)
+
+
+def test_the_sizes_of_boundaries_and_summaries_are_those_of_requests():
+    talk = session(12)
+    for ratio in (1.0, 2.0):
+        replay = run(talk, preset("pi"), context=30_000, scale=Scale(ratio=ratio))
+        hard = thresholds(preset("pi"), replay.window).hard
+        first = next(mark for t in replay.turns for mark in t.boundaries)
+        assert hard < first.tokens_before < hard + 3_000 * ratio
+        assert replay.sums.summaries.input > 0.8 * (first.tokens_before - first.tokens_after)
+
+
 def test_a_boundary_ends_the_cache_where_the_view_changes():
     kept = run(session(12), NONE, context=500_000).sums
     folded = run([system(LONG * 20), *session(12)], preset("foldline"), context=20_000)

@@ -94,7 +94,7 @@ class Replay:
     @property
     def turns(self) -> list[ReplayedTurn]:
         """What each turn's requests sent."""
-        return self._tally.turns
+        return self._tally.asked()
 
     @property
     def sums(self) -> Sums:
@@ -233,7 +233,7 @@ class Replay:
         assert making is not None, "nothing was due"
         self.sums.seconds += seconds
         if isinstance(outcome, Compacted):
-            self._tally.summary(outcome)
+            self._tally.summary(outcome, self.scale)
         made = drafted(self.state, outcome) if isinstance(outcome, Compacted | Pruned) else None
         failed = outcome if isinstance(outcome, Nothing) else None
         making = msgspec.structs.replace(making, draft=made, failed=failed)
@@ -296,7 +296,7 @@ class Replay:
         self.state = found.after
         self.state.set_id(boundary)
         same = self.scale.overhead_tokens + common_tokens(before, self.state.items())
-        self._tally.boundary(boundary, ask.reason, self.scale.of(same))
+        self._tally.boundary(boundary, ask.reason, same, self.scale)
         self._watch.folded()
         return None
 

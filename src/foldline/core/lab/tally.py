@@ -8,6 +8,7 @@ from typing import Literal
 import msgspec
 
 from foldline.core.compact.receipt import APART
+from foldline.core.lab.sizes import Scale
 from foldline.core.log.entries import Compacted, Pruned, Reason
 from foldline.core.log.messages import Usage
 from foldline.core.measure.window import Window
@@ -15,7 +16,10 @@ from foldline.core.view import Item, MessageItem, item_tokens, sized
 
 
 class BoundaryMark(msgspec.Struct, frozen=True):
-    """A boundary: before which call of the turn (from 1), its kind and reason, and the view's tokens."""
+    """A boundary: before which call of the turn (from 1), its kind and reason, and the view's tokens.
+
+    One behind the last call of all is before the call after that.
+    """
 
     call: int
     kind: Literal["compacted", "pruned"]
@@ -80,6 +84,7 @@ class Tally:
         """The user speaks: a turn begins, unless nothing came of the one before."""
         if not self.turns or self.turns[-1].calls:
             self.turns.append(ReplayedTurn(len(self.turns) + 1))
+            self._marks = [msgspec.structs.replace(mark, call=1) for mark in self._marks]
 
     def request(self, size: int, window: Window) -> ReplayedTurn:
         """Count a request; returns its turn."""
@@ -98,6 +103,15 @@ class Tally:
         self._marks = []
         return turn
 
+    def asked(self) -> list[ReplayedTurn]:
+        """Return the turns with a request; a boundary behind the last one is with the last of them."""
+        asked = [turn for turn in self.turns if turn.calls or turn.overflows]
+        if asked and self._marks:
+            last = asked[-1]
+            marks = [msgspec.structs.replace(mark, call=last.calls + 1) for mark in self._marks]
+            asked[-1] = msgspec.structs.replace(last, boundaries=[*last.boundaries, *marks])
+        return asked
+
     def reply(self, output: int) -> None:
         """Count what a reply took."""
         self.sums.output_tokens += output
@@ -108,22 +122,25 @@ class Tally:
         self._now.overflows += 1
         self.sums.overflows += 1
 
-    def boundary(self, boundary: Compacted | Pruned, reason: Reason, same: int) -> None:
-        """Count a boundary; the next request begins as the newest one did for `same` tokens."""
+    def boundary(self, boundary: Compacted | Pruned, reason: Reason, same: int, scale: Scale) -> None:
+        """Count a boundary; the next request begins as the newest one did for `same` tokens of our count."""
         compacted, receipt = isinstance(boundary, Compacted), boundary.receipt
         self.sums.compactions += compacted
         self.sums.prunes += not compacted
-        self.cached = min(self.cached, same)
+        self.cached = min(self.cached, scale.of(same))
         call = self.turns[-1].calls + 1 if self.turns else 1
         kind = "compacted" if compacted else "pruned"
-        self._marks.append(BoundaryMark(call, kind, reason, receipt.tokens_before, receipt.tokens_after))
+        sizes = scale.of(receipt.tokens_before), scale.of(receipt.tokens_after)
+        self._marks.append(BoundaryMark(call, kind, reason, *sizes))
 
-    def summary(self, boundary: Compacted) -> None:
+    def summary(self, boundary: Compacted, scale: Scale) -> None:
         """Count what a model would have read and written: what left the view, and the checkpoint."""
         receipt, written = boundary.receipt, boundary.checkpoint.tokens
         read = max(0, receipt.tokens_before - receipt.tokens_after + written)
         known = self.sums.summaries
-        self.sums.summaries = Usage(input=known.input + read, output=known.output + written)
+        self.sums.summaries = Usage(
+            input=known.input + scale.of(read), output=known.output + scale.of(written)
+        )
 
     @property
     def _now(self) -> ReplayedTurn:
