@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import copy
 import sys
 from math import isnan
 from pathlib import Path
@@ -118,16 +117,14 @@ def test_a_call_that_another_policy_did_not_make_leaves_a_gap(report):
     assert given == [turn["baseline"] for turn in fewer.turns]
 
 
-def test_every_boundary_is_marked_also_one_behind_the_last_call_of_a_turn(report):
-    one = copy.deepcopy(msgspec.structs.replace(report, policies=report.policies[-1:]))
+def test_every_boundary_is_marked_at_the_call_that_it_is_before(report):
+    one = msgspec.structs.replace(report, policies=report.policies[-1:])
     (policy,) = one.policies
     places = [(turn["turn"], call) for turn in policy.turns for call in range(1, len(turn["contexts"]) + 1)]
-    turn = policy.turns[0]
-    turn["boundaries"] = [{"call": len(turn["contexts"]) + 1}]
-    for other in policy.turns[1:]:
-        other["boundaries"] = []
+    made = [(turn["turn"], mark["call"]) for turn in policy.turns for mark in turn["boundaries"]]
     (line,) = replay_panels(one)[0].lines
-    assert [places[mark] for mark in line.marks] == [(policy.turns[1]["turn"], 1)]
+    assert made
+    assert [places[mark] for mark in line.marks] == [place for place in made if place in places]
 
 
 def test_a_line_far_above_the_window_does_not_flatten_the_others(report):
