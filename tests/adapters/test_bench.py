@@ -47,6 +47,15 @@ def test_a_rival_folds_a_clean_session(system) -> None:
     assert bool(problems) == (system.name in BROKEN)
 
 
+@pytest.mark.parametrize("name", ["strands-sliding-window", "openai-agents-trimmer", "adk-context-filter"])
+def test_a_rival_is_refused_for_nothing_that_our_conversion_makes(name) -> None:
+    system = next(one for one in RIVALS if one.name == name)
+    if system.version is None:
+        pytest.skip(f"{system.package} is not installed")
+    broken = valid(system, BenchSetup(messages=300, window=8_000))["broken"]
+    assert not {"alternate", "call-duplicate"} & set(str(broken).split(", "))
+
+
 def test_one_that_replaces_its_history_forgets_what_it_folded() -> None:
     system = next(one for one in RIVALS if one.name == "langchain-summarization")
     found = valid(system, BenchSetup(messages=200, window=8_000))

@@ -11,7 +11,6 @@ from typing import Any
 
 from foldline.bench.rivals.registry import (
     NOTE,
-    calls,
     count,
     folder,
     module,
@@ -22,6 +21,20 @@ from foldline.bench.rivals.registry import (
     with_vocabulary,
 )
 from foldline.bench.system import Fold, Messages, message_texts, size
+from foldline.dialects import get
+
+
+def _written(messages: Messages, dialect: str) -> list[Any]:
+    """Return messages of Chat Completions in another dialect; those that a fold left are in it already."""
+    said = [(get(dialect if _is_bedrock(one) else "openai-chat").decode(one), ()) for one in messages]
+    return get(dialect).render(said).messages
+
+
+def _is_bedrock(message: dict[str, Any]) -> bool:
+    """Return whether a message is Bedrock's: its blocks have no type."""
+    content = message.get("content")
+    return isinstance(content, list) and not any("type" in one for one in content)
+
 
 # ---- LangChain and deepagents
 
@@ -167,34 +180,10 @@ def openai_agents_trimmer(budget: int) -> Fold:
     trimmer = module("agents.extensions").ToolOutputTrimmer()
 
     def fold(messages: Messages) -> list[Any]:
-        data = run.ModelInputData(input=_items(messages), instructions=None)
+        data = run.ModelInputData(input=_written(messages, "openai-responses"), instructions=None)
         return trimmer(run.CallModelData(model_data=data, agent=None, context=None)).input
 
     return fold
-
-
-def _items(messages: Messages) -> list[Any]:
-    """Write messages as items of OpenAI's Responses."""
-    items: list[Any] = []
-    for one in messages:
-        if one["role"] == "tool":
-            items.append(
-                {"type": "function_call_output", "call_id": one["tool_call_id"], "output": one["content"]}
-            )
-            continue
-        if one.get("content"):
-            items.append({"role": one["role"], "content": one["content"]})
-        for call in one.get("tool_calls") or ():
-            asked = call["function"]
-            items.append(
-                {
-                    "type": "function_call",
-                    "call_id": call["id"],
-                    "name": asked["name"],
-                    "arguments": asked["arguments"],
-                }
-            )
-    return items
 
 
 # ---- Google ADK
@@ -208,38 +197,12 @@ def adk_context_filter(budget: int) -> Fold:
     content = module("google.genai.types").Content
 
     def fold(messages: Messages) -> list[Any]:
-        given = [content.model_validate(one) for one in _contents(messages)]
+        given = [content.model_validate(one) for one in _written(messages, "gemini")]
         request = SimpleNamespace(contents=given)
         wait(plugin.before_model_callback(callback_context=None, llm_request=request))
         return [one.model_dump(mode="json", by_alias=True, exclude_none=True) for one in request.contents]
 
     return fold
-
-
-def _contents(messages: Messages) -> list[dict[str, Any]]:
-    """Write messages as Gemini's contents, each result behind the one before it."""
-    contents: list[dict[str, Any]] = []
-    for one in named(messages):
-        role, parts = ("model" if one["role"] == "assistant" else "user"), list[dict[str, Any]]()
-        if one["role"] == "tool":
-            response = {
-                "id": one["tool_call_id"],
-                "name": one["name"],
-                "response": {"result": one["content"]},
-            }
-            parts.append({"functionResponse": response})
-        elif one.get("content"):
-            parts.append({"text": one["content"]})
-        parts += [
-            {"functionCall": {"id": call_id, "name": name, "args": arguments}}
-            for call_id, name, arguments in calls(one)
-        ]
-        results = contents and "functionResponse" in contents[-1]["parts"][0]
-        if results and one["role"] == "tool":
-            contents[-1]["parts"] += parts  # the results of one turn stand in one content
-        else:
-            contents.append({"role": role, "parts": parts})
-    return contents
 
 
 # ---- Microsoft Agent Framework
@@ -297,7 +260,7 @@ def strands_sliding_window(budget: int) -> Fold:
     manager = kind(per_turn=True)
 
     def fold(messages: Messages) -> list[Any]:
-        agent = SimpleNamespace(messages=_converse(messages))
+        agent = SimpleNamespace(messages=_written(messages, "bedrock-converse"))
         manager.apply_management(agent)
         while sum(map(size, message_texts(agent.messages))) > budget:
             before = len(agent.messages), message_texts(agent.messages)
@@ -307,32 +270,6 @@ def strands_sliding_window(budget: int) -> Fold:
         return agent.messages
 
     return fold
-
-
-def _converse(messages: Messages) -> list[dict[str, Any]]:
-    """Write messages as Bedrock's; what is written so already stays."""
-    found: list[dict[str, Any]] = []
-    for one in messages:
-        if isinstance(one.get("content"), list):
-            found.append(one)
-            continue
-        role = "assistant" if one["role"] == "assistant" else "user"
-        content: list[dict[str, Any]] = []
-        if one["role"] == "tool":
-            content.append(
-                {"toolResult": {"toolUseId": one["tool_call_id"], "content": [{"text": one["content"]}]}}
-            )
-        elif one.get("content"):
-            content.append({"text": one["content"]})
-        content += [
-            {"toolUse": {"toolUseId": call_id, "name": name, "input": arguments}}
-            for call_id, name, arguments in calls(one)
-        ]
-        if found and role == "user" and "toolResult" in found[-1]["content"][0] and one["role"] == "tool":
-            found[-1] = {**found[-1], "content": [*found[-1]["content"], *content]}
-        else:
-            found.append({"role": role, "content": content})
-    return found
 
 
 # ---- Agno

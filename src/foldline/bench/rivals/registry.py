@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 from collections.abc import Callable, Coroutine
 from importlib import import_module
@@ -77,13 +76,4 @@ def named(messages: Messages) -> Messages:
     return [
         {**one, "name": names.get(one["tool_call_id"], "unknown")} if one["role"] == "tool" else one
         for one in messages
-    ]
-
-
-def calls(message: dict[str, Any]) -> list[tuple[str, str, dict[str, Any]]]:
-    """Return the calls of a message: id, name, arguments."""
-    found = message.get("tool_calls") or ()
-    return [
-        (one["id"], one["function"]["name"], json.loads(one["function"]["arguments"] or "{}"))
-        for one in found
     ]
