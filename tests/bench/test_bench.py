@@ -12,8 +12,8 @@ from tests.cli.calling import EXAMPLES
 from foldline.bench import public
 from foldline.bench.corpus import RULES, DirtyTalk, Talk, context, planted
 from foldline.bench.measures import MEASURES, BenchSetup
-from foldline.bench.report import headline, page
-from foldline.bench.run import run_bench
+from foldline.bench.report import counted, headline, page
+from foldline.bench.run import Cell, SystemRow, run_bench
 from foldline.bench.system import System, installed, texts
 from foldline.bench.systems import SYSTEMS, chosen
 from foldline.dialects import get
@@ -199,6 +199,18 @@ def test_the_first_lines_say_in_what_foldline_is_not_first(measured):
 def test_a_view_that_is_too_large_wins_nothing(measured):
     assert row(measured, "everything").cells["rules"].figures["own_top_0.05"] == 1
     assert not any("everything" in line for line in headline(measured))
+
+
+def test_one_whose_requests_raise_wins_nothing(monkeypatch):
+    def fold(messages):
+        return raising(messages) if 4 < len(messages) < 20 else messages[-1:]
+
+    fails = System("fails", "rival", "fails(messages)", lambda _: fold, "msgspec")
+    found = MEASURES["cost"].take(fails, msgspec.structs.replace(SMALL, messages=80))
+    assert found["raised"] > 2
+    cheap = SystemRow("fails", "rival", "msgspec", "1", "", {"cost": Cell(found)})
+    usd = next(one for one in MEASURES["cost"].columns if one.key == "usd")
+    assert counted(cheap, MEASURES["cost"], usd) is None
 
 
 def test_the_page_has_every_figure_and_how_it_was_made(measured):

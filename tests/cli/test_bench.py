@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+from tests.cli.calling import SESSION
+
 
 def test_the_command_prints_and_writes(foldline, tmp_path):
     asked = (
@@ -28,6 +30,29 @@ def test_the_command_prints_and_writes(foldline, tmp_path):
     assert [one["name"] for one in document["rows"]] == ["foldline", "newest"]
     assert document["rows"][0]["cells"]["valid"]["figures"]["invalid"] == 0
     assert foldline("bench", *asked, "--json").json["measures"] == ["valid"]
+
+
+def test_a_session_that_cannot_be_read_is_left_out_and_none_is_refused(foldline, tmp_path):
+    asked = ("--systems", "foldline,newest", "--measures", "retention", "--jobs", 1, "--json")
+    bad = tmp_path / "bad.json"
+    bad.write_text('{"not": "a session"}')
+    done = foldline("bench", *asked, "--sessions", bad)
+    assert done.code == 2
+    assert "none of the sessions could be read" in done.err
+    assert foldline("bench", *asked, "--sessions", tmp_path / "none.jsonl").code == 2
+    (tmp_path / "good.jsonl").write_bytes(SESSION.read_bytes())
+    done = foldline("bench", *asked, "--sessions", tmp_path)
+    assert done.code == 0
+    assert f"left out: {bad}" in done.err
+    assert all(row["cells"]["retention"]["figures"]["cuts"] for row in done.json["rows"])
+
+
+def test_where_nothing_is_compared_it_says_so(foldline, tmp_path):
+    short = tmp_path / "short.json"
+    short.write_text('[{"role": "user", "content": "Go."}]')
+    done = foldline("bench", "--systems", "foldline", "--measures", "retention", "--sessions", short)
+    assert done.code == 1
+    assert done.out.startswith("Nothing could be compared")
 
 
 def test_mistakes_of_the_call(foldline):

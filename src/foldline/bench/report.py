@@ -66,15 +66,14 @@ def best(bench: Bench, measure: Measure, column: Column) -> float | None:
 
 
 def counted(row: SystemRow, measure: Measure, column: Column) -> float | None:
-    """Return a figure as it is compared: none for a row whose views were too large, or that was stopped."""
+    """Return a figure as it is compared: none for a row whose views were too large, or that failed."""
     figures = row.cells[measure.name].figures
     value = figures.get(column.key)
     out = figures.get("over") or figures.get("note")
     if not isinstance(value, int | float) or (out and column.better):
         return None
-    if figures.get("overflows") and column.key != "overflows":
-        return None
-    return value
+    live = ("overflows", "raised") if "overflows" in figures else ()  # a request that raises sends nothing
+    return None if any(figures.get(key) and key != column.key for key in live) else value
 
 
 def leads(bench: Bench) -> tuple[list[Lead], int]:
@@ -115,6 +114,8 @@ def headline(bench: Bench) -> list[str]:
     if all(row.name != FIRST for row in bench.rows):
         return [f"{FIRST} is not among these rows."]
     found, compared = leads(bench)
+    if not compared:
+        return ["Nothing could be compared: no row has a figure."]
     if not found:
         return [f"{FIRST} is first, alone or with others, in all {compared} columns that are compared."]
     most = f"in {compared - len(found)} of {compared} columns"

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections import deque
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 from rich.text import Text
 
-from foldline.bench.measures import FULL_SIZES, MEASURES, BenchSetup
-from foldline.bench.report import columns, headline, lines, made, page
+from foldline.bench.measures import FULL_SIZES, MEASURES, BenchSetup, own
+from foldline.bench.report import columns, headline, leads, lines, made, page
 from foldline.bench.run import Bench, measures, run_bench
-from foldline.bench.systems import chosen
-from foldline.cli.options import command, option
-from foldline.cli.output import escape, out, progress, row, rule, table, tell, write_whole
+from foldline.bench.systems import FIRST, chosen
+from foldline.cli.options import Shown, command, option
+from foldline.cli.output import escape, out, progress, row, rule, table, tell, warn, write_whole
+from foldline.errors import FoldlineError, InputError
+from foldline.lab.sources import session_files
 
 USUAL = BenchSetup()
 
@@ -60,7 +64,7 @@ def bench(
         flag_value="-",
     ),
     html: Path | None = option("Write a page.", metavar="FILE"),
-) -> None:
+) -> Shown:
     """Measure systems that fit a conversation into a budget, on the same made-up sessions.
 
     No model, key or network is needed. A row is a preset of Foldline, a simple control, or a system of
@@ -75,7 +79,7 @@ def bench(
         messages=messages,
         context=context,
         sizes=FULL_SIZES if full else FULL_SIZES[:2],
-        sessions=sessions,
+        sessions=_readable(sessions) if "retention" in asked else (),
         seconds=timeout or USUAL.seconds * (10 if full else 1),
     )
     with progress(f"measuring {len(rows)} systems", len(rows) * len(asked)) as tick:
@@ -87,8 +91,23 @@ def bench(
     if as_json is not None:
         document = msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n"
         write_whole(as_json, lambda file: file.write(document))
-    if as_json is None or str(as_json) != "-":
-        _print(found)
+    compared = leads(found)[1] or all(row.name != FIRST for row in found.rows)
+    on_output = str(as_json) == "-"
+    return Shown(None, (lambda: None) if on_output else (lambda: _print(found)), 0 if compared else 1)
+
+
+def _readable(names: Sequence[str]) -> tuple[str, ...]:
+    """Return the session files that can be read, and warn of the others; InputError where none can be."""
+    found: list[str] = []
+    for file in session_files(names):
+        try:
+            deque(own([file]), maxlen=0)
+            found.append(file)
+        except FoldlineError as error:
+            warn([f"left out: {error}"])
+    if names and not found:
+        raise InputError("none of the sessions could be read")
+    return tuple(found)
 
 
 def _split(names: str) -> list[str]:
