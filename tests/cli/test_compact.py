@@ -131,6 +131,16 @@ def test_a_system_prompt_beside_the_messages_takes_the_form_of_the_dialect(foldl
         assert "Be brief." in json.dumps([done["messages"][0], done.get("system")])
 
 
+def test_tools_of_another_dialect_are_left_out_by_name(foldline, tmp_path):
+    out = tmp_path / "a.jsonl"
+    for dialect, kept in (("anthropic", True), ("openai-chat", False)):
+        done = foldline(
+            "compact", EXAMPLES / "session.jsonl", "--target", 9000, "--dialect", dialect, "-o", out
+        )
+        assert ("tools" in json.loads(out.read_text().splitlines()[0])) == kept
+        assert ("the tools are left out" in done.err) != kept
+
+
 def test_a_system_prompt_in_the_form_of_a_third_dialect_is_read(foldline, tmp_path):
     blocks = [{"type": "text", "text": "Be brief."}, {"type": "text", "text": "Use tabs."}]
     body = {"dialect": "openai-responses", "system": blocks, "messages": talk("one", "two")}

@@ -16,7 +16,7 @@ from typing import IO, Any
 import msgspec
 
 from foldline.catalogue import Catalogue
-from foldline.cli.commands.compact import write_messages
+from foldline.cli.commands.compact import tools_left_out, write_messages
 from foldline.cli.common import load_session
 from foldline.cli.output import write_whole
 from foldline.cli.store import write_log
@@ -64,7 +64,7 @@ def fold_one(folding: FoldFiles, file: str, target: Path) -> Found:
         "folded": done.boundary is not None,
         "receipt": encode(receipt).decode(),
         "seconds": round(time.perf_counter() - started, 3),
-        "warnings": list(done.warnings),
+        "warnings": [*done.warnings, *tools_left_out(done, loaded)],
     }
 
 

@@ -98,6 +98,7 @@ def compact(
     count = "1 message" if len(done.messages) == 1 else f"{len(done.messages):,} messages"
     if output is not None:
         write_messages(done, loaded, output)
+        warn(tools_left_out(done, loaded))
         err().print(f"[green]wrote[/] {count} to {escape(str(output))}")
     on_output = str(output) == "-"
 
@@ -131,9 +132,17 @@ def _print_budget(options: FoldOptions) -> None:
     )
 
 
+def tools_left_out(done: Done, loaded: Loaded) -> list[str]:
+    """Warn where the messages are written in another dialect than the tools beside them."""
+    own = loaded.system_dialect or loaded.dialect
+    if not loaded.tools or done.dialect == own:
+        return []
+    return [f"the tools are left out: they are definitions for {own}, and {done.dialect} has another form"]
+
+
 def write_messages(done: Done, loaded: Loaded, output: Path) -> None:
     """Write the messages, and the system prompt and tools that stand beside them, ready to be read again."""
-    around = {"system": done.system, "tools": loaded.tools}
+    around = {"system": done.system, "tools": None if tools_left_out(done, loaded) else loaded.tools}
     around = {key: value for key, value in around.items() if value}
 
     def write(stream: BinaryIO) -> None:
