@@ -267,7 +267,7 @@ def test_a_session_that_is_not_there(foldline, command):
 
 @pytest.mark.parametrize(
     "command",
-    [["sessions"], ["search", "x"], ["verify"], ["show", "x"], ["export", "x"], ["purge", "x", "--yes"]],
+    [["sessions"], ["search", "x"], ["show", "x"], ["export", "x"], ["purge", "x", "--yes"]],
 )
 def test_asking_makes_no_store(foldline, tmp_path, command):
     """A mistyped path gave an empty store, and left its file behind."""
@@ -277,6 +277,16 @@ def test_asking_makes_no_store(foldline, tmp_path, command):
     assert foldline(*command).code == done.code
     assert not (tmp_path / "new").exists()
     assert not (Path.home() / ".foldline").exists()
+
+
+def test_a_store_that_is_named_and_not_there_is_not_intact(foldline, tmp_path, monkeypatch):
+    url = f"sqlite:///{tmp_path / 'typo.db'}"
+    assert foldline("verify").code == 0  # nobody named one, and nothing is stored yet
+    done = foldline("verify", "--store", url)
+    assert (done.code, done.out) == (2, "")
+    assert f"there is no store at {url}" in done.err
+    monkeypatch.setenv("FOLDLINE_STORE", url)
+    assert foldline("verify").code == 2
 
 
 @pytest.mark.parametrize("named", [True, False])

@@ -24,6 +24,9 @@ def verify(
 ) -> Shown:
     """Hash every stored entry again and compare; exit 1 if anything changed."""
     problems = _emptied(store_url)
+    named = store_url or settings().store
+    if named and not problems and is_missing(open_store(named)):
+        raise InputError(f"there is no store at {named}")
     if not problems:
         with progress("verifying"):
             problems = with_store(store_url, lambda store: _verify(store, session))
