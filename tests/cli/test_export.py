@@ -190,6 +190,13 @@ def test_the_printed_command_quotes_its_path(foldline, file, tmp_path):
     assert told["command"].split()[2].startswith("~/'"), "the shell still finds the home folder"
 
 
+def test_an_option_that_would_do_nothing_is_refused(foldline, file, tmp_path):
+    for words in (["--policies", tmp_path / "missing.toml"], ["--format", "pi", "--results", "whole"]):
+        done = foldline("export", file, *words)
+        assert (done.code, done.out) == (2, "")
+        assert words[-2] in done.err
+
+
 def test_a_file_of_any_form_becomes_our_own(foldline, tmp_path):
     out = tmp_path / "own.jsonl"
     assert foldline("export", RESEARCH, "-o", out).code == 0

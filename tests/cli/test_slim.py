@@ -145,9 +145,10 @@ def test_what_was_folded_before_is_not_written_over(foldline, away_from_home, mo
     )  # a fold is named by its time too
     original = example("claude-code", away_from_home)
     first = foldline("slim", original, "--target", TARGET, "--json").json
-    refused = foldline("slim", original, "--target", TARGET)
-    assert refused.code == 2
-    assert first["command"] in refused.err
+    for dry in ((), ("--dry-run",)):
+        refused = foldline("slim", original, "--target", TARGET, *dry)
+        assert refused.code == 2
+        assert first["command"] in refused.err
 
 
 def test_what_no_agent_resumes_is_refused_with_the_way_out(foldline, tmp_path):

@@ -97,6 +97,10 @@ def export(
     folds = bool(target or window or policy_name)
     if folds and not view:
         raise InputError("--target, --window and --policy say how to fold: add --view")
+    if policy_file and not folds:
+        raise InputError("--policies names a file of policies: say with --policy which one is to fold")
+    if results == "whole" and form != "markdown":
+        raise InputError("--results is for --format markdown: every other form has them whole")
     folding = _Folding(find_policy(policy_name, policy_file), target, window) if folds else None
     wish = ExportRequest(
         form=dialects.OPENAI_CHAT if form == OWN and view else form,

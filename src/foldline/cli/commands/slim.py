@@ -89,9 +89,11 @@ def slim(
         )
     raw, told = _exported(loaded, done, str(file))
     path, resume = _place(loaded.format, told)
+    if path.exists():
+        raise InputError(f"{path} is there already: this session was folded before, {resume} resumes it")
     warn(told.warnings)
     if not dry_run:
-        _write(path, raw, told, resume)
+        _write(path, raw, told)
 
     def show() -> None:
         console = out()
@@ -159,9 +161,7 @@ def _place(agent: str, told: ExportResult) -> tuple[Path, str]:
     return path, f"pi --session {quoted(str(path))}" if agent == "pi" else told.command or ""
 
 
-def _write(path: Path, raw: bytes, told: ExportResult, resume: str) -> None:
-    if path.exists():
-        raise InputError(f"{path} is there already: this session was folded before, {resume} resumes it")
+def _write(path: Path, raw: bytes, told: ExportResult) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     written = [path]
     write_whole(path, lambda stream: stream.write(raw))
