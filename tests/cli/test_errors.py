@@ -6,6 +6,7 @@ import os
 import socket
 import sqlite3
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -230,6 +231,45 @@ def test_a_pipe_that_ends_is_read(foldline, file, tmp_path):
     os.mkfifo(place)
     with subprocess.Popen(["sh", "-c", f"cat {file} > {place}"]):
         assert foldline("inspect", place).code == 0
+
+
+@pytest.mark.parametrize("command", ["replay", "check"])
+def test_what_can_be_read_once_is_not_replayed(foldline, tmp_path, command):
+    place = tmp_path / "pipe"
+    os.mkfifo(place)
+    for name in ("-", place):
+        done = foldline(command, name)
+        assert done.code == 2
+        assert "save it to one first" in done.err
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+@pytest.mark.parametrize("words", ["sessions", "compact - --target 2000"])
+def test_a_closed_stream_is_no_traceback(closed, words):
+    command = f"{sys.executable} -m foldline.cli {words} {closed}"
+    done = subprocess.run(
+        ["sh", "-c", command], check=False, stdin=subprocess.DEVNULL, capture_output=True, text=True
+    )
+    assert "Traceback" not in done.stderr
+    assert done.returncode == (0 if words == "sessions" else 2)
+
+
+def test_output_in_no_unicode_replaces_what_it_lacks(file):
+    command = [sys.executable, "-m", "foldline.cli", "inspect", str(file)]
+    said = {**os.environ, "PYTHONIOENCODING": "latin-1", "PYTHONUTF8": "0"}
+    done = subprocess.run(command, check=False, capture_output=True, env=said)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert b"tokens" in done.stdout
+
+
+def test_a_token_for_longer_than_a_calendar_is_refused(foldline):
+    assert foldline("tokens", "a", "--days", 4_000_000).code == 2
+
+
+def test_the_demo_of_a_policy_that_never_folds(foldline, away_from_home):
+    (away_from_home / ".foldline").mkdir()
+    (away_from_home / ".foldline/settings.toml").write_text('[policies.foldline]\nbase = "amp"\n')
+    assert "never compacts by itself" in foldline("demo").out
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,8 @@ import os
 import sys
 from collections.abc import Callable
 from importlib import import_module
+from io import TextIOWrapper
+from pathlib import Path
 from typing import Any
 
 import click
@@ -153,6 +155,7 @@ def main(args: list[str] | None = None) -> None:
     An error's text goes to standard error; with --json its parts also go to standard output as
     {"error": {"type", "message", "exit_code", ...}}, that of `run` as an event: {"type": "error", "error"}.
     """
+    _open_streams()
     words = sys.argv[1:] if args is None else args
     logging.getLogger("stamina").addHandler(logging.NullHandler())  # a wait is told in our words
     if logging.lastResort is not None:
@@ -167,6 +170,15 @@ def main(args: list[str] | None = None) -> None:
         _complain("interrupted; finished work is kept")
         code = INTERRUPTED
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _open_streams() -> None:
+    """Open nothing for a standard stream that is closed; let output in no Unicode replace what it lacks."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115 - to the end
+    if isinstance(sys.stdout, TextIOWrapper) and "utf" not in sys.stdout.encoding.lower():
+        sys.stdout.reconfigure(errors="replace")
 
 
 def _failed(error: Exception, report: Callable[[Exception, int], None] | None) -> int:

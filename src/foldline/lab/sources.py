@@ -39,9 +39,14 @@ class SessionSource(msgspec.Struct, frozen=True):
 def session_files(names: Sequence[str]) -> list[str]:
     """Return the session files that paths and patterns name; a folder stands for those in it.
 
-    Raises InputError for a folder or a pattern without any.
+    Raises InputError for a folder or a pattern without any, and for what can be read only once.
     """
-    return [file for name in names for path in _matching(name) for file in _files(path)]
+    found = [file for name in names for path in _matching(name) for file in _files(path)]
+    for file in found:
+        if file == "-" or (Path(file).exists() and not Path(file).is_file()):
+            shown = "standard input" if file == "-" else file
+            raise InputError(f"{shown} is no file that can be read more than once: save it to one first")
+    return found
 
 
 def sources(names: Sequence[str]) -> Iterator[SessionSource]:

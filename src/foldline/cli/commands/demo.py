@@ -87,9 +87,10 @@ def _print_decision(receipt: Receipt, rules: Policy, target: int, console: Conso
     at = thresholds(rules, WINDOW)
     decision = decide(receipt.tokens_before, WINDOW, rules, "turn_start", messages=receipt.messages_before)
     drafts = f"drafts above {at.soft:,}, " if at.soft is not None else ""
+    compacts = f"compacts above {at.hard:,}" if at.hard is not None else "never compacts by itself"
     console.print(
         f"policy {rules.name}, window {WINDOW.context:,} tokens: {at.usable:,} are usable, {drafts}"
-        f"compacts above {at.hard:,}\nthe session takes {receipt.tokens_before:,}, system prompt and tools "
+        f"{compacts}\nthe session takes {receipt.tokens_before:,}, system prompt and tools "
         f"included, so the decision is: [bold]{type(decision).__name__.lower()}[/]"
     )
     console.print(f"this demo folds it to {target:,} tokens (--target), without a model, a key or a network")

@@ -122,8 +122,6 @@ def _check(paths: Sequence[str], plots: Sequence[Path]) -> None:
     if plots and len(paths) > 1:
         raise InputError(f"--plot draws one session; {len(paths):,} files were named")
     check_targets(plots)
-    if "-" in paths:
-        raise InputError("a replay reads its file more than once: save standard input to a file first")
 
 
 def _complain(found: Sequence[SessionReport | Failed]) -> None:

@@ -25,7 +25,7 @@ def tokens(
         "What it allows: read, write, admin (to delete), metrics; repeatable  [default: all but metrics]",
         type=OneOf(get_args(Scope)),
     ),
-    days: int | None = option("How long it is valid  [default: for ever]"),
+    days: int | None = option("How long it is valid  [default: for ever]", type=click.IntRange(1, 36_500)),
 ) -> Shown:
     """Make a token for `foldline serve`. It is shown once: the settings hold only its hash.
 
