@@ -11,7 +11,6 @@ import os
 import sys
 from collections.abc import Callable
 from importlib import import_module
-from io import TextIOWrapper
 from pathlib import Path
 from typing import Any
 
@@ -177,8 +176,9 @@ def _open_streams() -> None:
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115 - to the end
-    if isinstance(sys.stdout, TextIOWrapper) and "utf" not in sys.stdout.encoding.lower():
-        sys.stdout.reconfigure(errors="replace")
+    output: Any = sys.stdout
+    if hasattr(output, "reconfigure") and "utf" not in output.encoding.lower():
+        output.reconfigure(errors="replace")
 
 
 def _failed(error: Exception, report: Callable[[Exception, int], None] | None) -> int:

@@ -15,6 +15,7 @@ from foldline.core.log.entries import Entry, Noted
 from foldline.core.log.messages import Message
 from foldline.core.log.opaque import stored_calls
 from foldline.dialects.edits import told_in_words
+from foldline.dialects.payload import items_of
 from foldline.dialects.values import Losses
 from foldline.errors import InputError, did_you_mean
 from foldline.exports.base import RESULT_CAP, ExportWriter, FoldStep, Origin, SaidStep, Step
@@ -158,7 +159,7 @@ class _Export:
         self.writer: ExportWriter = make(origin, origin.uuid(request.form, survey.leaf))
         self.losses: Losses = self.writer.losses
         if (tools := request.tools or survey.tools) and request.form in dialects.names():
-            self.losses.add("tool definitions left out", len(tools) if isinstance(tools, list) else 1)
+            self.losses.add("tool definitions left out", len(items_of(tools)) or 1)
         self._held: SaidStep | None = None
         self._called: set[str] = set()  # the ids of calls so far
         self._refers = False  # a reference stood for a call

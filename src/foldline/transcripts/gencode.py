@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import BinaryIO
 
 from foldline.dialects import ANTHROPIC
+from foldline.dialects.payload import items_of
 from foldline.errors import DialectError
 from foldline.transcripts.lines import Row, read_messages_document
 from foldline.transcripts.payloads import BlockNames, message_record
@@ -92,12 +93,10 @@ def _covers(later: Row, earlier: Row) -> bool:
     return 0 < first <= start <= end <= last
 
 
-def _range(summary: Row) -> tuple[float, float]:
+def _range(summary: Row) -> tuple[int, int]:
     """Return the first and the last message that a summary covers; (0, 0) where it does not say."""
-    found = summary.get("coveringMessages")
-    if isinstance(found, list) and len(found) == 2 and all(isinstance(one, int) for one in found):
-        return found[0], found[1]
-    return 0, 0
+    found = items_of(summary.get("coveringMessages"))
+    return (found[0], found[1]) if len(found) == 2 and all(isinstance(one, int) for one in found) else (0, 0)
 
 
 def _records(message: Row) -> Iterator[Record]:

@@ -22,6 +22,7 @@ from foldline.bench.rivals.registry import (
 )
 from foldline.bench.system import Fold, Messages, message_texts, size
 from foldline.dialects import get
+from foldline.dialects.payload import items_of
 
 
 def _written(messages: Messages, dialect: str) -> list[Any]:
@@ -33,7 +34,7 @@ def _written(messages: Messages, dialect: str) -> list[Any]:
 def _is_bedrock(message: dict[str, Any]) -> bool:
     """Return whether a message is Bedrock's: its blocks have no type."""
     content = message.get("content")
-    return isinstance(content, list) and not any("type" in one for one in content)
+    return isinstance(content, list) and not any("type" in one for one in items_of(content))
 
 
 # ---- LangChain and deepagents
