@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from io import BytesIO
 
 import pytest
@@ -35,8 +36,8 @@ def there_and_back(messages, title=None):
 
 
 def plain(text):
-    """Blank lines around a text and spaces at the ends of its lines are not kept."""
-    return text.strip("\n")
+    """Blank lines around a text are not kept, nor are those of spaces alone."""
+    return re.sub(r"\A( *\n)+|(\n *)+\Z", "", text)
 
 
 def test_what_the_export_says_itself_is_nobody_s_words():
