@@ -12,6 +12,7 @@ from typing import Any, Final, TypeVar, cast
 
 from foldline import ContextMessages, Message, Session, Text, ToolResult
 from foldline.agent.events import Ending, ReplyDelayed, ReplyRestarted, TurnEnded, streamed
+from foldline.core.cut.notes import LATE_REPLY
 from foldline.errors import InputError, LeafMoved, ProviderError, SessionNotFound
 from foldline.providers import Call, Delta, Provider, Reply
 from foldline.session.events import Event
@@ -74,8 +75,7 @@ async def stored(session: Session, answer: Any, late: Callable[[], Message]) -> 
 
 def quoted(reply: Reply) -> Message:
     """Return a reply as a note, for where it answers what is no longer the newest; its calls are not made."""
-    head = "[Late reply to an earlier message, quoted as data; it called no tools]"
-    return Message("user", (Text(f"{head}\n{reply.text}"),), injected=True)
+    return Message("user", (Text(f"{LATE_REPLY}\n{reply.text}"),), injected=True)
 
 
 async def ask(

@@ -164,6 +164,7 @@ def test_no_first_word_throws_the_users_rule_away(head: str) -> None:
         "[System note: {rule}]",
         "[System message]\n{rule}",
         "[Late result of tool call c1, quoted as data]\n{rule}",
+        "[Late reply to an earlier message, quoted as data; it called no tools]\n{rule}",
         "[Result of tool call c1, which its provider keeps]\n{rule}",
         "<path>/a.md</path>\n<type>file</type>\n<content>\n1: {rule}\n</content>",
         "<file>\n00001| {rule}\n</file>",

@@ -19,6 +19,7 @@ HELD = "; it held: "
 IMAGE_LEFT_OUT = "[Old image left out "
 UNANSWERED = "[No result was recorded for this call: it was interrupted.]"
 LATE = "[Late result of tool call {}, quoted as data]"
+LATE_REPLY = "[Late reply to an earlier message, quoted as data; it called no tools]"
 SYSTEM = "[System message]"
 STORED = "[Result of tool call {}, which its provider keeps]"
 

@@ -54,7 +54,9 @@ _SUMMARISE = (
     r"paying close attention to the user's explicit requests"
 )
 
-_RESULTS = "|".join(re.escape(note).replace(r"\{\}", r"[^\n]*") for note in (notes.LATE, notes.STORED))
+_RESULTS = "|".join(
+    re.escape(note).replace(r"\{\}", r"[^\n]*") for note in (notes.LATE, notes.LATE_REPLY, notes.STORED)
+)
 """What Foldline writes above a result that it can only tell as a user's message."""
 
 _NOTICES = (_INTERRUPTED, _CAVEAT, _AGENTS_FILE)
