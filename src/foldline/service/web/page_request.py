@@ -181,7 +181,7 @@ def _denied(request: Request, denied: Denied) -> Response:
     if _is_part(request):
         place = _split(request.headers.get("hx-current-url", ""))
     else:
-        asked = request.scope["raw_path"].decode("ascii") + f"?{request.url.query}"
+        asked = request.scope["raw_path"].decode("latin-1") + f"?{request.url.query}"
         place = _split(asked if request.method == "GET" else "")
     asked_for = place.path + (f"?{place.query}" if place.query else "")
     known = {"to": asked_for} if asked_for not in ("", f"{BASE}/") else {}
