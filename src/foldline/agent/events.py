@@ -13,9 +13,10 @@ import msgspec
 
 from foldline.catalogue import cost
 from foldline.core.cut.edits import summary_of
+from foldline.core.cut.notes import LATE_REPLY
 from foldline.core.decide.price import Price
 from foldline.core.log.entries import Compacted, Pruned
-from foldline.core.log.messages import Usage
+from foldline.core.log.messages import Message, Text, Usage
 from foldline.providers import Delta, Reply
 from foldline.session.events import CompactionDone, Event, ProviderCompacted, PruneDone
 
@@ -149,6 +150,11 @@ def replied(reply: Reply, entry: str, price: Price | None) -> ReplyEnded:
     usd = cost(usage, price) if usage is not None and price is not None else None
     told = {"entry": entry, "text": reply.text, "stop": reply.stop, "model": reply.model}
     return ReplyEnded(**told, usage=usage, usd=usd)
+
+
+def late_reply(reply: Reply) -> Message:
+    """Return a reply as a note, for where it answers what is no longer the newest; its calls are not made."""
+    return Message("user", (Text(f"{LATE_REPLY}\n{reply.text}"),), injected=True)
 
 
 def compacted_by_provider(event: ProviderCompacted) -> str:

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 
 from foldline import ContextMessages, Message, Said, Session, ToolCall, ToolResult
-from foldline.agent import replies
+from foldline.agent import events, replies
 from foldline.agent.events import CallEnded, CallStarted, OverflowRetried, PromptTaken, TurnEnded, replied
 from foldline.agent.replies import Prepare, Words
 from foldline.agent.tools.toolbox import Toolbox
@@ -153,7 +153,7 @@ class Agent:
     def _late(self, reply: Reply) -> Message:
         """Tell of a reply that is not gone on with, for what it cost; return it as a note."""
         self._emit(replied(reply, "", self.session.setup.info.price))
-        return replies.quoted(reply)
+        return events.late_reply(reply)
 
     async def _cut_short(self, reply: Reply, messages: ContextMessages) -> ContextMessages | None:
         """Return the folded messages to ask with again where the window cut a reply short; None otherwise."""

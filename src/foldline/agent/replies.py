@@ -12,7 +12,6 @@ from typing import Any, Final, TypeVar, cast
 
 from foldline import ContextMessages, Message, Session, Text, ToolResult
 from foldline.agent.events import Ending, ReplyDelayed, ReplyRestarted, TurnEnded, streamed
-from foldline.core.cut.notes import LATE_REPLY
 from foldline.errors import InputError, LeafMoved, ProviderError, SessionNotFound
 from foldline.providers import Call, Delta, Provider, Reply
 from foldline.session.events import Event
@@ -71,11 +70,6 @@ async def stored(session: Session, answer: Any, late: Callable[[], Message]) -> 
     except LeafMoved as error:
         await behind(session, [late()], begun=True)
         raise InputError(MEANWHILE) from error
-
-
-def quoted(reply: Reply) -> Message:
-    """Return a reply as a note, for where it answers what is no longer the newest; its calls are not made."""
-    return Message("user", (Text(f"{LATE_REPLY}\n{reply.text}"),), injected=True)
 
 
 async def ask(
