@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tests.support.log import Log
 from tests.support.logs import any_list, ask_for, chain, compact_log, decode, fold_of, logs, say
 from tests.support.talk import sent
+from tests.support.triggers import decision
 
 from foldline.core.carried.summaries import place_of
 from foldline.core.checkpoint.request import SummaryReply
@@ -19,7 +20,7 @@ from foldline.core.compact.compaction_input import CompactionInput
 from foldline.core.compact.plan import plan
 from foldline.core.decide.ask import Nothing
 from foldline.core.decide.presets import PRESETS, preset
-from foldline.core.decide.triggers import Stay, decide
+from foldline.core.decide.triggers import Stay
 from foldline.core.ledger.facts.kinds import Ledger
 from foldline.core.log.entries import Compacted, Pruned, Said
 from foldline.core.log.messages import Message, Text, ToolCall, ToolResult, Usage
@@ -122,8 +123,8 @@ def test_usage_of_aborted_and_empty_replies_counts_for_nothing(made, policy):
     size = fold.context_size()
     assert size < 10**6
     window = Window(context=10**6, output=500)
-    decision = decide(size, window, preset(policy), "turn_start", messages=fold.messages)
-    assert isinstance(decision, Stay)
+    found = decision(size, window, preset(policy), "turn_start", messages=fold.messages)
+    assert isinstance(found, Stay)
 
 
 BAD = {

@@ -2,10 +2,11 @@
 
 import msgspec
 import pytest
+from tests.support.triggers import decision
 
 from foldline.core.decide.policy import Keep, Policy, summary_cap, usable_of
 from foldline.core.decide.presets import PRESETS, preset, resolve
-from foldline.core.decide.triggers import Compact, StartDraft, Stay, decide, thresholds
+from foldline.core.decide.triggers import Compact, StartDraft, Stay, thresholds
 from foldline.core.measure.window import Amount, Window
 from foldline.errors import PolicyError
 from foldline.policies import changed
@@ -73,8 +74,8 @@ def test_presets_are_plain_data():
 def test_a_preset_compacts_above_its_threshold_not_at_it(name, window, model, threshold):
     policy = preset(name)
     moment = policy.check_at[0]
-    at = decide(threshold, window, policy, moment, messages=50, model=model)
-    above = decide(threshold + 1, window, policy, moment, messages=50, model=model)
+    at = decision(threshold, window, policy, moment, model=model)
+    above = decision(threshold + 1, window, policy, moment, model=model)
     assert not isinstance(at, Compact)
     assert isinstance(above, Compact)
 
@@ -95,7 +96,7 @@ def test_a_preset_compacts_above_its_threshold_not_at_it(name, window, model, th
     ],
 )
 def test_a_preset_looks_at_a_full_window_at_its_moments(name, moments):
-    full = {m: decide(10**9, SONNET, preset(name), m, messages=50) for m in MOMENTS}
+    full = {m: decision(10**9, SONNET, preset(name), m) for m in MOMENTS}
     assert {m for m, decision in full.items() if isinstance(decision, Compact)} == moments
 
 
@@ -152,8 +153,8 @@ def test_tunings_of_gencode_differ_in_what_they_prune_alone(tuning, minimum, pro
 
 def test_moldable_never_compacts_under_ten_messages():
     policy = preset("moldable")
-    assert decide(199_000, SONNET, policy, "turn_start", messages=9).why == "few_messages"
-    assert isinstance(decide(199_000, SONNET, policy, "turn_start", messages=10), Compact)
+    assert decision(199_000, SONNET, policy, "turn_start", messages=9).why == "few_messages"
+    assert isinstance(decision(199_000, SONNET, policy, "turn_start", messages=10), Compact)
 
 
 def test_pi_hands_off_within_four_fifths_of_the_reserve():
@@ -166,15 +167,15 @@ def test_pi_hands_off_within_four_fifths_of_the_reserve():
 
 
 def test_amp_never_compacts_by_itself():
-    assert decide(10**9, SONNET, preset("amp"), "turn_start", messages=50).why == "never"
-    assert decide(10**9, SONNET, preset("amp"), "overflow", messages=50).why == "disabled"
+    assert decision(10**9, SONNET, preset("amp"), "turn_start").why == "never"
+    assert decision(10**9, SONNET, preset("amp"), "overflow").why == "disabled"
 
 
 def test_foldline_drafts_between_its_two_triggers():
     policy = preset("foldline")
     limits = thresholds(policy, SONNET)
     sizes = (limits.soft, limits.soft + 1, limits.hard, limits.hard + 1)
-    found = [type(decide(size, SONNET, policy, "turn_start", messages=5)) for size in sizes]
+    found = [type(decision(size, SONNET, policy, "turn_start", messages=5)) for size in sizes]
     assert found == [Stay, StartDraft, StartDraft, Compact]
 
 

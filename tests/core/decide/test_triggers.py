@@ -2,6 +2,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.support.triggers import decision
 
 from foldline.core.decide.breaker import STRIKES, BreakerState
 from foldline.core.decide.policy import Policy
@@ -12,7 +13,6 @@ from foldline.core.decide.triggers import (
     StartDraft,
     Stay,
     counts,
-    decide,
     thresholds,
 )
 from foldline.core.measure.overflow import fitting_output
@@ -25,7 +25,7 @@ OPEN = BreakerState(strikes=STRIKES)
 
 
 def at(size, policy=PLAIN, moment="turn_start", **more):
-    return decide(size, WINDOW, policy, moment, **{"messages": 50, **more})
+    return decision(size, WINDOW, policy, moment, **more)
 
 
 def test_a_trigger_fires_above_its_threshold_not_at_it():
@@ -61,7 +61,7 @@ def test_a_context_above_the_input_limit_is_compacted_though_the_policy_sees_les
     assert at(80_000, context=100_001) == Compact("threshold", "turn_start", 100_001, 90_000, 100_000)
     assert at(95_000, context=100_001) == at(95_000), "the policy's own trigger says so already"
     assert at(50_000, SOFT, context=100_001) == Compact("threshold", "turn_start", 100_001, 90_000, 100_000)
-    assert isinstance(at(80_000, context=100_001, floor=91_000), Refuse)
+    assert isinstance(at(80_000, context=100_001, floor=Floor(pins=91_000)), Refuse)
     assert at(80_000, context=100_001, breaker=OPEN).why == "breaker"
     assert at(80_000, context=100_001, new_messages=0).why == "nothing_new"
 
@@ -69,7 +69,7 @@ def test_a_context_above_the_input_limit_is_compacted_though_the_policy_sees_les
 def test_a_policy_is_asked_about_the_whole_context_only_where_it_looks_at_it():
     for name, rules in PRESETS.items():
         moment = "turn_start" if "turn_start" in rules.check_at else "after_reply"
-        found = decide(1_000, WINDOW, rules, moment, messages=50, context=200_000)
+        found = decision(1_000, WINDOW, rules, moment, context=200_000)
         assert isinstance(found, Compact) == (name not in ("coop", "moldable", "amp")), name
 
 
@@ -149,10 +149,12 @@ def test_a_floor_above_usable_is_refused_with_its_breakdown():
         "threshold", "turn_start", 95_000, 90_000, 90_001, {"system": 60_000, "tools": 30_001}, 90_000
     )
     assert isinstance(at(95_000, floor=Floor(system=90_000)), Compact)
-    assert at(95_000, moment="overflow", floor=90_001).breakdown == {"floor": 90_001}
-    assert isinstance(at(60_000, SOFT, floor=90_001), Refuse)
-    assert isinstance(at(80_000, floor=90_001), Stay), "nothing was asked for, so nothing is refused"
-    assert isinstance(at(95_000, floor=90_001, breaker=OPEN), Refuse)
+    assert at(95_000, moment="overflow", floor=Floor(pins=90_001)).breakdown == {"pins": 90_001}
+    assert isinstance(at(60_000, SOFT, floor=Floor(pins=90_001)), Refuse)
+    assert isinstance(at(80_000, floor=Floor(pins=90_001)), Stay), (
+        "nothing was asked for, so nothing is refused"
+    )
+    assert isinstance(at(95_000, floor=Floor(pins=90_001), breaker=OPEN), Refuse)
 
 
 def test_an_open_breaker_holds_back_thresholds_and_drafts_but_not_overflow():
@@ -180,8 +182,8 @@ def test_the_model_picks_its_limit():
 )
 def test_a_larger_size_never_calls_for_less(policy, size, more, moment):
     order = (Stay, StartDraft, Compact)
-    first = decide(size, WINDOW, policy, moment, messages=50)
-    then = decide(size + more, WINDOW, policy, moment, messages=50)
+    first = decision(size, WINDOW, policy, moment)
+    then = decision(size + more, WINDOW, policy, moment)
     assert order.index(type(then)) >= order.index(type(first))
 
 
@@ -191,8 +193,8 @@ def test_every_view_larger_than_usable_is_compacted_by_every_preset_that_acts(po
     usable = thresholds(policy, window).usable
     assert 0 < usable <= window.input_limit
     moment = policy.check_at[0] if policy.check_at else "turn_start"
-    decision = decide(usable + 1, window, policy, moment, messages=50)
-    assert isinstance(decision, Compact) == (policy.hard is not None)
+    found = decision(usable + 1, window, policy, moment)
+    assert isinstance(found, Compact) == (policy.hard is not None)
 
 
 def test_a_smaller_output_is_offered_where_the_request_then_fits():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal
 
 import msgspec
@@ -90,39 +91,52 @@ def thresholds(policy: Policy, window: Window) -> Thresholds:
     return Thresholds(usable, soft, hard)
 
 
-def decide(
-    size: int,
-    window: Window,
-    policy: Policy,
-    moment: Moment,
-    *,
-    messages: int,
-    context: int | None = None,
-    floor: Floor | int | None = None,
-    breaker: BreakerState | None = None,
-    model: str | None = None,
-    by_subagent: bool = False,
-    new_messages: int | None = None,
-) -> Decision:
+class WatchLimits(msgspec.Struct, frozen=True):
+    """What a session is kept to; `known` says that the window is the model's, not an assumption."""
+
+    policy: Policy
+    window: Window
+    model: str | None = None
+    subagent: bool = False
+    known: bool = True
+
+
+class TriggerFacts(msgspec.Struct, frozen=True):
+    """What the machine sees of a view, sizes in tokens; what takes time to find out is a function.
+
+    `size` is what the policy's triggers compare, `context` the next request by usage and our own estimates,
+    `tokens` the view by our own count, `new_messages` those said since the newest boundary. `floor` is what
+    no compaction can remove, `breaker` its state at the end of the path; `mended` says whether an overflow
+    was folded away already, and no reply has come since.
+    """
+
+    size: int
+    context: int
+    tokens: int
+    messages: int
+    new_messages: int
+    floor: Callable[[], Floor]
+    breaker: Callable[[], BreakerState]
+    mended: Callable[[], bool]
+
+
+def decide(limits: WatchLimits, facts: TriggerFacts, moment: Moment, *, careful: bool = False) -> Decision:
     """Say whether a compaction starts by itself at this moment, and why.
 
-    `size` is the policy's `trigger_size`, `context` the same by Foldline's own estimates (default: `size`),
-    `messages` the messages in the view, `new_messages` those said since the newest boundary, `floor` what
-    no compaction can remove; all sizes are in tokens. A trigger fires above its threshold, not at it; a
-    context above the input limit is above every trigger that looks at the whole of it. Where
-    `before_smaller_window` is the moment, `window` is the smaller one. Compactions by hand are not asked
+    A trigger fires above its threshold, not at it; a context above the input limit is above every trigger
+    that looks at the whole of it. Where `before_smaller_window` is the moment, the window is the smaller one.
+    The floor and the breaker, which take longer, are asked where `careful`. Compactions by hand are not asked
     about here.
     """
-    policy = resolve(policy, model, window)
-    limits = thresholds(policy, window)
-    if context is not None and overlooked(policy, window, size, context):
-        size, limits = context, Thresholds(limits.usable, None, window.input_limit)
-    seen = _Seen(moment, size, limits, messages, new_messages, floor)
-    brake = breaker or BreakerState()
+    policy, window, size = resolve(limits.policy, limits.model, limits.window), limits.window, facts.size
+    at = thresholds(policy, window)
+    if overlooked(policy, window, size, facts.context):
+        size, at = facts.context, Thresholds(at.usable, None, window.input_limit)
+    seen = _Seen(moment, size, at, facts, careful)
     if moment == "overflow":
-        return _on_overflow(seen, policy, brake)
-    ignored = _ignored(seen, policy, by_subagent)
-    return seen.stay(ignored) if ignored else _at_threshold(seen, policy, brake)
+        return _on_overflow(seen, policy)
+    ignored = _ignored(seen, policy, limits.subagent)
+    return seen.stay(ignored) if ignored else _at_threshold(seen, policy)
 
 
 def overlooked(policy: Policy, window: Window, size: int, context: int) -> bool:
@@ -157,27 +171,26 @@ class _Seen(msgspec.Struct, frozen=True):
     moment: Moment
     size: int
     limits: Thresholds
-    messages: int
-    new_messages: int | None
-    floor: Floor | int | None
+    facts: TriggerFacts
+    careful: bool
 
     def stay(self, why: StayWhy, threshold: int | None = None) -> Stay:
         return Stay(why, self.moment, self.size, self.limits.usable, threshold)
 
     def needed(self, reason: AutomaticReason, threshold: int | None = None) -> Compact | Refuse:
         """Compact, or refuse where even the smallest view would not fit."""
-        usable, floor = self.limits.usable, self.floor
-        total = floor.total if isinstance(floor, Floor) else floor
-        if total is None or total <= usable:
+        usable = self.limits.usable
+        floor = self.facts.floor() if self.careful else Floor()
+        if floor.total <= usable:
             return Compact(reason, self.moment, self.size, usable, threshold)
-        parts = floor.breakdown if isinstance(floor, Floor) else {"floor": total}
-        return Refuse(reason, self.moment, self.size, usable, total, parts, threshold)
+        return Refuse(reason, self.moment, self.size, usable, floor.total, floor.breakdown, threshold)
 
 
-def _on_overflow(seen: _Seen, policy: Policy, brake: BreakerState) -> Decision:
+def _on_overflow(seen: _Seen, policy: Policy) -> Decision:
     allowed = policy.enabled if policy.on_overflow is None else policy.on_overflow
     if not allowed or not (policy.enable_pruning or policy.enable_compaction):
         return seen.stay("disabled")
+    brake = seen.facts.breaker() if seen.careful else BreakerState()
     return seen.stay("breaker") if brake.open_on_overflow else seen.needed("overflow")
 
 
@@ -192,22 +205,22 @@ def _ignored(seen: _Seen, policy: Policy, by_subagent: bool) -> StayWhy | None:
     return "subagent" if by_subagent else None
 
 
-def _at_threshold(seen: _Seen, policy: Policy, brake: BreakerState) -> Decision:
+def _at_threshold(seen: _Seen, policy: Policy) -> Decision:
     hard = seen.limits.hard
     soft = seen.limits.soft if policy.enable_compaction else None
     exceeded = max((limit for limit in (soft, hard) if limit is not None and seen.size > limit), default=None)
     if exceeded is None:
         return seen.stay("below", min((limit for limit in (soft, hard) if limit is not None), default=None))
-    if seen.messages < policy.min_messages:
+    if seen.facts.messages < policy.min_messages:
         return seen.stay("few_messages", exceeded)
     switching = seen.moment == "before_smaller_window"
-    if seen.new_messages == 0 and not switching:
+    if seen.facts.new_messages == 0 and not switching:
         return seen.stay("nothing_new", exceeded)
     reason: AutomaticReason = "model_switch" if switching else "threshold"
     needed = seen.needed(reason, exceeded)
     if isinstance(needed, Refuse):
         return needed
-    if brake.open:
+    if seen.careful and seen.facts.breaker().open:
         return seen.stay("breaker", exceeded)
     drafting = hard is None or seen.size <= hard
     return StartDraft(seen.moment, seen.size, seen.limits.usable, exceeded, reason) if drafting else needed

@@ -28,20 +28,21 @@ An overflow passes the first, and is folded away once for each message of the us
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from typing import Literal
 
 import msgspec
 
 from foldline.core.decide.ask import AUTOMATIC, AutomaticReason, is_optional
-from foldline.core.decide.breaker import BreakerState, Failure, failure_notes
-from foldline.core.decide.policy import Moment, Policy
+from foldline.core.decide.breaker import Failure, failure_notes
+from foldline.core.decide.policy import Moment
 from foldline.core.decide.triggers import (
     Compact,
-    Decision,
     Refuse,
     StartDraft,
     Stay,
+    TriggerFacts,
+    WatchLimits,
     counts_at_once,
     decide,
     has_grown,
@@ -51,38 +52,8 @@ from foldline.core.log.entries import Noted, Reason
 from foldline.core.log.messages import Message
 from foldline.core.log.steps import finishes
 from foldline.core.measure.overflow import silent
-from foldline.core.measure.window import Floor, Window
 
 URGENT: frozenset[Moment] = frozenset({"overflow", "before_smaller_window"})  # say more than a threshold does
-
-
-class WatchLimits(msgspec.Struct, frozen=True):
-    """What a session is kept to; `known` says that the window is the model's, not an assumption."""
-
-    policy: Policy
-    window: Window
-    model: str | None = None
-    subagent: bool = False
-    known: bool = True
-
-
-class TriggerFacts(msgspec.Struct, frozen=True):
-    """What the machine sees of a view, sizes in tokens; what takes time to find out is a function.
-
-    `size` is what the policy's triggers compare, `context` the next request by usage and our own estimates,
-    `tokens` the view by our own count, `new_messages` those said since the newest boundary. `floor` is what
-    no compaction can remove, `breaker` its state at the end of the path; `mended` says whether an overflow
-    was folded away already, and no reply has come since.
-    """
-
-    size: int
-    context: int
-    tokens: int
-    messages: int
-    new_messages: int
-    floor: Callable[[], Floor]
-    breaker: Callable[[], BreakerState]
-    mended: Callable[[], bool]
 
 
 class CommitDraft(msgspec.Struct, frozen=True):
@@ -223,7 +194,7 @@ class Watch:
         """
         if facts.mended():
             return Stay("mended", "overflow", facts.size, 0)
-        found = self._decide(facts, "overflow", careful=True)
+        found = decide(self.limits, facts, "overflow", careful=True)
         assert not isinstance(found, StartDraft)
         return found
 
@@ -244,12 +215,12 @@ class Watch:
         """
         draft: StartDraft | None = None
         for moment in self._in_order():
-            found = self._decide(facts, moment)
+            found = decide(self.limits, facts, moment)
             wanted = isinstance(found, Compact) or (
                 isinstance(found, StartDraft) and not drafting and draft is None
             )
             if wanted and careful:
-                found = self._decide(facts, moment, careful=True)
+                found = decide(self.limits, facts, moment, careful=True)
             if wanted and isinstance(found, Compact | Refuse):
                 return found
             draft = found if wanted and isinstance(found, StartDraft) else draft
@@ -258,21 +229,6 @@ class Watch:
     def _in_order(self) -> list[Moment]:
         """Return the moments not looked at yet; those that say more than a threshold come first."""
         return sorted(self._moments, key=lambda moment: -self._moments[moment] if moment in URGENT else 1)
-
-    def _decide(self, facts: TriggerFacts, moment: Moment, *, careful: bool = False) -> Decision:
-        return decide(
-            facts.size,
-            self.limits.window,
-            self.limits.policy,
-            moment,
-            messages=facts.messages,
-            context=facts.context,
-            floor=facts.floor() if careful else None,
-            breaker=facts.breaker() if careful else None,
-            model=self.limits.model,
-            by_subagent=self.limits.subagent,
-            new_messages=facts.new_messages,
-        )
 
 
 def _calls(message: Message) -> bool:

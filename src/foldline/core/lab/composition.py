@@ -10,6 +10,7 @@ from typing import Final, Literal
 
 import msgspec
 
+from foldline.core.cut.pairing import Place, calls_answered
 from foldline.core.cut.prune import Read, label, one_line, read_of
 from foldline.core.ledger.facts.uses import Use
 from foldline.core.log.entries import Compacted, Reason, Said
@@ -124,9 +125,7 @@ def composition(
     places in the input (default: places in `said`). Message framing counts as the kind "framing". Results
     count to role tool, whichever role carries them.
     """
-    tally = _Tally(counter)
-    for entry in said:
-        tally.take(entry)
+    tally = _Tally(said, counter)
     index = index or {entry.id: number for number, entry in enumerate(said)}
     newest = nlargest(largest, range(len(said)), key=lambda number: (tally.sizes[number], -number))
     return Composition(
@@ -162,61 +161,44 @@ class _Sums:
         return tuple(sorted(found, key=lambda share: (-share.tokens, share.name)))
 
 
-class _Called(msgspec.Struct, frozen=True):
-    """A call, the files that it touches, and what it reads."""
-
-    call: ToolCall
-    files: tuple[str, ...]
-    read: Read | None
-
-
 class _Tally:
-    """Sums that grow message by message. A result counts to the newest call of its id before it."""
+    """Sums over a history. A result counts to the newest call of its id before it."""
 
-    def __init__(self, counter: Counter) -> None:
-        self._counter = counter
-        self._called: dict[str, _Called] = {}
+    def __init__(self, said: Sequence[Said], counter: Counter) -> None:
         self.sizes: list[int] = []
         self.answered: list[list[ToolCall]] = []  # by message: the calls that its results answer
         self.roles, self.kinds, self.tools, self.files = _Sums(), _Sums(), _Sums(), _Sums()
         self.reads: dict[Read, list[tuple[ToolCall, int]]] = defaultdict(list)  # with each result's tokens
+        asked = calls_answered(entry.message for entry in said)
+        uses: dict[Place, Use] = {}
+        for at, entry in enumerate(said):
+            message = entry.message
+            bare = bool(message.parts) and len(message.results) == len(message.parts)
+            self.kinds.add("framing", MESSAGE_OVERHEAD)
+            self.roles.add("tool" if bare else message.role, MESSAGE_OVERHEAD)
+            self.sizes.append(MESSAGE_OVERHEAD)
+            self.answered.append([])
+            for place, part in enumerate(message.parts):
+                tokens = part_tokens(part, counter)
+                self.sizes[-1] += tokens
+                self.kinds.add(_KINDS.get(type(part), "media and other"), tokens)
+                self.roles.add("tool" if isinstance(part, ToolResult) else message.role, tokens, 0)
+                if isinstance(part, ToolCall):
+                    use = uses[at, place] = Use(entry.id, part)
+                    self._count(use, tokens, 1)
+                elif isinstance(part, ToolResult) and (at, place) not in asked:
+                    self.tools.add("(no call)", tokens)
+                elif isinstance(part, ToolResult):
+                    use = uses[asked[at, place]]
+                    self._count(use, tokens, 0)
+                    self.answered[-1].append(use.call)
+                    if (read := read_of(use.call)) is not None:
+                        self.reads[read].append((use.call, tokens))
 
-    def take(self, entry: Said) -> None:
-        """Add a message."""
-        message = entry.message
-        bare = bool(message.parts) and len(message.results) == len(message.parts)
-        self.kinds.add("framing", MESSAGE_OVERHEAD)
-        self.roles.add("tool" if bare else message.role, MESSAGE_OVERHEAD)
-        self.sizes.append(MESSAGE_OVERHEAD)
-        self.answered.append([])
-        for part in message.parts:
-            tokens = part_tokens(part, self._counter)
-            self.sizes[-1] += tokens
-            self.kinds.add(_KINDS.get(type(part), "media and other"), tokens)
-            self.roles.add("tool" if isinstance(part, ToolResult) else message.role, tokens, 0)
-            if isinstance(part, ToolCall):
-                self._ask(entry.id, part, tokens)
-            elif isinstance(part, ToolResult):
-                self._answer(part, tokens)
-
-    def _ask(self, entry: str, call: ToolCall, tokens: int) -> None:
-        files = dict.fromkeys(touch.path for touch in Use(entry, call).touches)
-        self._called[call.id] = _Called(call, tuple(files), read_of(call))
-        self.tools.add(call.name, tokens)
-        for path in files:
-            self.files.add(path, tokens)
-
-    def _answer(self, result: ToolResult, tokens: int) -> None:
-        asked = self._called.get(result.call_id)
-        if asked is None:
-            self.tools.add("(no call)", tokens)
-            return
-        self.answered[-1].append(asked.call)
-        self.tools.add(asked.call.name, tokens, 0)
-        for path in asked.files:
-            self.files.add(path, tokens, 0)
-        if asked.read is not None:
-            self.reads[asked.read].append((asked.call, tokens))
+    def _count(self, use: Use, tokens: int, calls: int) -> None:
+        self.tools.add(use.call.name, tokens, calls)
+        for path in dict.fromkeys(touch.path for touch in use.touches):
+            self.files.add(path, tokens, calls)
 
 
 def _turns(said: Sequence[Said], sizes: Sequence[int], places: Mapping[str, int]) -> Iterator[TurnSize]:
