@@ -14,12 +14,13 @@ from foldline.cli.common import find_policy, read_session
 from foldline.cli.options import Shown, command, option
 from foldline.cli.output import escape, out, row, rule, share, table
 from foldline.cli.reports.fold import bar, print_figures, print_summary, print_view
+from foldline.core.decide.breaker import BreakerState
 from foldline.core.decide.policy import Policy
-from foldline.core.decide.triggers import decide, thresholds
+from foldline.core.decide.triggers import TriggerFacts, WatchLimits, decide, thresholds
 from foldline.core.lab.composition import composition
 from foldline.core.log.entries import Receipt, Said
 from foldline.core.measure.tokens import OFFLINE
-from foldline.core.measure.window import Window
+from foldline.core.measure.window import Floor, Window
 from foldline.core.view import ViewState
 from foldline.folding import FoldOptions, as_dict, fold_now
 from foldline.loading import Loaded
@@ -85,7 +86,9 @@ def _print_composition(loaded: Loaded, console: Console) -> None:
 
 def _print_decision(receipt: Receipt, rules: Policy, target: int, console: Console) -> None:
     at = thresholds(rules, WINDOW)
-    decision = decide(receipt.tokens_before, WINDOW, rules, "turn_start", messages=receipt.messages_before)
+    size, messages = receipt.tokens_before, receipt.messages_before
+    facts = TriggerFacts(size, size, size, messages, messages, Floor, BreakerState, bool)
+    decision = decide(WatchLimits(rules, WINDOW), facts, "turn_start")
     drafts = f"drafts above {at.soft:,}, " if at.soft is not None else ""
     compacts = f"compacts above {at.hard:,}" if at.hard is not None else "never compacts by itself"
     console.print(
