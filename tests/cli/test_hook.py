@@ -102,6 +102,15 @@ def test_a_compaction_is_answered_by_a_checkpoint_and_the_places_of_what_is_kept
     assert record.saved > 10_000
 
 
+def test_half_an_emoji_and_what_is_null_are_no_reason_not_to_fold(given):
+    asked = event(window=60_000.0, trigger=None)
+    asked["messages"][0]["text"] += " \ud83d"
+    asked["messages"][0] |= {"toolUses": None, "toolResults": None}
+    asked["messages"][-1] |= {"text": asked["messages"][-1]["text"] or None}
+    answer = given(asked, "hook", "claude", "session.compact").json
+    assert answer["messages"][0]["text"].startswith("<foldline-checkpoint ")
+
+
 def test_the_next_compaction_folds_from_the_checkpoint_of_the_last(given):
     asked = event(30)
     once = after(asked, given(asked, "hook", "claude", "session.compact").json)

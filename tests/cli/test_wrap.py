@@ -79,6 +79,9 @@ def home(away_from_home, monkeypatch):
         "COPILOT_HOME",
         "XDG_CONFIG_HOME",
         "HERMES_HOME",
+        "CLAUDE_CODE_USE_BEDROCK",
+        "CLAUDE_CODE_USE_VERTEX",
+        "CLAUDE_CODE_USE_FOUNDRY",
     ):
         monkeypatch.delenv(name, raising=False)
     return away_from_home
@@ -310,6 +313,7 @@ def test_an_address_that_was_set_before_is_told_of_and_comes_back(foldline, home
         ("config.yaml", "model: {provider: custom, base_url: 'http://10.0.0.2'}\ncompression: none\n"),
         ("config.yaml", "model: {provider: anthropic}\nmodel: m\n"),
         ("config.yaml", "model: {provider: anthropic}\n\tcompression: {}\n"),
+        ("config.toml", 'mcp_servers = { x = { command = "a" } }\n'),
         ("config.yaml", "- model"),
         ("config.yaml", "[]"),
     ],
@@ -317,8 +321,10 @@ def test_an_address_that_was_set_before_is_told_of_and_comes_back(foldline, home
 def test_a_file_that_cannot_be_edited_safely_is_refused_by_name_and_left_as_it_is(
     foldline, home, url, name, text
 ):
-    agent = "hermes" if name.endswith(".yaml") else "opencode"
-    path = home / (".hermes" if agent == "hermes" else ".config/opencode") / name
+    agent, folder = {".yaml": ("hermes", ".hermes"), ".toml": ("codex", ".codex")}.get(
+        Path(name).suffix, ("opencode", ".config/opencode")
+    )
+    path = home / folder / name
     path.parent.mkdir(parents=True)
     path.write_text(text)
     before = tree(home)
@@ -351,6 +357,78 @@ def test_where_it_is_interrupted_between_two_files_none_is_changed(foldline, hom
     monkeypatch.setattr("foldline.cli.commands.wrap.change", cut)
     assert foldline("wrap", "claude", "--gateway", url).code == 130
     assert tree(home) == before
+
+
+def test_wrapping_again_where_a_file_is_refused_leaves_what_was_wrapped(foldline, home, url):
+    write(home, "claude")
+    foldline("wrap", "claude", "--gateway", url)
+    (home / ".claude.json").write_text("// note\n" + (home / ".claude.json").read_text())
+    before = tree(home)
+    assert foldline("wrap", "claude", "--gateway", url).code == 2
+    assert tree(home) == before
+
+
+@pytest.mark.parametrize(
+    ("agent", "less", "file"),
+    [("claude", ("--no-mcp",), ".claude.json"), ("hermes", ("--no-gateway",), ".hermes/.env")],
+)
+def test_wrapping_again_with_less_puts_the_rest_back(  # noqa: PLR0917
+    foldline, home, url, agent, less, file
+):
+    write(home, agent)
+    before = (home / file).read_bytes()
+    assert foldline("wrap", agent, "--gateway", url).code == 0
+    assert (home / file).read_bytes() != before
+    assert foldline("wrap", agent, "--gateway", url, *less).code == 0
+    assert (home / file).read_bytes() == before
+    assert not (home / f"{file}.foldline.json").exists()
+    assert foldline("unwrap", agent).code == 0
+
+
+def test_unwrapping_goes_on_behind_a_file_that_cannot_be_edited(foldline, home, url):
+    write(home, "claude")
+    before = (home / ".claude.json").read_bytes()
+    foldline("wrap", "claude", "--gateway", url)
+    settings = home / ".claude/settings.json"
+    settings.write_text("// mine\n" + settings.read_text())
+    done = foldline("unwrap", "claude", "--json")
+    assert done.code == 2
+    assert str(settings) in done.json["problems"]
+    assert "settings.json cannot be edited" in done.err
+    assert (home / ".claude.json").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("agent", "file", "text", "named"),
+    [
+        ("codex", ".codex/config.toml", 'model_provider = "azure"\n', "azure"),
+        ("claude", ".claude/settings.json", '{"env": {"CLAUDE_CODE_USE_BEDROCK": "1"}}', "BEDROCK"),
+        ("opencode", ".config/opencode/opencode.json", '{"model": "openrouter/x/y"}', "openrouter"),
+        ("pi", ".pi/agent/settings.json", '{"defaultProvider": "groq"}', "groq"),
+    ],
+)
+def test_an_agent_that_asks_another_provider_keeps_its_own_compaction(  # noqa: PLR0917
+    foldline, home, url, agent, file, text, named
+):
+    (home / file).parent.mkdir(parents=True)
+    (home / file).write_text(text)
+    before = tree(home)
+    refused = foldline("wrap", agent, "--gateway", url)
+    assert refused.code == 2
+    assert named in refused.err
+    assert tree(home) == before
+
+
+def test_a_damaged_record_says_what_to_do_by_hand(foldline, home, url):
+    write(home, "codex")
+    foldline("wrap", "codex", "--gateway", url)
+    record = home / ".codex/config.toml.foldline.json"
+    record.write_bytes(b"")
+    for words in (("unwrap", "codex"), ("wrap", "codex", "--gateway", url)):
+        refused = foldline(*words)
+        assert refused.code == 2
+        assert "by hand" in refused.err
+        assert record.name in refused.err
 
 
 def test_half_an_emoji_in_a_file_is_kept(foldline, home, url):

@@ -15,11 +15,13 @@ from typing import Any, Final, NamedTuple
 
 from foldline.errors import InputError
 from foldline.transcripts.places import home_of
-from foldline.wrapping.documents import Place, value_at, values
+from foldline.wrapping.documents import ABSENT, Place, value_at, values
 
 PROBE: Final = "http://probe"  # an address, where only the places of settings are asked for
 START: Final = 60  # seconds that the MCP server may take to start on a busy machine; usual are 5 or 10
 Setting = tuple[Place, Any]  # a path in a file, and the value there
+_BOTH: Final = ("anthropic", "openai")
+_CLAUDE_CLOUDS: Final = ("CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "CLAUDE_CODE_USE_FOUNDRY")
 _HERMES_VARIABLES: Final = {
     "anthropic": ("ANTHROPIC_BASE_URL", ""),
     "openai-api": ("OPENAI_BASE_URL", ""),
@@ -45,14 +47,29 @@ class SettingsFile(NamedTuple):
 class WrappedAgent(NamedTuple):
     """An agent: what is set for a gateway at a URL, for an MCP server that a command starts, in any case.
 
-    `program` is the name of its own command.
+    `program` is the name of its own command, `providers` are those that go through the gateway, `elsewhere`
+    returns the one that it is set to where that does not, else "".
     """
 
     program: str
     name: str
     gateway: Callable[[str], list[SettingsFile]]
     server: Callable[[list[str]], list[SettingsFile]]
+    elsewhere: Callable[[], str]
+    providers: str
     always: Callable[[], list[SettingsFile]] = list[SettingsFile]
+
+
+def _held(path: Path) -> dict[str, Any]:
+    """Return what a settings file holds; nothing where it cannot be read: whoever changes it is told why."""
+    try:
+        return values(path.name, path.read_text("utf-8"))
+    except (InputError, OSError, UnicodeDecodeError):
+        return {}
+
+
+def _other_than(led: tuple[str, ...], provider: Any) -> str:
+    return provider if isinstance(provider, str) and provider not in led else ""
 
 
 def _claude_home() -> Path:
@@ -71,6 +88,15 @@ def _claude(url: str) -> list[SettingsFile]:
         (("env", "DISABLE_AUTO_COMPACT"), "1"),
     ]
     return [SettingsFile(_claude_home() / "settings.json", env)]
+
+
+def _claude_elsewhere() -> str:
+    held = _held(_claude_home() / "settings.json")
+    for name in _CLAUDE_CLOUDS:
+        found = value_at(held, ("env", name))
+        if (os.environ.get(name, "") if found is ABSENT else str(found)) not in ("", "0", "false"):
+            return name
+    return ""
 
 
 def _claude_server(command: list[str]) -> list[SettingsFile]:
@@ -93,6 +119,10 @@ def _codex(url: str) -> list[SettingsFile]:
         (("model_context_window",), 1_000_000),
     ]
     return [SettingsFile(_codex_file(), settings)]
+
+
+def _codex_elsewhere() -> str:
+    return _other_than(("openai",), value_at(_held(_codex_file()), ("model_provider",)))
 
 
 def _codex_server(command: list[str]) -> list[SettingsFile]:
@@ -120,6 +150,11 @@ def _opencode(url: str) -> list[SettingsFile]:
     return [SettingsFile(_opencode_file(), settings)]
 
 
+def _opencode_elsewhere() -> str:
+    model = value_at(_held(_opencode_file()), ("model",))
+    return _other_than(_BOTH, model.partition("/")[0] if isinstance(model, str) else "openai")
+
+
 def _opencode_server(command: list[str]) -> list[SettingsFile]:
     about = {"type": "local", "command": command, "enabled": True, "timeout": 1_000 * START}
     return [SettingsFile(_opencode_file(), [(("mcp", "foldline"), about)])]
@@ -139,6 +174,10 @@ def _pi(url: str) -> list[SettingsFile]:
     ]
 
 
+def _pi_elsewhere() -> str:
+    return _other_than(_BOTH, value_at(_held(home_of("pi") / "settings.json"), ("defaultProvider",)))
+
+
 def _hermes_file() -> Path:
     return Path(os.environ.get("HERMES_HOME") or "~/.hermes").expanduser() / "config.yaml"
 
@@ -149,12 +188,23 @@ def _hermes(url: str) -> list[SettingsFile]:
     provider, address = _hermes_model(path)
     variable, upstream = _HERMES_VARIABLES.get(provider, ("", ""))
     led = url if provider == "anthropic" else f"{url}/v1"
-    own = provider in _HERMES_OWN and address and not any(host in address for host in _HERMES_HOSTS)
+    own = _is_own(provider, address)
     settings: list[Setting] = [(("compression", "enabled"), False)]
     return [
         SettingsFile(path.with_name(".env"), [((variable,), led)] if variable else [], needs=upstream),
         SettingsFile(path, [(("model", "base_url"), led), *settings] if own else settings),
     ]
+
+
+def _is_own(provider: str, address: str) -> bool:
+    """Whether Hermes asks a model at an address of the user's own."""
+    return provider in _HERMES_OWN and bool(address) and not any(one in address for one in _HERMES_HOSTS)
+
+
+def _hermes_elsewhere() -> str:
+    provider, address = _hermes_model(_hermes_file())
+    led = provider in _HERMES_VARIABLES or _is_own(provider, address)
+    return "" if led else provider or "no provider"
 
 
 def _hermes_model(path: Path) -> tuple[str, str]:
@@ -180,11 +230,22 @@ def _no_mcp(_command: list[str]) -> list[SettingsFile]:
 
 
 AGENTS: Final[dict[str, WrappedAgent]] = {
-    "claude": WrappedAgent("claude", "Claude Code", _claude, _claude_server, _claude_status),
-    "codex": WrappedAgent("codex", "Codex", _codex, _codex_server),
-    "opencode": WrappedAgent("opencode", "OpenCode", _opencode, _opencode_server),
-    "pi": WrappedAgent("pi", "pi", _pi, _no_mcp),
-    "hermes": WrappedAgent("hermes", "Hermes", _hermes, _hermes_server),
+    "claude": WrappedAgent(
+        "claude", "Claude Code", _claude, _claude_server, _claude_elsewhere, "Anthropic's API", _claude_status
+    ),
+    "codex": WrappedAgent("codex", "Codex", _codex, _codex_server, _codex_elsewhere, "openai"),
+    "opencode": WrappedAgent(
+        "opencode", "OpenCode", _opencode, _opencode_server, _opencode_elsewhere, "anthropic or openai"
+    ),
+    "pi": WrappedAgent("pi", "pi", _pi, _no_mcp, _pi_elsewhere, "anthropic or openai"),
+    "hermes": WrappedAgent(
+        "hermes",
+        "Hermes",
+        _hermes,
+        _hermes_server,
+        _hermes_elsewhere,
+        "anthropic, openai-api, openrouter, nous or custom with `hermes model`",
+    ),
 }
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
 
@@ -46,15 +46,21 @@ def is_wrapped(path: Path) -> bool:
     return _record_of(path).exists()
 
 
-def change(file: SettingsFile) -> Record:
-    """Set what is to be set in a file, and keep it as it was beside it.
+class Change(NamedTuple):
+    """What is to be done to a file: its content before, without what was set earlier, and after."""
 
-    One that was changed already is put back first. Raises InputError, with the file as it is, where it cannot
-    be edited safely.
+    path: Path
+    old: bytes | None
+    new: bytes
+    record: Record
+
+
+def planned(file: SettingsFile) -> Change:
+    """Return what setting all that is to be set in a file comes to; nothing is written.
+
+    Raises InputError where the file cannot be edited safely.
     """
-    if is_wrapped(file.path):
-        put_back(file.path)
-    old = _content(file.path)
+    old = as_before(file.path)[0] if is_wrapped(file.path) else _content(file.path)
     text = _text(file.path, old)
     held = values(file.path.name, text)
     settings = [*file.settings, *(one for one in file.offered if value_at(held, one[0]) is ABSENT)]
@@ -68,11 +74,16 @@ def change(file: SettingsFile) -> Record:
     above = [path[:depth] for path, _ in settings for depth in range(1, len(path))]
     made = [path for path in dict.fromkeys(above) if value_at(held, path) is ABSENT]
     record = Record(_hash(old) if old is not None else None, _hash(new), entries, made)
-    if old is not None:
-        _write(_copy_of(file.path), old)
-    _write(_record_of(file.path), msgspec.json.encode(record))
-    _write(file.path, new)
-    return record
+    return Change(file.path, old, new, record)
+
+
+def change(done: Change) -> None:
+    """Change a file as planned, and keep it as it was beside it; what was set earlier is put back first."""
+    put_back(done.path)
+    if done.old is not None:
+        _write(_copy_of(done.path), done.old)
+    _write(_record_of(done.path), msgspec.json.encode(done.record))
+    _write(done.path, done.new)
 
 
 def put_back(path: Path) -> Back | None:
@@ -83,31 +94,42 @@ def put_back(path: Path) -> Back | None:
     """
     if not is_wrapped(path):
         return None
-    try:
-        record = msgspec.json.decode(files.content(_record_of(path), MOST), type=Record)
-    except (msgspec.DecodeError, OSError) as error:
-        raise InputError(f"{_record_of(path)} cannot be read: {error}") from error
-    now = _content(path)
-    if now is None:
-        done: Back = "was gone"
-    elif _hash(now) != record.after:
-        _write(path, _without(path, _text(path, now), record))
-        done = "taken out"
-    elif record.before is None:
+    content, done = as_before(path)
+    if content is not None:
+        _write(path, content)
+    elif done == "removed":
         path.resolve().unlink()
-        done = "removed"
-    elif (old := _content(_copy_of(path))) is None:
-        _write(path, _without(path, _text(path, now), record))
-        done = "no copy"
-    else:
-        if _hash(old) != record.before:
-            raise InputError(f"{_copy_of(path)} is not the file as it was: {path} is left as it is")
-        _write(path, old)
-        done = "restored"
     for left in (_copy_of(path), _record_of(path)):
         with suppress(FileNotFoundError):
             left.unlink()
     return done
+
+
+def as_before(path: Path) -> tuple[bytes | None, Back]:
+    """Return a wrapped file as `put_back` leaves it (None: there is none then), and how it comes to that."""
+    try:
+        record = msgspec.json.decode(files.content(_record_of(path), MOST), type=Record)
+    except (msgspec.DecodeError, OSError) as error:
+        raise InputError(f"{_record_of(path)} cannot be read ({error}): {_by_hand(path)}") from error
+    now = _content(path)
+    if now is None:
+        return None, "was gone"
+    if _hash(now) != record.after:
+        return _without(path, _text(path, now), record), "taken out"
+    if record.before is None:
+        return None, "removed"
+    if (old := _content(_copy_of(path))) is None:
+        return _without(path, _text(path, now), record), "no copy"
+    if _hash(old) != record.before:
+        raise InputError(f"{_copy_of(path)} is not the file as it was: {_by_hand(path)}")
+    return old, "restored"
+
+
+def _by_hand(path: Path) -> str:
+    return (
+        f"{path} is left as it is. Take out by hand what Foldline set there (its copy of the file is "
+        f"{_copy_of(path)}, if it is there), then remove that copy and {_record_of(path)}"
+    )
 
 
 def _without(path: Path, text: str, record: Record) -> bytes:

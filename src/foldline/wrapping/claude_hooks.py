@@ -41,29 +41,30 @@ class _Call(msgspec.Struct):
 
 class _Result(msgspec.Struct):
     call: str = msgspec.field(name="tool_use_id")
-    text: str = ""
-    is_error: bool = msgspec.field(name="isError", default=False)
+    text: str | None = ""
+    is_error: bool | None = msgspec.field(name="isError", default=False)
 
 
 class _Row(msgspec.Struct):
     """A message of a transcript as Claude Code hands it to a hook."""
 
     role: Literal["user", "assistant"]
-    text: str = ""
-    calls: list[_Call] = msgspec.field(name="toolUses", default_factory=list[_Call])
-    results: list[_Result] = msgspec.field(name="toolResults", default_factory=list[_Result])
+    text: str | None = ""
+    calls: list[_Call] | None = msgspec.field(name="toolUses", default=None)
+    results: list[_Result] | None = msgspec.field(name="toolResults", default=None)
 
     @property
     def blocks(self) -> list[dict[str, Any]]:
         """The row's content in Anthropic's form; none for one that has only thinking."""
         made: list[dict[str, Any]] = []
-        for one in self.results:
-            block = {"type": "tool_result", "tool_use_id": one.call, "content": one.text}
+        for one in self.results or ():
+            block = {"type": "tool_result", "tool_use_id": one.call, "content": one.text or ""}
             made.append({**block, "is_error": True} if one.is_error else block)
-        if self.text.strip():
+        if self.text and self.text.strip():
             made.append({"type": "text", "text": self.text})
         made += [
-            {"type": "tool_use", "id": one.id, "name": one.tool, "input": one.input} for one in self.calls
+            {"type": "tool_use", "id": one.id, "name": one.tool, "input": one.input}
+            for one in self.calls or ()
         ]
         return made
 
@@ -72,7 +73,7 @@ class CompactionEvent(msgspec.Struct):
     """A compaction that Claude Code is about to make: who asked for it, of what. `agent` is a sub-agent."""
 
     messages: list[_Row]
-    trigger: str = ""
+    trigger: str | None = ""
     instructions: str | None = None
     session: str | None = None
     agent: str | None = None

@@ -45,12 +45,15 @@ def edited(name: str, text: str, changes: Sequence[tuple[Place, Any]]) -> str:
         _set(name, meant, path, value)
     if meant == values(name, text):
         return text
-    if name.endswith(".toml"):
-        made = _toml(name, text, changes)
-    elif name.endswith(YAML):
-        made = _yaml(name, text, changes)
-    else:
-        made = _env(text, changes) if name.endswith(".env") else _json(text, meant)
+    try:
+        if name.endswith(".toml"):
+            made = _toml(name, text, changes)
+        elif name.endswith(YAML):
+            made = _yaml(name, text, changes)
+        else:
+            made = _env(text, changes) if name.endswith(".env") else _json(text, meant)
+    except ValueError as error:  # what its library cannot write there
+        raise InputError(f"{name} cannot be edited safely ({error}): it is left as it is") from error
     if values(name, made) != meant:
         raise InputError(f"{name} cannot be edited safely: it is left as it is")
     return made

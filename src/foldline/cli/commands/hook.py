@@ -49,12 +49,13 @@ def hook(agent: str, event: str) -> None:
 def _answer(agent: str, event: str, given: bytes) -> dict[str, Any] | None:
     import msgspec  # noqa: PLC0415  what takes long is loaded where its errors are caught
 
+    from foldline.core.log import codec  # noqa: PLC0415
     from foldline.wrapping.claude_hooks import CompactionEvent, fold, rules_put_back  # noqa: PLC0415
 
     if agent == "claude" and event == "session.compact":
-        return fold(msgspec.json.decode(given, type=CompactionEvent))
+        return fold(msgspec.convert(codec.decode(given), CompactionEvent, strict=False))
     if agent == "claude" and event == "SessionStart":
-        return rules_put_back(msgspec.json.decode(given, type=dict[str, Any]))
+        return rules_put_back(msgspec.convert(codec.decode(given), dict[str, Any]))
     return None
 
 

@@ -19,7 +19,7 @@ from foldline.errors import InputError
 from foldline.transcripts.places import AGENTS as FOUND
 from foldline.transcripts.places import agent_of, newest_transcript
 from foldline.wrapping.agents import AGENTS, PROBE, SettingsFile, files_of, paths_of, server_command
-from foldline.wrapping.backup import Record, change, is_wrapped, put_back
+from foldline.wrapping.backup import Record, as_before, change, is_wrapped, planned, put_back
 from foldline.wrapping.documents import ABSENT, value_at, values
 
 Name = Literal["claude", "codex", "opencode", "pi", "hermes"]
@@ -62,7 +62,7 @@ def wrap(
     if command is not None and find_spec("mcp") is None:
         raise InputError("the MCP server needs its SDK: pip install 'foldline[mcp]', or --no-mcp")
     wanted = _wanted(agent, url, command)
-    done = _changed(wanted)
+    done = _changed(agent, wanted)
     warn([f"start the gateway with {file.needs}" for file in wanted if file.needs])
     for file, record in done.items():
         warn(_replaced(file, record))
@@ -83,28 +83,36 @@ def wrap(
 
 def _wanted(agent: str, url: str | None, command: list[str] | None) -> list[SettingsFile]:
     """Return the files in which something is to be set; raises InputError where that leads nowhere."""
+    known = AGENTS[agent]
     wanted = [file for file in files_of(agent, url, command) if file.settings or file.offered]
     if not wanted:
-        raise InputError(f"{AGENTS[agent].name} takes no MCP servers: there is nothing to set")
-    if url is not None and not any(url in str(value) for file in wanted for _, value in file.settings):
+        raise InputError(f"{known.name} takes no MCP servers: there is nothing to set")
+    if url is not None and (provider := known.elsewhere()):
         raise InputError(
-            f"{AGENTS[agent].name} is set to no provider that goes through the gateway: choose anthropic, "
-            "openai-api, openrouter, nous or custom with `hermes model`"
+            f"{known.name} is set to {provider}: what it asks would not go through the gateway. Choose "
+            f"{known.providers}, or set the MCP server alone with --no-gateway"
         )
     return wanted
 
 
-def _changed(wanted: list[SettingsFile]) -> dict[Path, Record]:
-    """Change every file, or none."""
-    done: dict[Path, Record] = {}
+def _changed(agent: str, wanted: list[SettingsFile]) -> dict[Path, Record]:
+    """Change every file, or none; one in which nothing is to be set any more is put back."""
+    changes = [planned(file) for file in wanted]
+    left = set(paths_of(agent)) - {one.path for one in changes}
+    for path in filter(is_wrapped, left):
+        as_before(path)  # raises where it cannot be put back
+    done: list[Path] = []
     try:
-        for file in wanted:
-            done[file.path] = change(file)
+        for one in changes:
+            done.append(one.path)
+            change(one)
     except BaseException:  # also where it is interrupted between two files
         for path in done:
             put_back(path)
         raise
-    return done
+    for path in left:
+        put_back(path)
+    return {one.path: one.record for one in changes}
 
 
 def _replaced(file: Path, record: Record) -> list[str]:
@@ -130,15 +138,29 @@ def unwrap(agent: Name = argument("AGENT")) -> Shown:
 
     A file that was changed since keeps that: only what Foldline set is taken out of it.
     """
-    done = {path: how for path in paths_of(agent) if (how := put_back(path)) is not None}
-    if not done:
+    done: dict[Path, str] = {}
+    failed: dict[Path, str] = {}
+    for path in paths_of(agent):
+        try:
+            if (how := put_back(path)) is not None:
+                done[path] = how
+        except InputError as error:
+            failed[path] = str(error)
+    if not done and not failed:
         err().print(f"{AGENTS[agent].name} is not wrapped: nothing was changed")
 
     def show() -> None:
         for path, how in done.items():
             out().print(f"{escape(str(path))} {SAYS[how]}", soft_wrap=True)
 
-    return Shown(lambda: {"agent": agent, "files": {str(path): how for path, how in done.items()}}, show)
+    files = {str(path): how for path, how in done.items()}
+    problems = {str(path): why for path, why in failed.items()}
+    warn(list(failed.values()))
+    return Shown(
+        lambda: {"agent": agent, "files": files} | ({"problems": problems} if problems else {}),
+        show,
+        code=2 if failed else 0,
+    )
 
 
 # ---- doctor
