@@ -46,7 +46,7 @@ def is_wrapped(path: Path) -> bool:
     return _record_of(path).exists()
 
 
-class Change(NamedTuple):
+class FileChange(NamedTuple):
     """What is to be done to a file: its content before, without what was set earlier, and after."""
 
     path: Path
@@ -55,7 +55,7 @@ class Change(NamedTuple):
     record: Record
 
 
-def planned(file: SettingsFile) -> Change:
+def planned(file: SettingsFile) -> FileChange:
     """Return what setting all that is to be set in a file comes to; nothing is written.
 
     Raises InputError where the file cannot be edited safely.
@@ -74,10 +74,10 @@ def planned(file: SettingsFile) -> Change:
     above = [path[:depth] for path, _ in settings for depth in range(1, len(path))]
     made = [path for path in dict.fromkeys(above) if value_at(held, path) is ABSENT]
     record = Record(_hash(old) if old is not None else None, _hash(new), entries, made)
-    return Change(file.path, old, new, record)
+    return FileChange(file.path, old, new, record)
 
 
-def change(done: Change) -> None:
+def change(done: FileChange) -> None:
     """Change a file as planned, and keep it as it was beside it; what was set earlier is put back first."""
     put_back(done.path)
     if done.old is not None:
