@@ -8,9 +8,10 @@ from html.parser import HTMLParser
 import pytest
 from tests.service.web.browser import HOSTILE
 
+from foldline.conversion import convert
 from foldline.service.api.history import ShownPart
 from foldline.service.web.prose import LARGEST, begins, code, path_in, prose, rows
-from foldline.service.web.shown import called
+from foldline.service.web.shown import called, sent
 
 MODEL = """## Plan
 
@@ -123,3 +124,17 @@ def test_of_a_large_edit_both_texts_are_shown_and_not_compared():
 
     assert shown(LARGEST) == ["change"]
     assert shown(LARGEST + 1) == ["old_string", "new_string"]
+
+
+@pytest.mark.parametrize("dialect", ["openai-chat", "anthropic", "bedrock-converse", "gemini"])
+def test_each_message_that_is_sent_begins_with_its_words_or_calls_in_every_dialect(dialect):
+    call = {"id": "c1", "type": "function", "function": {"name": "read", "arguments": '{"path": "a.py"}'}}
+    chat = [
+        {"role": "user", "content": "Read a.py."},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c1", "content": "print(1)"},
+        {"role": "assistant", "content": "It prints 1."},
+    ]
+    native = convert(chat, to=dialect).messages
+    starts = [sent(one, dialect).start for one in native]
+    assert starts == ["Read a.py.", "read a.py", "print(1)", "It prints 1."]

@@ -190,13 +190,14 @@ def _message(session: Session, entry: Said, info: EntryInfo | None) -> ShownMess
         tokens=entry.tokens,
         at=entry.at,
         pinned=info is not None and info.pinned,
-        parts=[_part(part) for part in entry.message.parts],
+        parts=[shown_part(part) for part in entry.message.parts],
         injected=entry.message.injected,
         usage=entry.message.usage,
     )
 
 
-def _part(part: Part) -> ShownPart:
+def shown_part(part: Part) -> ShownPart:
+    """Return a part as text."""
     match part:
         case Text(text):
             return ShownPart("text", text)
@@ -206,7 +207,7 @@ def _part(part: Part) -> ShownPart:
             words = given if isinstance(given, str) else msgspec.json.format(encode_utf8(given)).decode()
             return ShownPart("call", words, name, call=key)
         case ToolResult(key, content, is_error):
-            words = "\n".join(one.text or f"[{one.name}]" for one in map(_part, content))
+            words = "\n".join(one.text or f"[{one.name}]" for one in map(shown_part, content))
             return ShownPart("result", words, failed=is_error, call=key)
         case Media(kind, mime, _, _, name):
             return ShownPart("media", "", " ".join(one for one in (kind, mime, name) if one))

@@ -12,7 +12,7 @@ from typing import Any, Final, Literal
 import msgspec
 
 from foldline.errors import StoreError
-from foldline.lab.report import MEASURES
+from foldline.lab.report import MEASURES, PolicyReport, SessionReport
 from foldline.service.presence import Presence
 from foldline.stores.key_values import pack, unpack
 
@@ -153,36 +153,19 @@ class ReplayRecords:
 # ---- the table of a replay: one row per policy
 
 
-class ReplayedPolicy(msgspec.Struct, frozen=True):
-    """A session under one policy, as `foldline replay --json` writes it; the turns stay as they are."""
-
-    policy: str
-    turns: msgspec.Raw
-    totals: dict[str, Any]
-    retention: dict[str, Any] | None
-
-
-class ReplayedSession(msgspec.Struct, frozen=True):
-    """A session under all policies; `window` in tokens."""
-
-    session: str
-    window: int
-    policies: list[ReplayedPolicy]
-
-
 class ReplayDocument(msgspec.Struct, frozen=True):
     """What `foldline replay --json` writes."""
 
-    sessions: list[ReplayedSession]
+    sessions: list[SessionReport]
 
 
-def compared(session: ReplayedSession) -> list[ComparedPolicy]:
+def compared(session: SessionReport) -> list[ComparedPolicy]:
     """Return the rows of a session."""
     whole = next((one.totals["input_tokens"] for one in session.policies if one.policy == NONE), 0)
     return [_row(one, whole) for one in session.policies]
 
 
-def _row(one: ReplayedPolicy, whole: int) -> ComparedPolicy:
+def _row(one: PolicyReport, whole: int) -> ComparedPolicy:
     sent = one.totals["input_tokens"]
     retention = one.retention or {}
     cuts = retention.get("cuts", [])

@@ -22,6 +22,7 @@ import msgspec
 from foldline.core.log.codec import pretty
 from foldline.errors import StoreError
 from foldline.files import safe_name
+from foldline.lab.report import as_json
 from foldline.service.jobs.replay_records import (
     FILES,
     PLOTS,
@@ -48,18 +49,6 @@ NOTES: Final = "notes.txt"
 
 class ReplayFailed(Exception):
     """The command gave no report; the text says why."""
-
-
-class CommandError(msgspec.Struct, frozen=True):
-    """The error of a command as `--json` writes it."""
-
-    message: str
-
-
-class CommandFailure(msgspec.Struct, frozen=True):
-    """What a command writes that failed."""
-
-    error: CommandError
 
 
 def can_draw() -> bool:
@@ -136,7 +125,7 @@ class ReplayJob:
             raise ReplayFailed(self._shown(_why(code, raw, notes)))
         found = msgspec.json.decode(raw, type=ReplayDocument).sessions[0]
         named = msgspec.structs.replace(found, session=self._wish.label)
-        (self._folder / REPORT).write_bytes(pretty(ReplayDocument([named])) + b"\n")
+        (self._folder / REPORT).write_bytes(pretty(as_json([named])) + b"\n")
         warnings = [self._shown(line) for line in notes if line.startswith("warning:")]
         return {"window": found.window, "rows": compared(found), "warnings": warnings}
 
@@ -163,8 +152,8 @@ class ReplayJob:
 def _why(code: int, raw: bytes, notes: list[str]) -> str:
     """Return why a command failed."""
     try:
-        return msgspec.json.decode(raw, type=CommandFailure).error.message
-    except msgspec.DecodeError:
+        return str(msgspec.json.decode(raw)["error"]["message"])
+    except (msgspec.DecodeError, KeyError, TypeError):
         if code < 0:
             return "Its process was ended from outside: too large for this machine's memory?"
         return next((line for line in reversed(notes) if line.strip()), f"It failed with exit code {code}.")

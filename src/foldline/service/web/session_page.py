@@ -286,10 +286,11 @@ async def panel_content(asked: PageRequest, name: str, stats: StatsResult) -> di
         found = await asked.ask(OPERATION[name])
     match name:
         case "view":
-            whole = cast("ViewResult", found).messages
+            view = cast("ViewResult", found)
+            whole = view.messages
             out = max(0, len(whole) - FIRST - NEWEST)
             shown = [*whole[:FIRST], *whole[-NEWEST:]] if out else whole
-            given |= {"shown": [sent(one) for one in shown], "left_out": out, "first": FIRST}
+            given |= {"shown": [sent(one, view.dialect) for one in shown], "left_out": out, "first": FIRST}
         case "rules":
             given["pinned"] = (await asked.ask(messages.list_pins)).pins
         case "tokens":

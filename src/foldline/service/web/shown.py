@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import msgspec
 
 from foldline.core.log.codec import encode_utf8, pretty
 from foldline.core.log.log import digest
-from foldline.service.api.history import ShownBoundary, ShownMessage, ShownPart
+from foldline.dialects import get
+from foldline.service.api.history import ShownBoundary, ShownMessage, ShownPart, shown_part
 from foldline.service.web.prose import fields_of
 from foldline.session.recall import HIDDEN
 from foldline.stores import search
@@ -22,7 +23,6 @@ _BREAK: Final = re.compile(r"(?<!\\)((?:\\\\)*)\\n")  # an escaped line break in
 # all but a path's end
 _FOLDERS: Final = re.compile(r"(?<![\w.@+~-])/?(?:[\w.@+~-]+/){2,}(?=[\w.@+~-]+/[\w.@+~-])")
 _WORD: Final = re.compile(r"([^\W_]+)")
-_INNER: Final = ("text", "content", "parts", "output", "tool_calls", "function")
 
 Item = ShownMessage | ShownBoundary
 Place = tuple[str, int]  # of a call: its message, and which of the parts it is
@@ -47,10 +47,14 @@ def who(message: ShownMessage) -> str:
 
 def start(message: ShownMessage) -> str:
     """Return how a message begins: its words, else the calls that it makes, else what came back."""
+    return _start(message.parts) or "(empty)"
+
+
+def _start(parts: Sequence[ShownPart]) -> str:
     kinds = ("text", "call", "result", "thinking", "media", "other")
-    part = min(message.parts, key=lambda one: kinds.index(one.kind), default=None)
+    part = min(parts, key=lambda one: kinds.index(one.kind), default=None)
     if part is None:
-        return "(empty)"
+        return ""
     return called(part) if part.kind == "call" else line(part.text or part.name)
 
 
@@ -62,37 +66,13 @@ def called(call: ShownPart) -> str:
     return line(f"{call.name} {_FOLDERS.sub('…/', words[: 8 * LINE])}")
 
 
-def sent(message: dict[str, Any]) -> SentMessage:
-    """Return a message of any dialect as it is sent."""
-    text = pretty(message).decode()
+def sent(message: dict[str, Any], dialect: str) -> SentMessage:
+    """Return a message of the view as it is sent."""
+    parts = [shown_part(one) for one in get(dialect).decode(message).parts]
     role = str(message.get("role") or message.get("type") or "")
-    words = " ".join(_words(message)) or "(thinking alone)"
-    told = f"{role}, results" if _answers(message) else role
-    return SentMessage(told, line(words), _BREAK.sub(r"\1\\n\n", text))
-
-
-def _answers(message: dict[str, Any]) -> bool:
-    """Whether a message that is sent as the user's holds what tools answered, as Anthropic's API wants it."""
-    content = message.get("content")
-    blocks = cast("list[dict[str, Any]]", content) if isinstance(content, list) else []
-    return bool(blocks) and all(one.get("type") == "tool_result" for one in blocks)
-
-
-def _words(value: Any) -> Iterator[str]:
-    """Yield the words in a message, a block or a list of blocks, and the calls with what they are given."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, list):
-        for one in cast("list[Any]", value):
-            yield from _words(one)
-    elif isinstance(value, dict):
-        found = cast("dict[str, Any]", value)
-        given = found.get("input", found.get("arguments"))
-        if given is not None and "name" in found:
-            words = given if isinstance(given, str) else encode_utf8(given).decode()
-            yield f"{found['name']} {words}"
-        for name in _INNER:
-            yield from _words(found.get(name))
+    answers = role == "user" and parts and all(one.kind == "result" for one in parts)  # as Anthropic has it
+    words = _BREAK.sub(r"\1\\n\n", pretty(message).decode())
+    return SentMessage(f"{role}, results" if answers else role, _start(parts), words)
 
 
 def largest(messages: Iterable[ShownMessage], most: int) -> list[tuple[ShownMessage, str]]:
