@@ -120,3 +120,35 @@ def test_the_settings_of_the_documentation_are_understood(home, here):
     assert (known.policy, known.window) == ("mine", 200_000)
     assert known.user_policies()["mine"].keep.amount.tokens == 30_000
     assert known.catalogue().look_up("openai:my-finetune").window.context == 64_000
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "window = " + "1" * 5_000,
+        "policy = " + "[" * 100_000,
+        "policy = " + "[" * 20_000,
+        ".".join(["a"] * 40_000) + " = 1",
+    ],
+    ids=["digits", "large", "nested", "dotted"],
+)
+def test_the_file_of_a_folder_that_no_reader_can_take_is_refused_by_name(home, here, text):
+    file = put(here, text)
+    with pytest.raises(InputError) as caught:
+        read(home, here)
+    assert str(file) in str(caught.value)
+
+
+def test_a_long_chain_of_bases_is_refused(home, here):
+    put(here, "\n".join(f'[policies.p{i}]\nbase = "p{i + 1}"' for i in range(1_000)))
+    with pytest.raises(PolicyError, match="too many policies"):
+        read(home, here).find_policy("p0")
+
+
+def test_a_byte_order_mark_is_no_part_of_the_settings(home, here):
+    put(home, '\ufeffpolicy = "pi"')
+    assert read(home, here).policy == "pi"
+
+
+def test_a_switch_that_is_off_switches_nothing_off(home, here):
+    assert read(home, here, FOLDLINE_DISABLE_AUTOCOMPACT="off").find_policy().enabled is not False

@@ -48,6 +48,7 @@ FILE = Path(".foldline") / "settings.toml"
 FROM_ENVIRONMENT = ("store", "policy", "window", "model")
 SWITCH_OFF: Final = "FOLDLINE_DISABLE_AUTOCOMPACT"
 MOST: Final = 1_000_000  # bytes of a settings file
+MOST_OF_A_FOLDER: Final = 64 * 1024  # of one that may have been fetched: reading long keys is quadratic
 IN_POLICIES: Final = {
     "enabled": "enabled",
     "reserve": "reserve",
@@ -263,7 +264,7 @@ def settings(
     own, near = (home or Path.home()) / FILE, (here or Path.cwd()) / FILE
     merged = _read(own)
     if not _same(near, own):
-        merged, refused = with_fetched(merged, _read(near))
+        merged, refused = with_fetched(merged, _read(near, MOST_OF_A_FOLDER))
         for name in refused:
             _warn_of(near, name, own)
     variables = os.environ if environment is None else environment
@@ -272,7 +273,7 @@ def settings(
         if value := variables.get(variable):
             _checked({key: value}, variable)
             merged[key] = value
-    if variables.get(SWITCH_OFF, "").strip().lower() not in ("", "0", "false", "no"):
+    if variables.get(SWITCH_OFF, "").strip().lower() not in ("", "0", "false", "no", "off"):
         merged["compaction"] = {**merged.get("compaction", {}), "enabled": False}
     return _checked(merged, "settings")
 
@@ -305,14 +306,14 @@ def _warn_of(file: Path, name: str, own: Path) -> None:
     )
 
 
-def _read(file: Path) -> Table:
+def _read(file: Path, most: int = MOST) -> Table:
     try:
-        found = tomllib.loads(files.content(file, MOST).decode("utf-8"))
+        found = tomllib.loads(files.content(file, most).decode("utf-8-sig"))
     except (FileNotFoundError, NotADirectoryError):
         return {}
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{file}: cannot be read: {error}") from error
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # not TOML, too many digits or too deep
         raise InputError(f"{file}: {error}") from error
     _checked(found, str(file))
     return found

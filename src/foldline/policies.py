@@ -18,6 +18,7 @@ from foldline.errors import PolicyError, did_you_mean
 
 Table = Mapping[str, Any]
 
+MOST_BASES = 50  # that stand on each other
 DEFAULT = "foldline"  # the policy that a table changes where it names no base
 AMOUNT_FORMS = (
     'tokens (30000), a share ("85%", "85% of usable") or a table such as {tokens = 30000, fraction = 0.2}'
@@ -107,6 +108,8 @@ class _Tables:
     def _base(self, base: Any, where: str, users: tuple[str, ...]) -> Policy:
         if base in users[:-1] or (base == users[-1] and base not in PRESETS):
             raise PolicyError(f"{where} base = {base!r}: these policies stand on each other")
+        if len(users) > MOST_BASES:
+            raise PolicyError(f"{where} base = {base!r}: too many policies stand on each other")
         if isinstance(base, str) and base in self._tables and base != users[-1]:
             return self._policy(base, users)
         if not isinstance(base, str) or base not in PRESETS:
