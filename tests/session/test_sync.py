@@ -147,6 +147,31 @@ def test_threads_may_share_a_session(url):
             assert [text for text in said if text.startswith(f"{n} ")] == [f"{n} {i}" for i in range(10)]
 
 
+def test_threads_that_use_a_session_while_another_closes_it_are_told_so(url):
+    session = foldline.open_sync(url, "s")
+    session.append({"role": "user", "content": "Hello."})
+    working, told = threading.Barrier(5), []
+
+    def use() -> None:
+        while True:
+            session.note("k", v=1)
+
+    def work() -> None:
+        working.wait()
+        with pytest.raises(foldline.FoldlineError, match="closed"):
+            use()
+        told.append(True)
+
+    threads = [threading.Thread(target=work, daemon=True) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    working.wait()
+    session.close()
+    for thread in threads:
+        thread.join(120)
+    assert told == [True] * 4
+
+
 class Slow(OfflineSummarizer):
     """Writes after a long time; knows whether it was cancelled."""
 

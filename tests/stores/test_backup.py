@@ -53,6 +53,21 @@ def test_a_store_in_use_is_backed_up(tmp_path: Path) -> None:
         assert len(copied) % 2 == 0
 
 
+def test_a_store_is_backed_up_where_a_file_can_have_one_name_alone(tmp_path: Path, monkeypatch) -> None:
+    file, copy = tmp_path / "s.db", tmp_path / "copy.db"
+    asyncio.run(fill(SqliteStore(file), talk(None, "one", "two")))
+
+    def link(*_: object) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr("os.link", link)
+    back_up(SqliteStore(file), copy)
+    assert [entry.id for entry in paths(copy)] == [entry.id for entry in paths(file)]
+    with pytest.raises(InputError, match="there already"):
+        back_up(SqliteStore(file), copy)
+    assert sorted(one.name for one in tmp_path.iterdir() if one.name.startswith(".")) == []
+
+
 def test_a_backup_that_is_killed_leaves_no_half_file(tmp_path: Path) -> None:
     file = tmp_path / "s.db"
     store = SqliteStore(file)

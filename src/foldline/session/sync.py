@@ -13,7 +13,7 @@ import weakref
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from contextlib import suppress
-from typing import Any, Concatenate, ParamSpec, Self, TypeVar, cast
+from typing import Any, Concatenate, Final, ParamSpec, Self, TypeVar, cast
 
 from foldline.core.view import Item
 from foldline.errors import InputError
@@ -24,29 +24,46 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
+CLOSED: Final = "this session is closed: open it again"
+
+
 class Portal:
     """An event loop in a thread of its own, and the way into it."""
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
+        self._closing = threading.Lock()
+        self.closed = False  # nothing begins any more
         self._thread = threading.Thread(target=_serve, args=(self._loop,), name="foldline", daemon=True)
         self._thread.start()
         weakref.finalize(self, _stop, self._loop).atexit = False  # whoever forgets to close it
 
-    @property
-    def closed(self) -> bool:
-        """Whether the loop has ended."""
-        return self._loop.is_closed()
-
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine in the loop and wait for its end; an interrupt cancels it first."""
-        if self.closed or threading.current_thread() is self._thread:
-            coroutine.close()
-            raise InputError(
-                "this session is closed: open it again"
-                if self.closed
-                else "a callback cannot wait for its own session: use the async one, in a coroutine"
-            )
+        """Run a coroutine in the loop and wait for its end; an interrupt cancels it first.
+
+        Raises InputError where the portal is closed, also while the coroutine runs.
+        """
+        with self._closing:  # what began before it closes is in the loop before what ends it
+            if self.closed or threading.current_thread() is self._thread:
+                coroutine.close()
+                raise InputError(
+                    CLOSED
+                    if self.closed
+                    else "a callback cannot wait for its own session: use the async one, in a coroutine"
+                )
+            started, ended = self._begin(coroutine)
+        task = started.result()
+        try:
+            ended.wait()
+        except BaseException:
+            self._loop.call_soon_threadsafe(task.cancel)
+            ended.wait()
+            raise
+        if task.cancelled() and self.closed:
+            raise InputError(CLOSED)
+        return task.result()
+
+    def _begin(self, coroutine: Coroutine[Any, Any, T]) -> tuple[Future[asyncio.Task[T]], threading.Event]:
         started: Future[asyncio.Task[T]] = Future()
         ended = threading.Event()
 
@@ -56,18 +73,16 @@ class Portal:
             started.set_result(task)
 
         self._loop.call_soon_threadsafe(start)
-        task = started.result()
-        try:
-            ended.wait()
-        except BaseException:
-            self._loop.call_soon_threadsafe(task.cancel)
-            ended.wait()
-            raise
-        return task.result()
+        return started, ended
 
     def close(self) -> None:
-        """End the loop and its thread; what still runs there is cancelled."""
-        self.run(_tidied())
+        """End the loop and its thread; what still runs there is cancelled. A second call does nothing."""
+        with self._closing:
+            if self.closed:
+                return
+            self.closed = True
+            _, ended = self._begin(_tidied())
+        ended.wait()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
 
@@ -160,6 +175,9 @@ class SyncSession:
         if not self.portal.closed:
             try:
                 self.portal.run(self.session.close())
+            except InputError:
+                if not self.portal.closed:  # else another thread closed it meanwhile
+                    raise
             finally:
                 if self._owns_portal:
                     self.portal.close()

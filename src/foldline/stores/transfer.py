@@ -23,8 +23,6 @@ from foldline.stores.sqlite import SqliteStore
 from foldline.stores.sqlite_database import open_read_only, store_error
 
 _BATCH: Final = 200  # entries in one append
-_PAGES_AT_ONCE: Final = 1_000  # copied in one step; between steps others may write
-_PAUSE: Final = 0.001  # seconds between two steps
 
 
 @runtime_checkable
@@ -153,7 +151,7 @@ def back_up(store: Store, target: Path) -> None:
         try:
             _copy(store.file, part)
             _sync(part)
-            os.link(part, target)  # fails where somebody else made it meanwhile
+            _name(part, target)
             _sync(target.parent)
         finally:
             for leftover in (part, Path(f"{part}-wal"), Path(f"{part}-shm"), Path(f"{part}-journal")):
@@ -167,8 +165,17 @@ def back_up(store: Store, target: Path) -> None:
 def _copy(file: Path, part: Path) -> None:
     source = open_read_only(file, timeout=10.0)
     with closing(source), closing(sqlite3.connect(part)) as copy:
-        source.backup(copy, pages=_PAGES_AT_ONCE, sleep=_PAUSE)
+        source.backup(copy)  # in one step: SQLite begins a stepwise copy again at each write of others
         copy.execute("PRAGMA journal_mode = DELETE")  # one file, without a write-ahead log beside it
+
+
+def _name(part: Path, target: Path) -> None:
+    """Give a whole copy its name; FileExistsError where somebody else made that meanwhile."""
+    try:
+        os.link(part, target)
+    except PermissionError:  # a file system without hard links
+        target.touch(exist_ok=False)
+        part.replace(target)
 
 
 def _sync(path: Path) -> None:
