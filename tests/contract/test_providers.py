@@ -138,7 +138,9 @@ async def test_every_fault_is_overcome(dialect, stream, fault):
         one = Call(messages=[{"role": "user", "content": "Read a.py"}], tools=TOOLS[dialect], max_tokens=500)
         patience = 0.4 if fault == "stall" else 120.0
         reply = await asked(provider, msgspec.structs.replace(one, timeout=patience), stream=stream)
-    assert [met for _, met in model.met] == [fault, fault]
+    # a stream that stalls after its reply came whole needs no second request
+    met = [one for _, one in model.met]
+    assert met == [fault, fault] or (stream and fault == "stall" and met == [fault])
     made = dialect_of(dialect).decode_reply(reply.native).calls
     assert [(one.name, one.arguments) for one in made] == [("read", {"path": "a.py"})]
 

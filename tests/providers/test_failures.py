@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import logging
 import traceback
 from email.utils import formatdate
@@ -194,6 +195,16 @@ async def test_an_event_that_is_no_json_is_malformed(dialect, serve):
 
 async def test_an_event_without_what_it_should_hold_is_malformed(serve):
     events = [EVENTS["anthropic"][0], {"type": "content_block_start", "index": 0}]
+    provider, _ = await serve("anthropic", sse_answer(events))
+    assert (await failure(taken(provider.stream(ASK)))).kind == "malformed"
+
+
+@pytest.mark.parametrize("piece", [None, "[" * 100_000])
+async def test_events_that_fit_no_reply_are_malformed(serve, piece):
+    events = copy.deepcopy(EVENTS["anthropic"])
+    for event in events:
+        if event.get("delta", {}).get("type") == "input_json_delta":
+            event["delta"]["partial_json"] = piece
     provider, _ = await serve("anthropic", sse_answer(events))
     assert (await failure(taken(provider.stream(ASK)))).kind == "malformed"
 

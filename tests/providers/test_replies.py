@@ -5,9 +5,10 @@ from __future__ import annotations
 import copy
 import json
 
+import msgspec
 import pytest
 from tests.providers.conftest import ASK, KEY, taken
-from tests.support.rawhttp import json_answer, sse_answer
+from tests.support.rawhttp import RESET, STALL, json_answer, sse_answer
 from tests.support.replies import ARGUMENTS, EVENTS, PATHS, TOOLS, WHOLE
 
 import foldline
@@ -40,6 +41,16 @@ async def test_a_stream_gives_its_pieces_and_then_the_same_reply(dialect, serve)
     assert reply.native == WHOLE[dialect]
     assert reply.stop == "tools"
     assert server.body["stream"] is True
+
+
+@pytest.mark.parametrize("tail", [STALL, RESET])
+async def test_a_reply_that_came_whole_is_kept_although_its_connection_does_not_end(dialect, serve, tail):
+    events = [event for event in EVENTS[dialect] if event != "[DONE]"]
+    provider, _ = await serve(dialect, json_answer(WHOLE[dialect]), sse_answer(events, tail))
+    await provider.complete(ASK)  # the SDK is read by now: that is no part of what is waited for
+    patience = 1.0 if dialect == "openai-chat" and tail == STALL else 120  # the usage may follow
+    _, reply = await taken(provider.stream(msgspec.structs.replace(ASK, timeout=patience)))
+    assert reply.native == WHOLE[dialect]
 
 
 async def test_a_server_that_does_not_stream_is_understood(dialect, serve):

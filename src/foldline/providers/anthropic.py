@@ -85,7 +85,7 @@ class MessageAssembler:
         self._texts: dict[tuple[int, str], list[str]] = {}  # in pieces: a sum is copied by each
         self._inputs: dict[int, list[str]] = {}
         self._calls: dict[int, int] = {}
-        self._ended = False
+        self.ended = False
 
     def take(self, event: Body) -> Iterator[Delta]:
         """Take the next event; yield its text, its thinking and pieces of calls."""
@@ -101,11 +101,11 @@ class MessageAssembler:
             usage = known | {key: value for key, value in new.items() if value is not None}
             self._message = {**self._message, **event["delta"], "usage": usage}
         elif kind == "message_stop":
-            self._ended = True
+            self.ended = True
 
     def whole(self) -> Body | None:
         """Return the Message; None until its end has come. ValueError for a call that cannot be read."""
-        if self._message is None or not (self._ended or self._message.get("stop_reason")):
+        if self._message is None or not (self.ended or self._message.get("stop_reason")):
             return None
         for (index, key), pieces in self._texts.items():
             self._blocks[index][key] = "".join(pieces)

@@ -72,7 +72,7 @@ def from_sdk(error: Exception, provider: str, scrub: Scrub) -> ProviderError | N
         return failure("connection", f"the connection failed: {cause or type(cause).__name__}")
     if isinstance(error, UnicodeEncodeError):
         return failure("bad_request", "the messages hold half a character, which no request can carry")
-    if isinstance(error, DialectError | ValueError) or unreadable:
+    if isinstance(error, DialectError | ValueError | RecursionError) or unreadable:
         return failure("malformed", f"the reply cannot be read: {error}")
     if body is not None or _is(error, "APIError"):
         return from_body(body, provider, scrub, fallback=str(error))

@@ -9,7 +9,7 @@ import importlib.util
 import json
 import os
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Awaitable, Generator, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator, Sequence
 from typing import Any, ClassVar, Protocol, TypeVar, cast
 
 import msgspec
@@ -59,6 +59,11 @@ class Assembler(Protocol):
 
     def take(self, event: Body) -> Iterator[Delta]:
         """Take the next event; yield its deltas."""
+        ...
+
+    @property
+    def ended(self) -> bool:
+        """Whether no event of the reply can follow; a server may leave the connection open."""
         ...
 
     def whole(self) -> Body | None:
@@ -139,13 +144,16 @@ class SDKProvider(ABC):
                     raise ValueError(f"not a stream: {str(events)[:200]}")
                 unstreamed = await _within(patience, _unstreamed(events))
                 following = aiter(events)
-                while unstreamed is None and (event := await _within(patience, anext(following, None))):
-                    for delta in _taken(assembler, _plain(event)):
+                while unstreamed is None and not assembler.ended:
+                    event = await self._next(following, patience, assembler)
+                    if event is None:
+                        break
+                    for delta in _guarded(lambda event=event: list(assembler.take(_plain(event)))):
                         yield delta
             finally:
                 if hasattr(events, "close"):
                     await events.close()
-            body = unstreamed or assembler.whole()
+            body = unstreamed or _guarded(assembler.whole)
             if body is None:
                 raise self._failed("the stream ended before the reply did", "connection")
             reply = self._reply(body, call)
@@ -178,6 +186,17 @@ class SDKProvider(ABC):
                 failure = self._translated(error)
                 if failure is None or not self._options.learn(wanted, failure):
                     raise
+
+    async def _next(self, events: AsyncIterator[Any], patience: float, assembler: Assembler) -> Any:
+        """Return the next event; None at the end, or where the connection fails after the whole reply."""
+        try:
+            return await _within(patience, anext(events, None))
+        except Exception as error:
+            failure = self._translated(error)
+            lost = failure is not None and failure.kind in ("connection", "timeout")
+            if not lost or _guarded(assembler.whole) is None:
+                raise
+            return None
 
     async def _connected(self) -> Any:
         if self._made is None:
@@ -291,10 +310,11 @@ async def _unstreamed(events: Any) -> Body | None:
     return _plain(json.loads(await response.aread()))
 
 
-def _taken(assembler: Assembler, event: Body) -> list[Delta]:
+def _guarded(read: Callable[[], T]) -> T:
+    """Return what an assembler reads; ValueError where a server sent events of another shape."""
     try:
-        return list(assembler.take(event))
-    except (AttributeError, KeyError, TypeError) as error:
+        return read()
+    except (AttributeError, KeyError, TypeError, RecursionError) as error:
         raise ValueError(f"an event with missing fields: {error!r}") from error
 
 

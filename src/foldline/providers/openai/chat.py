@@ -104,6 +104,8 @@ class OpenAIChat(OpenAISDK):
 class ChatAssembler:
     """Chunks of a Chat Completions stream -> the ChatCompletion they are of."""
 
+    ended = False  # the usage may follow the reason
+
     def __init__(self) -> None:
         self._body: Body = {}
         self._message: Body = {"role": "assistant", "content": None}

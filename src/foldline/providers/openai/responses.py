@@ -98,6 +98,11 @@ class ResponseAssembler:
             elif kind in _ARGUMENTS:
                 yield Delta("call", piece, index=self._calls.setdefault(place, len(self._calls)))
 
+    @property
+    def ended(self) -> bool:
+        """Whether the last event has come."""
+        return self._response is not None
+
     def whole(self) -> Body | None:
         """Return the Response; None where the stream ended before it came."""
         response = self._response
