@@ -94,6 +94,28 @@ async def test_an_account_that_is_spent_is_not_asked_again(dialect, serve):
     assert (error.kind, error.transient) == ("auth", False)
 
 
+async def test_an_account_without_credit_at_anthropic_is_not_asked_again(serve):
+    text = "Your credit balance is too low to access the Anthropic API."
+    provider, _ = await serve("anthropic", json_answer(said(text), 400))
+    assert (await failure(provider.complete(ASK))).kind == "auth"
+
+
+async def test_what_an_error_repeats_of_the_request_decides_nothing(serve):
+    echo = {"msg": "Field required", "loc": ["body"], "input": {"content": "context length exceeded?"}}
+    failed = {**WHOLE["openai-responses"], "status": "failed", "output": []}
+    failed |= {"instructions": "When the prompt is too long, fold.", "error": {"code": "server_error"}}
+    provider, _ = await serve("openai-responses", json_answer({"detail": [echo]}, 422), json_answer(failed))
+    assert (await failure(provider.complete(ASK))).kind == "bad_request"
+    assert (await failure(provider.complete(ASK))).kind == "server"
+
+
+async def test_an_error_in_a_list_is_read(serve):
+    text = "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576)."
+    provider, _ = await serve("openai-chat", json_answer([{"error": {"code": 400, "message": text}}], 400))
+    error = await failure(provider.complete(ASK))
+    assert (error.overflow, error.text) == (Overflow(limit=1_048_576, asked=1_200_000), text)
+
+
 @pytest.mark.parametrize(
     ("headers", "seconds"),
     [({"retry-after": "7"}, 7.0), ({"retry-after-ms": "250", "retry-after": "1"}, 0.25), ({}, None)],

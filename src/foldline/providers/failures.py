@@ -29,10 +29,11 @@ _STATUSES: Final[dict[int, ProviderKind]] = {
     401: "auth", 402: "auth", 403: "auth", 408: "timeout", 409: "server", 425: "server", 429: "rate",
     499: "cancelled", 503: "overloaded", 504: "timeout", 524: "timeout", 529: "overloaded",
 }  # fmt: skip
-# A 429 that waiting does not help: the account has no credit left.
+# A 429, or a 400 of Anthropic, that waiting does not help: the account has no credit left.
 _SPENT: Final = re.compile(
     r"insufficient[ _]quota|exceeded your current quota|credit balance|billing", re.IGNORECASE
 )
+_ECHOED: Final = frozenset({"input", "instructions", "output", "loc"})  # what an error repeats of a request
 _LONGEST_TEXT: Final = 2_000  # characters of a provider's text that an error quotes
 
 Scrub = Callable[[str], str]
@@ -90,12 +91,12 @@ def from_body(
 ) -> ProviderError:
     """Read an error that a server sent: as the body of a status, as an event of a stream, or in a reply.
 
-    Whether it is an overflow is decided from the whole body (`core/measure/overflow.py`), then the status
-    counts, then the error's own type.
+    Whether it is an overflow is decided from the error without what it repeats of the request
+    (`core/measure/overflow.py`), then the status counts, then the error's own type.
     """
     code = status if status is not None and status >= 400 else None
-    text = body if isinstance(body, str) else json.dumps(body, ensure_ascii=False) if body else ""
     inner = _inner(body)
+    text = body if isinstance(body, str) else json.dumps(_told(inner), ensure_ascii=False) if body else ""
     shown = scrub(_clip(_message(inner) or text or fallback or "no message"))
     sizes = overflow(text or fallback, code)
     if sizes is not None:
@@ -128,7 +129,7 @@ def _until(date: str) -> float | None:
 
 
 def _kind(inner: dict[str, Any], status: int | None, text: str) -> ProviderKind:
-    if status == 429 and _SPENT.search(text):
+    if status == 429 and _SPENT.search(text) or status == 400 and "credit balance is too low" in text:
         return "auth"
     if status is not None:
         return _STATUSES.get(status) or ("server" if status >= 500 else "bad_request")
@@ -142,10 +143,20 @@ def _kind(inner: dict[str, Any], status: int | None, text: str) -> ProviderKind:
 
 
 def _inner(body: Any) -> dict[str, Any]:
-    """Return the object that describes the error: under `error`, or the body itself."""
+    """Return the object that describes the error: under `error`, or the body itself; Gemini sends a list."""
+    if isinstance(body, list) and body:
+        return _inner(cast("list[Any]", body)[0])
     fields = cast("dict[str, Any]", body) if isinstance(body, dict) else {}
     inner = fields.get("error")
     return cast("dict[str, Any]", inner) if isinstance(inner, dict) else fields
+
+
+def _told(value: Any) -> Any:
+    """Return an error without what it repeats of the request."""
+    if isinstance(value, dict):
+        fields = cast("dict[str, Any]", value)
+        return {key: _told(inner) for key, inner in fields.items() if key not in _ECHOED}
+    return [_told(one) for one in cast("list[Any]", value)] if isinstance(value, list) else value
 
 
 def _message(inner: dict[str, Any]) -> str:
