@@ -10,6 +10,7 @@ from tests.support.replies import WHOLE
 
 from foldline import providers
 from foldline.errors import InputError, ProviderError
+from foldline.providers.choose import named
 
 
 @pytest.mark.parametrize(
@@ -84,6 +85,35 @@ async def test_the_keys_of_openai_and_anthropic_go_to_no_server_that_a_name_hold
         await provider.complete(ASK)
         await provider.close()
         assert "key-of-mine" in str(server.requests[1].headers)
+
+
+@pytest.mark.parametrize("name", ["openai-compatible:mine", "anthropic-compatible:mine"])
+@pytest.mark.parametrize("header", ["Authorization", "authorization"])
+async def test_headers_of_the_environment_go_to_no_server_that_a_name_holds(name, header, monkeypatch):
+    for variable in ("OPENAI_CUSTOM_HEADERS", "ANTHROPIC_CUSTOM_HEADERS"):
+        monkeypatch.setenv(variable, f"X-Gate: secret\n{header}: Bearer secret")
+    dialect = "anthropic" if name.startswith("anthropic") else "openai-chat"
+    async with raw_server(json_answer(WHOLE[dialect])) as server:
+        provider = providers.get(f"{name}@{server.url}", api_key=" mine\n")
+        await provider.complete(ASK)
+        await provider.close()
+    assert server.requests[0].headers["authorization"] == "Bearer mine"
+    assert "secret" not in str(server.requests[0].headers)
+
+
+async def test_a_key_with_a_character_that_no_key_has_is_told_of(monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk\u2013dash")
+    with pytest.raises(ProviderError, match="OPENAI_API_KEY holds a character") as caught:
+        await providers.get("openai:gpt-5.2").complete(ASK)
+    assert caught.value.kind == "auth"
+
+
+@pytest.mark.parametrize(
+    ("model", "url"), [("@cf/meta/llama", "https://h/v1"), ("m@2025", "https://h/v1"), ("m", "https://h/p@q")]
+)
+def test_models_and_paths_may_hold_an_at(model, url):
+    parts = named(f"openai-compatible:{model}@{url}")
+    assert (parts.model, parts.base_url) == (model, url)
 
 
 async def test_anthropics_other_variable_is_read_too(monkeypatch):

@@ -11,7 +11,7 @@ from foldline.core.measure.window import share
 from foldline.dialects import ANTHROPIC
 from foldline.providers.base import Call, Delta, Stop
 from foldline.providers.options import Body, Option
-from foldline.providers.sdk import NO_KEY, SDKProvider
+from foldline.providers.sdk import NO_KEY, SDKProvider, withheld
 
 # The API requires a limit with every call and adds it to the input: the reserve that `foldline` leaves free.
 MOST_REPLY: Final = 16_384
@@ -29,10 +29,11 @@ class Anthropic(SDKProvider):
 
     def _client(self, sdk: Any, key: str | None, variable: str) -> Any:
         paid = {"auth_token" if variable.endswith("AUTH_TOKEN") else "api_key": key or NO_KEY}
-        base_url = self._access.base_url
+        base_url, undone = self._access.base_url, {}
         if base_url is not None:
+            undone = withheld(sdk, "ANTHROPIC_CUSTOM_HEADERS", key or NO_KEY)
             base_url = base_url.rstrip("/").removesuffix("/v1")  # the SDK adds it
-        return sdk.AsyncAnthropic(**paid, base_url=base_url, max_retries=0)
+        return sdk.AsyncAnthropic(**paid, base_url=base_url, max_retries=0, default_headers=undone)
 
     def _request(self, call: Call) -> Body:
         fields: Body = {"model": self.model, "messages": call.messages, "max_tokens": self._asked(call)}

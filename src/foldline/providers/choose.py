@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator
 from typing import Final
 
@@ -71,10 +72,11 @@ def named(name: str) -> Named:
         )
     if not kind.compatible:
         return Named(kind, rest)
-    model, _, url = rest.partition("@")
-    if not model or (url and not url.startswith(("http://", "https://"))):
+    model, *urls = re.split(r"@(?=https?://)", rest, maxsplit=1)
+    url = urls[0] if urls else ""
+    if not model or model.endswith("@") or ("@" in model and not url):
         raise InputError(f"{name!r}: write {prefix}:NAME@http://host:port/v1")
-    if "@" in url:
+    if "@" in url.partition("://")[2].partition("/")[0]:
         raise InputError(f"a URL with a password in it would be shown; put the key into {kind.variables[0]}")
     return Named(kind, model, url or None)
 

@@ -129,7 +129,7 @@ def _until(date: str) -> float | None:
 
 
 def _kind(inner: dict[str, Any], status: int | None, text: str) -> ProviderKind:
-    if status == 429 and _SPENT.search(text) or status == 400 and "credit balance is too low" in text:
+    if (status == 429 and _SPENT.search(text)) or (status == 400 and "credit balance is too low" in text):
         return "auth"
     if status is not None:
         return _STATUSES.get(status) or ("server" if status >= 500 else "bad_request")

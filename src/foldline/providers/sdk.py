@@ -49,9 +49,15 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
 
     def find_key(self) -> tuple[str, str] | None:
         """Return the key and the variable that holds it ("": the caller gave it); None if there is no key."""
-        if self.key:
-            return self.key, ""
-        return next(((os.environ[name], name) for name in self.variables if os.environ.get(name)), None)
+        held = [(self.key or "", ""), *((os.environ.get(name, ""), name) for name in self.variables)]
+        return next(((key.strip(), name) for key, name in held if key.strip()), None)
+
+
+def withheld(sdk: Any, variable: str, key: str) -> Body:
+    """Return headers that undo those which an SDK adds from a variable: they are for its own server."""
+    names = [line.partition(":")[0].strip() for line in os.environ.get(variable, "").split("\n")]
+    own = {"authorization": f"Bearer {key}"}
+    return {name: own.get(name.lower()) or sdk.Omit() for name in names if name}
 
 
 class Assembler(Protocol):
@@ -203,6 +209,10 @@ class SDKProvider(ABC):
             found = self._access.find_key()
             if found is None and not self._access.keyless:
                 raise self._failed(f"no key: set {' or '.join(self._access.variables)}", "auth")
+            if found and not (found[0].isascii() and found[0].isprintable()):
+                raise self._failed(
+                    f"the key in {found[1] or 'api_key'} holds a character that no key has", "auth"
+                )
             # in a thread: importing an SDK takes a second or more and would block the event loop
             sdk = await asyncio.to_thread(load, self.package)
             key, variable = found or (None, "")

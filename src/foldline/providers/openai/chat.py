@@ -11,7 +11,7 @@ from foldline.dialects import OPENAI_CHAT
 from foldline.dialects.in_turn import in_turn
 from foldline.providers.base import Call, Delta, Stop
 from foldline.providers.options import Body, Option
-from foldline.providers.sdk import NO_KEY, SDKProvider
+from foldline.providers.sdk import NO_KEY, SDKProvider, withheld
 
 _OFF: Final[tuple[Body, ...]] = ({"reasoning_effort": "none"}, {"reasoning_effort": "minimal"}, {})
 _ON: Final[tuple[Body, ...]] = ({"reasoning_effort": "medium"}, {})
@@ -40,7 +40,10 @@ class OpenAISDK(SDKProvider):
 
     def _client(self, sdk: Any, key: str | None, variable: str) -> Any:
         del variable
-        omitted = {} if self.official else {"OpenAI-Organization": sdk.Omit(), "OpenAI-Project": sdk.Omit()}
+        omitted: Body = {}
+        if not self.official:
+            omitted = withheld(sdk, "OPENAI_CUSTOM_HEADERS", key or NO_KEY)
+            omitted |= {"OpenAI-Organization": sdk.Omit(), "OpenAI-Project": sdk.Omit()}
         return sdk.AsyncOpenAI(
             api_key=key or NO_KEY, base_url=self._access.base_url, max_retries=0, default_headers=omitted
         )
