@@ -110,6 +110,7 @@ _TAGGED = re.compile(r"(?:<!\[CDATA\[)?(?P<inner>[^<>\n]{1,400})(?=\]\]>|</)")
 _FLAG = re.compile(r"(?:^|[\s\"',\[])--?[\w\-.]{0,30}$")
 _ENV = re.compile(r"(?:^|[^\w.$\-])(?:export[ ])?[A-Z][A-Z0-9_]*$")
 _IS_WHOLE = re.compile(r"(?:^|[\"'`(\[{,])[\w.\-]*$")  # what stands before the end of a name, and no more
+_FOLDER = re.compile(r"[~/]|[A-Za-z]:[\\/]")
 _STRONG = re.compile(r"pass|pwd|contrase|psk|mot_")
 
 
@@ -262,6 +263,8 @@ def is_likely(name: str, value: str, place: str, *, quoted: bool) -> bool:
             return False
         value = value.strip(_BETWEEN)
     if is_plain(value) or len(value) < 6 or is_prose(value) or (name.startswith("token") and is_count(value)):
+        return False
+    if name == "pwd" and _FOLDER.match(value):
         return False
     strong = _STRONG.match(name) is not None
     mixed, odd = is_mixed(value), is_odd(value)

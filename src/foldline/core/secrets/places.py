@@ -12,7 +12,7 @@ from foldline.core.secrets.plain import is_literal, is_mixed, is_name, is_odd, i
 from foldline.core.secrets.span import SecretSpan, compiled, lines_with, searched
 
 _HEAD = (
-    r"(?:[\"']{0,4}\s{0,3}[:=]|[\"'],)\s{0,3}[\"'`]{0,4}(?:[A-Za-z\-]{3,16}\s+)?"
+    r"(?:[\"']{0,4}\s{0,3}[:=]|(?<=\([\"']\w{13})[\"'],)\s{0,3}[\"'`]{0,4}(?:[A-Za-z\-]{3,16}\s+)?"
     r"(?P<secret>[^\s\"'\\,;`]{8,}+)"
 )
 _PGPASS = (
@@ -70,13 +70,18 @@ _PORT = re.compile(r"[0-9]{1,5}(?:[/?#]|$)")
 def placed(text: str) -> Iterator[SecretSpan]:
     """Yield the secrets that stand in a known place of a text."""
     for kind, match in searched(text, _PLACES):
-        if is_literal(match["secret"]):
+        value = match["secret"]
+        if is_literal(value) and (kind != "credentials" or _is_drawn(value)):
             yield SecretSpan(*match.span("secret"), kind)
     if "://" in text and "@" in text:
         yield from _in_urls(text)
     if "=" in text:
         yield from _in_queries(text)
         yield from _in_cookies(text)
+
+
+def _is_drawn(value: str) -> bool:
+    return (is_mixed(value) or is_odd(value) or is_random(value)) and not is_name(value)
 
 
 def _in_urls(text: str) -> Iterator[SecretSpan]:
