@@ -140,6 +140,7 @@ def test_no_shaped_secret_survives_between_words(chosen: list[tuple[str, str]]) 
         "://a:b@", "?key=", "machine x login y password ", "- name: password\n  value: ", "token\\u003a",
         "password%253D", "\\\n", "a\u200b", "\x1b[0m", "&amp", "UEFTUz1odW50ZXIy", "gh secret set a --body ",
         "aws ssm put-parameter SecureString ", "echo a | gh secret set b ", "a:5432:b:c:d",
+        "ghp_", "ghs_1-", "ghp_" + MIX * 2 + "-", "-_", "eyJ" + "a" * 16 + ".", "AQ.Ab",
     ],
 )  # fmt: skip
 def test_a_hostile_text_takes_time_in_step_with_its_size(piece: str) -> None:

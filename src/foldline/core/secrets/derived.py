@@ -22,7 +22,8 @@ Facts = TypeVar("Facts", bound=msgspec.Struct)
 
 WINDOW = 12  # characters of a secret that give it away
 _LEAST = 8  # characters of a whole secret below which it may be a common word
-_BY_NAME = frozenset(("password", "secret", "token", "key", "credential", "credentials"))  # kinds that a form does not prove
+# kinds that a form does not prove
+_BY_NAME = frozenset(("password", "secret", "token", "key", "credential", "credentials"))
 _KEPT = frozenset(
     ("id", "parent", "entry", "entries", "first_kept", "leading", "quoted", "call_id", "native")
 )

@@ -7,7 +7,10 @@ The log keeps every entry as it was said.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import json
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, cast
 
 import msgspec
@@ -19,9 +22,10 @@ from foldline.core.log.opaque import opened
 from foldline.core.secrets.named import is_secret_field
 from foldline.core.secrets.plain import MARK
 from foldline.core.secrets.redact import find, redact, without
-from foldline.core.secrets.span import joined
+from foldline.core.secrets.span import SecretSpan, joined
 
 _DEPTH = 40  # levels of a call's arguments that are looked into; what lies deeper is redacted as one text
+_STRING = re.compile(r'"((?:[^"\\]|\\.)*+)"')
 
 
 class CleanEntries:
@@ -73,7 +77,7 @@ def clean_part(part: Part, found: dict[str, str]) -> Part:
     if isinstance(part, Text | Thinking):
         changed = {"text": _text(part.text, found)}
     elif isinstance(part, ToolCall):
-        changed = {"name": _text(part.name, found), "arguments": _value(part.arguments, found)}
+        changed = {"name": _text(part.name, found), "arguments": _arguments(part.arguments, found)}
     elif isinstance(part, ToolResult):
         inner = tuple(clean_part(one, found) for one in part.content)
         if any(new is not old for new, old in zip(inner, part.content, strict=True)):
@@ -95,6 +99,36 @@ def _text(text: str, found: dict[str, str]) -> str:
             if secret and MARK not in secret:
                 found[secret] = span.kind
     return redact(without(text, spans))
+
+
+def _arguments(value: Any, found: dict[str, str]) -> Any:
+    """Return a call's arguments without secrets: neither of one string nor of all of them as JSON."""
+    clean: Any = _value(value, found)
+    if isinstance(clean, str):
+        return clean
+    try:
+        text = json.dumps(clean, ensure_ascii=False)
+        spans = list(_in_strings(text, find(text)))
+        learned = [(json.loads(f'"{text[span.start : span.end]}"'), span) for span in spans]
+        made = json.loads(without(text, spans)) if spans else clean
+    except (TypeError, ValueError, RecursionError):  # no JSON, or nested too deeply
+        made, learned = clean, []
+    for secret, span in learned:
+        found.update((one, span.kind) for one in (secret, *span.said) if MARK not in one)
+    return made if made != clean else clean  # a mark may stand where any value is secret
+
+
+def _in_strings(text: str, spans: Sequence[SecretSpan]) -> Iterator[SecretSpan]:
+    """Yield what of spans stands in the strings of a JSON text: a span may begin before one."""
+    strings = [match.span(1) for match in _STRING.finditer(text)] if spans else []
+    ends = [end for _, end in strings]
+    for span in spans:
+        at = bisect_right(ends, span.start)
+        while at < len(ends) and strings[at][0] < span.end:
+            start, end = max(strings[at][0], span.start), min(ends[at], span.end)
+            if start < end:
+                yield SecretSpan(start, end, span.kind, span.said)
+            at += 1
 
 
 def _value(value: Any, found: dict[str, str], depth: int = 0) -> Any:

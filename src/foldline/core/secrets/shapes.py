@@ -36,6 +36,7 @@ _HEADED = (
     ("Groq key", "gsk_", r"[A-Za-z0-9]{32,}+"),
     ("HubSpot token", "pat-", r"(?:na|eu)[0-9]-[a-f0-9]{8}-[a-f0-9\-]{27}"),
     ("Hugging Face token", "hf_ api_org_", r"[A-Za-z0-9]{30,}+"),
+    ("JWT", "eyJ", r"[A-Za-z0-9_\-]{8,}+\.[A-Za-z0-9_\-]*+(?:\.[A-Za-z0-9_\-]{8,}+){3}"),  # encrypted
     ("JWT", "eyJ", r"[A-Za-z0-9_\-]{8,}+\.eyJ[A-Za-z0-9_\-]{8,}+\.[A-Za-z0-9_\-]{8,}+"),
     ("Notion token", "secret_", r"(?=[A-Za-z]{0,40}[0-9])[A-Za-z0-9]{43}"),
     ("npm token", "npm_", r"[A-Za-z0-9]{36}"),
@@ -44,7 +45,8 @@ _HEADED = (
     ("PyPI token", "pypi-", r"[A-Za-z0-9_\-]{50,}+"),
     ("Resend key", "re_", r"[A-Za-z0-9]{8}_[A-Za-z0-9]{20,}+"),
     ("Slack token", "xapp-", r"[A-Za-z0-9\-]{10,}+"),
-    ("Slack token", "xox", r"[abeoprs]-[A-Za-z0-9\-]{10,}+"),
+    ("Slack token", "xox", r"[abceoprs]-[A-Za-z0-9\-]{10,}+"),
+    ("Slack token", "xoxd-", r"[A-Za-z0-9%+/=\-]{10,}+"),
     ("Square token", "sq0", r"(?:atp|csp|idp)-[A-Za-z0-9_\-]{22,}+"),
     ("Stripe key", "rk_ sk_", r"(?:live|test|prod)_[A-Za-z0-9]{16,}+"),
     ("Twitter token", "AAAAAAAAAAAAAAAAAAAA", r"[A-Za-z0-9%]{60,}+"),
@@ -52,17 +54,23 @@ _HEADED = (
 )
 # heads that nothing else begins with; what follows is long, holds digits and is no name
 _KNOWN_HEADS = """
-    aio_ p8e- AGE-SECRET-KEY-1 LTAI AKCp AKID AQVN ATATT3 ATCTT3 bkua_ csk- CCIPAT_ CLOJARS_ CFPAT- dckr_
-    duffel_ e2b_ EZAK EZTK figd_ figo_ FLWSECK fo1_ fio-u- GR1348941 glsa_ HRKU- ico- signkey- jina_ lsv2_
-    lin_api_ lin_oauth_ napi_ nfp_ NRAK- NRII- NRJS- nsec1 ntn_ nvapi- pplx- pcsk_ pscale_ phx_ PMAK- pnu_
-    pul- rdme_ rnd_ r8_ rubygems_ xkeysib- sntryu_ shippo_ shpat_ shpca_ shppa_ shpss_ sqa_ sqp_ squ_
-    sb_secret_ sbp_ tskey- tvly- tgp_v1_ tfp_ wandb_v1_
+    aio_ p8e- AGE-SECRET-KEY-1 LTAI AKCp AKID AQVN ATATT3 ATCTT3 bkua_ cfat_ cfut_ csk- CCIPAT_ CLOJARS_
+    CFPAT- crsr_ dckr_ duffel_ e2b_ EZAK EZTK figd_ figo_ FLWSECK fo1_ fio-u- GR1348941 glsa_ HRKU- ico-
+    signkey- jina_ lsv2_ lin_api_ lin_oauth_ napi_ nfp_ NRAK- NRII- NRJS- nsec1 ntn_ nvapi- pplx- pcsk_
+    pscale_ phx_ PMAK- pnu_ pul- rdme_ rnd_ r8_ rubygems_ xkeysib- sntryu_ shippo_ shpat_ shpca_ shppa_
+    shpss_ sqa_ sqp_ squ_ sb_secret_ sbp_ tskey- tvly- tgp_v1_ tfp_ vck_ vcp_ wandb_v1_
 """
 _DRAWN = r"(?=(?:[A-Za-z_\-]{0,60}[0-9]){3})[A-Za-z0-9_\-]{20,}+(?:[.=][A-Za-z0-9_\-]{8,}+)*+=?"
 _OF_A_HEAD = "API token"
 
 _CRYPT = r"\${1,2}(?:apr1|[1567y]|gy|2[aby]|argon2id?)\${1,2}[./A-Za-z0-9$=,+]{22,}+"  # shadow, htpasswd
 _CRYPTS = ("$apr1", "$1", "$5", "$6", "$7", "$y", "$gy", "$2a", "$2b", "$2y", "$argon2i", "$argon2id")
+
+_GITHUB_HEADS = ("ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_")  # also beside a `-`: `old-ghp_...`
+_GITHUB = (
+    r"(?=[A-Za-z_]{0,40}[0-9])[A-Za-z0-9_]{22,}+"
+    r"(?:[A-Za-z0-9_\-]*+\.[A-Za-z0-9_\-]{8,}+\.[A-Za-z0-9_\-]{8,}+)?"  # of an app: a JWT
+)
 
 _WITH_SLASHES = ("ops_eyJ", "ABSK", "fm2_", "glc_", "eyJrIjoi", "sntrys_")
 # (kind, text that must be there, the whole pattern): where the form does not begin with a run
@@ -74,6 +82,8 @@ _HELD = (
     ("Doppler token", "dp.", r"\bdp\.[a-z]{2,5}\.(?:[a-z0-9_\-]{2,35}\.)?[A-Za-z0-9]{40,44}\b"),
     ("Dropbox token", "sl.", r"(?<![\w.])sl\.(?:u\.)?[A-Za-z0-9_\-=]{100,}+"),
     ("Dynatrace token", "dt0", r"\bdt0[a-z][0-9]{2}\.[A-Z0-9]{24}\.[A-Z0-9]{64}\b"),
+    *(("GitHub token", head, rf"(?<![A-Za-z0-9]){head}{_GITHUB}") for head in _GITHUB_HEADS),
+    ("Google key", "AQ.Ab", r"(?<![\w.])AQ\.Ab[A-Za-z0-9_\-]{35,}+"),
     ("Google token", "ya29.", r"(?<![\w.])ya29\.[A-Za-z0-9_\-]{20,}+"),
     ("Google token", "1//0", r"(?<![\w/])1//0[A-Za-z0-9_\-]{30,}+"),
     ("Mapbox token", "sk.eyJ", r"(?<![\w.])sk\.eyJ[A-Za-z0-9_\-]{20,}+\.[A-Za-z0-9_\-]{16,}+"),
@@ -98,8 +108,8 @@ _HELD = (
     *(("API key", head, rf"\b{head}[A-Za-z0-9+/=_\-]{{32,}}+") for head in _WITH_SLASHES),
 )  # fmt: skip
 
-_RUN = re.compile(r"[A-Za-z0-9_\-]{16,}+")
-_END = r"(?![A-Za-z0-9_\-])"
+_RUN = re.compile(r"(?:-|_+)?(?P<run>[A-Za-z0-9_\-]{16,}+)")  # behind what a diff or Markdown puts before it
+_END = r"(?![_\-]*[A-Za-z0-9])"
 _BY_WHOLE = (
     re.compile(rf"[a-f0-9]{{32}}-(?:us[0-9]{{1,2}}|[a-f0-9]{{8}}-[a-f0-9]{{8}}){_END}"),  # Mailchimp, Mailgun
     re.compile(  # of a vendor that is not listed: a word that says what it is, then one long run of all sorts
@@ -127,7 +137,7 @@ _BY_NEEDLE = compiled(_HELD)
 def shaped(text: str) -> Iterator[SecretSpan]:
     """Yield the secrets of known shapes in a text."""
     for run in _RUN.finditer(text):
-        start, end = run.span()
+        start, end = run.span("run")
         shapes = [shape for size in (3, 2, 1) for shape in _BY_HEAD.get(text[start : start + size], ())]
         for kind, pattern in (*shapes, *(_FORMS if end - start >= 28 else ())):
             if (match := pattern.match(text, start)) and not (kind == _OF_A_HEAD and is_name(match[0])):
