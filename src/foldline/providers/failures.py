@@ -96,7 +96,13 @@ def from_body(
     """
     code = status if status is not None and status >= 400 else None
     inner = _inner(body)
-    text = body if isinstance(body, str) else json.dumps(_told(inner), ensure_ascii=False) if body else ""
+    text = (
+        body
+        if isinstance(body, str)
+        else json.dumps(_told(inner or body), ensure_ascii=False)
+        if body
+        else ""
+    )
     shown = scrub(_clip(_message(inner) or text or fallback or "no message"))
     sizes = overflow(text or fallback, code)
     if sizes is not None:
