@@ -17,15 +17,15 @@ from tests.support.talk import (
 )
 
 from foldline.core.cut.legal import (
-    Progress,
-    UnansweredStays,
-    WholeBatches,
-    WholeCommands,
-    WholeProviderRuns,
-    WholeReplies,
     allowed,
     fits_rule,
     legal_cuts,
+    progress,
+    unanswered_stays,
+    whole_batches,
+    whole_commands,
+    whole_provider_runs,
+    whole_replies,
 )
 from foldline.core.cut.pairing import pair
 from foldline.core.log.entries import Said
@@ -35,7 +35,7 @@ from foldline.core.view import ViewState
 
 
 def alone(invariant, *messages: Message) -> list[int]:
-    return allowed(len(messages), invariant.forbidden(entries(*messages), pair(messages)))
+    return allowed(len(messages), invariant(entries(*messages), pair(messages), {}))
 
 
 def legal(*messages: Message) -> list[int]:
@@ -47,15 +47,15 @@ def legal(*messages: Message) -> list[int]:
 
 def test_no_cut_falls_between_a_call_and_its_results():
     talk = [user(), calls("a", "b"), tool("a"), tool("b"), assistant("ok")]
-    assert alone(WholeBatches(), *talk) == [0, 1, 4, 5]
+    assert alone(whole_batches, *talk) == [0, 1, 4, 5]
 
 
 def test_no_cut_falls_beside_a_developer_message_inside_a_batch():
-    assert alone(WholeBatches(), calls("a", "b"), tool("a"), developer(), tool("b")) == [0, 4]
+    assert alone(whole_batches, calls("a", "b"), tool("a"), developer(), tool("b")) == [0, 4]
 
 
 def test_everything_after_an_open_batch_belongs_to_it():
-    assert alone(WholeBatches(), user(), calls("a", "b"), tool("a"), reminder()) == [0, 1]
+    assert alone(whole_batches, user(), calls("a", "b"), tool("a"), reminder()) == [0, 1]
 
 
 @pytest.mark.parametrize("launch", [
@@ -73,36 +73,36 @@ def test_no_cut_parts_the_text_of_a_command_or_a_skill_from_its_name(launch):
         user("next"),
     ]
     text = 2 + len(launch)
-    assert alone(WholeCommands(), *talk) == [at for at in range(len(talk) + 1) if at != text]
+    assert alone(whole_commands, *talk) == [at for at in range(len(talk) + 1) if at != text]
     assert text not in legal(*talk)
 
 
 def test_a_command_that_acts_by_itself_is_followed_by_the_users_own_words():
-    assert alone(WholeCommands(), user("<command-name>/clear</command-name>"), user("go")) == [0, 1, 2]
+    assert alone(whole_commands, user("<command-name>/clear</command-name>"), user("go")) == [0, 1, 2]
 
 
 def test_a_batch_that_was_given_up_ends_with_its_last_result():
-    assert alone(WholeBatches(), calls("a", "b"), tool("a"), user("stop"), user("now")) == [0, 2, 3, 4]
-    assert alone(WholeBatches(), calls("a"), user("stop")) == [0, 1, 2]
+    assert alone(whole_batches, calls("a", "b"), tool("a"), user("stop"), user("now")) == [0, 2, 3, 4]
+    assert alone(whole_batches, calls("a"), user("stop")) == [0, 1, 2]
 
 
 def test_a_result_without_a_call_binds_nothing():
-    assert alone(WholeBatches(), user(), tool("nobody"), assistant("ok")) == [0, 1, 2, 3]
+    assert alone(whole_batches, user(), tool("nobody"), assistant("ok")) == [0, 1, 2, 3]
 
 
 # ---- what is not yet answered stays
 
 
 def test_a_cut_keeps_every_message_that_no_reply_has_seen():
-    assert alone(UnansweredStays(), user(), assistant("ok"), user("a"), user("b")) == [0, 1, 2]
-    assert alone(UnansweredStays(), user(), assistant("ok")) == [0, 1, 2]
-    assert alone(UnansweredStays(), user(), calls("a"), tool("a")) == [0, 1, 2]
-    assert alone(UnansweredStays()) == [0]
+    assert alone(unanswered_stays, user(), assistant("ok"), user("a"), user("b")) == [0, 1, 2]
+    assert alone(unanswered_stays, user(), assistant("ok")) == [0, 1, 2]
+    assert alone(unanswered_stays, user(), calls("a"), tool("a")) == [0, 1, 2]
+    assert alone(unanswered_stays) == [0]
 
 
 def test_a_cut_folds_something():
-    assert alone(Progress(), user(), assistant("ok")) == [1, 2]
-    assert alone(Progress()) == []
+    assert alone(progress, user(), assistant("ok")) == [1, 2]
+    assert alone(progress) == []
 
 
 # ---- all of them
@@ -160,13 +160,13 @@ def item(text: str) -> Message:
 
 def test_no_cut_falls_between_the_items_of_one_reply():
     talk = [user(), item("a"), item("b"), item("c"), user(), item("d"), user(), item("e")]
-    assert alone(WholeReplies(), *talk) == [0, 1, 4, 5, 6, 7, 8]
+    assert alone(whole_replies, *talk) == [0, 1, 4, 5, 6, 7, 8]
     assert legal(item("a"), item("b"), user(), item("c"))[0] == 2
 
 
 def test_between_replies_that_are_one_message_each_a_cut_may_fall():
     talk = [user(), assistant("a"), assistant("b"), item("c"), assistant("d"), item("e")]
-    assert alone(WholeReplies(), *talk) == [0, 1, 2, 3, 4, 5, 6]
+    assert alone(whole_replies, *talk) == [0, 1, 2, 3, 4, 5, 6]
 
 
 # ---- what the provider runs by itself
@@ -191,5 +191,36 @@ def test_no_cut_falls_between_a_paused_turn_and_the_rest_of_it():
         user(),
         Message("assistant", (runs("s2"), found("s2"))),
     ]
-    assert alone(WholeProviderRuns(), *talk) == [0, 1, 3, 4, 5]
-    assert alone(WholeProviderRuns(), *talk[:2], user(), user()) == [0, 1, 2, 3, 4]
+    assert alone(whole_provider_runs, *talk) == [0, 1, 3, 4, 5]
+    assert alone(whole_provider_runs, *talk[:2], user(), user()) == [0, 1, 2, 3, 4]
+
+
+def test_no_cut_falls_behind_a_call_that_the_provider_still_runs():
+    paused = [user(), Message("assistant", (Text("I look."), runs("s1")))]
+    assert alone(whole_provider_runs, *paused) == [0, 1]
+    assert alone(whole_provider_runs, *paused, reminder()) == [0, 1]
+
+
+def by_program(call: str, caller: str) -> Message:
+    """A call that a program of the provider made: only the native message tells."""
+    raw = f'{{"caller": {{"type": "code_execution", "tool_id": "{caller}"}}}}'.encode()
+    return Message("assistant", calls(call).parts, native=Native("anthropic", raw))
+
+
+def test_the_calls_of_a_running_program_belong_to_it():
+    talk = [user(), Message("assistant", (runs("s1"),)), by_program("a", "s1"), tool("a")]
+    assert alone(whole_provider_runs, *talk) == [0, 1]
+    assert alone(whole_provider_runs, *talk, by_program("b", "s1"), tool("b")) == [0, 1]
+
+
+def test_a_program_without_a_result_ends_where_the_user_speaks_or_the_model_goes_on():
+    talk = [user(), Message("assistant", (runs("s1"),)), by_program("a", "s1"), tool("a")]
+    assert alone(whole_provider_runs, *talk, user("stop")) == [0, 1, 3, 4, 5]
+    assert alone(whole_provider_runs, *talk, calls("b"), tool("b")) == [0, 1, 3, 4, 5, 6]
+
+
+def test_the_output_of_a_program_names_it_by_its_call_id():
+    program = Opaque("openai-responses", "program", {"type": "program", "id": "prog_1", "call_id": "p1"})
+    output = Opaque("openai-responses", "program_output", {"id": "po", "call_id": "p1", "result": "3"})
+    talk = [user(), Message("assistant", (program,)), user(), Message("assistant", (output,)), user()]
+    assert alone(whole_provider_runs, *talk) == [0, 1, 4, 5]

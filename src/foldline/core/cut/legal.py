@@ -1,136 +1,140 @@
-"""Where a cut may fall: one small class per invariant; a cut is legal where all of them agree.
+"""Where a cut may fall: one small function per invariant; a cut is legal where all of them agree.
 
 A cut at index i keeps the messages from i on. Legal indices lie between 0 and the number of messages.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import compress, pairwise
-from typing import Any, Protocol, cast
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from itertools import chain, compress, pairwise
+from typing import Any, cast
 
 from foldline.core.cut.edits import Edits, EditsOf, is_folded, range_summary
 from foldline.core.cut.expansions import expansions
-from foldline.core.cut.pairing import Pairing, continues, pair, unanswered_from
+from foldline.core.cut.pairing import Pairing, Place, continues, pair, unanswered_from
 from foldline.core.decide.policy import CutRule
 from foldline.core.log.entries import Said
-from foldline.core.log.messages import Opaque
+from foldline.core.log.messages import Opaque, Text, ToolCall
+from foldline.core.log.opaque import is_provider_call
 
 NO_EDITS: Edits = {}
 
 
-class Invariant(Protocol):
-    """Something that a cut must not break."""
-
-    def forbidden(self, kept: Sequence[Said], pairing: Pairing, /) -> Iterable[range]:
-        """Return the stretches of indices at which a cut breaks it, within 0 to the number of messages."""
-        ...
+Invariant = Callable[[Sequence[Said], Pairing, EditsOf], Iterable[range]]
+"""Something that a cut must not break: the stretches of indices at which it does, 0 to all messages."""
 
 
-class WholeBatches:
-    """Calls and results live or die together: no cut inside a batch, nor inside what waits for one."""
-
-    def forbidden(self, kept: Sequence[Said], pairing: Pairing, /) -> Iterable[range]:
-        """Return the inside of every batch; all that follows the start of an open one is inside."""
-        current = pairing.current
-        for batch in pairing.batches:
-            end = len(kept) if batch is current else batch.end
-            yield range(batch.start + 1, end + 1)
+def whole_batches(kept: Sequence[Said], pairing: Pairing, _edits: EditsOf) -> Iterator[range]:
+    """Calls and results live or die together: no cut inside a batch, nor behind the start of an open one."""
+    current = pairing.current
+    for batch in pairing.batches:
+        end = len(kept) if batch is current else batch.end
+        yield range(batch.start + 1, end + 1)
 
 
-class WholeReplies:
+def whole_replies(kept: Sequence[Said], _pairing: Pairing, _edits: EditsOf) -> Iterator[range]:
     """A reply that its dialect writes as several messages is kept or folded whole."""
-
-    def forbidden(self, kept: Sequence[Said], _pairing: Pairing, /) -> Iterable[range]:
-        """Return each index inside of such a reply."""
-        replies = [index for index, entry in enumerate(kept) if entry.message.role == "assistant"]
-        for before, index in pairwise(replies):
-            if index == before + 1 and continues(kept[index].message, kept[before].message):
-                yield range(index, index + 1)
+    replies = [index for index, entry in enumerate(kept) if entry.message.role == "assistant"]
+    for before, index in pairwise(replies):
+        if index == before + 1 and continues(kept[index].message, kept[before].message):
+            yield range(index, index + 1)
 
 
-class WholeProviderRuns:
+def whole_provider_runs(kept: Sequence[Said], _pairing: Pairing, _edits: EditsOf) -> Iterator[range]:
     """A call that the provider runs and its result stay together, also where a paused turn parts them.
 
-    Both are opaque blocks; the result holds the id of its call.
+    Both are opaque blocks; the result holds the id of its call. A call that still runs takes what follows it.
     """
+    ended: set[Place] = set()
+    for call, result in provider_runs(kept):
+        ended.add(call)
+        yield range(call[0] + 1, result[0] + 1)
+    for index, entry in enumerate(kept):
+        for place, part in enumerate(entry.message.parts):
+            if isinstance(part, Opaque) and is_provider_call(part) and (index, place) not in ended:
+                yield range(index + 1, _run_end(kept, index, _names(part)) + 1)
 
-    def forbidden(self, kept: Sequence[Said], _pairing: Pairing, /) -> Iterable[range]:
-        """Return the indices behind each such call, up to the message with its result."""
-        return (range(call + 1, result + 1) for (call, _), (result, _) in provider_runs(kept))
+
+def _run_end(kept: Sequence[Said], start: int, names: Collection[str]) -> int:
+    """Return the last index inside a provider's call without a result; the calls of a program are inside.
+
+    It is given up where the user speaks, or where the model goes on without it.
+    """
+    end = start
+    for index in range(start + 1, len(kept)):
+        message = kept[index].message
+        if message.is_prompt:
+            return end
+        if message.role == "assistant":
+            raw = message.native.raw if message.native is not None else b""
+            if any(f'"{name}"'.encode() in raw for name in names):
+                end = index
+            elif any(isinstance(part, Text | ToolCall) for part in message.parts):
+                return end
+    return len(kept)
 
 
-def provider_runs(kept: Sequence[Said]) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
+def provider_runs(kept: Sequence[Said]) -> Iterator[tuple[Place, Place]]:
     """Yield the places of each call that a provider ran and of its result: (message index, part index)."""
-    asked: dict[str, tuple[int, int]] = {}
+    asked: dict[str, Place] = {}
     for index, entry in enumerate(kept):
         for place, part in enumerate(entry.message.parts):
             if isinstance(part, Opaque) and isinstance(part.data, dict):
                 data = cast("dict[str, Any]", part.data)
                 words = {value for key, value in data.items() if key != "id" and isinstance(value, str)}
                 yield from ((asked[name], (index, place)) for name in words & asked.keys())
-                if isinstance(data.get("id"), str):
-                    asked[data["id"]] = (index, place)
+                asked.update(dict.fromkeys(_names(part), (index, place)))
 
 
-class WholeCommands:
+def _names(part: Opaque) -> list[str]:
+    """Return the ids by which later blocks name an opaque one."""
+    data = cast("dict[str, Any]", part.data) if isinstance(part.data, dict) else {}
+    return [value for key in ("id", "call_id") if isinstance(value := data.get(key), str)]
+
+
+def whole_commands(kept: Sequence[Said], _pairing: Pairing, _edits: EditsOf) -> Iterator[range]:
     """The text of a command or a skill stays with what names it: alone it reads as the user's own words."""
-
-    def forbidden(self, kept: Sequence[Said], _pairing: Pairing, /) -> Iterable[range]:
-        """Return the index of each such text."""
-        return (range(at, at + 1) for at in expansions(kept))
+    return (range(at, at + 1) for at in expansions(kept))
 
 
-class UnansweredStays:
+def unanswered_stays(kept: Sequence[Said], _pairing: Pairing, _edits: EditsOf) -> Iterator[range]:
     """Every message not yet answered stays in the view."""
-
-    def forbidden(self, kept: Sequence[Said], _pairing: Pairing, /) -> Iterable[range]:
-        """Return what follows the first unanswered message."""
-        yield range(unanswered_from([entry.message for entry in kept]) + 1, len(kept) + 1)
+    yield range(unanswered_from([entry.message for entry in kept]) + 1, len(kept) + 1)
 
 
-class Progress:
+def progress(_kept: Sequence[Said], _pairing: Pairing, _edits: EditsOf) -> Iterator[range]:
     """A cut folds at least one message."""
-
-    def forbidden(self, _kept: Sequence[Said], _pairing: Pairing, /) -> Iterable[range]:
-        """Return the first index alone."""
-        yield range(1)
+    yield range(1)
 
 
-class WholeRanges:
+def whole_ranges(kept: Sequence[Said], _pairing: Pairing, edits: EditsOf) -> Iterator[range]:
     """A range that a summary replaces is kept or folded whole: its first message has the summary."""
-
-    def __init__(self, edits: EditsOf) -> None:
-        self._edits = edits
-
-    def forbidden(self, kept: Sequence[Said], _pairing: Pairing, /) -> Iterable[range]:
-        """Return the inside of every such range, from its first message to its last."""
-        ends: dict[int, int] = {}
-        start = -1
-        for index, entry in enumerate(kept):
-            edits = self._edits.get(entry.id, ())
-            if range_summary(edits):
-                start = index
-            if is_folded(edits):
-                ends[start] = index
-        yield from (range(start + 1, end + 1) for start, end in ends.items())
+    ends: dict[int, int] = {}
+    start = -1
+    for index, entry in enumerate(kept):
+        own = edits.get(entry.id, ())
+        if range_summary(own):
+            start = index
+        if is_folded(own):
+            ends[start] = index
+    yield from (range(start + 1, end + 1) for start, end in ends.items())
 
 
 INVARIANTS: tuple[Invariant, ...] = (
-    WholeBatches(),
-    WholeReplies(),
-    WholeProviderRuns(),
-    WholeCommands(),
-    UnansweredStays(),
-    Progress(),
+    whole_batches,
+    whole_replies,
+    whole_provider_runs,
+    whole_commands,
+    unanswered_stays,
+    progress,
+    whole_ranges,
 )
 
 
 def legal_cuts(kept: Sequence[Said], pairing: Pairing | None = None, edits: EditsOf = NO_EDITS) -> list[int]:
     """Return the legal cut indices in ascending order; `edits` are those of the view."""
     pairing = pairing or pair([entry.message for entry in kept])
-    rules = (*INVARIANTS, WholeRanges(edits))
-    return allowed(len(kept), [one for each in rules for one in each.forbidden(kept, pairing)])
+    return allowed(len(kept), chain.from_iterable(each(kept, pairing, edits) for each in INVARIANTS))
 
 
 def allowed(messages: int, forbidden: Iterable[range]) -> list[int]:

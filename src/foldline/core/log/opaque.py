@@ -42,6 +42,11 @@ _IMAGE_MADE: Final = "image_generation_call"
 _DEPTH: Final = 40  # levels that are looked into
 
 
+def is_provider_call(part: Opaque) -> bool:
+    """Return whether a block is a call that its provider runs and answers in a block of its own."""
+    return part.kind.endswith("_tool_use") or part.kind == "program"
+
+
 def words(part: Opaque) -> str:
     """Return the text in a block, a line for each string of it; "" where it has none that can be read."""
     return "" if part.kind in (STEP, *THOUGHTS) else _joined(part.data)
