@@ -24,6 +24,14 @@ def after_call(*blocks):
     return [user("hi"), turn(use("t1")), reply(*blocks)]
 
 
+def searches(call_id):
+    return {"type": "server_tool_use", "id": call_id, "name": "web_search", "input": {"query": "x"}}
+
+
+def found(call_id):
+    return {"type": "web_search_tool_result", "tool_use_id": call_id, "content": []}
+
+
 SHARED = "text-surrogate"  # a rule of all dialects
 BAD = {
     "list": [],
@@ -53,6 +61,7 @@ BAD = {
     "result-id": after_call(result("t1"), result(None)),
     "results-first": after_call(text("here:"), result("t1")),
     "server-result-orphan": [user("hi"), turn({"type": "web_search_tool_result", "tool_use_id": "s1"})],
+    "server-result-missing": [user("hi"), turn(text("I look."), searches("s1")), user("never mind")],
     "error-result-empty": after_call(result("t1", "", is_error=True)),
     "error-result-text": after_call(result("t1", [text("see"), image()], is_error=True)),
     "image-source": [reply(image(type="base64", media_type="image/tiff", data=PNG))],
@@ -70,6 +79,17 @@ GOOD = [
     [user("hi"), turn(thinking()), turn(text("combined with the thinking before"))],
     after_call({"type": "tool_result", "tool_use_id": "t1"}),
     after_call(result("t1", "failed", is_error=True)),
+    [user("hi"), turn(text("I look."), searches("s1"))],
+    [user("hi"), turn(searches("s1")), turn(found("s1"), text("It rains.")), user("thanks")],
+    [
+        user("hi"),
+        turn(searches("s1"), use("t1")),
+        reply(result("t1")),
+        turn(found("s1"), text("3")),
+        user("ok"),
+    ],
+    [user("hi"), turn({"type": "fallback"}, {"type": "mcp_tool_listing"}, text("yes"))],
+    after_call(result("t1", [{"type": "browser_state", "tabs": []}])),
 ]
 
 

@@ -73,6 +73,19 @@ def test_a_reply_that_was_cut_off_behind_its_reasoning_leaves_none_of_it():
     assert all(item.get("type") != "reasoning" for item in sent)
 
 
+def test_a_server_tool_call_leaves_the_view_when_the_user_goes_on_without_it():
+    search = {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {"query": "x"}}
+    said = [{"type": "text", "text": "I look."}, search]
+    natives = [{"role": "user", "content": "find"}, {"role": "assistant", "content": said}]
+    fold, growing = ViewState(counter=OFFLINE), NativeView()
+    for entry in chain(decode("anthropic", [*natives, {"role": "user", "content": "stop"}])).path():
+        fold.push(entry)
+        sent = growing.messages("anthropic", fold.items())
+        assert get("anthropic").validate(sent) == []
+        assert sent == rendered(fold.view(), "anthropic")[0]
+    assert sent[1]["content"] == said[:1]
+
+
 class Counted:
     """A dialect that notes how many messages it rendered."""
 

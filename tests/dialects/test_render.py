@@ -214,6 +214,23 @@ def test_thinking_that_an_edit_leaves_at_the_end_goes_too():
     assert edited(CLAUDE, turn(thinking(), use()), p1=None) is None
 
 
+def test_a_server_tool_call_that_was_given_up_is_left_out_of_a_request():
+    search = {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {"query": "x"}}
+    by_it = {**use(), "caller": {"type": "code_execution_20250825", "tool_id": "s1"}}
+    talk = [
+        user("x"),
+        turn(thinking(), search),
+        user("y"),
+        turn(search, by_it),
+        reply(result(), text("stop")),
+    ]
+    out = CLAUDE.render([(CLAUDE.decode(each), ()) for each in talk], whole=True)
+    assert out.messages == [user("x"), user("y"), turn(use()), talk[-1]]
+    assert out.warnings == ("server tool calls without a result left out (2)",)
+    paused = [*talk[:2], turn(text("Dry."))]
+    assert CLAUDE.render([(CLAUDE.decode(each), ()) for each in paused], whole=True).messages == paused
+
+
 def test_messages_that_say_nothing_are_left_out():
     out = CLAUDE.render([(CLAUDE.decode(turn()), ()), (CLAUDE.decode(user("x")), ())])
     assert out.messages == [user("x")]

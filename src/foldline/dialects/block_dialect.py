@@ -94,11 +94,7 @@ class BlockDialect(Dialect):
                 look_at(say, "system prompt", self.form.forms["text"], block)
 
     def _check(self, problems: list[Problem], bodies: Sequence[tuple[int, Fields]], last: int) -> None:
-        for turn in check_turns(problems, bodies, last, self.form):
-            self._check_turn(problems, turn)
-
-    def _check_turn(self, problems: list[Problem], turn: BlockTurn) -> None:
-        """Check what a dialect wants of a turn beside the rules that all have."""
+        check_turns(problems, bodies, last, self.form)
 
     def _check_whole(self, say: Say, bodies: Sequence[Fields], system: Any) -> None:
         if (given := marks(bodies, system)) > MARKS:
@@ -186,11 +182,8 @@ class BlockTurn(NamedTuple):
 
 def check_turns(
     problems: list[Problem], bodies: Sequence[tuple[int, Block]], last: int, form: BlockForm
-) -> list[BlockTurn]:
-    """Add every rule of turns that messages, each with its index, break; return the turns.
-
-    `last` is the index of the end of the list.
-    """
+) -> None:
+    """Add every rule of turns that messages, each with its index, break; `last` is the end of the list."""
     turns: list[BlockTurn] = []
     for index, body in bodies:
         role = body.get("role")
@@ -218,7 +211,6 @@ def check_turns(
             text = f"an assistant turn must not end in {form.kind(block)}"
             problems.append(Problem(index, "thinking-last", text))
         _check_calls(problems, turn, turns[number + 1] if number + 1 < len(turns) else None, seen, form)
-    return turns
 
 
 def _check_calls(

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from foldline.core.log.messages import Media, Part, Role, Thinking
-from foldline.dialects.anthropic.form import FORMS, THOUGHTS
+from foldline.dialects.anthropic.form import FORMS, THOUGHTS, given_up
 from foldline.dialects.blocks import BlockForm
 from foldline.dialects.forms import ID_LIMIT
 from foldline.dialects.media import from_anthropic, to_anthropic
 from foldline.dialects.payload import Fields, fields_of, string
-from foldline.dialects.values import ANTHROPIC
+from foldline.dialects.values import ANTHROPIC, Losses
 from foldline.dialects.writer import Block
 from foldline.errors import DialectError
 
@@ -68,6 +69,18 @@ class AnthropicBlocks(BlockForm):
         unsigned = fields.get("type") == "thinking" and not fields.get("signature")
         return unsigned or super().is_refused(block)
 
+    def request(self, messages: Sequence[Block], losses: Losses) -> list[Block]:
+        """Return messages as a request takes them, without calls of server tools that were given up."""
+        found = super().request(messages, losses)
+        for place, calls in given_up(found).items():
+            losses.add("server tool calls without a result left out", len(calls))
+            blocks = [
+                _uncalled(block, calls) for block in found[place]["content"] if block.get("id") not in calls
+            ]
+            self.drop_last_thinking(blocks)
+            found[place] = {**found[place], "content": blocks}
+        return [body for body in found if body["content"]]
+
     def other(self, kind: str, block: Block, index: int | None) -> Part | None:
         """Read thinking, an image or a document."""
         if not isinstance(block.get("type"), str):
@@ -80,6 +93,13 @@ class AnthropicBlocks(BlockForm):
         if not isinstance(signature, str | None):
             raise DialectError("thinking block: signature must be a string", index=index)
         return Thinking(string(block, "thinking", "thinking block", index), signature or None)
+
+
+def _uncalled(block: Block, calls: Sequence[str]) -> Block:
+    """Return a block without its caller, if that is one of these calls."""
+    if fields_of(block.get("caller")).get("tool_id") not in calls:
+        return block
+    return {key: value for key, value in block.items() if key != "caller"}
 
 
 BLOCKS = AnthropicBlocks()

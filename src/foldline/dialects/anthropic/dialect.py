@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from foldline.core.log.messages import Message
+from foldline.core.log.messages import Message, Opaque
 from foldline.dialects.anthropic.blocks import BLOCKS
-from foldline.dialects.anthropic.form import look
-from foldline.dialects.block_dialect import BlockDialect, BlockTurn
+from foldline.dialects.anthropic.form import SERVER_CALLS, given_up, look, unanswered
+from foldline.dialects.block_dialect import BlockDialect
 from foldline.dialects.dialect import replied
-from foldline.dialects.payload import Fields, block_types, items_of, peek, read, read_usage
+from foldline.dialects.forms import as_text
+from foldline.dialects.payload import Fields, block_types, fields_of, items_of, peek, read, read_usage
 from foldline.dialects.values import ANTHROPIC, Problem, Say
 
 COMPACT = "compact_20260112"
@@ -81,19 +83,27 @@ class AnthropicDialect(BlockDialect):
         del salt
         return look(say, body)
 
-    def _check_turn(self, problems: list[Problem], turn: BlockTurn) -> None:
-        """Check that results of server tools are in the assistant's own turn, after their call."""
-        calls: set[str] = set()
-        for index, block in turn.blocks if turn.role == "assistant" else ():
-            kind = block.get("type")
-            if kind in ("server_tool_use", "mcp_tool_use"):
-                if isinstance(call_id := block.get("id"), str):
-                    calls.add(call_id)
-            elif isinstance(kind, str) and kind.endswith("_tool_result"):
-                call_id = block.get("tool_use_id")
-                if not isinstance(call_id, str) or call_id not in calls:
+    def is_open(self, message: Message) -> bool:
+        """Return whether a message has a call of a server tool without its result: words drop the call."""
+        return bool(unanswered(part.data for part in message.parts if isinstance(part, Opaque)))
+
+    def _check(self, problems: list[Problem], bodies: Sequence[tuple[int, Fields]], last: int) -> None:
+        """Check also that a server tool's result has a call before it, and a call its result before words."""
+        super()._check(problems, bodies, last)
+        calls: set[Any] = set()
+        for index, body in bodies:
+            for block in map(
+                fields_of, items_of(body.get("content")) if body.get("role") == "assistant" else ()
+            ):
+                kind, call_id = str(block.get("type")), block.get("tool_use_id")
+                if kind in SERVER_CALLS:
+                    calls.add(as_text(block.get("id")))
+                elif kind.endswith("_tool_result") and as_text(call_id) not in calls:
                     text = f"{kind} {call_id!r} has no server tool call before it"
                     problems.append(Problem(index, "server-result-orphan", text))
+        for place, call_ids in given_up([body for _, body in bodies]).items():
+            text = f"the server tool calls {', '.join(call_ids)} have no result before the user's words"
+            problems.append(Problem(bodies[place][0], "server-result-missing", text))
 
 
 def _is_empty_text(block: Any) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import Any
 
 from foldline.dialects.forms import (
@@ -27,15 +29,16 @@ from foldline.dialects.values import Say
 Block = dict[str, Any]
 
 THOUGHTS = ("thinking", "redacted_thinking")
+SERVER_CALLS = ("server_tool_use", "mcp_tool_use")
 _MEDIA = ("image", "document")
 _ALLOWED = {
     "user": ("text", "image", "document", "search_result", "tool_result", "container_upload"),
     "assistant": (
-        "text", "thinking", "redacted_thinking", "tool_use", "server_tool_use", "mcp_tool_use",
-        "container_upload", "compaction",
+        "text", "thinking", "redacted_thinking", "tool_use", *SERVER_CALLS, "container_upload", "compaction",
+        "mcp_tool_listing", "fallback",
     ),
 }  # fmt: skip
-_IN_RESULT = ("text", "image", "document", "search_result", "tool_reference")
+_IN_RESULT = ("text", "image", "document", "search_result", "tool_reference", "browser_state")
 _MISPLACED = {  # the rules of blocks that only one role may have
     "thinking": "thinking-role",
     "redacted_thinking": "thinking-role",
@@ -151,3 +154,32 @@ def _instead(block: Block) -> Block | None:
     if kind in THOUGHTS:
         return None
     return text_part(left_out(kind) if kind in _MEDIA else as_text(block))
+
+
+# ---- calls that the server runs
+
+
+def unanswered(blocks: Iterable[Any]) -> list[str]:
+    """Return the ids of the calls of server tools that have no result among these blocks."""
+    held = [fields_of(block) for block in blocks]
+    answered = {as_text(block.get("tool_use_id")) for block in held}
+    calls = (block.get("id") for block in held if block.get("type") in SERVER_CALLS)
+    return [call_id for call_id in calls if isinstance(call_id, str) and call_id not in answered]
+
+
+def given_up(bodies: Sequence[Fields]) -> dict[int, list[str]]:
+    """Return the calls of server tools that never got a result, by the place of their message.
+
+    The user's words follow it; behind results alone, or at the end, the server still runs the call.
+    """
+    waiting = set(unanswered(block for body in bodies for block in items_of(body.get("content"))))
+    found: dict[int, list[str]] = {}
+    for place, (body, after) in enumerate(pairwise(bodies) if waiting else ()):
+        content = after.get("content")
+        words = isinstance(content, str) or any(
+            fields_of(block).get("type") != "tool_result" for block in items_of(content)
+        )
+        calls = [one for one in unanswered(items_of(body.get("content"))) if one in waiting]
+        if after.get("role") == "user" and words and calls:
+            found[place] = calls
+    return found
