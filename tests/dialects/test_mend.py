@@ -11,6 +11,7 @@ from tests.dialects.ugly import CASES, nest
 import foldline
 from foldline.core.cut.repair import repair
 from foldline.dialects import decode_all, get, names
+from foldline.errors import DialectError
 
 
 def problems(dialect, view):
@@ -246,3 +247,9 @@ async def test_a_system_message_in_an_anthropic_list_moves_to_the_system_prompt(
         assert [block["text"] for block in system] == ["Given.", "Be brief.", "Be kind."]
         assert system[-1] == mark
         assert "[System message]\nBe quick." in str(messages[2]["content"]).replace("\\n", "\n")
+
+
+@pytest.mark.parametrize("calls", [["x"], [{}], "x"])
+def test_calls_of_an_unknown_role_are_refused_by_the_role(calls):
+    with pytest.raises(DialectError, match="role is 'bot'"):
+        decode_all([{"role": "bot", "content": "a", "tool_calls": calls}], "openai-chat")

@@ -242,6 +242,13 @@ def test_messages_that_say_nothing_are_left_out():
     assert out.warnings == ("empty assistant messages left out (1)",)
 
 
+def test_a_reply_that_was_cut_off_while_it_reasoned_has_content():
+    body = {"role": "assistant", "content": None, "reasoning_content": "I think and"}
+    out = CHAT.render([(CHAT.decode(body), ()), (CHAT.decode(user("go on")), ())])
+    assert out.messages == [{**body, "content": ""}, user("go on")]
+    assert CHAT.validate(out.messages) == []
+
+
 def test_system_prompts_come_back_as_given():
     for system in ("Be kind.", [text("Be kind.", cache_control={"type": "ephemeral"})]):
         given = CLAUDE.decode_system(system)

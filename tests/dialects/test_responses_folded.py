@@ -108,3 +108,14 @@ def test_a_prune_blanks_outputs_and_leaves_the_replies_whole():
     changed = [old["type"] for old, new in zip(items, done.messages, strict=True) if old != new]
     assert set(changed) == {"function_call_output"}
     assert ITEMS.validate(done.messages) == []
+
+
+def test_a_call_that_is_repeated_goes_with_its_output():
+    asked = {"type": "computer_call", "id": "cu_1", "call_id": "cu", "action": {"type": "screenshot"}}
+    asked |= {"pending_safety_checks": [], "status": "completed"}
+    shown = {"type": "computer_screenshot", "image_url": "data:image/png;base64,AAAA"}
+    answer = {"type": "computer_call_output", "call_id": "cu", "output": shown}
+    done = foldline.convert([user("x"), asked, answer, asked, answer, spoke("ok")], DIALECT)
+    assert done.messages == [user("x"), asked, answer, spoke("ok")]
+    assert ITEMS.validate(done.messages) == []
+    assert "outputs of repeated calls left out (1)" in done.warnings

@@ -81,8 +81,9 @@ class OpenAIChatDialect(Dialect):
 
     def call_slots(self, body: Fields) -> tuple[list[Slot], list[Slot]]:
         """Return where a message holds the ids of its calls, and that of its result."""
-        answers: list[Slot] = [(body, "tool_call_id")] if body.get("role") == "tool" else []
-        return [(call, "id") for call in cast("list[Fields]", body.get("tool_calls") or [])], answers
+        role = body.get("role")
+        calls = cast("list[Fields]", body.get("tool_calls") or []) if role == "assistant" else []
+        return [(call, "id") for call in calls], [(body, "tool_call_id")] if role == "tool" else []
 
     def in_reply(self, body: Fields) -> tuple[list[Any], Put]:
         """Return the first message of a ChatCompletion, and what puts another in its place."""

@@ -49,7 +49,6 @@ def _is_sound(value: Any) -> bool:
     return filled(sound, "data") and sound.get("format") in ("wav", "mp3")
 
 
-_is_file = holding("file_id", "file_data")
 PARTS: Forms = {
     "text": text_fields("text", "part-shape"),
     "refusal": text_fields("refusal", "part-shape"),

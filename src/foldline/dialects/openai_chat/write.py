@@ -141,7 +141,7 @@ class ChatWriter(Writer):
         if message.role == "assistant" and not message.parts and body.get("content") is None:
             self.losses.add("empty assistant messages left out")
             return
-        self._out.append(body)
+        self._out.append(_tidy(dict(body), touched={}) if message.role == "assistant" else body)
         self._merge = False
 
     def _add(self, message: Message) -> None:

@@ -156,23 +156,37 @@ def _own_item(part: Opaque) -> Item | None:
 def drop_refused(items: Sequence[Item], losses: Losses) -> list[Item]:
     """Return the items without those that the API refuses in a request; `losses` counts each kind.
 
-    Dropped are reasoning that nothing follows, outputs of folded programs, items given twice, and a
-    compaction trigger that is not the last item.
+    Dropped are reasoning that nothing follows, outputs of folded programs, items given twice with their
+    outputs, and a compaction trigger that is not the last item.
     """
     kept: list[Item] = []
     programs: set[str] = set()
     seen: set[str] = set()
+    waiting: set[str] = set()  # calls without an output so far
+    repeated: set[str] = set()  # calls that were dropped
     for number, item in enumerate(items):
         kind = kind_of(item)
+        answered = str(answered_id(item)) if is_output(item) else ""
         if kind == "compaction_trigger" and number < len(items) - 1:
             losses.add("compaction triggers left out")
         elif kind == "program_output" and item.get("call_id") not in programs:
             losses.add("outputs of folded programs left out")
-        elif (one := _once(item, seen, losses)) is not None:
+        elif answered in repeated and answered not in waiting:
+            losses.add("outputs of repeated calls left out")
+        elif (one := _once(item, seen, losses)) is None:
+            repeated |= _called_by(item)
+        else:
+            waiting |= _called_by(item)
+            waiting.discard(answered)
             if kind == "program":
                 programs.add(str(item.get("call_id")))
             kept.append(_called(one, programs, losses))
     return _followed(kept, losses)
+
+
+def _called_by(item: Item) -> set[str]:
+    """Return the id by which an output names a call; nothing for another item."""
+    return {str(item.get(CALLS[str(kind_of(item))].id))} if is_call(item) else set()
 
 
 def _once(item: Item, seen: set[str], losses: Losses) -> Item | None:
