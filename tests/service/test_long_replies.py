@@ -13,7 +13,8 @@ from tests.service.upstream import Prepared, upstream
 from tests.support.growth import grows_in_step
 
 from foldline.service.gateway import stream
-from foldline.service.gateway.endpoint import ENDPOINTS
+from foldline.service.gateway.endpoint import ENDPOINTS, generating
+from foldline.service.gateway.request import read_request
 from foldline.service.gateway.stream import ReplyReader
 
 CHAT, RESPONSES, MESSAGES = ENDPOINTS
@@ -114,6 +115,19 @@ def test_a_reply_is_read_in_step_with_its_size(name, size):
     endpoint, made = LONG[name]
 
     assert grows_in_step(lambda many: read(endpoint, cut(made(many), size)).whole(), MANY // 16)
+
+
+def test_a_chat_that_keeps_the_chunks_of_a_stream_is_read_in_step_with_their_number():
+    endpoint = generating("gemini-3-pro:generateContent")
+    asked = {"role": "user", "parts": [{"text": "go"}]}
+    chunk = {"role": "model", "parts": [{"text": "word "}]}
+
+    def read_chunks(many):
+        request = read_request(endpoint, msgspec.json.encode({"contents": [asked, *[chunk] * many, asked]}))
+        assert [unit.place for unit in request.units] == [0, 1, many + 1]
+        assert msgspec.json.decode(request.units[1].raw)["parts"] == [{"text": "word " * many}]
+
+    assert grows_in_step(read_chunks, 200)
 
 
 @pytest.mark.parametrize("size", [1, 7, 100_000])

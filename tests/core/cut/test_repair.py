@@ -1,5 +1,6 @@
 import pytest
 from hypothesis import given
+from tests.support.growth import grows_in_step
 from tests.support.logs import any_list, decode
 from tests.support.talk import assistant, call, calls, result, results, system, tool, user
 
@@ -164,6 +165,15 @@ def test_calls_of_one_reply_are_told_apart_and_answered_in_order(asked, answered
     assert [ids.result(one) for one in answered] == own
     ids.reply()
     assert ids.call("x") == "x"
+
+
+def test_calls_with_one_id_are_told_apart_in_time_that_grows_in_step():
+    def read(many: int) -> None:
+        ids = ReplyIds()
+        for _ in range(many):
+            ids.call("x")
+
+    assert grows_in_step(read, 500)
 
 
 def test_a_result_finds_a_call_that_was_told_apart_when_an_earlier_message_was_read():

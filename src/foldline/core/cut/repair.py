@@ -41,17 +41,22 @@ class ReplyIds:
         self._goes_on = goes_on
         self._in_reply: set[str] = set()
         self._waiting: dict[str, list[str]] = {}  # id as received -> ids of its calls without a result
+        self._next: dict[str, int] = {}  # id as received -> the number that the next call with it may get
         self._answered: set[str] = set()
 
     def reply(self) -> None:
         """Begin a new reply: its ids may be those of an earlier one."""
         self._in_reply = set()
         self._waiting = {}
+        self._next = {}
         self._goes_on = False
 
     def call(self, call_id: str) -> str:
         """Return the id of the reply's next call."""
-        new = numbered(call_id, 2, self._is_taken) if self._is_taken(call_id) else call_id
+        new = call_id
+        if self._is_taken(call_id):
+            new = numbered(call_id, self._next.get(call_id, 2), self._is_taken)
+            self._next[call_id] = int(new.rpartition("_")[2]) + 1
         first = [call_id] if new != call_id and call_id not in self._in_reply else []
         self._in_reply.add(new)
         self._waiting.setdefault(call_id, first).append(new)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from itertools import groupby
 from typing import Any, cast
 
 import msgspec
@@ -229,14 +230,13 @@ def _units(endpoint: Endpoint, elements: Sequence[bytes], lead: int) -> list[Uni
 
 def _turns(elements: Sequence[bytes], start: int) -> list[Unit]:
     """Return contents as units: what the model says in a row is one; chats keep the chunks of a stream."""
+    contents = [fields_of(msgspec.json.decode(raw) if b'"model"' in raw else None) for raw in elements]
     found: list[Unit] = []
-    run: list[Any] = []
-    for place, raw in enumerate(elements, start):
-        content = msgspec.json.decode(raw) if b'"model"' in raw else None
-        models = fields_of(content).get("role") == "model"
-        run = [*run, content] if models else []
-        if len(run) > 1:
-            found[-1] = Unit(encode_utf8(one_turn(run)), found[-1].place)
+    for models, places in groupby(range(len(elements)), lambda at: contents[at].get("role") == "model"):
+        run = list(places)
+        if models and len(run) > 1:
+            turn = encode_utf8(one_turn([contents[at] for at in run]))
+            found.append(Unit(turn, start + run[0]))
         else:
-            found.append(Unit(raw, place))
+            found += [Unit(elements[at], start + at) for at in run]
     return found
