@@ -66,7 +66,7 @@ if TYPE_CHECKING:
     from foldline.stores.base import Store
     from foldline.summarizers.base import Summarizer
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 # where each public name is; it is loaded from there when it is first used
 _NAMES: dict[str, tuple[str, ...]] = {

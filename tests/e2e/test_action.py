@@ -13,6 +13,8 @@ import yaml
 from tests.support.recordings import GOOD, TOO_FEW, with_rules
 from tests.support.wheel import ROOT
 
+import foldline
+
 ACTION = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
 EXAMPLE = re.search(
     r"^```yaml\n(.*?)^```",
@@ -81,7 +83,7 @@ def test_sessions_that_go_well(action, tmp_path):
 @pytest.mark.slow
 def test_a_lost_rule_fails_the_job(action, tmp_path):
     with_rules(tmp_path / "rules.jsonl")
-    done = action(sessions="rules.jsonl", window=str(TOO_FEW), version="0.1.0")
+    done = action(sessions="rules.jsonl", window=str(TOO_FEW), version=foldline.__version__)
     assert done.returncode == 1
     assert (
         "rules.jsonl: policy foldline, request 8: a rule of the user's is not in the view: Never"
