@@ -13,16 +13,21 @@ from tests.support.live import Gate, Heard, answer, prompt, session_on, until
 from tests.support.values import MemoryKeyValues
 from tests.support.waiting import until as settled
 
+from foldline.core.compact.rebase import Draft
 from foldline.core.decide.ask import Nothing
-from foldline.core.log.entries import Compacted
+from foldline.core.log.entries import Checkpoint, Compacted, Receipt
+from foldline.errors import CompactionFailed, StoreError
 from foldline.service import presence
 from foldline.service.jobs import drafts
 from foldline.service.jobs.drafts import DraftLimit, StoredDrafts
 from foldline.service.presence import Presence
+from foldline.session.jobs import DraftJob
 from foldline.stores import open_store
 from foldline.testing import Scripted, serve_in_thread
 
 SOFT, HARD = 5_950, 7_650
+MADE = Compacted("", None, Checkpoint("the work", "the work"), Receipt("threshold"))
+JOB = DraftJob("s", Draft(MADE, (), None))
 
 
 class OneWorker:
@@ -138,6 +143,7 @@ async def test_a_draft_is_not_begun_a_third_time(store):
         await settled(lambda: three.heard.of("draft_failed"))
         assert "2 processes died" in three.heard.of("draft_failed")[0].detail
         assert three.gate.asked == 0
+        assert await store.key_values.get(drafts.ROWS, "s") is None
 
 
 @pytest.mark.parametrize("how", ["undo", "by hand", "purge"])
@@ -165,6 +171,7 @@ async def test_a_worker_that_leaves_gives_the_place_of_its_draft_back(store):
         number = await one.grow(SOFT)
         await asyncio.wait_for(one.gate.begun.wait(), 60)
         await one.session.close()
+        assert await store.key_values.get(drafts.ROWS, "s") is None
         number = await two.grow(SOFT, number)
         await settled(lambda: two.drafts.ready is not None)
         assert two.drafts.ready.boundary.receipt.repeated == 0
@@ -209,6 +216,56 @@ async def test_the_turn_to_compact_of_a_worker_that_died_or_was_cancelled_is_fre
         left.cancel()
         await asyncio.wait({left})
         assert len(await compacted(store)) == 1
+
+
+class Away(MemoryKeyValues):
+    """Values that take nothing new of a draft for a while."""
+
+    full = False
+
+    async def replace(self, space, key, old, new, *, seconds):
+        if self.full and space == drafts.ROWS:
+            raise StoreError("away")
+        return await super().replace(space, key, old, new, seconds=seconds)
+
+    async def delete(self, space, key, old=None):
+        if self.full and space == drafts.ROWS:
+            raise StoreError("away")
+        return await super().delete(space, key, old)
+
+
+async def test_the_place_of_a_draft_that_could_not_be_stored_is_free_when_the_store_is_back(monkeypatch):
+    monkeypatch.setattr(presence, "RENEWAL_SECONDS", 0.05)
+    values = Away()
+    mine, other = (StoredDrafts(Presence(values)) for _ in range(2))
+
+    async def here():
+        values.full = True
+        return MADE
+
+    assert await mine.make(JOB, here) is not None
+    assert await other.find("s") == "making"
+    values.full = False
+
+    async def free():
+        return await other.find("s") is None
+
+    await settled(free)
+    await mine.presence.close()
+    await other.presence.close()
+
+
+async def test_the_place_of_a_draft_that_fails_is_free():
+    values = MemoryKeyValues()
+    mine, other = (StoredDrafts(Presence(values)) for _ in range(2))
+
+    async def here():
+        raise CompactionFailed("no")
+
+    with pytest.raises(CompactionFailed):
+        await mine.make(JOB, here)
+    assert await other.find("s") is None
+    await mine.presence.close()
 
 
 async def test_drafts_are_limited_at_once():

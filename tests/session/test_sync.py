@@ -37,7 +37,6 @@ def test_the_facade_has_all_that_a_session_has_and_nothing_of_its_own():
         "summarizer",
         "written_by",
         "make_drafts_by",
-        "make_draft",
         "follow_model",
     }
     assert public(SyncSession) - public(Session) - beside <= {"id", "store", "max_tokens"}

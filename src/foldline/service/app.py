@@ -41,7 +41,6 @@ from foldline.tracing import span
 log = logging.getLogger("foldline")
 
 PASSED_ON: Final = ("GET", "POST", "PUT", "PATCH", "DELETE")  # by the gateway, under any other path
-RECOVERY_SECONDS: Final = 5.0  # between two looks for drafts of dead workers
 RETENTION_SECONDS: Final = 3_600.0  # between two looks for sessions that are too old
 PRIVATE: Final = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
 
@@ -99,9 +98,7 @@ class Service:
     @asynccontextmanager
     async def _lifespan(self, app: Starlette) -> AsyncGenerator[None]:
         del app
-        beside = [asyncio.create_task(self._recover_drafts())]
-        if self.serve.keep_days:
-            beside.append(asyncio.create_task(self._forget_old()))
+        beside = [asyncio.create_task(self._forget_old())] if self.serve.keep_days else []
         self.ready = True
         try:
             yield
@@ -114,16 +111,6 @@ class Service:
             await self.tenants.close()
             await self.api.close()
             await self.gateway.close()
-
-    async def _recover_drafts(self) -> None:
-        """Have the drafts made that dead workers have left, of the tenants that ask here."""
-        while True:
-            await asyncio.sleep(RECOVERY_SECONDS)
-            for tenant in self.tenants.all():
-                try:
-                    await tenant.drafts.recover(partial(self.api.state.make_draft, tenant))
-                except StoreError as error:
-                    log.info("drafts of dead workers could not be looked for: %s", error)
 
     async def _forget_old(self) -> None:
         """Delete the sessions of all tenants to which nothing was added for long."""

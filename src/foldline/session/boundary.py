@@ -41,7 +41,6 @@ from foldline.session.events import (
     WarningGiven,
 )
 from foldline.session.hooks import PlannedCompaction
-from foldline.session.jobs import DraftJob
 from foldline.session.shared import Shared
 from foldline.summarizers.base import Summarizer
 from foldline.tracing import Span
@@ -118,14 +117,6 @@ class BoundaryMaker:
         spent = round((time.perf_counter() - started) * 1000, 3)
         receipt = msgspec.structs.replace(outcome.receipt, duration_ms=spent)
         return msgspec.structs.replace(outcome, receipt=receipt)
-
-    async def make_job(self, job: DraftJob) -> Outcome:
-        """Make the boundary of a job, over the path that it was planned on."""
-        stored = await self._shared.store.active(self._shared.id, job.leaf)
-        entries = ViewState(stored, counter=self._model.setup.counter).entries()
-        work = BoundaryWork(entries, job.ask, job.size, job.prefix, job.base)
-        with spans.compaction(self._shared.id, job.ask.reason, job.size, name=spans.DRAFT) as opened:
-            return await self.make(work, opened)
 
     async def execute(
         self, work: BoundaryWork, summarizer: Summarizer, on_text: Callable[[str | None], None] | None

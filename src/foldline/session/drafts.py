@@ -73,7 +73,7 @@ class Drafts:
         shared = self._shared
         work = self._maker.taken(shared.model.ask("threshold"))
         shared.events.emit(DraftStarted(size=due.size, threshold=due.threshold))
-        self._run(self._drafting(work, shared.cursor.leaf, shared.cursor.state))
+        self._run(self._drafting(work, shared.cursor.state))
 
     async def adopt(self) -> bool:
         """Take the draft that another process has made, or wait for the one that it makes; the lock is held.
@@ -106,14 +106,14 @@ class Drafts:
                 return found
             await asyncio.sleep(POLL_SECONDS)
 
-    async def _drafting(self, work: BoundaryWork, leaf: str | None, state: ViewState) -> Draft | None:
+    async def _drafting(self, work: BoundaryWork, state: ViewState) -> Draft | None:
         """Make a draft; what goes wrong is told and noted, never raised."""
         ask = work.ask
         try:
             with spans.compaction(self._shared.id, ask.reason, work.size, name=spans.DRAFT) as opened:
                 ask = await self._shared.live.onto(ask, state)
                 settled = msgspec.structs.replace(work, ask=ask)
-                job = DraftJob(self._shared.id, leaf, ask, work.size, work.base, work.prefix)
+                job = DraftJob(self._shared.id, work.base, work.prefix)
                 outcome = await self._shared.jobs.make(job, lambda: self._maker.make(settled, opened))
         except Exception as error:
             log.warning("session %s: a draft failed: %s", self._shared.id, error)

@@ -11,20 +11,13 @@ import msgspec
 from foldline.core.checkpoint.request import Prefix
 from foldline.core.compact.plan import Outcome
 from foldline.core.compact.rebase import Draft
-from foldline.core.decide.ask import FoldRequest, Nothing
+from foldline.core.decide.ask import Nothing
 
 
 class DraftJob(msgspec.Struct, frozen=True):
-    """What a draft is made of, as data: any process can make it, of the path that ends at `leaf`.
-
-    `size` is the view's in tokens, `prefix` the session's next request, `base` the draft without its
-    boundary.
-    """
+    """A draft to make: `base` is it without its boundary, `prefix` the session's next request."""
 
     session: str
-    leaf: str | None
-    ask: FoldRequest
-    size: int
     base: Draft
     prefix: Prefix | None = None
 

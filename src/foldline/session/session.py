@@ -19,7 +19,6 @@ from foldline.arguments import check
 from foldline.catalogue import ModelInfo
 from foldline.config import settings
 from foldline.core.compact.fold_request import continuation_of
-from foldline.core.compact.plan import Outcome
 from foldline.core.decide.continuation import Continuation
 from foldline.core.decide.policy import Policy
 from foldline.core.decide.price import Cache
@@ -32,7 +31,7 @@ from foldline.session.boundary import BoundaryMaker
 from foldline.session.compactor import Compactor
 from foldline.session.events import Events
 from foldline.session.hooks import Hooks
-from foldline.session.jobs import DraftJob, DraftJobs
+from foldline.session.jobs import DraftJobs
 from foldline.session.links import Links
 from foldline.session.model import Setup
 from foldline.session.overflow import OverflowMender
@@ -155,10 +154,6 @@ class Session:
     def follow_model(self) -> None:
         """Go on with the model that another process changes the session to, even where one was given."""
         self._shared.model.follows = True
-
-    async def make_draft(self, job: DraftJob) -> Outcome:
-        """Make the draft of a job, which another process may have asked for, and append nothing."""
-        return await self._maker.make_job(job)
 
     # ---- what is read at once
 

@@ -10,7 +10,7 @@ from contextlib import nullcontext
 import msgspec
 import pytest
 from tests.service.api.client import api, reply, talk, user
-from tests.service.test_durable_drafts import JOB
+from tests.service.test_shared_drafts import JOB
 from tests.support import patient
 from tests.support.values import MemoryKeyValues
 from tests.support.waiting import until
@@ -74,9 +74,6 @@ async def test_a_lease_is_one_workers_while_it_lives():
     await two.close()
 
 
-DRAFT = msgspec.structs.replace(JOB, session="s")
-
-
 class Slow(MemoryKeyValues):
     """Values that are written before who asked for it hears of it."""
 
@@ -107,7 +104,7 @@ async def test_what_was_cancelled_while_it_was_taken_is_free_for_others(monkeypa
         return await drafts.find("s") is None and bool(await drafts._claim("s"))
 
     values.hold = True
-    cancelled = asyncio.ensure_future(StoredDrafts(one).make(DRAFT, None) if what == "draft" else take(one))
+    cancelled = asyncio.ensure_future(StoredDrafts(one).make(JOB, None) if what == "draft" else take(one))
     await asyncio.wait_for(values.written.wait(), 60)
     cancelled.cancel()
     await asyncio.wait({cancelled})

@@ -18,17 +18,15 @@ import msgspec
 
 import foldline
 from foldline.config import ServeSettings, Settings
-from foldline.core.compact.plan import Outcome
 from foldline.core.decide.presets import PRESETS
 from foldline.core.log.entries import Entry, Noted
 from foldline.errors import PolicyError, SessionNotFound
 from foldline.service.api.idempotency import IdempotencyKeys
 from foldline.service.metrics import Metrics
-from foldline.service.models import OFFLINE, Models, closing, give
+from foldline.service.models import Models, closing, give
 from foldline.service.presence import Leases
 from foldline.service.tenants import Tenant
 from foldline.session.events import Event, ModelChanged
-from foldline.session.jobs import DraftJob
 from foldline.session.kept import kept_of
 from foldline.session.preview import Preview
 from foldline.session.session import Session
@@ -218,34 +216,16 @@ class ApiState:
             summarizer=self.models.summarizer(model),
         )
         opened.follow_model()
-        opened.on(ModelChanged.name, lambda event: self._changed(tenant, opened, event))
-        self._draft_by(tenant, opened, model)
+        opened.on(ModelChanged.name, lambda event: self._changed(opened, event))
+        opened.make_drafts_by(tenant.drafts)
         tenant.feed.watch(opened)
         return closing(opened)
 
-    def _changed(self, tenant: Tenant, opened: Session, event: Event) -> None:
+    def _changed(self, opened: Session, event: Event) -> None:
         """Have the summaries of a session written by the model that it goes on with."""
         assert isinstance(event, ModelChanged)
         model = event.model if event.model in self.models.names else self.models.usual
         give(opened, self.models.summarizer(model))
-        self._draft_by(tenant, opened, model)
-
-    def _draft_by(self, tenant: Tenant, opened: Session, model: str | None) -> None:
-        paid = self.serve.summaries != OFFLINE
-        opened.make_drafts_by(tenant.drafts.durable(model) if paid else tenant.drafts)
-
-    async def make_draft(self, tenant: Tenant, model: str | None, job: DraftJob) -> Outcome:
-        """Make the draft of a job, with the summariser of sessions that go on with a model."""
-        async with foldline.open(
-            tenant.store,
-            job.session,
-            model=model,
-            policy=job.ask.policy,
-            window=job.ask.window,
-            summarizer=self.models.summarizer(model),
-        ) as opened:
-            closing(opened)
-            return await opened.make_draft(job)
 
     def end(self, work: Awaitable[Any]) -> None:
         """Let something come to its end beside the requests; `close` waits for it."""

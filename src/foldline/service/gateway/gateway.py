@@ -48,7 +48,7 @@ from foldline.service.gateway.upstream import (
     vendor_of,
 )
 from foldline.service.metrics import Metrics
-from foldline.service.models import BY_RULE, UPSTREAM, closing, written_by
+from foldline.service.models import UPSTREAM, closing, written_by
 from foldline.service.problems import Refused
 from foldline.service.tenants import TOO_MANY, Denied, Tenant, Tenants
 from foldline.session.session import Session
@@ -348,8 +348,7 @@ class Gateway:
             subagent=origin.subagent,
             summarizer=written_by(self._serve, lambda: None, None),
         )
-        drafts, paid = origin.tenant.drafts, self._serve.summaries not in BY_RULE  # by the service
-        opened.make_drafts_by(drafts.durable(None) if paid else drafts)
+        opened.make_drafts_by(origin.tenant.drafts)
         origin.tenant.feed.watch(opened)
         return closing(opened)
 

@@ -3,23 +3,14 @@
 A worker that makes a draft holds its row, in which the draft then waits to be committed. Where that worker
 dies, the next that needs the draft begins it anew, once; where the row goes (the session was deleted, a
 boundary undone or made by hand), the draft is cancelled.
-
-A draft that the service pays for is durable, too: what it is made of stands in the store until it has ended,
-and a worker that finds it there without anybody at work makes it, though nobody asks. One that is paid with
-a client's key is made for the client's own requests alone, since that key is never stored.
-
-No library for durable jobs does this, though DBOS once did a part of it. Each session has to find its draft
-and to have it cancelled, whoever pays and whatever is installed. That takes the rows, and with them a job is
-one value more, in no database but the session's own.
 """
 
 from __future__ import annotations
 
 import asyncio
-import copy
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from typing import Final, Literal
 
 import msgspec
@@ -27,24 +18,21 @@ import msgspec
 from foldline.core.compact.plan import Outcome
 from foldline.core.compact.rebase import Draft
 from foldline.core.decide.ask import Nothing
-from foldline.errors import CompactionFailed, FoldlineError, StoreError
+from foldline.errors import CompactionFailed, StoreError
 from foldline.service.presence import Leases, Presence
 from foldline.service.rate import RateLimit
 from foldline.session.jobs import DraftJob
-from foldline.stores.key_values import LARGEST, KeyValues, pack, unpack
+from foldline.stores.key_values import KeyValues, pack, unpack
 
 log = logging.getLogger("foldline")
 
 ROWS: Final = "draft"
-JOBS: Final = "draft job"
 SECONDS: Final = 86_400.0  # that a draft is kept
-JOB_SECONDS: Final = 3_600.0  # that a job without a worker is kept
 MAKINGS: Final = 2  # times that one draft is begun: a paid call is repeated once
 POLL_SECONDS: Final = 0.25
 WATCH_SECONDS: Final = 1.0  # between two looks at whether it is still wanted
 
 Here = Callable[[], Awaitable[Outcome]]
-MakeDraft = Callable[[str | None, DraftJob], Awaitable[Outcome]]
 
 
 class DraftRow(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -53,13 +41,6 @@ class DraftRow(msgspec.Struct, frozen=True, omit_defaults=True):
     worker: str
     begun: int = 1
     draft: Draft | None = None
-
-
-class StoredJob(msgspec.Struct, frozen=True):
-    """What a durable draft is made of, and the model that its session goes on with."""
-
-    job: DraftJob
-    model: str | None = None
 
 
 class DraftLimit:
@@ -91,18 +72,9 @@ class StoredDrafts:
         self.values = presence.values
         self._limit = limit or DraftLimit(presence.values)
         self._turns = Leases(presence, "compaction")
-        self.stores_jobs = False
-        self.model: str | None = None  # that the sessions go on with
         self._known: dict[str, bytes] = {}  # rows of ready drafts that sessions of this process have
         self._dropping: dict[str, asyncio.Task[None]] = {}
         self._making: set[str] = set()  # sessions whose draft is made here
-        self._recovering: dict[str, asyncio.Task[None]] = {}
-
-    def durable(self, model: str | None) -> StoredDrafts:
-        """Return the same for sessions that go on with a model, and whose summaries the service pays for."""
-        theirs = copy.copy(self)  # what is made here is known to both
-        theirs.stores_jobs, theirs.model = True, model
-        return theirs
 
     async def make(self, job: DraftJob, here: Here) -> Draft | Nothing | None:
         """Make a draft here, or return the one that another worker makes."""
@@ -111,7 +83,7 @@ class StoredDrafts:
         except BaseException:  # a row of ours may be there all the same, and nobody is at work on it
             self.presence.owe(f"claim {job.session}", lambda: self._abandon(job.session))
             raise
-        return await self.made(job, held, here) if isinstance(held, DraftRow) else held
+        return await self._made(job, held, here) if isinstance(held, DraftRow) else held
 
     async def _claim(self, session: str) -> DraftRow | Draft | None:
         """Return the row that is ours from now on; else the draft of another worker, None where it has none.
@@ -152,24 +124,17 @@ class StoredDrafts:
         taken = await self.values.replace(ROWS, session, raw, pack(mine), seconds=SECONDS)
         return mine if taken else None
 
-    async def made(self, job: DraftJob, held: DraftRow, here: Here) -> Draft | Nothing | None:
-        """Make a draft for a row that is ours; it is cancelled where the row goes.
-
-        Where this worker has to leave it, a stored job is another one's from now on.
-        """
+    async def _made(self, job: DraftJob, held: DraftRow, here: Here) -> Draft | Nothing | None:
+        """Make a draft for a row that is ours; it is cancelled where the row goes."""
         session, raw = job.session, pack(held)
-        stored = self._packed(job) if self.stores_jobs else None
-        making = asyncio.ensure_future(self._working(job, here, stored))
+        making = asyncio.ensure_future(self._working(job, here))
         self._making.add(session)
         try:
             while not (await asyncio.wait([making], timeout=WATCH_SECONDS))[0]:
                 if await self._unwanted(session, raw):
-                    await self._forget_job(session, stored)
                     return None
             outcome = making.result()
-        except BaseException as error:
-            if isinstance(error, Exception):
-                await self._forget_job(session, stored)
+        except BaseException:
             await self._give_up(session, raw)
             raise
         finally:
@@ -178,28 +143,16 @@ class StoredDrafts:
                 making.cancel()
                 await asyncio.wait([making])
         if isinstance(outcome, Nothing):
-            await self._forget_job(session, stored)
             await self._give_up(session, raw)
             return outcome
         receipt = msgspec.structs.replace(outcome.receipt, repeated=held.begun - 1)
         boundary = msgspec.structs.replace(outcome, receipt=receipt)
         draft = msgspec.structs.replace(job.base, boundary=boundary)
         kept = await self._keep(session, raw, msgspec.structs.replace(held, draft=draft))
-        await self._forget_job(session, stored)
         return draft if kept else None
 
-    def _packed(self, job: DraftJob) -> bytes:
-        """Return a job as it is stored; without a very large request its summary is asked for as text."""
-        whole = pack(StoredJob(job, self.model))
-        if len(whole) < LARGEST // 2:
-            return whole
-        return pack(StoredJob(msgspec.structs.replace(job, prefix=None), self.model))
-
-    async def _working(self, job: DraftJob, here: Here, stored: bytes | None) -> Outcome:
-        if stored is not None:
-            await self.values.delete(JOBS, job.session)  # that of a worker that died
-            await self.values.add(JOBS, job.session, stored, seconds=JOB_SECONDS, session=job.session)
-        model = self.model or (job.prefix.model if job.prefix is not None else "own")
+    async def _working(self, job: DraftJob, here: Here) -> Outcome:
+        model = job.prefix.model if job.prefix is not None else "own"
         return await self._limit.made(model.partition(":")[0], here)
 
     async def _keep(self, session: str, raw: bytes, made: DraftRow) -> bool:
@@ -236,11 +189,6 @@ class StoredDrafts:
         if idle and session not in self._making:
             await self.values.delete(ROWS, session, raw)
 
-    async def _forget_job(self, session: str, stored: bytes | None) -> None:
-        if stored is not None:
-            with suppress(StoreError):  # who finds it again finds the draft that was made of it
-                await self.values.delete(JOBS, session, stored)
-
     async def find(self, session: str) -> Draft | Literal["making"] | None:
         """Return the draft that another worker has made, or that it makes one."""
         raw = await self.values.get(ROWS, session)
@@ -269,7 +217,6 @@ class StoredDrafts:
     async def cancel(self, session: str) -> int:
         """Have no draft of a session made; return how many workers have died over it."""
         self._known.pop(session, None)
-        await self.values.delete(JOBS, session)
         raw = await self.values.get(ROWS, session)
         if raw is None:
             return 0
@@ -289,40 +236,7 @@ class StoredDrafts:
         finally:
             await asyncio.shield(self._turns.release(session))
 
-    # ---- what dead workers have left
-
-    async def recover(self, make: MakeDraft) -> None:
-        """Begin the durable drafts that nobody is at work on: `make` makes one for sessions with a model."""
-        for session in await self.values.keys(JOBS):
-            if session in self._making or session in self._recovering:
-                continue
-            raw = await self.values.get(ROWS, session)
-            row = None if raw is None else unpack(raw, DraftRow)
-            if row is None or row.draft is not None or not await self._at_work(session, row):
-                task = self._recovering[session] = asyncio.create_task(self._recovered(session, make))
-                task.add_done_callback(lambda _, name=session: self._recovering.pop(name, None))
-
-    async def _recovered(self, session: str, make: MakeDraft) -> None:
-        try:
-            raw = await self.values.get(JOBS, session)
-            stored = None if raw is None else unpack(raw, StoredJob)
-            if stored is None:
-                return
-            try:
-                held = await self._claim(session)
-            except CompactionFailed:
-                held = None
-            if isinstance(held, DraftRow):
-                theirs = self.durable(stored.model)
-                await theirs.made(stored.job, held, lambda: make(stored.model, stored.job))
-            else:  # it was made meanwhile, or cancelled, or too many have died over it
-                await self._forget_job(session, raw)
-        except FoldlineError as error:
-            log.warning("session %s: a draft failed: %s", session, error)
-
     async def close(self) -> None:
-        """Let what is dropped be gone; what was begun for others is left to the next worker."""
-        for task in (recovering := list(self._recovering.values())):
-            task.cancel()
-        if left := [*recovering, *self._dropping.values()]:
-            await asyncio.wait(left)
+        """Let what is dropped be gone."""
+        if self._dropping:
+            await asyncio.wait(list(self._dropping.values()))
