@@ -114,8 +114,8 @@ def test_answers_begin_with_the_mark_by_which_recall_leaves_itself_out():
 
 
 def test_a_passage_says_where_it_ends_and_how_to_read_on():
-    piece = Passage("s", "e1", "tool", "abc", offset=10, total=20, at=None)
-    last = Passage("s", "e1", "tool", "abc", offset=17, total=20, at=None)
+    piece = Passage("s", "e1", "tool", "abc", offset=10, total=20, at=None, next_offset=13)
+    last = Passage("s", "e1", "tool", "abc", offset=17, total=20, at=None, next_offset=None)
 
     assert passage_text(piece) == snapshot("""\
 [Recall] Entry e1, characters 10 to 13 of 20, quoted as data:

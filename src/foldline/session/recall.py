@@ -50,7 +50,10 @@ class EntryInfo(msgspec.Struct, frozen=True):
 
 
 class Passage(msgspec.Struct, frozen=True):
-    """A piece of an entry as text: `offset` characters from its beginning, of `total`; `at` is Unix time."""
+    """A piece of an entry as text: `offset` characters from its beginning, of `total`; `at` is Unix time.
+
+    `next_offset` is where to read on; None at the end.
+    """
 
     session: str
     entry: str
@@ -59,12 +62,7 @@ class Passage(msgspec.Struct, frozen=True):
     offset: int
     total: int
     at: float | None
-
-    @property
-    def next_offset(self) -> int | None:
-        """Where to read on; None at the end."""
-        end = self.offset + len(self.text)
-        return end if end < self.total else None
+    next_offset: int | None
 
 
 class Recall:
@@ -122,8 +120,9 @@ class Recall:
             if isinstance(found, Said | Compacted) and (role := searched_as(found)):
                 text = as_text(found)
                 start = min(max(offset, 0), len(text))
-                piece = text[start : start + max(limit, 1)]
-                return Passage(one, entry, role, piece, start, len(text), found.at)
+                end = start + max(limit, 1)
+                more = end if end < len(text) else None
+                return Passage(one, entry, role, text[start:end], start, len(text), found.at, more)
         raise InputError(f"this session has no message {entry!r}: take the id from a search or a list")
 
     async def entries(self, limit: int | None = None, before: str | None = None) -> list[EntryInfo]:

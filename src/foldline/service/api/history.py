@@ -19,7 +19,7 @@ from foldline.core.log.messages import Media, Opaque, Part, Text, Thinking, Tool
 from foldline.dialects import get
 from foldline.service.api.operation import ApiCall, Offset, Page, operation
 from foldline.service.api.sessions import AT, HitList
-from foldline.session.recall import PASSAGE, EntryInfo, Standing, as_text
+from foldline.session.recall import PASSAGE, EntryInfo, Passage, Standing, as_text
 from foldline.session.session import Session
 from foldline.session.view import Stats
 from foldline.stores.base import backwards
@@ -137,19 +137,6 @@ class PassageQuery(msgspec.Struct, frozen=True):
 
     offset: Offset = 0
     limit: Annotated[int, msgspec.Meta(ge=1, le=1_000_000)] = PASSAGE
-
-
-class PassageResult(msgspec.Struct, frozen=True):
-    """A piece of a message as text; `next_offset` is where to read on, null at the end."""
-
-    session: str
-    entry: str
-    role: str
-    text: str
-    offset: int
-    total: int
-    at: float | None
-    next_offset: int | None
 
 
 class FoldedList(msgspec.Struct, frozen=True):
@@ -285,11 +272,9 @@ async def recall(call: ApiCall, query: RecallQuery) -> HitList:
 
 
 @operation("GET", f"{AT}/entries/{{entry}}")
-async def read_entry(call: ApiCall, query: PassageQuery) -> PassageResult:
+async def read_entry(call: ApiCall, query: PassageQuery) -> Passage:
     """Read a message as text, folded or not."""
-    found = await call.session.read(call.names["entry"], query.offset, query.limit)
-    fields = {name: getattr(found, name) for name in PassageResult.__struct_fields__}
-    return PassageResult(**fields)
+    return await call.session.read(call.names["entry"], query.offset, query.limit)
 
 
 @operation("GET", f"{AT}/folded")
