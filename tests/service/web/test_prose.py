@@ -138,3 +138,9 @@ def test_each_message_that_is_sent_begins_with_its_words_or_calls_in_every_diale
     native = convert(chat, to=dialect).messages
     starts = [sent(one, dialect).start for one in native]
     assert starts == ["Read a.py.", "read a.py", "print(1)", "It prints 1."]
+
+
+def test_a_sent_message_of_sealed_thinking_alone_says_so():
+    sealed = {"type": "thinking", "thinking": "", "signature": "EqQB"}
+    message = {"role": "assistant", "content": [sealed]}
+    assert sent(message, "anthropic").start == "(thinking without words)"

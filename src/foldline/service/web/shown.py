@@ -72,7 +72,8 @@ def sent(message: dict[str, Any], dialect: str) -> SentMessage:
     role = str(message.get("role") or message.get("type") or "")
     answers = role == "user" and parts and all(one.kind == "result" for one in parts)  # as Anthropic has it
     words = _BREAK.sub(r"\1\\n\n", pretty(message).decode())
-    return SentMessage(f"{role}, results" if answers else role, _start(parts), words)
+    begins = _start(parts) or "(thinking without words)"
+    return SentMessage(f"{role}, results" if answers else role, begins, words)
 
 
 def largest(messages: Iterable[ShownMessage], most: int) -> list[tuple[ShownMessage, str]]:
