@@ -351,3 +351,28 @@ async def test_a_compaction_that_the_model_asked_for_outlives_a_cancelled_contex
     gate.go.set()
     await session.context()
     assert await compactions(store) == 1
+
+
+async def test_what_another_has_written_is_in_every_answer(store):
+    ours, theirs = session_on(store, window=WIDE), session_on(store, window=WIDE)
+    await turns(ours, 1)
+    await theirs.follow()
+    await theirs.append(prompt(1), answer(1))
+    (current,) = await ours.branches()
+    assert (current.leaf, current.current) == (theirs.leaf, True)
+    await theirs.append(prompt(2))
+    assert (await ours.standing()) == (await theirs.standing())
+    await theirs.append(answer(2))
+    assert {one.how for one in await ours.entries()} == {"kept"}
+
+
+async def test_a_closed_session_is_closed_though_its_store_is_not(store):
+    session = session_on(store)
+    await turns(session, 1)
+    await session.close()
+    await session.close()
+    with pytest.raises(foldline.InputError, match="closed"):
+        await session.append(prompt(1))
+    with pytest.raises(foldline.InputError, match="closed"):
+        await session.context()
+    assert len(await session_on(store).context()) == 2

@@ -42,11 +42,6 @@ class Cursor:
             await self.reload()
 
     @property
-    def loaded(self) -> bool:
-        """Whether what the view needs is there."""
-        return self._loaded
-
-    @property
     def said_key(self) -> str:
         """What was said up to here; boundaries, pins and notes do not change it."""
         return self._key

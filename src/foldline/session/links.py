@@ -116,7 +116,7 @@ class Links:
         Raises InputError where the id is taken.
         """
         shared = self._shared
-        await shared.load()
+        await shared.follow()
         link = Link(shared.id, "subagent", "from", shared.cursor.leaf, goal)
         session = await self._begun(to, link, [chained(noted(link), None)])
         await self._note_subagents(lambda running: with_child(running, session, redact(goal)))

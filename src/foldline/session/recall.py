@@ -146,12 +146,12 @@ class Recall:
         self, limit: int | None, before: str | None, *, hidden: bool, for_model: bool = False
     ) -> list[EntryInfo]:
         """Return messages of the path; with `hidden`, recall's own and those shown as received left out."""
-        await self._shared.load()
+        leaf = await self._shared.follow()
         state = self._shared.cursor.state
         shown = {entry.id for entry in (*state.leading, *state.quoted, *state.kept)}
         pinned = state.pins.keys() | state.marks.keys()
         newest: list[EntryInfo] = []
-        async for entry in backwards(self._shared.store, self._shared.id, before=before):
+        async for entry in backwards(self._shared.store, self._shared.id, leaf=leaf, before=before):
             if limit is not None and len(newest) >= limit:
                 break
             if not isinstance(entry, Said) or (hidden and is_recall(entry.message)):
@@ -172,7 +172,7 @@ class Recall:
 
         To a model only those of its own user are there.
         """
-        await self._shared.load()
+        await self._shared.follow()
         store = self._shared.store
         if sessions is None:
             return await handed_from(store, self._shared.id)

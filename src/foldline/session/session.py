@@ -141,6 +141,7 @@ class Session:
                 stack.push_async_callback(closing)
             self._shared.at_close = []
             await self._triggers.close()
+            self._shared.closed = True
             await self._shared.events.drain()
 
     def at_close(self, closing: Callable[[], Awaitable[None]]) -> None:
@@ -266,17 +267,17 @@ class Session:
         With `view`, what the model is sent instead of all that was said (`jsonl`: in the session's dialect).
         Raises InputError for an unknown form.
         """
-        await self._shared.load()
+        await self._shared.follow()
         return await self._shared.view.export(form, view=view)
 
     async def live(self) -> dict[str, str]:
         """Return the live state as it is now, by name: what the next boundary would freeze."""
-        await self._shared.load()
+        await self._shared.follow()
         return {one.name: one.text for one in await self._shared.live.now(self._shared.cursor.state)}
 
     async def standing(self) -> Continuation:
         """Return where the session stands: mid_tool (the model continues), waiting for the user, or done."""
-        await self._shared.load()
+        await self._shared.follow()
         return continuation_of(self._shared.cursor.state)
 
     async def use_model(

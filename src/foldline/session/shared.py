@@ -13,7 +13,7 @@ from foldline.core.checkpoint.request import Prefix
 from foldline.core.decide.overflow import ReplyLimit
 from foldline.core.decide.watch import Watch
 from foldline.core.log.entries import Lifted, Said
-from foldline.errors import DialectError
+from foldline.errors import DialectError, InputError
 from foldline.session.cursor import Cursor
 from foldline.session.events import Events, WarningGiven
 from foldline.session.hooks import Hooks
@@ -60,6 +60,7 @@ class Shared:
         self.jobs: DraftJobs = OwnJobs()
         self.own_summarizer: Summarizer = summarizer or OfflineSummarizer(setup.counter)
         self.at_close: list[Callable[[], Awaitable[None]]] = []  # awaited when the session is closed
+        self.closed = False
         self.untold = ""  # a warning on who writes the summaries, until somebody listens
         self._begun = False
 
@@ -75,17 +76,14 @@ class Shared:
             await self._ready(follow=follow)
             yield self.cursor
 
-    async def load(self) -> None:
-        """Load the session, if nobody has; the lock is not held."""
-        if not self.cursor.loaded:
-            await self.follow()
-
     async def follow(self) -> str | None:
         """Read what other writers have appended since, and return the leaf; an `append` follows it then."""
         async with self.locked() as cursor:
             return cursor.leaf
 
     async def _ready(self, *, follow: bool) -> None:
+        if self.closed:
+            raise InputError("this session is closed: open it again")
         await (self.cursor.follow() if follow else self.cursor.ready())
         state = self.cursor.state
         if self.cursor.has_news and follow:

@@ -59,8 +59,8 @@ class SessionTree:
 
     async def branches(self) -> list[Branch]:
         """Return the branches of the session's tree, the newest first; reads every entry."""
-        await self._shared.load()
-        return await branches(self._shared.store, self._shared.id, self._shared.cursor.leaf)
+        leaf = await self._shared.follow()
+        return await branches(self._shared.store, self._shared.id, leaf)
 
     async def branch(
         self, at: str | None, *, summarize: bool = False, instructions: str | None = None
