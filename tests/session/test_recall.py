@@ -54,6 +54,25 @@ async def test_a_search_leaves_out_recalls_own_calls_and_answers(store):
     assert await session_on(store).recall("port 8123", 0) == []
 
 
+async def test_what_recall_quotes_again_and_again_stays_found(store):
+    log = log_of(user(f"The port is 8123. {'It was agreed on with the harbour master. ' * 20}"))
+    for n in range(30):
+        say(log, assistant("", call(f"r{n}", "recall_search", query="port 8123")))
+        say(log, tool(f"r{n}", f"{MARK}1 message matches 'port 8123'\n- e1 user: The port is 8123."))
+    await stored(store, log)
+    for limit in (1, 5):
+        assert [hit.seq for hit in await session_on(store).recall("port 8123", limit)] == [1]
+    assert [hit.seq for hit in await session_on(store).recall("ort 8123", 1)] == [1]
+
+
+async def test_what_the_user_took_out_does_not_stand_before_what_the_model_may_find(store):
+    session = session_on(store)
+    ids = await session.append(*[{"role": "user", "content": f"port 8123, {n}"} for n in range(6)])
+    for at in ids[1:]:
+        await session.exclude(at)
+    assert [hit.entry for hit in await session.recall("port 8123", 1, for_model=True)] == ids[:1]
+
+
 async def test_sessions_are_searched_in_the_order_given(store):
     await stored(store, log_of(user("The port is 8123.")), "old")
     await stored(store, log_of(user("Which port? 8123, I think.")), "new")

@@ -150,11 +150,34 @@ async def test_a_damaged_boundary_is_passed_over_by_a_search_and_purged(tmp_path
     await store.close()
 
 
+@pytest.mark.parametrize("indexed_before", [False, True])
+async def test_a_damaged_message_is_passed_over_by_a_search(tmp_path: Path, indexed_before: bool) -> None:
+    store = SqliteStore(tmp_path / "s.db")
+    await store.append("stays", talk(None, "the harbour lamp"), seen=None)
+    await store.append("s", talk(None, "a lamp", "the lamp of the quay"), seen=None)
+    if indexed_before:
+        assert len(await store.search("lamp")) == 3
+    broken(tmp_path / "s.db", "seq = 2")
+    for query in ("lamp", "amp", "lamp zebra"):
+        assert {(hit.session, hit.seq) for hit in await store.search(query)} == {("s", 1), ("stays", 1)}
+    assert await store.search("quay") == []
+    await store.close()
+
+
+async def test_a_damaged_note_is_passed_over(tmp_path: Path) -> None:
+    async with foldline.open(f"sqlite:///{tmp_path / 's.db'}", "s") as session:
+        await session.append({"role": "user", "content": "Hello."})
+        await session.note("title", title="T")
+    broken(tmp_path / "s.db", "kind = 'noted'")
+    async with foldline.open(f"sqlite:///{tmp_path / 's.db'}", "s") as session:
+        assert await session.context() == await session.history() == [{"role": "user", "content": "Hello."}]
+
+
 def test_a_damaged_message_is_still_an_error(tmp_path: Path) -> None:
     file = tmp_path / "s.db"
     asyncio.run(fill(SqliteStore(file), talk(None, "one", "two", "three")))
     broken(file, "seq = 2")
-    with pytest.raises(StoreCorrupt):
+    with pytest.raises(StoreCorrupt, match=r"session s, entry 2: .*foldline verify --session s`"):
         asyncio.run(read(file))
 
 

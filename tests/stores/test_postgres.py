@@ -73,7 +73,7 @@ def test_both_databases_answer_the_same_queries():
         "sqlite": {"forget_message", "empty_index", "index_nothing", "optimize_index", "count_purges"},
         "postgres": {
             "insert_piece", "delete_pieces", "delete_index", "ownerless", "matches_of_session",
-            "count_all", "count_of_session",
+            "count",
         },
     }  # fmt: skip
     common = set(named_queries("sqlite")) & set(named_queries("postgres"))

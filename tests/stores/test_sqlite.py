@@ -285,6 +285,22 @@ async def test_a_full_disk_loses_nothing(store: SqliteStore, file: Path) -> None
     assert await store.verify() == []
 
 
+async def test_a_full_disk_does_not_end_a_search(store: SqliteStore) -> None:
+    log = talk(None, "the old harbour", *[noise(2_000) for _ in range(40)])
+    await store.append("s", log, seen=None)
+    await store.search("harbour")
+    more = talk(log[-1], "the new harbour", *[noise(30_000) for _ in range(10)])
+    await store.append("s", more, seen=log[-1].id)
+    assert store._database is not None
+    database = store._database.connection
+    pages = database.execute("PRAGMA page_count").fetchone()[0]
+    database.execute(f"PRAGMA max_page_count = {pages}")
+    assert {hit.entry for hit in await store.search("harbour")} == {log[0].id, more[0].id}
+    assert [hit.entry for hit in await store.search("harbour", limit=1)] == [log[0].id]
+    database.execute("PRAGMA max_page_count = 100000")
+    assert {hit.entry for hit in await store.search("harbour")} == {log[0].id, more[0].id}
+
+
 LIMITED = """
 import asyncio, resource, sys
 from foldline.errors import StoreError

@@ -23,7 +23,6 @@ from foldline.session.shared import Shared
 from foldline.stores.base import Hit, backwards
 from foldline.stores.search import searched_as
 
-SPARE: Final = 3  # times as many hits are looked for as were asked for, because recall's own are left out
 LINE: Final = 160  # characters of an entry that a list shows
 PASSAGE: Final = 8_000  # characters of an entry that one reading shows
 UNCUT: Final = 1_000_000_000
@@ -84,16 +83,9 @@ class Recall:
         for session in await self._among(sessions, for_model=for_model):
             if sum(not hit.partial for hit in found) >= limit:
                 break
-            hits = await store.search(query, session, limit * SPARE, on_path=True)
-            entries = await store.entries(session, [hit.entry for hit in hits])
             out = await self._excluded(session) if for_model else {}
-            pairs = zip(hits, entries, strict=True)
-            found += [
-                hit
-                for hit, entry in pairs
-                if not (isinstance(entry, Said) and is_recall(entry.message))
-                and not is_excluded(hit.entry, out)
-            ]
+            hits = await store.search(query, session, limit + len(out), on_path=True)
+            found += [hit for hit in hits if not is_excluded(hit.entry, out)]
         found.sort(key=lambda hit: hit.partial)
         return found[: max(limit, 0)]
 

@@ -7,6 +7,7 @@ audit and a purge. What is asked of a store is a method of `Tables`, done there.
 from __future__ import annotations
 
 import functools
+import logging
 import os
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -21,11 +22,12 @@ from foldline.stores.appending import append
 from foldline.stores.audit_log import AuditLog
 from foldline.stores.base import FEW, Hit
 from foldline.stores.database import Database
-from foldline.stores.index import WordIndex
+from foldline.stores.index import ScanPlace, Scope, WordIndex
 from foldline.stores.key_values import KeyValues
 from foldline.stores.tables import Tables
 from foldline.stores.tree import Spans
 
+log = logging.getLogger("foldline")
 _PAGE = 256  # entries read in one step
 
 D = TypeVar("D", bound=Database)
@@ -146,16 +148,28 @@ class DatabaseStore(ABC, Generic[D]):
         scope = await run(lambda tables: index.scope(tables, session, on_path=on_path))
         if scope is None:
             return []
-        for key in await run(lambda tables: index.behind(tables, scope)):
-            while await run(partial(index.catch_up, words=words, session=key)):
-                pass
+        left = await self._catch_up(scope)
         hits = await run(lambda tables: index.matches(tables, words, query, scope, limit))
-        place = None if hits else await run(lambda tables: index.first_place(tables, scope))
+        place = ScanPlace(left) if left else None
+        if not hits:
+            place = await run(lambda tables: index.first_place(tables, scope))
         while place is not None and len(hits) < limit:
-            step = partial(index.scan, query=query, scope=scope, place=place, limit=limit - len(hits))
+            step = partial(index.scan, query=query, scope=scope, place=place, limit=limit)
             more, place = await run(step)
-            hits += more
+            hits = list(dict.fromkeys([*hits, *more]))[:limit]
         if len(hits) < min(FEW, limit):
             known, room = tuple(hits), limit - len(hits)
             hits += await run(lambda tables: words.some(tables, query, scope, room, known))
         return hits
+
+    async def _catch_up(self, scope: Scope) -> list[Any]:
+        """Index what is not yet; return the sessions that stay behind, as the index cannot be written."""
+        left = await self.run(lambda tables: index.behind(tables, scope))
+        try:
+            while left:
+                while await self.run(partial(index.catch_up, words=self._index, session=left[-1])):
+                    pass
+                left.pop()
+        except StoreError as error:
+            log.info("%s: searched without the index, which cannot be written: %s", self._name, error)
+        return left

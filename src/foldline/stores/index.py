@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol
 
 from foldline.stores import search, tree
 from foldline.stores.base import Hit
-from foldline.stores.rows import searchable_bytes, unpack
+from foldline.stores.rows import searchable_bytes
 from foldline.stores.tables import Tables
 from foldline.stores.tree import Spans
 
@@ -51,7 +51,7 @@ class WordIndex(Protocol):
 
     exact: bool
 
-    def indexed(self, payload: bytes, kind: str) -> str | None:
+    def indexed(self, payload: bytes) -> str | None:
         """Return what the index holds of an entry."""
         ...
 
@@ -78,9 +78,7 @@ def scope(tables: Tables, session: str | None, *, on_path: bool) -> Scope | None
 
 
 def behind(tables: Tables, scope: Scope) -> list[Any]:
-    """Return the sessions in the scope of which not every message is indexed, where that can be mended."""
-    if tables.database.read_only:
-        return []
+    """Return the sessions in the scope of which not every message is indexed."""
     return [key for (key,) in tables.database.rows("sessions_behind", session=scope.session)]
 
 
@@ -92,8 +90,8 @@ def catch_up(tables: Tables, words: WordIndex, session: Any) -> bool:
         return False
     upto = min(indexed + _BATCH, entries)
     rows = [
-        {"session": session, "seq": seq, "words": words.indexed(payload, kind)}
-        for seq, payload, kind in database.rows("searched", session=session, first=indexed + 1, last=upto)
+        {"session": session, "seq": seq, "words": words.indexed(payload)}
+        for seq, payload in database.rows("searched", session=session, first=indexed + 1, last=upto)
     ]
     with database.transaction():  # of several at once one does it
         if database.change("set_indexed", session=session, before=indexed, upto=upto):
@@ -135,14 +133,14 @@ def scan(
         session = place.sessions[place.at]
         asked, left = left, left - 1
         rows = tables.database.rows("searched_before", session=session, before=place.before, count=asked)
-        for seq, payload, kind in rows:
+        for seq, payload in rows:
             plain = searchable_bytes(payload)  # to decode a payload costs far more than to search its bytes
             if plain is not None and not all(pattern.search(plain) for pattern in rough):
                 continue
             if (
                 len(hits) < limit
                 and scope.holds(tables, session, seq)
-                and search.holds(search.stored_text(payload, kind), query)
+                and search.holds(search.stored_text(payload), query)
             ):
                 hits += [found] if (found := hit(tables, (session, seq), query)) else []
         left -= len(rows)
@@ -156,15 +154,14 @@ def scan(
 def hit(
     tables: Tables, at: Key, query: str, *, whole: bool | None = None, partial: bool = False
 ) -> Hit | None:
-    """Return the hit for an entry; None where it is gone, or its words do not stand there after all.
+    """Return the hit for an entry; None where it is gone or damaged, or its words are not there after all.
 
     `whole` is how they must stand; None where that was seen already.
     """
     row = tables.database.row("found", session=at[0], seq=at[1])
-    if row is None:
+    entry = search.readable(row[2]) if row is not None else None
+    if row is None or entry is None:
         return None
-    session, seq, payload = row
-    entry = unpack(payload)
     if whole is not None and not search.begins(search.searchable(entry), query, whole=whole):
         return None
-    return search.hit(session, seq, entry, query, partial=partial)
+    return search.hit(row[0], row[1], entry, query, partial=partial)

@@ -15,7 +15,6 @@ from foldline.stores import search
 from foldline.stores.base import Hit
 from foldline.stores.database import Database
 from foldline.stores.index import Key, Scope
-from foldline.stores.rows import unpack
 from foldline.stores.tables import Tables
 
 _RANKED: Final = 200  # messages with some of the words that are ranked
@@ -28,9 +27,9 @@ class PostgresIndex:
 
     exact = False
 
-    def indexed(self, payload: bytes, kind: str) -> str | None:
+    def indexed(self, payload: bytes) -> str | None:
         """Return the words of an entry in the text form of a tsvector; None for too many."""
-        return vector(_words(payload, kind))
+        return vector(_words(payload))
 
     def candidates(
         self, tables: Tables, query: str, scope: Scope, limit: int, *, whole: bool
@@ -46,14 +45,10 @@ class PostgresIndex:
         texts.
         """
         database = tables.database
-        one = {} if scope.session is None else {"session": scope.session}
         asked = [f"({' & '.join(_quoted(word))})" for word in search.different_words(query)]
         if len(asked) < 2:
             return []
-        counts = {
-            each: database.row(f"count_{'of_session' if one else 'all'}", expression=each, **one)
-            for each in asked
-        }
+        counts = {each: database.row("count", expression=each, session=scope.session) for each in asked}
         found: dict[Key, None] = {}
         for expression in sorted(asked, key=lambda each: counts[each] or (0,)):
             keys = _candidates(database, expression, scope, limit)
@@ -62,7 +57,11 @@ class PostgresIndex:
                 break
         seen = {(hit.session, hit.seq) for hit in known}
         rows = [database.row("found", session=session, seq=seq) for session, seq in found]
-        others = [(row[0], row[1], unpack(row[2])) for row in rows if row and (row[0], row[1]) not in seen]
+        others = [
+            (row[0], row[1], entry)
+            for row in rows
+            if row and (row[0], row[1]) not in seen and (entry := search.readable(row[2])) is not None
+        ]
         places = search.ranked([search.searchable(entry) for *_, entry in others], query)
         return [search.hit(*others[place], query, partial=True) for place in places[:limit]]
 
@@ -72,9 +71,9 @@ def vector(words: frozenset[str] | None) -> str | None:
     return None if words is None else " ".join(f"'{word}'" for word in sorted(words))
 
 
-def _words(payload: bytes, kind: str) -> frozenset[str] | None:
+def _words(payload: bytes) -> frozenset[str] | None:
     """Return the words of an entry as the index holds them; None if there are too many."""
-    words = frozenset(_cut(search.terms(search.stored_text(payload, kind))))
+    words = frozenset(_cut(search.terms(search.stored_text(payload))))
     return words if sum(len(word.encode()) + 8 for word in words) < _MOST else None
 
 

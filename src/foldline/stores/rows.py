@@ -27,23 +27,14 @@ _decoder = msgspec.msgpack.Decoder(Entry)
 
 def pack(entry: Entry) -> bytes:
     """Serialise an entry and check that it can be read back; raises StoreError if it cannot."""
-    plain, _ = _checked(entry)
-    return plain if len(plain) < LONG else zlib.compress(plain, _LEVEL)
-
-
-def copy(entry: Entry) -> Entry:
-    """Return an entry as it would be read back; raises StoreError if it could not."""
-    return _checked(entry)[1]
-
-
-def _checked(entry: Entry) -> tuple[bytes, Entry]:
     try:
         plain = _packed(entry)
-        return plain, _unpacked(plain)
+        _unpacked(plain)
     except (TypeError, ValueError, OverflowError) as error:
         raise StoreError(f"entry {entry.id} cannot be stored: {error}") from error
     except RecursionError as error:
         raise StoreError(f"entry {entry.id} cannot be stored: it is nested too deeply") from error
+    return plain if len(plain) < LONG else zlib.compress(plain, _LEVEL)
 
 
 def unpack(payload: bytes) -> Entry:

@@ -9,6 +9,7 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from foldline.core.cut.notes import is_recall
 from foldline.core.log.entries import Compacted, Entry, Said
 from foldline.core.log.messages import Message, Opaque, Text, Thinking, ToolCall, ToolResult
 from foldline.core.log.opaque import opened
@@ -41,25 +42,29 @@ def searched_as(entry: Entry) -> str:
 def searchable(entry: Entry) -> str:
     """Return the text of an entry that a search covers: texts, thinking, calls and results, no media.
 
-    "" for what is not searched. Runs of 1,024 and more base64 characters are left out. Changing what this
-    returns needs a migration that empties the index: a purge removes from the index what this returned when
-    the entry was indexed.
+    "" for what is not searched: recall's own messages, say, which would be found before what they quote.
+    Runs of 1,024 and more base64 characters are left out. Changing what this returns needs a migration that
+    empties the index: a purge removes from the index what this returned when the entry was indexed.
     """
     if isinstance(entry, Said):
-        text = "\n".join(_texts(entry.message))
+        text = "" if is_recall(entry.message) else "\n".join(_texts(entry.message))
     else:
         text = entry.checkpoint.summary if isinstance(entry, Compacted) and searched_as(entry) else ""
     return _BASE64.sub(" ", text)
 
 
-def stored_text(payload: bytes, kind: str) -> str:
-    """Return the searched text of a stored entry; "" for a boundary that cannot be read."""
+def readable(payload: bytes) -> Entry | None:
+    """Return a stored entry; None where it is damaged, which is no reason to find nothing else."""
     try:
-        return searchable(unpack(payload))
+        return unpack(payload)
     except StoreCorrupt:
-        if kind == "said":
-            raise
-        return ""
+        return None
+
+
+def stored_text(payload: bytes) -> str:
+    """Return the searched text of a stored entry; "" for one that cannot be read."""
+    entry = readable(payload)
+    return searchable(entry) if entry is not None else ""
 
 
 def indexed(text: str) -> str:

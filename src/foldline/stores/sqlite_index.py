@@ -22,9 +22,9 @@ class SqliteIndex:
 
     exact = True
 
-    def indexed(self, payload: bytes, kind: str) -> str | None:
+    def indexed(self, payload: bytes) -> str | None:
         """Return the text of an entry as the index holds it."""
-        return search.indexed(search.stored_text(payload, kind))
+        return search.indexed(search.stored_text(payload))
 
     def candidates(
         self, tables: Tables, query: str, scope: Scope, limit: int, *, whole: bool
@@ -60,7 +60,7 @@ def forget(database: Database, no: int) -> None:
     """Remove a session from the index before its entries go; the text must be the one that was indexed."""
     upto, _ = database.row("indexed_upto", session=no) or (0, 0)
     try:
-        for seq, payload, _ in database.rows("searched", session=no, first=1, last=upto):
+        for seq, payload in database.rows("searched", session=no, first=1, last=upto):
             text = search.indexed(search.searchable(unpack(payload)))
             database.change("forget_message", session=no, seq=seq, text=text)
     except StoreCorrupt:  # nothing tells what was indexed of it

@@ -19,7 +19,7 @@ from foldline.stores.rows import unpack
 from foldline.stores.tree import Place, Spans
 
 log = logging.getLogger("foldline")
-_BOUNDARIES = frozenset({"compacted", "pruned", "lifted"})
+_PASSED_OVER = frozenset({"compacted", "pruned", "lifted", "noted"})
 
 
 class SessionRow(NamedTuple):
@@ -191,18 +191,21 @@ class Tables:
     def read(self, session: Any, spans: Spans) -> Iterator[Entry]:
         """Yield the entries of these ranges; raises StoreCorrupt if one is missing or cannot be read.
 
-        A damaged boundary is passed over: it changes what a view shows, and nothing that was said.
+        A damaged boundary or note is passed over: it changes what a view shows, and nothing that was said.
         """
         for start, end in spans:
             rows = self.database.rows("payloads", session=session, first=start, last=end)
             if len(rows) != end - start + 1:
                 raise StoreCorrupt(f"entries are missing between {start} and {end}: run `foldline verify`")
-            for payload, kind in rows:
+            for seq, (payload, kind) in enumerate(rows, start):
                 try:
                     entry = unpack(payload)
-                except StoreCorrupt:
-                    if kind not in _BOUNDARIES:
-                        raise
+                except StoreCorrupt as error:
+                    if kind not in _PASSED_OVER:
+                        (id_, *_) = self.database.row("found", session=session, seq=seq) or ("",)
+                        raise StoreCorrupt(
+                            f"session {id_}, entry {seq}: {error}. Run `foldline verify --session {id_}`"
+                        ) from error
                 else:
                     yield entry
 

@@ -150,7 +150,7 @@ UNION ALL SELECT 'search', count(*) FROM search i
 
 -- name: searched
 -- The texts to index.
-SELECT seq, payload, kind FROM log
+SELECT seq, payload FROM log
 WHERE session_id = :session AND seq BETWEEN :first AND :last AND kind IN ('said', 'compacted')
 ORDER BY seq
 
@@ -183,14 +183,13 @@ WHERE session_id = :session AND (words @@ CAST(:expression AS tsquery) OR words 
 ORDER BY seq DESC
 LIMIT :count OFFSET :offset
 
--- name: count_all
-SELECT count(*) FROM search WHERE words @@ CAST(:expression AS tsquery)
-
--- name: count_of_session
-SELECT count(*) FROM search WHERE session_id = :session AND words @@ CAST(:expression AS tsquery)
+-- name: count
+SELECT count(*) FROM search
+WHERE words @@ CAST(:expression AS tsquery)
+    AND (CAST(:session AS uuid) IS NULL OR session_id = CAST(:session AS uuid))
 
 -- name: searched_before
-SELECT seq, payload, kind FROM log
+SELECT seq, payload FROM log
 WHERE session_id = :session AND seq < :before AND kind IN ('said', 'compacted')
 ORDER BY seq DESC LIMIT :count
 

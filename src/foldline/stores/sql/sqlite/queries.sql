@@ -117,7 +117,7 @@ DELETE FROM sessions WHERE no = :session
 
 -- name: searched
 -- The texts to index.
-SELECT seq, payload, kind FROM entries
+SELECT seq, payload FROM entries
 WHERE key BETWEEN :session * 4294967296 + :first AND :session * 4294967296 + :last
     AND kind IN ('said', 'compacted')
 ORDER BY key
@@ -154,7 +154,7 @@ SELECT rowid FROM search WHERE search MATCH :expression AND rowid BETWEEN :first
 ORDER BY rank, rowid DESC
 
 -- name: searched_before
-SELECT seq, payload, kind FROM entries
+SELECT seq, payload FROM entries
 WHERE key > :session * 4294967296 AND key < :session * 4294967296 + min(:before, 4294967296)
     AND kind IN ('said', 'compacted')
 ORDER BY key DESC LIMIT :count
