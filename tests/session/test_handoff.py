@@ -77,4 +77,5 @@ def test_running_sub_agents_are_a_line_each():
     assert running == "- s-1: read the docs\n- s-10: write"
     assert without_child(running, "s-1") == "- s-10: write"
     assert with_child(running, "s-1", "again").splitlines() == ["- s-10: write", "- s-1: again"]
-    assert without_child("- s-1: x", "s-1") == ""
+    assert without_child("- s-1: x", "s-1") == without_child("- s-1:", "s-1") == ""
+    assert without_child("- a: x\n- a:b: y", "a") == "- a:b: y"

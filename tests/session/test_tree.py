@@ -1,5 +1,7 @@
 """The tree of a session: its branches, what a rewind goes back to, and the summary of what is left behind."""
 
+import asyncio
+
 import pytest
 from tests.support.logs import ask_for, compact_log, fold_of, say
 from tests.support.talk import assistant, calls, log_of, long, reminder, results, tool, user
@@ -169,3 +171,81 @@ async def test_a_session_continues_from_before_its_first_entry(store):
         await session.append({"role": "user", "content": "Use spaces."})
         assert await session.context() == [{"role": "user", "content": "Use spaces."}]
         assert {branch.leaf for branch in await session.branches()} == {left, session.leaf}
+
+
+async def test_a_branch_is_merged_once_though_two_ask_for_it_and_its_note_is_told(store):
+    session = foldline.open(store, "s")
+    told = []
+    first, _ = await session.append(
+        {"role": "user", "content": "Begin."}, {"role": "assistant", "content": "Yes."}
+    )
+    await session.append({"role": "user", "content": "Use tabs."}, {"role": "assistant", "content": "Done."})
+    left = session.leaf
+    await session.branch(first)
+    await session.append({"role": "user", "content": "Use spaces."})
+    session.on("message", told.append)
+    found = await asyncio.gather(session.merge(left), session.merge(left), return_exceptions=True)
+    (note,) = [one for one in found if isinstance(one, str)]
+    assert [type(one) for one in found if one != note] == [foldline.InputError]
+    assert [event.entries for event in told] == [(note,)]
+    await session.branch(first, summarize=True)
+    assert told[-1].entries == (session.leaf,)
+
+
+async def test_an_older_exclusion_is_not_redone_behind_a_newer_one(store):
+    session = foldline.open(store, "s")
+    ids = await session.append(*[{"role": "user", "content": f"m{n}"} for n in range(4)])
+    await session.exclude(ids[0])
+    await session.undo()
+    await session.exclude(ids[2])
+    assert await session.redo() is None
+    await session.undo()
+    assert await session.redo() is not None
+
+
+@pytest.mark.parametrize("how", ["fork", "handoff", "subagent"])
+async def test_no_session_is_begun_in_one_that_stands_before_its_first_entry(store, how):
+    taken, session = foldline.open(store, "taken"), foldline.open(store, "s")
+    for one in (taken, session):
+        await one.append({"role": "user", "content": "Hello."}, {"role": "assistant", "content": "Yes."})
+    await taken.branch(None)
+    with pytest.raises(foldline.InputError, match="exists already"):
+        await (session.fork("taken") if how == "fork" else getattr(session, how)("Go on.", to="taken"))
+    assert (await store.info("taken")).entries == 2
+
+
+async def test_what_cannot_be_stored_or_is_not_there_is_refused_by_name(store):
+    session = foldline.open(store, "s")
+    await session.append({"role": "user", "content": "Hello."})
+    deep: list = []
+    for _ in range(5_000):
+        deep = [deep]
+    for value in (object(), deep):
+        with pytest.raises(foldline.FoldlineError, match=r"JSON|cannot be stored"):
+            await session.note("k", v=value)
+    with pytest.raises(foldline.InputError, match="no entry 'none'"):
+        await session.unpin("none")
+    with pytest.raises(foldline.FoldlineError):
+        await store.sessions(limit=2**70)
+    assert (await store.info("s")).entries == 1
+
+
+async def test_notes_and_pins_do_not_read_the_view_again(store, monkeypatch):
+    session = foldline.open(store, "s")
+    ids = await session.append(
+        {"role": "user", "content": "Hello."}, {"role": "assistant", "content": "Yes."}
+    )
+
+    async def read_again(*_: object) -> None:
+        raise AssertionError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(store), "active", read_again)
+        await session.note("title", title="T")
+        await session.pin(ids[0])
+        await session.pin(ids[1])
+        await session.unpin(ids[1])
+    fresh = foldline.open(store, "s")
+    await fresh.follow()
+    assert (fresh.pins, fresh.view(), fresh.leaf) == (session.pins, session.view(), session.leaf)
+    assert [pin.entry for pin in session.pins] == ids[:1]

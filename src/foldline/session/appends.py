@@ -16,7 +16,7 @@ from foldline.core.log.messages import Message
 from foldline.dialects import decode_all
 from foldline.dialects.base import decode_reply, dialect_of, in_dialect, reply_dialect
 from foldline.errors import InputError
-from foldline.session.events import MessageAdded, PinChanged, ProviderCompacted, WarningGiven
+from foldline.session.events import PinChanged, ProviderCompacted, WarningGiven
 from foldline.session.recall import as_text
 from foldline.session.shared import Shared
 from foldline.session.triggers import Triggers
@@ -71,8 +71,7 @@ class Appends:
         if mended:
             text = f"a message was mended: {'; '.join(mended)}"
             shared.events.emit(WarningGiven(kind="mended", text=text, count=len(mended)))
-        roles = tuple(entry.message.role for entry in entries)
-        shared.events.emit(MessageAdded(entries=tuple(entry.id for entry in entries), roles=roles))
+        shared.tell_of(entries)
 
     async def pin(self, at: str) -> None:
         """Pin a message, tool results and calls too: every later view holds its text word for word.
@@ -93,9 +92,14 @@ class Appends:
             shared.events.emit(PinChanged(entry=at))
 
     async def unpin(self, at: str) -> None:
-        """Take a pin away; from the next boundary on the entry is folded like any other."""
+        """Take a pin away; from the next boundary on the entry is folded like any other.
+
+        Raises InputError for an id that is no entry of the session.
+        """
         check(at=at)
         async with self._shared.locked() as cursor:
+            if await self._shared.store.entry(self._shared.id, at) is None:
+                raise InputError(f"session {self._shared.id} has no entry {at!r}")
             await cursor.write(Pinned("", None, at, on=False, at=time.time()))
             self._shared.events.emit(PinChanged(entry=at, on=False))
 

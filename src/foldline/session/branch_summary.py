@@ -53,7 +53,7 @@ async def left_behind(
     """
     there: set[str] = set()
     if at is not None:
-        for id_, leaf in [(session, at), *await _merged(store, session, at)]:
+        for id_, leaf in [(session, at), *await merged_into(store, session, at)]:
             there |= {entry.id async for entry in store.path(id_, leaf)}
     boundary = state.boundary
     if boundary is not None:
@@ -81,7 +81,7 @@ async def done_on(
     return await left_behind(store, session, state, leaf, place=place), (place, end)
 
 
-async def _merged(store: Store, session: str, leaf: str) -> list[_End]:
+async def merged_into(store: Store, session: str, leaf: str) -> list[_End]:
     """Return what was merged into the path of a session."""
     found: list[_End] = []
     for note in await store.marks(session, leaf, kinds=["noted"]):

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from functools import partial
 
 from foldline.core.cut.notes import UNANSWERED
-from foldline.core.log.entries import Compacted, Entry, Noted, Pruned, Said
+from foldline.core.log.entries import Compacted, Entry, Noted, Pinned, Pruned, Said
 from foldline.core.log.log import chained, said
 from foldline.core.log.messages import Message, Text, ToolResult
 from foldline.core.measure.tokens import Counter, message_tokens
 from foldline.core.view import ViewState
-from foldline.errors import LeafMoved, SessionNotFound, StoreCorrupt
+from foldline.errors import InputError, LeafMoved, SessionNotFound, StoreCorrupt
 from foldline.stores.base import Store
 from foldline.waiting import EACH, aside
 
@@ -180,7 +180,10 @@ class Cursor:
         Raises SessionNotFound where the session was purged meanwhile: nothing of it may come back.
         """
         for _ in range(RETRIES):
-            placed = chained(entry, self.leaf)
+            try:
+                placed = chained(entry, self.leaf)
+            except (TypeError, RecursionError) as error:
+                raise InputError(f"only what JSON can hold is stored: {error}") from error
             try:
                 await self._append([placed])
             except LeafMoved:
@@ -189,7 +192,10 @@ class Cursor:
                     raise SessionNotFound(f"session {self.session} was deleted") from None
                 continue
             self.leaf = placed.id
-            await self.reload()
+            if isinstance(placed, Noted | Pinned):
+                self.state.push(placed)
+            else:
+                await self.reload()
             return
         raise self._too_fast()
 

@@ -196,10 +196,13 @@ async def handed_from(store: Store, session: str) -> list[str]:
 
 async def begin(store: Store, session: str, entries: Sequence[Entry]) -> None:
     """Write the first entries of a new session; raises InputError where there is one of that id."""
+    taken = InputError(f"a session {session!r} exists already: give another id")
+    if await store.info(session) is not None:
+        raise taken
     try:
         await store.append(session, entries, seen=None)
     except LeafMoved as error:
-        raise InputError(f"a session {session!r} exists already: give another id") from error
+        raise taken from error
 
 
 async def is_start(store: Store, session: str, boundary: str) -> bool:
@@ -217,4 +220,4 @@ def with_child(running: str, child: str, goal: str) -> str:
 
 def without_child(running: str, child: str) -> str:
     """Return the list of running sub-agents without one."""
-    return "\n".join(line for line in running.splitlines() if not line.startswith(f"- {child}:"))
+    return "\n".join(line for line in running.splitlines() if not f"{line} ".startswith(f"- {child}: "))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 
@@ -15,7 +15,7 @@ from foldline.core.decide.watch import Watch
 from foldline.core.log.entries import Lifted, Said
 from foldline.errors import DialectError, InputError
 from foldline.session.cursor import Cursor
-from foldline.session.events import Events, WarningGiven
+from foldline.session.events import Events, MessageAdded, WarningGiven
 from foldline.session.hooks import Hooks
 from foldline.session.jobs import DraftJobs, OwnJobs
 from foldline.session.model import SessionModel, Setup
@@ -98,6 +98,11 @@ class Shared:
         if self.untold and self.events.heard(WarningGiven.name):
             self.untold, text = "", self.untold
             self.events.emit(WarningGiven(kind="summary_model", text=text))
+
+    def tell_of(self, entries: Sequence[Said]) -> None:
+        """Emit the event of messages that were appended."""
+        roles = tuple(entry.message.role for entry in entries)
+        self.events.emit(MessageAdded(entries=tuple(entry.id for entry in entries), roles=roles))
 
     def respect_undo(self) -> None:
         """Where the newest of the path is an undo, let it stand until something is said; the lock is held."""

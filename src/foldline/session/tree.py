@@ -15,10 +15,18 @@ from foldline.core.log.messages import Message
 from foldline.core.view import ViewState
 from foldline.errors import InputError, LeafMoved
 from foldline.executor import execute
-from foldline.session.branch_summary import cost_of, done_on, left_behind, left_told, merged_told, summarised
+from foldline.session.branch_summary import (
+    cost_of,
+    done_on,
+    left_behind,
+    left_told,
+    merged_into,
+    merged_told,
+    summarised,
+)
 from foldline.session.cursor import is_boundary
 from foldline.session.drafts import Drafts
-from foldline.session.events import Branched, MessageAdded, Redone, Undone
+from foldline.session.events import Branched, Redone, Undone
 from foldline.session.links import is_start
 from foldline.session.shared import Shared
 from foldline.stores.base import Store
@@ -89,7 +97,7 @@ class SessionTree:
             await self._go(at)
             if record is not None:
                 await cursor.write(cost_of(record))
-                await cursor.say([left_told(record.text)])
+                shared.tell_of(await cursor.say([left_told(record.text)]))
             return cursor.leaf
 
     async def merge(self, other: str, *, instructions: str | None = None) -> str:
@@ -109,9 +117,11 @@ class SessionTree:
         if record is None:
             raise InputError(f"nothing was said on {other!r} that is not on this path or merged into it")
         async with shared.locked() as cursor:
+            if cursor.leaf is not None and end in await merged_into(shared.store, shared.id, cursor.leaf):
+                raise InputError(f"{other!r} was merged into this path meanwhile")
             (note,) = await cursor.say([merged_told(record.text)], [cost_of(record, merged=end)])
             shared.watch.said([note.message])
-            shared.events.emit(MessageAdded(entries=(note.id,), roles=(note.message.role,)))
+            shared.tell_of([note])
             return note.id
 
     async def rewind(self, at: str | None = None) -> Rewound:
@@ -251,7 +261,7 @@ def to_redo(state: ViewState) -> str | None:
     liftings = (e for e in reversed(path) if isinstance(e, Lifted) and e.lifted and e.target in out)
     found = next((e.target for e in liftings), None)
     order = [entry.id for entry in path]
-    effective = [order.index(entry.id) for entry in (state.boundary, state.server) if entry is not None]
-    if found and effective and (found not in order or order.index(found) < max(effective)):
+    newest = to_undo(state)
+    if found and newest and (found not in order or order.index(found) < order.index(newest)):
         return None  # an older one, which the newer boundary may have folded away
     return found

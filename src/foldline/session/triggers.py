@@ -232,7 +232,7 @@ class Triggers:
         if not isinstance(newest, Compacted) or newest.receipt.reason not in AUTOMATIC:
             return
         if continuation_of(self._cursor.state).because == "cut_off":
-            await self._cursor.say([Message("user", (Text(text),), injected=True)])
+            self._shared.tell_of(await self._cursor.say([Message("user", (Text(text),), injected=True)]))
 
     # ---- what is waited for; the lock is not held
 

@@ -98,7 +98,7 @@ class SqliteStore(DatabaseStore[SqliteDatabase]):
             if self._database is None:
                 self._database = SqliteDatabase(connect(self.file, self.timeout))
             result = retry_while_locked(partial(work, self._database), self.timeout)
-        except (sqlite3.Error, OSError, UnicodeEncodeError) as error:
+        except (sqlite3.Error, OSError, UnicodeEncodeError, OverflowError) as error:
             raise store_error(error, self.file) from error
         if self._database.unsettled > _CHECKPOINT:
             self._database.unsettled = 0
@@ -144,7 +144,7 @@ class MemoryStore(DatabaseStore[SqliteDatabase]):
                 self._database = SqliteDatabase(connect_to_memory())
             try:
                 return work(self._database)
-            except (sqlite3.Error, UnicodeEncodeError) as error:
+            except (sqlite3.Error, UnicodeEncodeError, OverflowError) as error:
                 raise store_error(error, Path(self._name)) from error
 
 
