@@ -151,7 +151,10 @@ class Driver:
 
     async def do_unpin(self, number: int) -> None:
         pins = [pin.entry for pin in self.session.pins]
-        await self.session.unpin(pins[number % len(pins)] if pins else await self.some(number))
+        try:
+            await self.session.unpin(pins[number % len(pins)] if pins else await self.some(number))
+        except InputError:
+            return
 
     async def do_exclude(self, number: int, part: int | None = None) -> None:
         before, at = self.session.view(), await self.some(number)
