@@ -51,6 +51,8 @@ class Dialect(ABC):
     marks_cache: ClassVar[bool] = False  # a provider caches what was marked, not every prompt
     references: ClassVar[bool] = False  # a call may be a reference to what the provider keeps
     compaction_beta: ClassVar[str] = ""  # the beta that a request needs for `compaction`
+    looked: ClassVar[Callable[[Say, Fields], Fields]]  # of `form.py`
+    edit_native: ClassVar[Callable[[Any, Mapping[int, Part | None], int | None], Any | None]]  # of `write.py`
 
     # ---- messages in
 
@@ -115,12 +117,13 @@ class Dialect(ABC):
 
     # ---- messages checked and mended
 
-    @abstractmethod
     def look(self, say: Say, body: Fields, salt: str = "") -> Fields:
         """Check a message by itself, and return it as it may be sent (`form.py`).
 
         `say(rule, text)` takes what is wrong; `salt` makes the id of a message that lacks one.
         """
+        del salt
+        return type(self).looked(say, body)
 
     @abstractmethod
     def call_slots(self, body: Fields) -> tuple[list[Slot], list[Slot]]:
@@ -184,9 +187,9 @@ class Dialect(ABC):
     def _writer(self, received: Sequence[tuple[Message, Any]]) -> Writer:
         """Return a writer; `received` are the messages of this dialect, each with its native form."""
 
-    @abstractmethod
     def _edited(self, body: Any, edits: Mapping[int, Part | None], index: int) -> Any | None:
         """Return a native message with some of its parts replaced (None: removed); None if nothing is."""
+        return type(self).edit_native(body, edits, index)
 
     def lose(self, body: Any, losses: Losses) -> None:
         """Count the fields of a native message that no part carries: cache marks, an app's own keys."""

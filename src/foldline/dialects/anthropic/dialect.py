@@ -12,7 +12,7 @@ from foldline.dialects.block_dialect import BlockDialect
 from foldline.dialects.dialect import replied
 from foldline.dialects.forms import as_text
 from foldline.dialects.payload import Fields, block_types, fields_of, items_of, peek, read, read_usage
-from foldline.dialects.values import ANTHROPIC, Problem, Say
+from foldline.dialects.values import ANTHROPIC, Problem
 
 COMPACT = "compact_20260112"
 LEAST_TRIGGER = 50_000  # input tokens; the API refuses a smaller trigger (platform.claude.com, "Compaction")
@@ -38,6 +38,7 @@ class AnthropicDialect(BlockDialect):
     """The dialect `anthropic`."""
 
     name = ANTHROPIC
+    looked = staticmethod(look)
     form = BLOCKS
     compaction_beta = "compact-2026-01-12"
 
@@ -77,11 +78,6 @@ class AnthropicDialect(BlockDialect):
             return {}
         trigger = {"type": "input_tokens", "value": tokens}
         return {"context_management": {"edits": [{"type": COMPACT, "trigger": trigger}]}}
-
-    def look(self, say: Say, body: Fields, salt: str = "") -> Fields:
-        """Check a message by itself, and return it as it may be sent (`form.py`)."""
-        del salt
-        return look(say, body)
 
     def is_open(self, message: Message) -> bool:
         """Return whether a message has a call of a server tool without its result: words drop the call."""

@@ -17,7 +17,7 @@ from foldline.dialects.block_dialect import BlockDialect
 from foldline.dialects.dialect import Put, replied
 from foldline.dialects.edits import Rendering
 from foldline.dialects.payload import Fields, fields_of, items_of, peek, read, read_usage
-from foldline.dialects.values import BEDROCK_CONVERSE, Problem, Rendered, Say
+from foldline.dialects.values import BEDROCK_CONVERSE, Problem, Rendered
 from foldline.errors import DialectError
 
 _STOPS = {
@@ -41,6 +41,7 @@ class BedrockConverseDialect(BlockDialect):
     """
 
     name = BEDROCK_CONVERSE
+    looked = staticmethod(look)
     form = BLOCKS
     templated = False
 
@@ -94,11 +95,6 @@ class BedrockConverseDialect(BlockDialect):
         if isinstance(content, str) and str(body.get("role")) in ROLES:
             return {**body, "content": [text_block(content)]}
         return with_kept(body)
-
-    def look(self, say: Say, body: Fields, salt: str = "") -> Fields:
-        """Check a message by itself, and return it as it may be sent (`form.py`)."""
-        del salt
-        return look(say, body)
 
     def in_reply(self, body: Fields) -> tuple[list[Any], Put]:
         """Return the message of a response, and what puts another in its place."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from foldline.core.log.dialects import Traits
@@ -30,6 +30,8 @@ class GeminiDialect(Dialect):
     """
 
     name = GEMINI
+    looked = staticmethod(look)
+    edit_native = staticmethod(edit_native)
     traits = Traits(unique_ids=False, own_results=False, splits_replies=True)
     element = "content"
     lists = "contents"
@@ -99,11 +101,6 @@ class GeminiDialect(Dialect):
 
     # ---- checked and mended
 
-    def look(self, say: Say, body: Fields, salt: str = "") -> Fields:
-        """Check a content by itself, and return it as it may be sent (`form.py`)."""
-        del salt
-        return look(say, body)
-
     def call_slots(self, body: Fields) -> tuple[list[Slot], list[Slot]]:
         """Return where a content holds the ids of its calls, and those of its responses."""
         return slots_of(body)
@@ -145,9 +142,6 @@ class GeminiDialect(Dialect):
 
     def _writer(self, received: Sequence[tuple[Message, Any]]) -> GeminiWriter:
         return GeminiWriter(call.id for message, _ in received for call in message.calls)
-
-    def _edited(self, body: Any, edits: Mapping[int, Part | None], index: int) -> Fields | None:
-        return edit_native(body, edits, index)
 
     def lose(self, body: Any, losses: Losses) -> None:
         """Count the fields of a content, and of its parts, that no part carries: signatures and the like."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, cast
 
 import msgspec
@@ -14,7 +14,7 @@ from foldline.dialects.openai_chat.form import look
 from foldline.dialects.openai_chat.read import role_of, slots
 from foldline.dialects.openai_chat.write import ChatWriter, edit_native
 from foldline.dialects.payload import Fields, block_types, fields_of, filled, items_of, peek, read, read_usage
-from foldline.dialects.values import OPENAI_CHAT, Problem, Say
+from foldline.dialects.values import OPENAI_CHAT, Problem
 from foldline.errors import DialectError
 
 _STOPS = {
@@ -34,6 +34,8 @@ class OpenAIChatDialect(Dialect):
     """The dialect `openai-chat`; a system prompt is a message in it."""
 
     name = OPENAI_CHAT
+    looked = staticmethod(look)
+    edit_native = staticmethod(edit_native)
     traits = Traits(unique_ids=False)
 
     def decode_reply(self, reply: Any) -> Message:
@@ -74,11 +76,6 @@ class OpenAIChatDialect(Dialect):
         """Return whether this is a ChatCompletion."""
         return peek(payload, "choices") is not None
 
-    def look(self, say: Say, body: Fields, salt: str = "") -> Fields:
-        """Check a message by itself, and return it as it may be sent (`form.py`)."""
-        del salt
-        return look(say, body)
-
     def call_slots(self, body: Fields) -> tuple[list[Slot], list[Slot]]:
         """Return where a message holds the ids of its calls, and that of its result."""
         role = body.get("role")
@@ -106,9 +103,6 @@ class OpenAIChatDialect(Dialect):
     def _writer(self, received: Sequence[tuple[Message, Any]]) -> ChatWriter:
         del received
         return ChatWriter()
-
-    def _edited(self, body: Any, edits: Mapping[int, Part | None], index: int) -> Fields | None:
-        return edit_native(body, edits, index)
 
     def _check(self, problems: list[Problem], bodies: Sequence[tuple[int, Fields]], last: int) -> None:
         del last

@@ -63,6 +63,7 @@ class OpenAIResponsesDialect(Dialect):
     """
 
     name = OPENAI_RESPONSES
+    looked = staticmethod(look)
     traits = Traits(splits_replies=True)
     element = "item"
     lists = "input"
@@ -177,11 +178,6 @@ class OpenAIResponsesDialect(Dialect):
         return {"context_management": [{"type": "compaction", "compact_threshold": tokens}]}
 
     # ---- checked and mended
-
-    def look(self, say: Say, body: Fields, salt: str = "") -> Fields:
-        """Check an item by itself, and return it as it may be sent (`form.py`)."""
-        del salt
-        return look(say, body)
 
     def call_slots(self, body: Fields) -> tuple[list[Slot], list[Slot]]:
         """Return where an item holds the id of its call, or of the call that it answers."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, cast
 
 import msgspec
@@ -51,6 +51,7 @@ class UIMessageDialect(Dialect):
     """
 
     name = UI_MESSAGE
+    edit_native = staticmethod(edit_native)
     traits = Traits(unique_ids=False)
     templated = False
 
@@ -121,9 +122,6 @@ class UIMessageDialect(Dialect):
 
     def _writer(self, received: Sequence[tuple[Message, Any]]) -> UIWriter:
         return UIWriter(own for _, body in received if isinstance(own := peek(body, "id"), str))
-
-    def _edited(self, body: Any, edits: Mapping[int, Part | None], index: int) -> Fields | None:
-        return edit_native(body, edits, index)
 
     def lose(self, body: Any, losses: Losses) -> None:
         """Count the fields of a message and of its parts that no part carries; sources and data are parts."""
