@@ -198,6 +198,22 @@ def test_a_response_without_an_id_answers_the_call_of_its_function_that_has_one(
     assert GEMINI.validate(talk) == []
 
 
+def test_a_made_id_that_is_the_name_of_another_function_takes_none_of_its_responses():
+    asked = model(call(), call(), call("tide_2"))
+    talk = [user("go"), asked, user(told("tide_2", "of tide_2"), told(value="one"), told(value="two"))]
+    assert ids(decode_all(talk)) == (["tide", "tide_2", "tide_2_2"], ["tide_2_2", "tide", "tide_2"])
+    assert foldline.compact(talk, target=50_000).messages == talk
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_an_id_that_is_the_name_of_another_function_takes_none_of_its_responses(turned):
+    responses = [told("wind", "W"), told(id="wind")]
+    talk = [user("go"), model(call(id="wind"), call("wind")), user(*(responses[::-1] if turned else responses))]
+    asked, answered = ids(decode_all(talk))
+    assert (asked, sorted(answered)) == (["wind", "wind_2"], ["wind", "wind_2"])
+    assert answered[turned] == "wind_2"
+
+
 async def test_contents_that_are_appended_one_by_one_are_paired():
     talk = [user("go"), model(call()), model(call(id="x"), call()), user(told()), user(told(id="x"), told())]
     async with foldline.open("memory://", "s") as session:
@@ -219,6 +235,23 @@ async def test_a_call_without_an_id_that_nobody_answered_is_answered_without_one
 
 
 # ---- signatures
+
+
+@pytest.mark.parametrize("own", [{}, {"id": "1"}])
+def test_a_made_response_has_the_name_of_its_call(own):
+    out = foldline.convert([user("When?"), model(call("fs.read", **own)), user("Stop.")], "gemini")
+    assert out.messages[2]["parts"][0]["functionResponse"]["name"] == "fs.read"
+    assert GEMINI.validate(out.messages) == []
+
+
+@pytest.mark.parametrize("name", ["7zip_extract", "-x"])
+def test_the_name_of_a_function_begins_with_a_letter(name):
+    use = {"type": "tool_use", "id": "t", "name": name, "input": {}}
+    said = [{"role": "user", "content": "Unpack."}, {"role": "assistant", "content": [use]}]
+    mended = decode_all([user("Unpack."), model(call(name))], "gemini")
+    for out in (foldline.convert(said, "gemini"), rendered(mended)):
+        assert out.messages[1]["parts"][0]["functionCall"]["name"] == f"_{name}"
+    assert GEMINI.validate(foldline.convert(said, "gemini").messages) == []
 
 
 def test_what_another_model_called_says_that_it_has_no_signature():

@@ -141,6 +141,20 @@ def test_anthropic_results_of_one_turn_stand_in_one_message():
     assert view[2]["content"][0]["content"]
 
 
+def test_ids_that_differ_in_refused_letters_alone_stay_two():
+    asked = [{"type": "tool_use", "id": own, "name": "read", "input": {}} for own in ("a.1", "a:1", "ok")]
+    told = [
+        {"type": "tool_result", "tool_use_id": block["id"], "content": block["id"]} for block in asked[::-1]
+    ]
+    talk = [{"role": "user", "content": "x"}, {"role": "assistant", "content": asked}]
+    messages = decode_all([*talk, {"role": "user", "content": told}], "anthropic")
+    calls = [call.id for call in messages[1].calls]
+    assert [(result.call_id, result.text) for result in messages[2].results] == list(
+        zip(calls[::-1], ["ok", "a:1", "a.1"], strict=True)
+    )
+    assert calls[2] == "ok"
+
+
 def called(**result):
     """A call for Anthropic whose result holds what is given, and nothing after it."""
     return [

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
 from foldline.core.log.messages import Media
-from foldline.dialects.ids import safe_name
+from foldline.dialects.ids import safe_id, safe_name
 from foldline.dialects.media import placeholder
 from foldline.dialects.payload import Fields, arguments_of, fields_of, filled, is_filled, json_text
 from foldline.dialects.values import Say
@@ -173,7 +173,7 @@ def as_id(value: Any) -> str:
 def as_safe_id(value: Any) -> str:
     """Return a call's id in the characters, and of the length, that an API takes; "" where it has none."""
     given = as_id(value)
-    return safe_name(given, ID_LIMIT, "call") if given else given
+    return safe_id(given, ID_LIMIT) if given else given
 
 
 def as_name(value: Any) -> str:

@@ -11,15 +11,23 @@ _FOREIGN = re.compile(r"[^a-zA-Z0-9_-]")
 
 def shorten(text: str, limit: int) -> str:
     """Shorten a text to `limit` characters; a shortened one ends in a hash, so that two never collide."""
-    if len(text) <= limit:
-        return text
-    digest = hashlib.blake2s(text.encode("utf-8", "surrogatepass"), digest_size=4).hexdigest()
+    return text if len(text) <= limit else _hashed(text, limit, text)
+
+
+def _hashed(text: str, limit: int, of: str) -> str:
+    digest = hashlib.blake2s(of.encode("utf-8", "surrogatepass"), digest_size=4).hexdigest()
     return f"{text[: limit - 9]}_{digest}"
 
 
 def safe_name(text: str, limit: int, empty: str) -> str:
     """Make a name of letters, digits, `_` and `-`, at most `limit` long; `empty` if nothing is left."""
     return shorten(_FOREIGN.sub("_", text), limit) or empty
+
+
+def safe_id(text: str, limit: int) -> str:
+    """Make an id of these characters; one that changes ends in a hash, so that two never become one."""
+    safe = _FOREIGN.sub("_", text)
+    return text if safe == text and len(text) <= limit else _hashed(safe, limit, text)
 
 
 def made_id(salt: str) -> str:

@@ -115,16 +115,19 @@ class Mender:
             if not holder[key]:
                 holder[key] = self._oldest() or made_id(f"{salt} result {place}")
                 notes.append("a result without its call's id was given that of the oldest open call")
-            own = self._ids.result(holder[key])
             if key == UNSENT:
-                holder[key] = own if self._is_open(own) else self._oldest(holder.get("name")) or own
-            elif own != holder[key]:
+                name = holder.get("name")
+                if not self._is_open(holder[key], name):
+                    holder[key] = self._oldest(name) or holder[key]
+            elif (own := self._ids.result(holder[key])) != holder[key]:
                 holder[key] = own
                 notes.append("a result that names several calls was given to the first without one")
             self._answered.add(holder[key])
 
-    def _is_open(self, call_id: str) -> bool:
-        return call_id not in self._answered and (call_id in self._before or call_id in self._asked)
+    def _is_open(self, call_id: str, name: Any) -> bool:
+        """Return whether a call of the tool `name` is still open."""
+        asked = self._asked.get(call_id, self._before.get(call_id))
+        return call_id not in self._answered and asked is not None and asked == name
 
     def _oldest(self, name: str | None = None) -> str:
         """Return the oldest call that is still open, of the tool `name` where one is named; "" for none."""

@@ -11,18 +11,20 @@ from typing import Any, cast
 
 from foldline.core.log.messages import Role
 from foldline.dialects.forms import (
+    UNNAMED,
     Field,
     Forms,
     a,
     as_id,
     as_input,
-    as_safe_name,
+    as_name,
     as_text,
     filled_field,
     left_out,
     look_at,
     matching,
 )
+from foldline.dialects.ids import safe_name
 from foldline.dialects.payload import Fields, items_of
 from foldline.dialects.values import Say
 
@@ -73,9 +75,18 @@ def _unset(_: Any) -> None:
     """Make nothing of a value that cannot be sent."""
 
 
+def safe_function(text: str, limit: int, empty: str) -> str:
+    """Make a function's name that the API takes: like `safe_name`, and a letter or `_` begins it."""
+    return safe_name(sub("^(?=[0-9-])", "_", text), limit, empty)
+
+
+def _as_name(value: Any) -> str:
+    return safe_function(as_name(value), 128, UNNAMED)
+
+
 _is_name = matching(r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,127}")
 _ID = Field("id", "call-id", a(str, None), "text", as_id)
-_NAME = Field("name", "call-name", _is_name, "letters, digits, _ . : and -, at most 128", as_safe_name)
+_NAME = Field("name", "call-name", _is_name, "letters, digits, _ . : and -, at most 128", _as_name)
 _LIST = Field("parts", "result-parts", a(list, None), "a list of parts", _unset)
 FORMS: Forms = {
     CALL: (

@@ -12,9 +12,9 @@ from typing import cast
 from foldline.core.log.messages import Media, Message, Opaque, Part, Text, ToolCall, ToolResult
 from foldline.dialects.edits import check_edits
 from foldline.dialects.forms import UNNAMED
-from foldline.dialects.gemini.form import CALL, RESULT, SIGNATURE, held, parts_in, spelt
+from foldline.dialects.gemini.form import CALL, RESULT, SIGNATURE, held, parts_in, safe_function, spelt
 from foldline.dialects.gemini.read import media_in, parts_of, wrapper_of
-from foldline.dialects.ids import Ids, safe_name
+from foldline.dialects.ids import Ids
 from foldline.dialects.media import placeholder, plain_text, words_of
 from foldline.dialects.payload import Fields, fields_of
 from foldline.dialects.values import FILE_ID, GEMINI, Losses
@@ -135,7 +135,7 @@ class GeminiWriter(TurnsWriter):
     def _block(self, part: Part, role: str) -> Fields | None:
         del role
         if isinstance(part, ToolCall):
-            name, own = self._named(part, NAME_LIMIT), self._ids.call(part.id)
+            name, own = self._named(part, NAME_LIMIT, safe_function), self._ids.call(part.id)
             self._called[own] = name, own
             return {CALL: {"id": own, "name": name, "args": self._input(part)}}
         if isinstance(part, ToolResult):
@@ -162,7 +162,7 @@ class GeminiWriter(TurnsWriter):
                 texts.append(words_of(part))
         told = ToolResult(call_id, (Text("\n".join(text for text in texts if text)),), result.is_error)
         given: Fields = {"id": own} if own is not None else {}
-        given |= {"name": safe_name(name, NAME_LIMIT, UNNAMED), **_response(told)}
+        given |= {"name": name, **_response(told)}
         return {**given, "parts": media} if media else given
 
 
