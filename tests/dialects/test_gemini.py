@@ -208,7 +208,11 @@ def test_a_made_id_that_is_the_name_of_another_function_takes_none_of_its_respon
 @pytest.mark.parametrize("turned", [False, True])
 def test_an_id_that_is_the_name_of_another_function_takes_none_of_its_responses(turned):
     responses = [told("wind", "W"), told(id="wind")]
-    talk = [user("go"), model(call(id="wind"), call("wind")), user(*(responses[::-1] if turned else responses))]
+    talk = [
+        user("go"),
+        model(call(id="wind"), call("wind")),
+        user(*(responses[::-1] if turned else responses)),
+    ]
     asked, answered = ids(decode_all(talk))
     assert (asked, sorted(answered)) == (["wind", "wind_2"], ["wind", "wind_2"])
     assert answered[turned] == "wind_2"

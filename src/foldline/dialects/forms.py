@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, cast
 
 from foldline.core.log.messages import Media
 from foldline.dialects.ids import safe_id, safe_name
-from foldline.dialects.media import placeholder
+from foldline.dialects.media import from_any, placeholder, words_of
 from foldline.dialects.payload import Fields, arguments_of, fields_of, filled, is_filled, json_text
 from foldline.dialects.values import Say
 
@@ -192,9 +192,23 @@ def as_input(value: Any) -> Fields:
     return cast("Fields", given) if isinstance(given, dict) else {"input": given}
 
 
+def _unwritten(_: Media) -> None:
+    """Write no media: only text may stand here."""
+
+
 def text_part(text: str) -> Fields:
     """Return a text as a part of a message."""
     return {"type": "text", "text": text}
+
+
+def instead(
+    block: Fields,
+    text: Callable[[str], Fields] = text_part,
+    media: Callable[[Media], Fields | None] = _unwritten,
+) -> Fields:
+    """Return what a block becomes that is of no use where it stands: `media` where they can be, else text."""
+    found = from_any(block)
+    return text(as_text(block)) if found is None else media(found) or text(words_of(found))
 
 
 def left_out(kind: str) -> str:

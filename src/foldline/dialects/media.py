@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import base64
 import binascii
+import re
+from collections.abc import Callable
+from functools import lru_cache
+from mimetypes import MimeTypes
+from typing import Any
 
 from foldline.core.log.messages import Media, Part, Text, Thinking, ToolResult
 from foldline.dialects.payload import Fields, fields_of
@@ -13,6 +18,19 @@ IMAGE_TYPES = ("image/jpeg", "image/png", "image/gif", "image/webp")
 PDF = "application/pdf"
 PLAIN = "text/plain"
 _AUDIO_FORMATS = {"audio/wav": "wav", "audio/mp3": "mp3", "audio/mpeg": "mp3"}
+_ALIASES = {"image/jpg": "image/jpeg", "image/pjpeg": "image/jpeg", "image/x-png": "image/png"}
+
+
+def mime_of(value: Any) -> str:
+    """Return a MIME type by its usual name, without parameters; "" for none."""
+    mime = value.partition(";")[0].strip().lower() if isinstance(value, str) else ""
+    return _ALIASES.get(mime, mime)
+
+
+@lru_cache(256)
+def mime_at(url: str) -> str:
+    """Return the MIME type that the ending of a URL tells; "" for none."""
+    return MimeTypes().guess_type(re.sub(r"[?#].*", "", url, flags=re.DOTALL), strict=False)[0] or ""
 
 
 def kind_of(mime: str) -> str:
@@ -98,21 +116,21 @@ def to_responses(media: Media) -> Fields | None:
     if media.kind == "image":
         url = _image_url(media)
         return {"type": "input_image", "image_url": url, "detail": "auto"} if url else None
-    if media.kind == "document" and media.data is None and _is_linked(media):
+    if media.kind == "document" and media.data is None and is_linked(media):
         return {"type": "input_file", "file_url": media.url}
     pdf = _pdf(media)
     return {"type": "input_file", **pdf} if pdf else None
 
 
-def _is_linked(media: Media) -> bool:
+def is_linked(media: Media) -> bool:
     """Return whether media have a URL that anybody can read."""
-    return bool(media.url) and not str(media.url).startswith(FILE_ID)
+    return media.url is not None and media.url.lower().startswith(("http://", "https://"))
 
 
 def _image_url(media: Media) -> str | None:
     if media.data:
         return f"data:{media.mime or 'image/png'};base64,{media.data}"
-    return media.url if _is_linked(media) else None
+    return media.url if is_linked(media) else None
 
 
 def _pdf(media: Media) -> Fields | None:
@@ -124,8 +142,8 @@ def _pdf(media: Media) -> Fields | None:
 def from_anthropic(block: Fields) -> Media | None:
     """Read an image or document block; None if its source has another shape."""
     source, kind = fields_of(block.get("source")), str(block.get("type"))
-    form, mime, data = source.get("type"), source.get("media_type"), source.get("data")
-    name, mime = _name_in(block, "title"), mime if isinstance(mime, str) else ""
+    form, mime, data = source.get("type"), mime_of(source.get("media_type")), source.get("data")
+    name = _name_in(block, "title")
     if form == "base64" and isinstance(data, str):
         return Media(kind, mime=mime, data=data, name=name)
     if form == "text" and isinstance(data, str):
@@ -149,7 +167,7 @@ def to_anthropic(media: Media) -> Fields | None:
 
 def _anthropic_source(media: Media) -> Fields | None:
     if media.data is None:
-        return {"type": "url", "url": media.url} if _is_linked(media) else None
+        return {"type": "url", "url": media.url} if is_linked(media) else None
     text = plain_text(media) if media.kind == "document" else None
     if text is not None:
         return {"type": "text", "media_type": PLAIN, "data": text} if text.strip() else None
@@ -162,5 +180,35 @@ def from_url(kind: str, url: str) -> Media:
     """Read a URL as media: a base64 data URL as its data and type, any other as it is."""
     head, comma, data = url.partition(",")
     if comma and head.startswith("data:") and head.endswith(";base64"):
-        return Media(kind, mime=head[len("data:") : -len(";base64")], data=data)
+        return Media(kind, mime=mime_of(head.removeprefix("data:")), data=data)
     return Media(kind, url=url)
+
+
+_TYPES: dict[str, tuple[str, Callable[[Fields], Media | None]]] = {
+    "image": ("image", from_anthropic),
+    "document": ("document", from_anthropic),
+    "image_url": ("image", from_openai),
+    "input_audio": ("audio", from_openai),
+    "file": ("document", from_openai),
+    "input_image": ("image", from_responses),
+    "input_file": ("document", from_responses),
+}
+_MCP = ("image", "audio", "media", "image-data", "file", "file-data")  # and what SDKs make of it
+
+
+def from_mcp(block: Fields) -> Media | None:
+    """Read what an MCP tool returned, as it is or as SDKs write it; None for anything but media."""
+    told = (block.get(key) for key in ("mediaType", "mimeType", "mime_type"))
+    data, mime = block.get("data"), next(filter(None, map(mime_of, told)), "")
+    known = block.get("type") in _MCP and isinstance(data, str) and mime
+    return Media(kind_of(mime), mime=mime, data=data) if known else None
+
+
+def from_any(block: Fields) -> Media | None:
+    """Read media in whatever form, bare ones where nothing can be read; None for a block of another kind.
+
+    A `file` that cannot be read may be any value of a tool's.
+    """
+    kind, read = _TYPES.get(str(block.get("type")), ("", from_mcp))
+    bare = Media(kind) if kind and block["type"] != "file" else None
+    return from_mcp(block) or read(block) or bare

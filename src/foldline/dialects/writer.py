@@ -71,9 +71,7 @@ class Writer(ABC):
         texts = [given if isinstance(given, str) else _text_of(given) for given in self._system]
         return "\n\n".join(text for text in texts if text)
 
-    def _named(
-        self, call: ToolCall, limit: int, safe: Callable[[str, int, str], str] = safe_name
-    ) -> str:
+    def _named(self, call: ToolCall, limit: int, safe: Callable[[str, int, str], str] = safe_name) -> str:
         """Return the name of a call's tool in the characters and the length that an API takes."""
         name = safe(call.name, limit, "tool")
         if name != call.name:

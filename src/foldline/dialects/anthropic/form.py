@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from typing import Any
 
 from foldline.dialects.forms import (
+    SPOILED,
     Field,
     Forms,
     a,
@@ -15,14 +16,14 @@ from foldline.dialects.forms import (
     as_safe_name,
     as_text,
     filled_field,
-    left_out,
+    instead,
     look_at,
     look_at_parts,
     matching,
     text_block_fields,
     text_part,
 )
-from foldline.dialects.media import IMAGE_TYPES, PDF, PLAIN
+from foldline.dialects.media import IMAGE_TYPES, PDF, PLAIN, mime_of, to_anthropic
 from foldline.dialects.payload import Fields, fields_of, filled, items_of
 from foldline.dialects.values import Say
 
@@ -30,7 +31,6 @@ Block = dict[str, Any]
 
 THOUGHTS = ("thinking", "redacted_thinking")
 SERVER_CALLS = ("server_tool_use", "mcp_tool_use")
-_MEDIA = ("image", "document")
 _ALLOWED = {
     "user": ("text", "image", "document", "search_result", "tool_result", "container_upload"),
     "assistant": (
@@ -65,6 +65,16 @@ def _is_document(value: Any) -> bool:
     return held or (form[0] == "content" and a(str, list)(source.get("content"))) or _is_linked(source)
 
 
+def _usual(fits: Callable[[Any], bool]) -> Callable[[Any], Any]:
+    """Return what makes a source that `fits` of one whose MIME type is spelt in another way."""
+
+    def made(value: Any) -> Any:
+        new = {**fields_of(value), "media_type": mime_of(fields_of(value).get("media_type"))}
+        return new if fits(new) else SPOILED
+
+    return made
+
+
 def _as_flag(value: Any) -> bool:
     return str(value).lower() not in ("false", "0", "no", "")
 
@@ -90,8 +100,20 @@ FORMS: Forms = {
         Field("is_error", "block-shape", a(bool, None), "true or false", _as_flag),
         Field("content", "content-type", a(str, list, None), "a string or a list of blocks", as_text),
     ),
-    "image": (Field("source", "image-source", _is_image, f"a URL, a file or {', '.join(IMAGE_TYPES)}"),),
-    "document": (Field("source", "document-source", _is_document, f"a URL, a file, text or {PDF}"),),
+    "image": (
+        Field(
+            "source",
+            "image-source",
+            _is_image,
+            f"a URL, a file or {', '.join(IMAGE_TYPES)}",
+            _usual(_is_image),
+        ),
+    ),
+    "document": (
+        Field(
+            "source", "document-source", _is_document, f"a URL, a file, text or {PDF}", _usual(_is_document)
+        ),
+    ),
 }
 
 
@@ -121,7 +143,7 @@ def _block(say: Say, role: str, block: Block) -> Block | None:
     if kind not in _ALLOWED[role] and not of_server:
         rule = _MISPLACED.get(kind, "block-type")
         say(rule, f"a {role} message cannot have a block of type {kind!r}")
-        return _instead(block) if kind in FORMS else block
+        return _only_text(block) if kind in FORMS else block
     new = look_at(say, kind, FORMS.get(kind, ()), block)
     if kind != "tool_result" or new is None:
         return _instead(block) if new is None else new
@@ -141,19 +163,21 @@ def _inner(say: Say, block: Block, failed: bool) -> Block | None:
     kind = block["type"]
     if kind not in _IN_RESULT:
         say("block-type", f"a tool_result cannot hold a block of type {kind!r}")
-        return _instead(block)
+        return _only_text(block) if failed else _instead(block)
     if failed and kind != "text":
         say("error-result-text", "a tool_result with is_error may hold only text")
-        return _instead(block)
+        return _only_text(block)
     return look_at(say, kind, FORMS.get(kind, ()), block) or _instead(block)
 
 
 def _instead(block: Block) -> Block | None:
-    """Return what a block becomes that is of no use where it stands: text, but for a thought."""
-    kind = block["type"]
-    if kind in THOUGHTS:
-        return None
-    return text_part(left_out(kind) if kind in _MEDIA else as_text(block))
+    """Return what a block becomes that is of no use as it is; nothing of a thought."""
+    return None if block["type"] in THOUGHTS else instead(block, media=to_anthropic)
+
+
+def _only_text(block: Block) -> Block | None:
+    """Return what a block becomes where only text may stand; nothing of a thought."""
+    return None if block["type"] in THOUGHTS else instead(block)
 
 
 # ---- calls that the server runs

@@ -12,7 +12,7 @@ from foldline.core.cut.repair import ReplyIds
 from foldline.core.log.messages import Media, Opaque, Part, Role, Text, Thinking, ToolCall, ToolResult
 from foldline.dialects.dialect import UNSENT, Slot
 from foldline.dialects.gemini.form import CALL, RESULT, ROLES, held, kinds_of, other_kind, parts_in
-from foldline.dialects.media import kind_of
+from foldline.dialects.media import kind_of, mime_of
 from foldline.dialects.payload import Fields, fields_of, items_of, json_text
 from foldline.dialects.values import FILE_ID, GEMINI
 from foldline.errors import DialectError
@@ -119,7 +119,7 @@ def media_in(part: Fields) -> Media | None:
     packed, linked = fields_of(held(part, "inlineData")), fields_of(held(part, "fileData"))
     given = packed or linked
     mime, name = held(given, "mimeType"), held(given, "displayName")
-    mime = mime if isinstance(mime, str) else ""
+    mime = mime_of(mime)
     name, kind = name if isinstance(name, str) else None, kind_of(mime)
     data, url = packed.get("data"), held(linked, "fileUri")
     if isinstance(data, str) and data and mime:

@@ -15,9 +15,9 @@ from foldline.dialects.forms import UNNAMED
 from foldline.dialects.gemini.form import CALL, RESULT, SIGNATURE, held, parts_in, safe_function, spelt
 from foldline.dialects.gemini.read import media_in, parts_of, wrapper_of
 from foldline.dialects.ids import Ids
-from foldline.dialects.media import placeholder, plain_text, words_of
+from foldline.dialects.media import is_linked, mime_at, placeholder, plain_text, words_of
 from foldline.dialects.payload import Fields, fields_of
-from foldline.dialects.values import FILE_ID, GEMINI, Losses
+from foldline.dialects.values import GEMINI, Losses
 from foldline.dialects.writer import TurnsWriter, input_of
 
 ID_LIMIT = 64
@@ -97,9 +97,9 @@ def to_gemini(media: Media) -> Fields | None:
     name = {"displayName": media.name} if media.name else {}
     if media.data and media.mime:
         return {"inlineData": {"mimeType": media.mime, "data": media.data, **name}}
-    if media.url and not media.url.startswith(FILE_ID):
-        mime = {"mimeType": media.mime} if media.mime else {}
-        return {"fileData": {**mime, "fileUri": media.url}}
+    if media.url and is_linked(media):
+        mime = media.mime or mime_at(media.url)
+        return {"fileData": {**({"mimeType": mime} if mime else {}), "fileUri": media.url}}
     return None
 
 

@@ -16,6 +16,7 @@ from foldline.dialects.forms import (
     as_text,
     filled_field,
     holding,
+    instead,
     left_out,
     look_at,
     look_at_parts,
@@ -117,7 +118,7 @@ def _part(say: Say, role: str, part: Fields) -> Fields | None:
     if kind not in _ALLOWED.get(role, ("text",)):
         say("part-type", f"a {role} message cannot have a content part of type {kind!r}")
         if role == "tool" and kind not in PARTS:
-            return text_part(as_text(part))
+            return instead(part)
     new = look_at(say, f"{kind} part", PARTS.get(kind, ()), part)
     return text_part(left_out(MEDIA[kind])) if new is None and kind in MEDIA else new
 

@@ -15,6 +15,7 @@ from foldline.dialects.forms import (
     as_text,
     filled_field,
     holding,
+    instead,
     kept,
     left_out,
     look_at,
@@ -23,6 +24,7 @@ from foldline.dialects.forms import (
     one_of,
     text_fields,
 )
+from foldline.dialects.media import to_responses
 from foldline.dialects.payload import Fields, fields_of, filled, items_of
 from foldline.dialects.responses.items import (
     CALLS,
@@ -228,12 +230,13 @@ def _part(say: Say, holder: str, allowed: tuple[str, ...], part: Fields) -> Fiel
 
 
 def _in_output(part: Fields) -> Fields | None:
-    """Return a part as an output takes it: other texts, and what has another type, as text."""
+    """Return a part as an output takes it: other texts, and what has another type, as its own."""
     kind = part["type"]
     if kind in _INPUT:
         return part
-    text = part[TEXTS[kind]] if kind in TEXTS else as_text(part)
-    return _input_text(text) if text else None
+    if kind not in TEXTS:
+        return instead(part, _input_text, to_responses)
+    return _input_text(part[TEXTS[kind]]) if part[TEXTS[kind]] else None
 
 
 def _input_text(text: str) -> Fields:

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from foldline.core.log.messages import Media, Opaque, Part, Role, Text, Thinking
 from foldline.dialects.edits import PlacedPart
-from foldline.dialects.media import from_url, kind_of
+from foldline.dialects.media import from_url, kind_of, mime_of
 from foldline.dialects.payload import Fields, fields_of, items_of, role_in, string
 from foldline.dialects.ui_message.tools import is_tool, read_tool, sdk4_call
 from foldline.dialects.values import ANTHROPIC, UI_MESSAGE
@@ -86,7 +86,7 @@ def _file(fields: Fields, index: int | None) -> Part:
 
 def _media(mime: str, url: str, name: Any) -> Media:
     found = from_url(kind_of(mime), url)
-    exact = "" if mime.endswith("/*") else mime
+    exact = "" if mime.endswith("/*") else mime_of(mime)
     return Media(
         found.kind,
         mime=exact or found.mime,

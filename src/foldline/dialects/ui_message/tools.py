@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, cast
 
 from foldline.core.log.messages import Media, Opaque, Text, ToolCall, ToolResult
-from foldline.dialects.media import kind_of
+from foldline.dialects.media import from_mcp
 from foldline.dialects.payload import fields_of, items_of, json_text, string
 
 Native = dict[str, Any]
@@ -17,7 +17,6 @@ ANSWERED = ("output-available", "output-error", "output-denied")
 STREAMING = "input-streaming"  # the SDK never sends such a call to a model
 DENIED = "Tool execution denied."  # what the SDK tells the model if no reason was given
 
-_MEDIA = ("image", "audio", "media", "image-data", "file-data")
 _V4_STATES = ("call", "result")
 _OF_RESULTS = ("output", "errorText", "preliminary", "resultProviderMetadata")
 
@@ -114,13 +113,8 @@ def _content(output: Any) -> tuple[tuple[Text | Media | Opaque, ...], bool]:
 
 def _block(block: Any) -> Text | Media | None:
     fields = fields_of(block)
-    kind, text, data = fields.get("type"), fields.get("text"), fields.get("data")
-    mime = fields.get("mediaType", fields.get("mimeType"))
-    if kind == "text" and isinstance(text, str):
-        return Text(text)
-    if kind not in _MEDIA or not isinstance(data, str) or not isinstance(mime, str):
-        return None
-    return Media(kind_of(mime), mime=mime, data=data)
+    text = fields.get("text")
+    return Text(text) if fields.get("type") == "text" and isinstance(text, str) else from_mcp(fields)
 
 
 def tool_part(call: ToolCall) -> Native:
