@@ -198,10 +198,11 @@ _MCP = ("image", "audio", "media", "image-data", "file", "file-data")  # and wha
 
 def from_mcp(block: Fields) -> Media | None:
     """Read what an MCP tool returned, as it is or as SDKs write it; None for anything but media."""
-    told = (block.get(key) for key in ("mediaType", "mimeType", "mime_type"))
-    data, mime = block.get("data"), next(filter(None, map(mime_of, told)), "")
-    known = block.get("type") in _MCP and isinstance(data, str) and mime
-    return Media(kind_of(mime), mime=mime, data=data) if known else None
+    told = (mime_of(block.get(key)) for key in ("mediaType", "mimeType", "mime_type"))
+    data, mime = block.get("data"), next(filter(None, told), "")
+    if block.get("type") not in _MCP or not isinstance(data, str) or not mime:
+        return None
+    return Media(kind_of(mime), mime=mime, data=data)
 
 
 def from_any(block: Fields) -> Media | None:
