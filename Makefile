@@ -94,7 +94,7 @@ bench: $(READY)  ## measure the budgets, as ratios in one run
 	@$(BIN)/python -m budgets.run
 
 soak: $(READY)  ## the long runs
-	@$(PYTEST) -m soak tests
+	@$(PYTEST) -m soak -o faulthandler_timeout=0 tests
 
 mutate: $(READY)  ## mutation testing of the modules that decide what a view holds (half an hour)
 	@FOLDLINE_HYPOTHESIS=quick $(BIN)/python -m mutmut run --max-children 1

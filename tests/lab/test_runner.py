@@ -1,13 +1,17 @@
 from __future__ import annotations
 
+import multiprocessing
 import os
 import signal
 import time
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import pytest
+from tests.support.waiting import wait_until
 
 from foldline.errors import InputError
+from foldline.lab import runner
 from foldline.lab.runner import Failed, LocalPool
 
 pytestmark = pytest.mark.slow
@@ -66,6 +70,29 @@ def test_a_process_that_dies_is_blamed_on_its_file_alone(tmp_path, files):
     found = dict(LocalPool(2).each([files[0], str(bad), *files[1:]], deadly))
     assert [found[file] for file in files] == list(range(6))
     assert found[str(bad)] == Failed(str(bad), f"{bad}: its process died (out of memory?)")
+
+
+def test_a_process_that_dies_while_it_is_idle_takes_no_file_with_it(files):
+    found = {}
+    for file, result in LocalPool(2).each(files, length):
+        if not found:  # the one that did this is idle now
+            for child in multiprocessing.active_children():
+                child.kill()
+                child.join()
+        found[file] = result
+    assert set(found) == set(files)
+
+
+def test_an_interrupt_while_a_file_is_handed_over_leaves_no_process(files, monkeypatch):
+    class Interrupted(ProcessPoolExecutor):
+        def submit(self, *words, **named):
+            super().submit(*words, **named)
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(runner, "ProcessPoolExecutor", Interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        list(LocalPool(2).each(files, slow))
+    wait_until(lambda: not multiprocessing.active_children())
 
 
 def test_nothing_to_do_is_done(files):

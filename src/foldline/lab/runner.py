@@ -139,12 +139,18 @@ class LocalPool(msgspec.Struct, frozen=True):
             yield from ((item, guarded(item)) for item in left)
             return
         idle = [_process() for _ in first]
+        started = set(idle)  # an interrupt may come while one is neither idle nor known to run
         running: dict[Future[T | Failed], tuple[Item, ProcessPoolExecutor]] = {}
         try:
             while True:
                 while idle and (some := list(islice(left, 1))):
                     process = idle.pop()
-                    running[process.submit(guarded, some[0])] = some[0], process
+                    try:
+                        future = process.submit(guarded, some[0])
+                    except BrokenProcessPool:  # it died while it had nothing to do
+                        started.add(process := _process())
+                        future = process.submit(guarded, some[0])
+                    running[future] = some[0], process
                 if not running:
                     return
                 for future in first_done(running, return_when=FIRST_COMPLETED).done:
@@ -152,14 +158,13 @@ class LocalPool(msgspec.Struct, frozen=True):
                     try:
                         found = future.result()
                     except BrokenProcessPool:
-                        found, process = died(file(item)), _process()
+                        found = died(file(item))
+                        started.add(process := _process())
                     idle.append(process)
                     yield item, found
         finally:  # where it is abandoned half way, the command need not wait for what is under way
-            for _, process in running.values():
+            for process in started:
                 _kill(process)
-            for process in idle:
-                process.shutdown(wait=False)
 
 
 def _process() -> ProcessPoolExecutor:
