@@ -66,16 +66,14 @@ def chat_payload(message: ChatMessage) -> dict[str, Any]:
     return payload
 
 
-def _written(payload: dict[str, Any]) -> ChatMessage:
-    content = payload.get("content") or ""
+def _written(body: dict[str, Any]) -> ChatMessage:
+    content = body.get("content") or ""
     text = content if isinstance(content, str) else "\n".join(part.get("text", "") for part in content)
-    match payload["role"]:
+    match body["role"]:
         case "tool":
-            return ChatMessageTool(
-                content=text, tool_call_id=payload["tool_call_id"], function=payload["name"]
-            )
+            return ChatMessageTool(content=text, tool_call_id=body["tool_call_id"], function=body["name"])
         case "assistant":
-            calls = [(call["id"], call["function"]) for call in payload.get("tool_calls", ())]
+            calls = [(call["id"], call["function"]) for call in body.get("tool_calls", ())]
             asked = [ToolCall(name, f["name"], json.loads(f["arguments"] or "{}")) for name, f in calls]
             return ChatMessageAssistant(content=text, tool_calls=asked or None)
         case _:
