@@ -6,14 +6,16 @@ A branch is a new leaf in the same session: nothing is copied, and the branch th
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 
 import msgspec
 
+from foldline.core.ledger.text.origin import prompts
 from foldline.core.log.entries import Entry, Lifted, Said
 from foldline.core.log.log import undone
 from foldline.core.log.messages import Message
 from foldline.core.view import ViewState
-from foldline.errors import InputError, LeafMoved
+from foldline.errors import InputError, LeafMoved, StoreError
 from foldline.executor import execute
 from foldline.session.branch_summary import (
     cost_of,
@@ -32,6 +34,7 @@ from foldline.session.shared import Shared
 from foldline.stores.base import Store
 
 LINE = 120  # characters of a message that a list of branches shows
+FIRST = 20  # messages in which the user's first words are looked for
 
 
 class Branch(msgspec.Struct, frozen=True):
@@ -225,6 +228,18 @@ def _fork(entries: dict[str, _Place], leaf: str) -> str | None:
     while at is not None and entries[at].children < 2:
         at = entries[at].parent
     return at
+
+
+async def first_words(store: Store, session: str) -> str:
+    """Return what the user of a session said first; "" where its beginning has none of it."""
+    first: list[Said] = []
+    with suppress(StoreError):  # `verify` says what is damaged; a list must still be shown
+        async for entry in store.path(session):
+            if isinstance(entry, Said):
+                first.append(entry)
+            if len(first) == FIRST:
+                break
+    return next((span for _, spans in prompts(first) for span in spans), "")
 
 
 async def prompt_at(store: Store, session: str, at: str | None, leaf: str | None) -> Said:

@@ -8,8 +8,8 @@ from datetime import datetime
 from foldline.agent.commands.command import Outcome, command
 from foldline.agent.commands.places import line
 from foldline.agent.host import Host
-from foldline.core.log.entries import Said
 from foldline.errors import InputError
+from foldline.session.tree import first_words
 from foldline.stores import SessionInfo
 
 SUFFIXES = {"markdown": ".md", "jsonl": ".jsonl"}
@@ -63,12 +63,7 @@ def when(info: SessionInfo) -> str:
 
 async def subject(host: Host, info: SessionInfo) -> str:
     """Return a session's title, else what it began with: nobody knows it by its id."""
-    if info.title:
-        return info.title
-    async for entry in host.store.path(info.id):
-        if isinstance(entry, Said) and entry.message.is_prompt:
-            return entry.message.text
-    return ""
+    return info.title or await first_words(host.store, info.id)
 
 
 @command("[N|ID]", idle=True)

@@ -17,12 +17,12 @@ from foldline.core.log.entries import Compacted, Entry, Lifted, Noted, Pinned, P
 from foldline.core.measure.tokens import OFFLINE
 from foldline.core.secrets.redact import redact
 from foldline.core.view import AddedItem, Item, ViewState
-from foldline.errors import InputError, StoreError
+from foldline.errors import InputError
+from foldline.session.tree import first_words
 from foldline.stores import Hit, SessionInfo, Store
 from foldline.stores.search import words
 
 TITLE = 60  # characters of a first request that stand for a title
-FIRST = 50  # entries among which it is looked for
 
 
 @command("foldline sessions", "foldline sessions --store sqlite:///team.db --json")
@@ -49,24 +49,14 @@ async def _sessions(store: Store) -> list[SessionInfo]:
     """Return every session; one without a title has the beginning of its first request as one."""
     infos = await store.sessions()
     return [
-        msgspec.structs.replace(info, title=redact(info.title).strip() or await _first_request(store, info))
+        msgspec.structs.replace(info, title=redact(info.title).strip() or await _begins(store, info))
         for info in infos
     ]
 
 
-async def _first_request(store: Store, info: SessionInfo) -> str:
-    looked = 0
-    try:
-        async for entry in store.path(info.id):
-            if isinstance(entry, Said) and entry.message.is_prompt and entry.message.text.strip():
-                text = " ".join(redact(entry.message.text).split())
-                return text if len(text) <= TITLE else text[: TITLE - 1].rstrip() + "…"
-            looked += 1
-            if looked > FIRST:
-                break
-    except StoreError:
-        pass  # `verify` says what is damaged; the list must still be shown
-    return ""
+async def _begins(store: Store, info: SessionInfo) -> str:
+    text = " ".join(redact(await first_words(store, info.id)).split())
+    return text if len(text) <= TITLE else text[: TITLE - 1].rstrip() + "…"
 
 
 @command(

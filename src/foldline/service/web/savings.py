@@ -21,7 +21,6 @@ import msgspec
 from foldline.catalogue import Catalogue
 from foldline.core.cut.edits import folds
 from foldline.core.decide.price import Price, cost
-from foldline.core.ledger.text.origin import prompts
 from foldline.core.log.entries import Compacted, Entry, Lifted, Noted, Pruned, Receipt, Said, dated
 from foldline.core.log.messages import Usage
 from foldline.core.measure.window import Window
@@ -31,6 +30,7 @@ from foldline.service.web.shown import line
 from foldline.session.branch_summary import BRANCH_NOTE
 from foldline.session.kept import MODEL, kept_in
 from foldline.session.links import LINK
+from foldline.session.tree import first_words
 from foldline.stores.base import SessionInfo, Store
 from foldline.stores.key_values import pack, unpack
 
@@ -40,7 +40,6 @@ SPACE: Final = "savings"
 AT_ONCE: Final = 64  # figures that are written in one step
 PATIENCE: Final = 0.3  # seconds that a page waits for figures that are not read yet
 UNKNOWN: Final = ""  # a day or a model that nothing tells
-FIRST: Final = 20  # messages in which the user's first words are looked for
 NAME: Final = 80  # characters of them
 FREE: Final = ("", "offline", "by hand")  # who writes summaries that cost nothing
 PriceOf = Callable[[str], Price | None]
@@ -147,7 +146,7 @@ async def counted(store: Store, info: SessionInfo, known: Savings | None, price_
     if found is None:
         found = await _Count(Savings(), price_of).read(store.all(info.id), info)
     assert found is not None
-    found.begins = found.begins or await _beginning(store, info.id)
+    found.begins = found.begins or line(await first_words(store, info.id), NAME)
     return found
 
 
@@ -253,17 +252,6 @@ class _Count:
         return models.setdefault(self._found.model, Sum())
 
 
-async def _beginning(store: Store, session: str) -> str:
-    """Return the first words of the user's in a session; "" where it begins with none."""
-    first: list[Said] = []
-    async for entry in store.path(session):
-        if isinstance(entry, Said):
-            first.append(entry)
-        if len(first) == FIRST:
-            break
-    return next((line(span, NAME) for _, spans in prompts(first) for span in spans), "")
-
-
 def _input(usage: Usage) -> int:
     return usage.input + usage.cache_read + usage.cache_write
 
@@ -309,7 +297,8 @@ class SavingsBook:
         for info in sessions:
             known = (self._known or {}).get(info.id)
             if known is None or not _fresh(known, info):
-                known = Savings(begins="" if info.title else await _beginning(self._tenant.store, info.id))
+                begins = "" if info.title else await first_words(self._tenant.store, info.id)
+                known = Savings(begins=line(begins, NAME))
             found[info.id] = known.name_of(info)
         return found
 
