@@ -5,8 +5,11 @@ from __future__ import annotations
 import asyncio
 import copy
 import logging
+import sys
 import traceback
 from email.utils import formatdate
+from importlib.machinery import ModuleSpec
+from importlib.util import module_from_spec
 from time import time
 
 import msgspec
@@ -20,7 +23,7 @@ from foldline.catalogue.info import ModelInfo
 from foldline.core.measure.overflow import Overflow
 from foldline.core.measure.window import Window
 from foldline.errors import FoldlineError, InputError, ProviderError
-from foldline.providers.failures import retry_after
+from foldline.providers.failures import retry_after, unusable_proxy
 from foldline.providers.sdk import load
 
 TRANSIENT = {"rate", "overloaded", "server", "timeout", "connection", "malformed"}
@@ -364,6 +367,33 @@ async def test_without_a_key_the_error_says_which_variable(monkeypatch):
         error = await failure(providers.get(name).complete(ASK))
         assert error.kind == "auth"
         assert variable in error.text
+
+
+@pytest.mark.parametrize(
+    "url", ["socks5://127.0.0.1:9", "socks://h:1", "foo://h", "http://u:hidden@[::1", "h:port"]
+)
+@pytest.mark.parametrize("variable", ["HTTP_PROXY", "https_proxy", "ALL_PROXY"])
+async def test_a_proxy_that_cannot_be_used_is_named_by_its_variable(dialect, monkeypatch, variable, url):
+    monkeypatch.setitem(sys.modules, "socksio", None)
+    monkeypatch.setenv(variable, url)
+    provider = providers.get(NAMES[dialect], base_url="http://127.0.0.1:9/v1", dialect=dialect)
+    for asked in (provider.complete(ASK), taken(provider.stream(ASK))):
+        error = await failure(asked)
+        assert error.kind == "bad_request"
+        assert variable in error.text
+        assert "http://host:port" in error.text
+        assert "hidden" not in error.text
+
+
+@pytest.mark.parametrize("url", ["127.0.0.1:9", "http://u:p@127.0.0.1:9", "socks5h://127.0.0.1:9", ""])
+def test_a_proxy_that_can_be_used_is_not_complained_of(monkeypatch, url):
+    socksio = module_from_spec(ModuleSpec("socksio", None))
+    monkeypatch.setitem(sys.modules, "socksio", socksio)
+    monkeypatch.setenv("ALL_PROXY", url)
+    assert unusable_proxy() is None
+    monkeypatch.setenv("ALL_PROXY", "foo://h")
+    monkeypatch.setenv("NO_PROXY", "localhost, *")
+    assert unusable_proxy() is None
 
 
 def test_an_sdk_that_is_not_installed_is_named_with_the_extra():

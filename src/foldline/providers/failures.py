@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import email.utils
+import importlib.util
 import json
 import math
+import os
 import re
 import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final, cast
+from urllib.parse import urlsplit
 
 from foldline.core.measure.overflow import overflow, refuses_roles
 from foldline.core.secrets.redact import redact
@@ -110,6 +113,25 @@ def from_body(
     kind = "bad_request" if refuses_roles(text or fallback) else _kind(inner, code, text)
     wait = retry_after(headers) if headers is not None else None
     return ProviderError(shown, kind=kind, status=code, retry_after=wait, provider=provider)
+
+
+def unusable_proxy() -> str | None:
+    """Return the variable whose proxy keeps the SDKs from making a client; None where all can be used."""
+    names = [one if one in os.environ else one.upper() for one in ("http_proxy", "https_proxy", "all_proxy")]
+    around = os.environ.get("no_proxy", os.environ.get("NO_PROXY", ""))
+    if "*" in map(str.strip, around.split(",")):
+        return None
+    return next((one for one in names if not _is_usable(os.environ.get(one) or "http://")), None)
+
+
+def _is_usable(proxy: str) -> bool:
+    try:
+        parts = urlsplit(proxy if "://" in proxy else f"http://{proxy}")
+        _ = parts.port  # raises ValueError where it is none
+    except ValueError:
+        return False
+    socks = parts.scheme in ("socks5", "socks5h") and importlib.util.find_spec("socksio") is not None
+    return socks or parts.scheme in ("http", "https")
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:

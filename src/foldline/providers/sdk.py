@@ -22,7 +22,7 @@ from foldline.core.measure.overflow import overflow, silent
 from foldline.dialects import get as dialect_of
 from foldline.errors import InputError, ProviderError
 from foldline.providers.base import PATIENCE, Call, Delta, Reply, Stop
-from foldline.providers.failures import Scrub, from_body, from_sdk, scrub_with
+from foldline.providers.failures import Scrub, from_body, from_sdk, scrub_with, unusable_proxy
 from foldline.providers.options import Body, Option, Options
 from foldline.tracing import Span
 
@@ -212,6 +212,12 @@ class SDKProvider(ABC):
             if found and not (found[0].isascii() and found[0].isprintable()):
                 raise self._failed(
                     f"the key in {found[1] or 'api_key'} holds a character that no key has", "auth"
+                )
+            if variable := unusable_proxy():
+                raise self._failed(
+                    f"the proxy in {variable} cannot be used: write http://host:port, or unset it; "
+                    "socks5://host:port needs `pip install socksio`",
+                    "bad_request",
                 )
             # in a thread: importing an SDK takes a second or more and would block the event loop
             sdk = await asyncio.to_thread(load, self.package)
