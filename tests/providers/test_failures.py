@@ -136,7 +136,7 @@ def test_retry_after_may_be_a_date_and_is_never_nonsense():
         assert retry_after({"retry-after": nonsense}) is None
 
 
-BODIES = ('{"id": "x", "choices": [', "<html>Bad gateway</html>", "[1, 2]", "", "null")
+BODIES = ('{"id": "x", "choices": [', "no answer", "[1, 2]", "", "null")
 
 
 async def test_a_reply_that_is_none_is_malformed(dialect, serve):
@@ -146,6 +146,27 @@ async def test_a_reply_that_is_none_is_malformed(dialect, serve):
     for _ in answers:
         assert (await failure(provider.complete(ASK))).kind == "malformed"
     assert len(server.requests) == len(answers)
+
+
+PAGE = "\n<!doctype html><title>Welcome</title>"
+
+
+@pytest.mark.parametrize("status", [200, 404])
+async def test_a_web_page_in_place_of_a_reply_is_told_with_a_remedy(dialect, serve, status):
+    provider, _ = await serve(
+        dialect, text_answer(PAGE, status, {"content-type": "text/html; charset=utf-8"})
+    )
+    for ask in (provider.complete, lambda asked: taken(provider.stream(asked))):
+        error = await failure(ask(ASK))
+        assert error.kind == "bad_request"  # another try gets the same page
+        assert error.text == "this address answers with a web page: does the base URL end in /v1?"
+
+
+async def test_a_404_that_says_nothing_names_the_base_url(dialect, serve):
+    provider, _ = await serve(dialect, text_answer("", 404))
+    error = await failure(provider.complete(ASK))
+    assert (error.kind, error.status) == ("bad_request", 404)
+    assert error.text == "nothing is at this address: does the base URL end in /v1?"
 
 
 async def test_a_reply_without_what_it_must_hold_is_malformed(dialect, serve):

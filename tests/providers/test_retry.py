@@ -23,7 +23,7 @@ def refusal(status: int, text: str = "It did not work.", headers: dict | None = 
 
 
 async def test_what_passes_is_asked_again_until_it_works(dialect, serve):
-    failures = [refusal(500), refusal(529), refusal(429), text_answer("<html>", 200), [RESET]]
+    failures = [refusal(500), refusal(529), refusal(429), text_answer("{", 200), [RESET]]
     provider, server = await serve(dialect, *failures, json_answer(WHOLE[dialect]))
     reply = await Retrying(provider, QUICK).complete(ASK)
     assert reply.text == "I read it."

@@ -39,7 +39,14 @@ _SPENT: Final = re.compile(
 _ECHOED: Final = frozenset({"input", "instructions", "output", "loc"})  # what an error repeats of a request
 _LONGEST_TEXT: Final = 2_000  # characters of a provider's text that an error quotes
 
+_PAGE: Final = "this address answers with a web page: does the base URL end in /v1?"
+_NOTHING: Final = "nothing is at this address: does the base URL end in /v1?"
+
 Scrub = Callable[[str], str]
+
+
+class WebPage(ValueError):
+    """A server answered with a page where a reply was expected."""
 
 
 def scrub_with(secrets: tuple[str, ...]) -> Scrub:
@@ -76,6 +83,8 @@ def from_sdk(error: Exception, provider: str, scrub: Scrub) -> ProviderError | N
         return failure("connection", f"the connection failed: {cause or type(cause).__name__}")
     if isinstance(error, UnicodeEncodeError):
         return failure("bad_request", "the messages hold half a character, which no request can carry")
+    if isinstance(error, WebPage):
+        return failure("bad_request", _PAGE)
     if isinstance(error, DialectError | ValueError | RecursionError) or unreadable:
         return failure("malformed", f"the reply cannot be read: {error}")
     if body is not None or _is(error, "APIError"):
@@ -106,13 +115,20 @@ def from_body(
         if body
         else ""
     )
-    shown = scrub(_clip(_message(inner) or text or fallback or "no message"))
+    nothing = _NOTHING if code == 404 else "no message"
+    told = _PAGE if code == 404 and is_page(text) else _message(inner) or text or fallback or nothing
+    shown = scrub(_clip(told))
     sizes = overflow(text or fallback, code)
     if sizes is not None:
         return ProviderError(shown, kind="overflow", status=code, overflow=sizes, provider=provider)
     kind = "bad_request" if refuses_roles(text or fallback) else _kind(inner, code, text)
     wait = retry_after(headers) if headers is not None else None
     return ProviderError(shown, kind=kind, status=code, retry_after=wait, provider=provider)
+
+
+def is_page(text: str) -> bool:
+    """Return whether a text is a web page, not an API's answer."""
+    return text.lstrip().startswith("<")
 
 
 def unusable_proxy() -> str | None:

@@ -22,7 +22,15 @@ from foldline.core.measure.overflow import overflow, silent
 from foldline.dialects import get as dialect_of
 from foldline.errors import InputError, ProviderError
 from foldline.providers.base import PATIENCE, Call, Delta, Reply, Stop
-from foldline.providers.failures import Scrub, from_body, from_sdk, scrub_with, unusable_proxy
+from foldline.providers.failures import (
+    Scrub,
+    WebPage,
+    from_body,
+    from_sdk,
+    is_page,
+    scrub_with,
+    unusable_proxy,
+)
 from foldline.providers.options import Body, Option, Options
 from foldline.tracing import Span
 
@@ -320,8 +328,10 @@ async def _unstreamed(events: Any) -> Body | None:
     response = getattr(events, "response", None)
     if response is None:
         return None
-    kind = response.headers.get("content-type", "")
-    if kind.partition(";")[0].strip().lower() != "application/json":
+    kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind == "text/html":
+        raise WebPage
+    if kind != "application/json":
         return None
     return _plain(json.loads(await response.aread()))
 
@@ -340,6 +350,8 @@ def _plain(value: Any) -> Body:
     body = dump(mode="json", warnings=False) if callable(dump) else value
     if not isinstance(body, dict):
         text = str(cast("Any", body))[:200]
+        if is_page(text):
+            raise WebPage
         raise ValueError(f"not a JSON object: {text}")  # noqa: TRY004 - sent by a server
     return cast("Body", body)
 
