@@ -102,6 +102,25 @@ async def test_another_bad_request_is_told_at_once(dialect, serve):
     assert len(server.requests) == 1
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "messages.1.content.0.thinking.cache_control: Extra inputs are not permitted",
+        "Unknown parameter: 'input[1].summary'.",
+        "Invalid value: 'reasoning'. Supported values are: 'text' (messages[3].content[0].type)",
+        "tools.2.thinking: Extra inputs are not permitted",
+    ],
+)
+async def test_a_refusal_of_what_messages_hold_changes_no_option(dialect, serve, text):
+    provider, server = await serve(dialect, refusal(text), json_answer(WHOLE[dialect]))
+    with pytest.raises(ProviderError):
+        await provider.complete(ON)
+    refused = server.body
+    await provider.complete(ON)
+    assert server.body == refused
+    assert len(server.requests) == 2
+
+
 async def test_a_server_that_refuses_everything_is_not_asked_for_ever(dialect, serve):
     words = "Unsupported: max_tokens, thinking, reasoning, include, stream_options, chat_template_kwargs"
     provider, server = await serve(dialect, refusal(words))

@@ -20,7 +20,8 @@ _REFUSED: Final = re.compile(
     r"|extra (?:fields|inputs)|invalid (?:value|argument|parameter|field)|no longer|deprecated",
     re.IGNORECASE,
 )
-
+# A place in what is said: such a refusal is of one request, whatever else it names.
+_SAID: Final = re.compile(r"\b(?:messages|input|system|tools)(?:\.\d|\[\d)")
 
 Body = dict[str, Any]
 
@@ -54,11 +55,12 @@ class Options:
 
     def learn(self, wanted: Sequence[Option], error: ProviderError) -> bool:
         """Take a refusal into account; return whether there is another form to try."""
-        if error.kind != "bad_request" or not _REFUSED.search(error.text):
+        text = error.text
+        if error.kind != "bad_request" or not _REFUSED.search(text) or _SAID.search(text):
             return False
         for option in wanted:
             place = self._refused.get(option.name, 0)
-            if place + 1 < len(option.forms) and any(word in error.text for word in option.words):
+            if place + 1 < len(option.forms) and any(word in text for word in option.words):
                 self._refused[option.name] = place + 1
                 return True
         return False
