@@ -26,6 +26,10 @@ OVERFLOWS = [
     ("Gemini, no sizes", "The input token count of this request exceeds the maximum for this model", None, None, None),
     ("xAI", "This model's maximum prompt length is 131072 but the request contains 537812 tokens.", 131_072, 537_812, None),
     ("Groq", '{"error":{"message":"Please reduce the length of the messages or completion.","type":"invalid_request_error","param":"messages","code":"context_length_exceeded"}}', None, None, None),
+    ("Groq, more than a minute's tokens", "413 Request too large for model `llama-3.3-70b-versatile` in organization `org_x` service tier `on_demand` on tokens per minute (TPM): Limit 6000, Requested 7312, please reduce your message size and try again.", 6_000, None, None),
+    ("OpenAI, more than a minute's tokens", "Request too large for gpt-4o in organization org-x on tokens per min (TPM): Limit 30000, Requested 40000. The input or output tokens must be reduced in order to run successfully.", 30_000, None, None),
+    ("OpenAI, too many messages", "Invalid 'messages': array too long. Expected an array with maximum length 2048, but got an array with length 2049 instead.", None, None, None),
+    ("OpenAI, too many items", "Invalid 'input': array too long. Expected an array with maximum length 2048, but got an array with length 2049 instead.", None, None, None),
     ("OpenRouter", 'This endpoint\'s maximum context length is 131072 tokens. However, you requested about 140000 tokens (130000 of text input, 10000 in the output). Please reduce the length of either one, or use the "middle-out" transform to compress your prompt automatically.', 131_072, 130_000, 10_000),
     ("OpenRouter tools", "This endpoint's maximum context length is 131072 tokens. However, you requested about 141000 tokens (130000 of text input, 1000 of tool input, 10000 in the output).", 131_072, 131_000, 10_000),
     ("OpenRouter, limit alone", "maximum context length is 32768 tokens", 32_768, None, None),
@@ -74,7 +78,8 @@ OTHERS = [
     "429 Too many tokens per minute",
     "429 Too Many Requests",
     "Rate limit reached for gpt-4o in organization org-x on tokens per min (TPM): Limit 30000, Used 29500, Requested 1200.",
-    "413 Request too large for model `llama-3.3-70b-versatile` in organization `org_x` on tokens per minute (TPM): Limit 6000, Requested 7312, please reduce your message size and try again.",
+    "Invalid 'tools': array too long. Expected an array with maximum length 128, but got an array with length 150 instead.",
+    "Invalid 'messages[21].tool_calls': array too long. Expected an array with maximum length 128, but got an array with length 131 instead.",
     '{"type":"error","error":{"type":"rate_limit_error","message":"This request would exceed your organization\'s rate limit of 40,000 input tokens per minute."}}',
     '{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}',
     "Service unavailable: too many tokens in flight",
@@ -124,6 +129,11 @@ def test_a_bare_status_without_a_body_is_an_overflow():
 @pytest.mark.parametrize("status", [401, 403, 429, 503, 529])
 def test_some_statuses_are_never_overflows(status):
     assert overflow("too many tokens", status) is None
+
+
+def test_a_request_that_no_minute_has_room_for_is_an_overflow_with_any_status():
+    text = "Request too large for gpt-4o on tokens per min (TPM): Limit 30000, Requested 342389."
+    assert overflow(text, 429) == Overflow(limit=30_000)
 
 
 @pytest.mark.parametrize("status", [None, 400, 413, 422, 500])

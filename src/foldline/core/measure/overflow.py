@@ -1,9 +1,9 @@
 """What a provider's error says: that a request did not fit, with the sizes it names; or that roles are wrong.
 
 Providers have no common code for it: the text is what there is. The phrases come from the providers'
-documentation and from error reports of public agents (2026). They are tried in this order: what speaks of
-rates and load (never an overflow), texts that name sizes in tokens, what speaks of the size of an image or
-a file (never an overflow), texts that only name the fact.
+documentation and from error reports of public agents (2026). They are tried in this order: one request that
+no minute has room for, what else speaks of rates and load (never an overflow), texts that name sizes in
+tokens, what speaks of the size of an image or a file (never an overflow), texts that only name the fact.
 """
 
 from __future__ import annotations
@@ -65,9 +65,18 @@ _MEDIA: Final = re.compile(
     re.IGNORECASE,
 )
 
-# Anthropic takes 100 images and documents in a request; a fold leaves out the older ones. Source:
-# platform.claude.com/docs/en/build-with-claude/vision
-_TOO_MANY: Final = re.compile(r"\btoo many images(?: and documents)?\b[^\n]{0,20}?\d", re.IGNORECASE)
+# Anthropic takes 100 images and documents in a request, OpenAI 2,048 messages; a fold leaves out the older
+# ones. Source: platform.claude.com/docs/en/build-with-claude/vision
+_TOO_MANY: Final = re.compile(
+    r"\btoo many images(?: and documents)?\b[^\n]{0,20}?\d|\binvalid '(?:messages|input)': array too long",
+    re.IGNORECASE,
+)
+
+# Groq and OpenAI: one request with more tokens than a minute may have never passes, however long one waits.
+# What was requested includes the reply's reserve, which is not named.
+_ALONE: Final = re.compile(
+    rf"\brequest too large for [^\n]{{1,200}}?\(TPM\): Limit {_LIMIT}, Requested", re.IGNORECASE
+)
 
 # The room that a reply's reserve takes comes first: those texts also match what follows.
 _SIZED: Final = _all(
@@ -161,10 +170,13 @@ def overflow(text: str, status: int | None = None) -> Overflow | None:
     """Read a provider's error: the sizes of an overflow, or None when the error is something else.
 
     `text` is the error's message or body (JSON as it came will do), `status` the HTTP status where known.
-    Rate limits, throttling, load, and the sizes of images and files are not overflows. Too many images in one
-    request are, and an empty body with status 400 or 413 is (Cerebras).
+    Rate limits, throttling, load, and the sizes of images and files are not overflows. Too many images or
+    messages in one request are, one that is above a rate limit alone, and an empty body with status 400 or
+    413 (Cerebras).
     """
     text = text[:_READ_CHARS]
+    if alone := _ALONE.search(text):
+        return _sizes(alone)
     if status in _OTHER_STATUS or _RATE.search(text):
         return None
     if _BARE.fullmatch(text) or (status in (400, 413) and not text.strip()):
