@@ -21,6 +21,7 @@ FoldlineError
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Iterable
 from typing import Any, Final, Literal
 
@@ -194,7 +195,8 @@ class ProviderError(FoldlineError):
         self.overflow = overflow
         self.provider = provider
         code = f" ({status})" if status else ""
-        super().__init__(f"{provider}: {kind}{code}: {text}" if provider else f"{kind}{code}: {text}")
+        later = f" (try again in {math.ceil(retry_after):,} s)" if retry_after else ""
+        super().__init__(f"{f'{provider}: ' if provider else ''}{kind}{code}: {text}{later}")
 
     @property
     def transient(self) -> bool:

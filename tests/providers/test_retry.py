@@ -79,12 +79,19 @@ async def test_the_wait_is_the_one_that_the_server_asks_for(serve, monkeypatch):
     assert [20 <= seconds <= 21 for seconds in slept if seconds > 1] == [True]
 
 
-async def test_a_wait_that_is_too_long_ends_the_asking(serve):
-    provider, server = await serve("anthropic", refusal(429, headers={"retry-after": "3600"}))
-    with pytest.raises(ProviderError) as caught:
-        await Retrying(provider, QUICK).complete(ASK)
-    assert caught.value.retry_after == 3_600
-    assert len(server.requests) == 1
+@pytest.mark.parametrize(
+    ("asked", "patience", "limit"),
+    [(3_600, QUICK, 120), (20, msgspec.structs.replace(QUICK, timeout=10), 120), (20, QUICK, 10)],
+)
+async def test_a_wait_that_is_too_long_ends_the_asking(dialect, serve, asked, patience, limit):
+    provider, server = await serve(dialect, refusal(429, headers={"retry-after": str(asked)}))
+    patient, call = Retrying(provider, patience), msgspec.structs.replace(ASK, timeout=limit)
+    for ask in (patient.complete, lambda call: taken(patient.stream(call))):
+        server.requests.clear()
+        with pytest.raises(ProviderError, match=f"try again in {asked:,} s") as caught:
+            await ask(call)
+        assert caught.value.retry_after == asked
+        assert len(server.requests) == 1
 
 
 async def test_a_stream_that_breaks_begins_anew_and_says_so(dialect, serve):

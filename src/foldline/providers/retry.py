@@ -10,19 +10,21 @@ import random
 import time
 from collections.abc import AsyncIterator
 from contextlib import aclosing
+from functools import partial
 from typing import Any, cast
 
 import msgspec
 
 from foldline.errors import InputError, ProviderError
-from foldline.providers.base import Call, Delta, Provider, Reply
+from foldline.providers.base import PATIENCE, Call, Delta, Provider, Reply
 
 
 class Patience(msgspec.Struct, frozen=True, kw_only=True):
     """How often, and how long, to ask again. Times in seconds.
 
     `attempts` in all, within `timeout` from the first on; waits double from `first` to `longest`, each with
-    up to `jitter` more. A Retry-After takes the place of the wait; longer than `most`, it ends the asking.
+    up to `jitter` more. A Retry-After takes the place of the wait; longer than `most`, `timeout` or the
+    call's own timeout, it ends the asking.
     """
 
     attempts: int = 6
@@ -59,7 +61,7 @@ class Retrying:
 
     async def complete(self, call: Call) -> Reply:
         """Ask for a whole reply; raises the last ProviderError."""
-        async for attempt in self._attempts():
+        async for attempt in self._attempts(call):
             with attempt:
                 return await self.provider.complete(call)
         raise AssertionError("unreachable")
@@ -67,7 +69,7 @@ class Retrying:
     async def stream(self, call: Call) -> AsyncIterator[Delta | Reply]:
         """Stream a reply piece by piece; raises the last ProviderError."""
         shown, began = False, time.monotonic()
-        async for attempt in self._attempts():
+        async for attempt in self._attempts(call):
             if shown:
                 yield Delta("restart")
                 shown = False
@@ -85,7 +87,7 @@ class Retrying:
                 attempt
             ):  # it decides whether to wait; nothing is yielded while it may swallow what is raised
                 raise failure
-            seconds = self._seconds(failure, attempt, time.monotonic() - began)
+            seconds = self._seconds(call, failure, attempt, time.monotonic() - began)
             if seconds is not None:
                 yield Delta("wait", str(failure), index=attempt.num, seconds=seconds)
 
@@ -93,10 +95,10 @@ class Retrying:
         """Close the wrapped provider's connections."""
         await self.provider.close()
 
-    def _attempts(self) -> Any:
+    def _attempts(self, call: Call) -> Any:
         patience = self.patience
         return _stamina().retry_context(
-            on=self._waits,
+            on=partial(self._waits, call),
             attempts=patience.attempts,
             timeout=patience.timeout,
             wait_initial=patience.first,
@@ -104,19 +106,20 @@ class Retrying:
             wait_jitter=patience.jitter,
         )
 
-    def _seconds(self, error: ProviderError, attempt: Any, spent: float) -> float | None:
+    def _seconds(self, call: Call, error: ProviderError, attempt: Any, spent: float) -> float | None:
         """Return the least that is waited before the next attempt, in seconds; None where there is none."""
-        if attempt.num >= self.patience.attempts or spent >= self.patience.timeout or not self._waits(error):
+        patience = self.patience
+        if attempt.num >= patience.attempts or spent >= patience.timeout or not self._waits(call, error):
             return None
         return attempt.next_wait if error.retry_after is None else error.retry_after
 
-    def _waits(self, error: Exception) -> bool | float:
+    def _waits(self, call: Call, error: Exception) -> bool | float:
         """Whether to ask again (True: after the usual wait), or after how many seconds."""
         if not isinstance(error, ProviderError) or not error.transient:
             return False
         if error.retry_after is None:
             return True
-        if error.retry_after > self.patience.most:
+        if error.retry_after > min(self.patience.most, self.patience.timeout, call.timeout or PATIENCE):
             return False
         return error.retry_after + random.uniform(0, self.patience.jitter)
 
