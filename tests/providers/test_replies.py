@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import json
 
-import msgspec
 import pytest
 from tests.providers.conftest import ASK, KEY, taken
 from tests.support.rawhttp import RESET, STALL, json_answer, sse_answer
@@ -15,7 +14,7 @@ import foldline
 from foldline.core.log.messages import ToolCall, Usage
 from foldline.dialects import get as dialect_of
 from foldline.errors import ProviderError
-from foldline.providers import Call
+from foldline.providers import Call, sdk
 
 
 async def test_a_whole_reply_is_read(dialect, serve):
@@ -48,9 +47,16 @@ async def test_a_reply_that_came_whole_is_kept_although_its_connection_does_not_
     events = [event for event in EVENTS[dialect] if event != "[DONE]"]
     provider, _ = await serve(dialect, json_answer(WHOLE[dialect]), sse_answer(events, tail))
     await provider.complete(ASK)  # the SDK is read by now: that is no part of what is waited for
-    patience = 1.0 if dialect == "openai-chat" and tail == STALL else 120  # the usage may follow
-    _, reply = await taken(provider.stream(msgspec.structs.replace(ASK, timeout=patience)))
+    _, reply = await taken(provider.stream(ASK))
     assert reply.native == WHOLE[dialect]
+
+
+async def test_usage_that_does_not_come_is_not_waited_for_as_long_as_a_reply(serve, monkeypatch):
+    monkeypatch.setattr(sdk, "LAST", 0.1)
+    events = [event for event in EVENTS["openai-chat"] if event != "[DONE]" and not event.get("usage")]
+    provider, _ = await serve("openai-chat", sse_answer(events, STALL))
+    _, reply = await taken(provider.stream(ASK))
+    assert (reply.text, reply.usage) == ("I read it.", None)
 
 
 async def test_a_server_that_does_not_stream_is_understood(dialect, serve):

@@ -88,6 +88,11 @@ class MessageAssembler:
         self._calls: dict[int, int] = {}
         self.ended = False
 
+    @property
+    def said(self) -> bool:
+        """Whether only the end can follow."""
+        return self._message is not None and bool(self._message.get("stop_reason"))
+
     def take(self, event: Body) -> Iterator[Delta]:
         """Take the next event; yield its text, its thinking and pieces of calls."""
         kind, index = event.get("type"), cast("int", event.get("index", 0))
@@ -106,7 +111,7 @@ class MessageAssembler:
 
     def whole(self) -> Body | None:
         """Return the Message; None until its end has come. ValueError for a call that cannot be read."""
-        if self._message is None or not (self.ended or self._message.get("stop_reason")):
+        if self._message is None or not (self.ended or self.said):
             return None
         for (index, key), pieces in self._texts.items():
             self._blocks[index][key] = "".join(pieces)

@@ -22,7 +22,7 @@ def is_last(chunk: Any) -> bool:
 class ContentAssembler:
     """Chunks of a stream -> the GenerateContentResponse they are of."""
 
-    ended = False  # usage may follow the reason why it ended
+    ended = said = False  # usage may follow the reason why it ended
 
     def __init__(self) -> None:
         self._body: Fields = {}

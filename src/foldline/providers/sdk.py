@@ -10,7 +10,7 @@ import json
 import os
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator, Sequence
-from typing import Any, ClassVar, Protocol, TypeVar, cast
+from typing import Any, ClassVar, Final, Protocol, TypeVar, cast
 
 import msgspec
 
@@ -36,6 +36,7 @@ from foldline.tracing import Span
 
 T = TypeVar("T")
 
+LAST: Final = 10.0  # seconds for the usage, or the end, of a stream whose reply has come
 NO_KEY = "none"  # the SDKs require a key; servers without keys ignore it
 _HIDDEN = ("reasoning", "redacted_thinking")  # kinds of parts in which a model thinks unseen
 
@@ -78,6 +79,11 @@ class Assembler(Protocol):
     @property
     def ended(self) -> bool:
         """Whether no event of the reply can follow; a server may leave the connection open."""
+        ...
+
+    @property
+    def said(self) -> bool:
+        """Whether at most usage can follow."""
         ...
 
     def whole(self) -> Body | None:
@@ -159,7 +165,8 @@ class SDKProvider(ABC):
                 unstreamed = await _within(patience, _unstreamed(events))
                 following = aiter(events)
                 while unstreamed is None and not assembler.ended:
-                    event = await self._next(following, patience, assembler)
+                    left = min(patience, LAST) if assembler.said else patience
+                    event = await self._next(following, left, assembler)
                     if event is None:
                         break
                     for delta in _guarded(lambda event=event: list(assembler.take(_plain(event)))):

@@ -107,9 +107,8 @@ class OpenAIChat(OpenAISDK):
 class ChatAssembler:
     """Chunks of a Chat Completions stream -> the ChatCompletion they are of."""
 
-    ended = False  # the usage may follow the reason
-
     def __init__(self) -> None:
+        self.ended = False
         self._body: Body = {}
         self._message: Body = {"role": "assistant", "content": None}
         self._said: dict[str, list[str]] = {}  # pieces: text that grows by each is copied with each
@@ -125,6 +124,7 @@ class ChatAssembler:
                 self._body[key] = value
         choice = _choice(event)
         self._reason = choice.get("finish_reason") or self._reason
+        self.ended = self.said and bool(event.get("usage"))
         delta = choice.get("delta")
         if not isinstance(delta, dict):
             return
@@ -136,6 +136,11 @@ class ChatAssembler:
         details = said.get("reasoning_details")  # OpenRouter: blocks to send back as they came
         if isinstance(details, list):
             self._message.setdefault("reasoning_details", []).extend(cast("list[Any]", details))
+
+    @property
+    def said(self) -> bool:
+        """Whether at most usage can follow."""
+        return self._reason is not None
 
     def whole(self) -> Body | None:
         """Return the ChatCompletion; None where no chunk said why the reply ended."""

@@ -71,6 +71,8 @@ class OpenAIResponses(OpenAISDK):
 class ResponseAssembler:
     """Events of a Responses stream -> the Response, which its last event holds."""
 
+    said = False  # usage comes with the last event
+
     def __init__(self) -> None:
         self._response: Body | None = None
         self._items: dict[int, Any] = {}
