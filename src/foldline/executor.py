@@ -5,18 +5,17 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Generator
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
 from foldline.core.checkpoint.request import FAILED, Prefix, SummaryReply, SummaryRequest
 from foldline.core.secrets.redact import redact
-from foldline.summarizers.base import Summarizer
+from foldline.summarizers.base import QUOTED, Summarizer
 from foldline.summarizers.offline import OfflineSummarizer
 
 T = TypeVar("T")
 log = logging.getLogger("foldline")
-QUOTED: Final = 200  # characters of an error that a receipt quotes
 
 
 class _Ended(Generic[T]):

@@ -7,15 +7,13 @@ from typing import Final, Literal
 import msgspec
 
 from foldline.core.decide.price import Price
-from foldline.core.measure.overflow import Overflow
+from foldline.core.measure.overflow import NEXT_TRY, Overflow
 from foldline.core.measure.window import Window, share
 
 # The one default, where no window is given and none is known. A window assumed too large mends itself at the
 # first overflow; one assumed too small would fold too early for good.
 DEFAULT_WINDOW: Final = Window(context=200_000, output=8_192)
 
-# Of what an unknown model did not take, where its error names no limit. A guess: two of them halve it.
-NEXT_TRY: Final = 0.7
 LEAST: Final = 2_048  # tokens; no model in use has less
 
 Found = Literal["given", "override", "exact", "same name", "longest prefix", "learned", "default"]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Final, Protocol
 
 from foldline.core.checkpoint.request import SummaryReply, SummaryRequest
+
+QUOTED: Final = 200  # characters of an error that a receipt quotes
 
 
 class Summarizer(Protocol):

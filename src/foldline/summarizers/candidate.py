@@ -9,7 +9,7 @@ import msgspec
 from foldline.catalogue import Catalogue
 from foldline.core.checkpoint.request import SummaryRequest
 from foldline.core.decide.price import Price
-from foldline.core.measure.overflow import Overflow
+from foldline.core.measure.overflow import NEXT_TRY, Overflow
 from foldline.core.measure.window import Window, share
 from foldline.providers.base import Provider
 
@@ -20,8 +20,6 @@ SUMMARY_SHARE: Final = 0.25
 # A reply may take more of the provider's tokens than was asked for in ours, and models that reason first need
 # room.
 SLACK, MORE = 1.25, 256
-# After an overflow that names no sizes.
-NEXT_TRY: Final = 0.7
 LEAST_ROOM: Final = 512  # tokens of a prompt below which no smaller one is tried
 
 

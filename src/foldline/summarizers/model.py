@@ -25,6 +25,7 @@ from foldline.core.measure.window import Window
 from foldline.errors import InputError, ProviderError
 from foldline.providers.base import Call, Provider, Reply
 from foldline.providers.retry import Patience, Retrying
+from foldline.summarizers.base import QUOTED
 from foldline.summarizers.candidate import LEAST_ROOM, Candidate, candidate, smaller
 from foldline.summarizers.choose import SummaryWay, asked_in_session, choices
 from foldline.summarizers.parts import requests, split
@@ -40,7 +41,6 @@ SHRINKS: Final = 5  # times that a smaller range is tried after an overflow
 PART_ATTEMPTS: Final = 2  # times that the summary of a part is asked for
 REMEMBERED: Final = 16  # summaries of parts that are kept for a second attempt at the whole
 HIT: Final = 0.5  # share of what should be cached that has to be read from the cache
-QUOTED: Final = 200  # characters of a provider's error that a receipt quotes
 
 # After these the same model may answer to another form of the request.
 _OTHER_FORM: Final = frozenset({"overflow", "bad_request"})

@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from foldline.core.log.entries import Compacted, Entry, Pruned, Said
-from foldline.core.measure.overflow import Overflow, fitting_output
+from foldline.core.measure.overflow import NEXT_TRY, Overflow, fitting_output
 from foldline.core.measure.window import Window
 
-NEXT_TRY = 0.7  # of a view that fits by our count and did not: what is tried where the provider names no size
 MARGIN = 1.01  # of a request's size: what came since the provider counted it is our estimate
 
 

@@ -20,6 +20,8 @@ from foldline.core.measure.window import Window
 STARVED_SHARE: Final = 0.99
 # A reply shorter than this is not worth a retry with a smaller `max_tokens`.
 LEAST_REPLY: Final = 1_024
+# What is tried of a request that did not fit, where its error names no size. A guess: two of them halve it.
+NEXT_TRY: Final = 0.7
 # Statuses that say who may ask and how often, not how much.
 _OTHER_STATUS: Final = frozenset({401, 402, 403, 404, 429, 503, 529})
 # No provider's message is longer; an HTML page in its place is read in part.
