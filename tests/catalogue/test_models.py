@@ -3,6 +3,7 @@ import subprocess
 import sys
 from importlib import resources
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -113,8 +114,27 @@ def test_overrides_stand_above_the_file():
     assert not Catalogue({"odd": {"output": 5}}).look_up("odd").known
 
 
+def test_a_price_of_the_users_own_lies_over_the_catalogues_field_by_field():
+    own = Catalogue({"claude-sonnet-4-5": {"price": {"input": 1}}, "gpt-4o": {"price": {"output": 9}}})
+    known = Catalogue().look_up("claude-sonnet-4-5").price
+    assert own.look_up("claude-sonnet-4-5").price == msgspec.structs.replace(known, input=1)
+    assert own.look_up("somewhere:gpt-4o").price.output == 9
+    with pytest.raises(PolicyError, match="models.my-own: price needs input and output"):
+        Catalogue({"my-own": {"price": {"cache_read": 1}}})
+
+
 @pytest.mark.parametrize(
-    "given_", [{"context": 0}, {"input": -5}, {"context": "big"}, {"contxt": 5}, {"price": {"input": 1}}, 7]
+    "given_",
+    [
+        {"price": {"inptu": 1, "output": 2}},
+        {"price": {"input": -1, "output": 2}},
+        {"context": 0},
+        {"input": -5},
+        {"context": "big"},
+        {"contxt": 5},
+        {"price": {"input": 1}},
+        7,
+    ],
 )
 def test_a_bad_override_is_refused_by_name(given_):
     with pytest.raises(PolicyError, match="my-model"):

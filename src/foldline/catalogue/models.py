@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 from functools import cache
 from importlib import resources
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
@@ -21,15 +21,17 @@ from foldline.errors import InputError, PolicyError
 # After a known name only this may follow, or it is another model: `gpt-5` is not `gpt-5-6`.
 _REST: Final = re.compile(r"[-:@](?!\d{1,3}(?:\D|$))")
 _TYPO: Final = 0.8  # how like a provider's name another word is that is meant to be it
+_Tokens = Annotated[int, msgspec.Meta(ge=1)]
+_Usd = Annotated[float, msgspec.Meta(ge=0)]
 
 
 class Override(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A user's say on a model; what is not given stays as the catalogue has it."""
 
-    context: int | None = None
-    input: int | None = None
-    output: int | None = None
-    price: Price | None = None
+    context: _Tokens | None = None
+    input: _Tokens | None = None
+    output: _Tokens | None = None
+    price: dict[Literal["input", "output", "cache_read", "cache_write"], _Usd] = {}
 
 
 prepared(Override)
@@ -152,10 +154,8 @@ def _override(name: str, given: Mapping[str, Any]) -> Override:
         override = msgspec.convert(dict(given), Override)
     except (msgspec.ValidationError, TypeError, ValueError) as error:
         raise PolicyError(f"models.{name}: {error}") from error
-    for field in ("context", "input", "output"):
-        value = getattr(override, field)
-        if value is not None and value < 1:
-            raise PolicyError(f"models.{name}: {field} must be at least 1 token, not {value}")
+    if override.price and _overlay(_look_up(name) or ModelInfo(name), name, override).price is None:
+        raise PolicyError(f"models.{name}: price needs input and output: the catalogue has none to add to")
     return override
 
 
@@ -166,5 +166,6 @@ def _overlay(base: ModelInfo, key: str, override: Override) -> ModelInfo:
     kept = window.input if context == window.context else None
     window = Window(context=context, input=override.input or kept, output=override.output or window.output)
     known = base.known or override.context is not None
-    price = override.price or base.price
+    given = {**(msgspec.structs.asdict(base.price) if base.price else {}), **override.price}
+    price = Price(**given) if {"input", "output"} <= given.keys() else None
     return ModelInfo(base.name, window, price, known=known, entry=key, found="override")
