@@ -14,9 +14,11 @@ import tomlkit
 from tests.test_config import put, read
 
 import foldline
+from foldline.catalogue import Price
 from foldline.catalogue.models import Override
 from foldline.config import Settings
 from foldline.core.decide.policy import Policy
+from foldline.core.measure.window import Window
 from foldline.errors import InputError
 from foldline.fetched import FROM_A_FOLDER
 
@@ -164,6 +166,13 @@ def test_a_policy_of_a_folder_keeps_who_writes_the_summary_by_the_users_own(home
     assert (mine.summary_model, mine.keep.amount.tokens) == ("offline", 20_000)  # pi's
     assert mine.per_model["gpt-"]["summary_model"] == "offline"
     assert mine.per_model["gpt-"]["keep"]["amount"]["tokens"] == 7_000
+
+
+def test_a_folders_figures_of_a_model_lie_over_the_users_own(home, here):
+    put(home, '[models.mine]\ncontext = 9_000\noutput = 700\nprice = { input = 1, output = 2 }\n')
+    put(here, "[models.mine]\ncontext = 8_000\nprice = { output = 3, cache_read = 0.1 }\n")
+    info = read(home, here).model_info("mine")
+    assert (info.window, info.price) == (Window(8_000, None, 700), Price(1, 3, 0.1))
 
 
 def test_rules_of_a_folder_that_deny_are_further_ones(home, here):

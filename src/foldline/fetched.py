@@ -31,7 +31,8 @@ nothing, and hold no words that a model takes for the user's. Any other key coun
 def with_fetched(own: Table, fetched: Table) -> tuple[Table, list[str]]:
     """Return the user's own settings with a folder's over them, and the names of what it may not set.
 
-    Its policies keep what the user's own of that name set beyond that; its deny rules are further ones.
+    Its policies keep what the user's own of that name set beyond that, its models what it does not set; its
+    deny rules are further ones.
     """
     taken, refused = _split(fetched, ())
     if ".toml" in str(taken.get("policy")):
@@ -42,6 +43,8 @@ def with_fetched(own: Table, fetched: Table) -> tuple[Table, list[str]]:
     for name, fields in taken.get("policies", {}).items():
         kept = _split(own.get("policies", {}).get(name, {}), ("policies", "*"))[1]
         taken["policies"][name] = _over(kept, fields)
+    if "models" in taken:
+        taken["models"] = _over(own.get("models", {}), taken["models"])
     tables: Table = {key: {**own.get(key, {}), **one} for key, one in taken.items() if isinstance(one, dict)}
     return {**own, **taken, **tables}, list(_names(refused, ()))
 
