@@ -39,6 +39,10 @@ def data():
         ("gpt-4-0613", "openai:gpt-4", "same name"),
         ("o3-mini-high", "openai:o3-mini", "longest prefix"),
         ("claude-opus-4-5-thinking", "anthropic:claude-opus-4-5", "longest prefix"),
+        ("gemini-2.5-pro-preview-06-05", "google:gemini-2.5-pro", "longest prefix"),
+        ("gpt-5-codex-high", "openai:gpt-5-codex", "longest prefix"),
+        ("openai:ft:gpt-4o-mini-2024-07-18:my-org:my-name:9abc", "openai:gpt-4o-mini", "longest prefix"),
+        ("ft:gpt-4o-mini-2024-07-18:my-org::9abc", "openai:gpt-4o-mini", "longest prefix"),
         ("gemini/gemini-2.5-pro", "google:gemini-2.5-pro", "exact"),
         ("models/gemini-2.5-flash", "google:gemini-2.5-flash", "exact"),
         ("azure/gpt-4o", "azure:gpt-4o", "exact"),
@@ -53,7 +57,28 @@ def test_the_names_of_one_model(name, found, rule):
 
 @pytest.mark.parametrize(
     "name",
-    ["", None, "nonsense", "claude-opus-99", "gpt-5.99", "anthropic:", "offline", ":", "/", "my/own:model"],
+    [
+        *(
+            "",
+            None,
+            "nonsense",
+            "claude-opus-99",
+            "gpt-5.99",
+            "anthropic:",
+            "offline",
+            ":",
+            "/",
+            "my/own:model",
+        ),
+        *(
+            "grok-4-fast",
+            "xai:grok-4-fast",
+            "gpt-4-1106-preview",
+            "gpt-5-of-my-own",
+            "ft:my-own:org::1",
+            "ft:",
+        ),
+    ],
 )
 def test_an_unknown_model_has_the_default_window_and_says_so(name):
     model = Catalogue().look_up(name)
@@ -64,6 +89,24 @@ def test_an_unknown_model_has_the_default_window_and_says_so(name):
 def test_a_shorter_name_is_never_taken_for_a_newer_version():
     assert Catalogue().look_up("gpt-4-0613").window.context == 8_192
     assert not Catalogue().look_up("gpt-4.7-mega").known
+
+
+@pytest.mark.parametrize(
+    "name", ["claude-sonnet-4-5[1m]", "Anthropic:Claude-Sonnet-4.5[1M]", "of-my-own[1m]"]
+)
+def test_a_name_may_ask_for_the_long_window(name):
+    catalogue = Catalogue({"claude-sonnet-4-5": {"context": 300_000, "output": 9_000}})
+    for info in (Catalogue().look_up(name), catalogue.look_up(name)):
+        assert (info.window.context, info.window.input, info.known) == (1_000_000, None, True)
+    assert Catalogue().look_up(name, 50_000).window.context == 50_000
+    own = Catalogue({name: {"context": 900_000}})
+    assert own.look_up(name).window.context == 900_000
+    assert own.look_up("claude-sonnet-4-5").window.context == 200_000
+
+
+def test_the_price_of_a_model_that_was_tuned_is_not_the_one_of_its_base():
+    info = Catalogue().look_up("openai:ft:gpt-4o-mini-2024-07-18:org::1")
+    assert (info.window, info.price) == (Catalogue().look_up("gpt-4o-mini").window, None)
 
 
 def test_limits_are_kept_apart():
@@ -112,6 +155,21 @@ def test_overrides_stand_above_the_file():
     assert catalogue.look_up("azure:gpt-5.2").window.context == 400_000
     assert catalogue.look_up("gpt-4o").window.output == 16_384
     assert not Catalogue({"odd": {"output": 5}}).look_up("odd").known
+
+
+def test_an_override_of_one_version_holds_for_that_version_alone():
+    catalogue = Catalogue(
+        {"gpt-4o": {"context": 1}, "gpt-4o-2024-05-13": {"context": 2}, "ft:gpt-4o:o::1": {"context": 3}}
+    )
+    for name in ("gpt-4o-2024-05-13", "openai:gpt-4o-2024-05-13", "openrouter/openai/GPT-4o-2024-05-13"):
+        assert catalogue.look_up(name).window.context == 2
+    for name in ("gpt-4o-2024-08-06", "openai:gpt-4o", "gpt-4o-latest"):
+        assert catalogue.look_up(name).window.context == 1
+    for name in ("ft:gpt-4o:o::1", "openai:ft:gpt-4o:o::1"):
+        assert catalogue.look_up(name).window.context == 3
+    bedrock = Catalogue({"us.anthropic.claude-sonnet-4-5-20250929-v1:0": {"context": 5}})
+    assert bedrock.look_up("anthropic.claude-sonnet-4-5-20250929-v1:0").window.context == 5
+    assert bedrock.look_up("claude-sonnet-4-5").window.context == 200_000
 
 
 def test_a_price_of_the_users_own_lies_over_the_catalogues_field_by_field():

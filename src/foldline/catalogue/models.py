@@ -12,14 +12,18 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 
 from foldline.catalogue.info import DEFAULT_WINDOW, ModelInfo
-from foldline.catalogue.names import ASKED, MAKERS, PROVIDERS, SplitName, normal, take_apart
+from foldline.catalogue.names import ASKED, LONG, MAKERS, PROVIDERS, TUNED, SplitName, normal, take_apart
 from foldline.core.decide.price import Price
 from foldline.core.log.codec import prepared
 from foldline.core.measure.window import Window
 from foldline.errors import InputError, PolicyError
 
-# After a known name only this may follow, or it is another model: `gpt-5` is not `gpt-5-6`.
-_REST: Final = re.compile(r"[-:@](?!\d{1,3}(?:\D|$))")
+# After a known name only this may follow, or it is another model: how much it thinks, or a state of it with or
+# without a date. `gpt-5` is not `gpt-5-6`, and `grok-4` not `grok-4-fast`.
+_REST: Final = re.compile(
+    r"(?:[-:](?:minimal|low|medium|high|xhigh|thinking|(?:preview|exp|beta)(?:-\d\d){0,2}|0\d\d|latest))+"
+)
+LONG_WINDOW: Final = 1_000_000  # tokens, where a name ends in `[1m]`
 _TYPO: Final = 0.8  # how like a provider's name another word is that is meant to be it
 _Tokens = Annotated[int, msgspec.Meta(ge=1)]
 _Usd = Annotated[float, msgspec.Meta(ge=0)]
@@ -73,11 +77,14 @@ def _providers(asked: SplitName) -> tuple[str, ...]:
 
 
 def _longest_prefix(name: str, known: Mapping[str, Any]) -> str | None:
-    fits = [key for key in known if name.startswith(key) and _REST.match(name[len(key) :])]
+    fits = [key for key in known if name.startswith(key) and _REST.fullmatch(name[len(key) :])]
     return max(fits, key=len, default=None)
 
 
 def _look_up(name: str) -> ModelInfo | None:
+    if tuned := TUNED.match(name):
+        base = _look_up(f"openai:{tuned[1]}")
+        return base and msgspec.structs.replace(base, name=name, price=None, found="longest prefix")
     readings = take_apart(name)
     for asked in readings:
         for provider in _providers(asked):
@@ -118,6 +125,8 @@ class Catalogue:
         key = self._overridden(name)
         if key is not None:
             info = _overlay(info, key, self._overrides[key])
+        if window is None and LONG.search(name) and not LONG.search(key or ""):
+            window = LONG_WINDOW
         return info if window is None else info.within(window)
 
     def check(self, model: str) -> None:
@@ -138,14 +147,13 @@ class Catalogue:
     def _overridden(self, name: str) -> str | None:
         if name in self._overrides:
             return name
-        asked = {(provider, normal(model)) for provider, model in take_apart(name)}
-        models = {model for _, model in asked}
-        for key in self._overrides:
-            first = take_apart(key)[0]
-            if (first.provider, normal(first.model)) in asked or (
-                not first.provider and normal(first.model) in models
-            ):
-                return key
+        for dated in (True, False):  # a key with a date holds for that version alone
+            asked = {(said, normal(model, dated=dated)) for said, model in take_apart(name)}
+            asked |= {(None, model) for _, model in asked}
+            for key in self._overrides:
+                first = take_apart(key)[0]
+                if (first.provider, normal(first.model, dated=True)) in asked:
+                    return key
         return None
 
 

@@ -41,13 +41,18 @@ PROVIDERS: Final = frozenset({*ASKED, *_PROVIDERS, *_PROVIDERS.values(), *MAKERS
 
 _DATE: Final = re.compile(r"-(?:20\d{6}|20\d\d-\d\d-\d\d|\d{4})$")
 _VERSION: Final = re.compile(r"-v\d+(?::\d+)?$")  # Bedrock
-_TAIL: Final = re.compile(r"-(?:latest|default)$|\[1m\]$")
+_TAIL: Final = re.compile(r"-(?:latest|default)$")
+LONG: Final = re.compile(r"\[1m\]$", re.IGNORECASE)  # Claude Code's spelling of a window of 1M
 _REGION: Final = re.compile(r"^(?:us|eu|apac|jp|au|ca|global|us-gov)\.(?=[a-z])")
 _MAKER_DOT: Final = re.compile(
     r"^(?:anthropic|meta|mistral|openai|deepseek|moonshotai?|minimax|google|qwen|zai)\.(?=[a-z])"
 )
 _ENDPOINT: Final = re.compile(r"@(?=https?://).*$")
 _ROUTE: Final = re.compile(r":(?:free|extended|beta|thinking|nitro|floor|online|exacto)$")  # OpenRouter
+
+# With a colon, and without a provider: `llama3:8b`, a route, a model that was tuned.
+_NO_PROVIDER: Final = re.compile(r"[^:]*:(?:\d+\w?|free|extended|beta|thinking|)|ft:.*", re.IGNORECASE)
+TUNED: Final = re.compile(r"(?:openai[:/])?ft:([^:]+):", re.IGNORECASE)  # OpenAI's name of one
 
 
 class SplitName(NamedTuple):
@@ -63,17 +68,17 @@ def provider_name(name: str) -> str:
     return _PROVIDERS.get(name, name)
 
 
-def normal(name: str) -> str:
+def normal(name: str, *, dated: bool = False) -> str:
     """Return the one form of a model's name: lower case, no region, date, version or route, dots as dashes.
 
-    Applying it twice changes nothing more.
+    `dated` leaves the date, and `[1m]`. Applying it twice changes nothing more.
     """
     name = name.strip().lower()
     while True:
         shorter = _ENDPOINT.sub("", name)
         shorter = _REGION.sub("", shorter)
         shorter = _MAKER_DOT.sub("", shorter)
-        for tail in (_ROUTE, _VERSION, _TAIL, _DATE):
+        for tail in (_ROUTE, _VERSION, _TAIL, *(() if dated else (LONG, _DATE))):
             shorter = tail.sub("", shorter)
         shorter = shorter.replace("@", "-").replace(".", "-").replace("_", "-")
         if shorter == name:
@@ -89,7 +94,7 @@ def take_apart(name: str) -> list[SplitName]:
     """
     name = _ENDPOINT.sub("", name.strip())
     provider, colon, rest = name.partition(":")
-    if not colon or "/" in provider or not rest or re.fullmatch(r"\d+\w?|free|extended|beta|thinking", rest):
+    if not colon or "/" in provider or _NO_PROVIDER.fullmatch(name):
         provider, rest = "", name
     said = provider_name(provider) if provider and provider.lower() != "openai-compatible" else None
     readings = [SplitName(said, rest)]
