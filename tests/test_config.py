@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from foldline.config import Settings, settings
+from foldline.config import Settings, own_stamp, own_tokens, settings
 from foldline.errors import InputError, PolicyError
 
 
@@ -101,6 +101,64 @@ def test_a_policy_with_a_mistake_is_named_when_it_is_wanted(home, here):
     put(home, "[policies.mine]\nkeeep = 3\n")
     with pytest.raises(PolicyError, match="mine"):
         read(home, here).user_policies()
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ('[models."gpt-9"]\ncontext = 0', "models.gpt-9"),
+        ('[models."gpt-9"]\nprice = { input = 3 }', "models.gpt-9"),
+        ("[policies.mine]\nmin_messages = -1", "[policies.mine] min_messages"),
+        ('[policies.mine]\nbase = "pie"', "[policies.mine] base"),
+        ('[compaction]\nkeep = "many"', "[compaction] keep"),
+    ],
+)
+@pytest.mark.parametrize("place", ["home", "here"])
+def test_a_table_with_a_mistake_is_named_with_its_file(home, here, text, key, place):
+    file = put(home if place == "home" else here, text)
+    put(here if place == "home" else home, '[policies.other]\nbase = "pi"')
+    with pytest.raises(PolicyError) as caught:
+        read(home, here)
+    assert str(caught.value).startswith(f"{file}: {key}")
+
+
+def test_a_table_may_stand_on_the_one_of_the_other_file(home, here):
+    put(home, '[policies.a]\nbase = "b"')
+    put(here, '[policies.b]\nbase = "pi"\n[policies.c]\nbase = "a"')
+    assert set(read(home, here).user_policies()) == {"a", "b", "c"}
+
+
+@pytest.mark.parametrize(("key", "value"), [("policy", "pie"), ("model", "opnai:gpt-5.2")])
+def test_a_name_that_is_set_wrongly_is_told_with_the_one_who_set_it(tmp_path, monkeypatch, key, value):
+    def ask(**given):
+        known = settings(home=tmp_path, here=tmp_path)
+        return known.find_policy(**given) if key == "policy" else known.named_model(given.get("given"))
+
+    variable = f"FOLDLINE_{key.upper()}"
+    monkeypatch.setenv(variable, value)
+    with pytest.raises(InputError, match=f"^{variable}: .*{value}"):
+        ask()
+    with pytest.raises(InputError, match=r"^(?!FOLDLINE)"):
+        ask(given=value)
+    monkeypatch.delenv(variable)
+    put(tmp_path, f'{key} = "{value}"')
+    with pytest.raises(InputError, match=rf"^{key} in settings\.toml: .*{value}"):
+        ask()
+
+
+def no_home():
+    raise RuntimeError("Could not determine home directory.")
+
+
+def test_without_a_home_or_a_folder_to_work_in_the_defaults_stand(tmp_path, monkeypatch):
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    monkeypatch.setattr(Path, "home", no_home)
+    assert settings(environment={}) == Settings()
+    assert own_tokens() == {}
+    assert own_stamp() == ()
 
 
 def test_what_is_asked_of_every_summary_is_a_setting_over_any_policy(home, here):

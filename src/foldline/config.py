@@ -24,7 +24,8 @@ from __future__ import annotations
 import logging
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
 from datetime import datetime
 from functools import cache
 from pathlib import Path
@@ -37,7 +38,7 @@ from foldline.catalogue import Catalogue, ModelInfo
 from foldline.core.decide.policy import Policy
 from foldline.core.log.codec import prepared
 from foldline.core.measure.window import Window
-from foldline.errors import InputError
+from foldline.errors import InputError, PolicyError
 from foldline.fetched import Table, with_fetched
 from foldline.policies import changed, load
 from foldline.policies import policy as find_policy
@@ -207,20 +208,31 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     serve: ServeSettings = ServeSettings()
     mcp: dict[str, McpServer] = {}
 
+    def try_tables(self) -> None:
+        """Raise PolicyError for a model, a policy or an amount of `[compaction]` that is not understood."""
+        self.catalogue()
+        self.user_policies()
+        self.compaction.over(Policy(name=""))
+
     def user_policies(self) -> dict[str, Policy]:
         """Return the policies of the settings files."""
         return load({"policies": self.policies}) if self.policies else {}
 
-    def find_policy(self, given: str | Policy | None = None) -> Policy:
+    def find_policy(
+        self, given: str | Policy | None = None, own: Mapping[str, Policy] | None = None
+    ) -> Policy:
         """Return a policy, or the one of that name (None: the one set) with what `[compaction]` sets over it.
 
-        Policies of the settings go first; a `Policy` is taken as it is. Raises InputError where one that is
-        to write summaries has a misspelt provider.
+        Policies of the user's `own` (None: those of the settings) go first; a `Policy` is taken as it is.
+        Raises InputError where one that is to write summaries has a misspelt provider.
         """
         if isinstance(given, Policy):
             return self.checked(given)
-        name = self.policy if given is None else given
-        return self.checked(self.compaction.over(find_policy(name, self.user_policies())))
+        with _told(self._where("policy") if given is None else ""):
+            found = find_policy(
+                self.policy if given is None else given, self.user_policies() if own is None else own
+            )
+        return self.checked(self.compaction.over(found))
 
     def checked(self, policy: Policy) -> Policy:
         """Return a policy; InputError where a model that writes its summaries has a misspelt provider."""
@@ -237,8 +249,14 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def named_model(self, model: str | None) -> str | None:
         """Return a model that was named, else the one that is set; InputError for a misspelt provider."""
         if named := model or self.model:
-            self.catalogue().check(named)
+            with _told("" if model else self._where("model")):
+                self.catalogue().check(named)
         return named
+
+    def _where(self, key: str) -> str:
+        """Return where a key's value comes from."""
+        variable = f"FOLDLINE_{key.upper()}"
+        return variable if os.environ.get(variable) == getattr(self, key) else f"{key} in settings.toml"
 
     def model_info(
         self, model: str | None = None, window: int | Window | None = None, *, recorded: str | None = None
@@ -261,10 +279,12 @@ def settings(
 
     Raises InputError naming the file or the variable and what is allowed.
     """
-    own, near = (home or Path.home()) / FILE, (here or Path.cwd()) / FILE
+    own, near = _file(Path.home, home), _file(Path.cwd, here)
     merged = _read(own)
+    layers = [(own, merged)]
     if not _same(near, own):
         merged, refused = with_fetched(merged, _read(near, MOST_OF_A_FOLDER))
+        layers.append((near, merged))
         for name in refused:
             _warn_of(near, name, own)
     variables = os.environ if environment is None else environment
@@ -275,21 +295,48 @@ def settings(
             merged[key] = value
     if variables.get(SWITCH_OFF, "").strip().lower() not in ("", "0", "false", "no", "off"):
         merged["compaction"] = {**merged.get("compaction", {}), "enabled": False}
-    return _checked(merged, "settings")
+    known = _checked(merged, "settings")
+    try:
+        known.try_tables()
+    except PolicyError:
+        for file, table in layers:
+            with _told(str(file)):
+                _checked(table, "settings").try_tables()
+        raise
+    return known
 
 
 def own_tokens() -> dict[str, str | TokenGrant]:
     """Return the tokens of the user's own settings file; raises InputError where it cannot be read."""
-    return _checked(_read(Path.home() / FILE), "settings").serve.tokens
+    return _checked(_read(_file(Path.home)), "settings").serve.tokens
 
 
 def own_stamp() -> tuple[int, ...]:
     """Return what differs where the user's own settings file is another, or was written or moved."""
     try:
-        found = (Path.home() / FILE).stat()
-    except (OSError, RuntimeError):  # there is no file, or no home
+        found = _file(Path.home).stat()
+    except OSError:
         return ()
     return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+
+
+def _file(find: Callable[[], Path], given: Path | None = None) -> Path:
+    """Return the settings file of a folder that is given or found; where there is no home or folder, none."""
+    try:
+        return (given or find()) / FILE
+    except (OSError, RuntimeError):
+        return Path(os.devnull) / FILE
+
+
+@contextmanager
+def _told(where: str) -> Generator[None]:
+    """Name the file or the variable that an error is about, where there is one."""
+    try:
+        yield
+    except InputError as error:
+        if not where:
+            raise
+        raise type(error)(f"{where}: {error}") from error
 
 
 def _same(one: Path, other: Path) -> bool:

@@ -61,11 +61,11 @@ def load(source: str | Path | Table) -> dict[str, Policy]:
     of `Policy`. Raises PolicyError that names the file, the table, the key and what is allowed.
     """
     if isinstance(source, Mapping):
-        return _Tables("settings", source.get("policies", {})).policies()
+        return _Tables("", source.get("policies", {})).policies()
     data = _parsed(Path(source))
     if not data.get("policies"):
         raise PolicyError(f"{source}: no [policies.NAME] table")
-    return _Tables(str(source), data["policies"]).policies()
+    return _Tables(f"{source}: ", data["policies"]).policies()
 
 
 def _parsed(path: Path) -> dict[str, Any]:
@@ -84,7 +84,7 @@ class _Tables:
 
     def __init__(self, where: str, tables: Any) -> None:
         if not isinstance(tables, Mapping):
-            raise PolicyError(f"{where}: policies must be tables, [policies.NAME]")
+            raise PolicyError(f"{where}policies must be tables, [policies.NAME]")
         self._where = where
         self._tables = cast("Mapping[str, Any]", tables)
         self._made: dict[str, Policy] = {}
@@ -95,7 +95,7 @@ class _Tables:
     def _policy(self, name: str, users: tuple[str, ...]) -> Policy:
         if name in self._made:
             return self._made[name]
-        where = f"{self._where}: [policies.{name}]"
+        where = f"{self._where}[policies.{name}]"
         table = self._tables[name]
         if not isinstance(table, Mapping):
             raise PolicyError(f"{where} must be a table")

@@ -18,8 +18,8 @@ from foldline.core.log.codec import prepared
 from foldline.core.measure.window import Window
 from foldline.errors import InputError, PolicyError
 
-# After a known name only this may follow, or it is another model: how much it thinks, or a state of it with or
-# without a date. `gpt-5` is not `gpt-5-6`, and `grok-4` not `grok-4-fast`.
+# After a known name only this may follow, or it is another model: how much it thinks, or a state of it with
+# or without a date. `gpt-5` is not `gpt-5-6`, and `grok-4` not `grok-4-fast`.
 _REST: Final = re.compile(
     r"(?:[-:](?:minimal|low|medium|high|xhigh|thinking|(?:preview|exp|beta)(?:-\d\d){0,2}|0\d\d|latest))+"
 )

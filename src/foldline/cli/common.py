@@ -11,14 +11,14 @@ from typing import BinaryIO
 from foldline.cli.output import progress, warn
 from foldline.cli.store import open_source
 from foldline.compaction import asked_summarizer
-from foldline.config import Settings, settings
+from foldline.config import settings
 from foldline.core.decide.policy import Policy
 from foldline.core.decide.presets import PRESETS
 from foldline.core.measure.window import Window
 from foldline.errors import InputError, PolicyError
 from foldline.folding import FoldOptions
 from foldline.loading import Loaded, from_stream
-from foldline.policies import load, policy
+from foldline.policies import load
 from foldline.summarizers import Summarizer, unasked_warning
 from foldline.transcripts import MessageRecord, Record
 
@@ -36,7 +36,7 @@ _CGROUP = Path("/sys/fs/cgroup")
 
 def find_policy(name: str | None, policy_file: Path | None) -> Policy:
     """Return the policy of that name (default: the settings'); those of `policy_file` come first."""
-    return _as_set(settings(), name, known_policies(policy_file))
+    return settings().find_policy(name or None, known_policies(policy_file))
 
 
 def find_policies(
@@ -49,12 +49,7 @@ def find_policies(
     if not asked:
         raise PolicyError("no policy named; give --policy none,pi,foldline or --policy all")
     each = [one for name in asked for one in (("none", *TEN, *own) if name == "all" else (name,))]
-    return {one: NONE if one == "none" else _as_set(known, one, own) for one in each}
-
-
-def _as_set(known: Settings, name: str | None, own: dict[str, Policy]) -> Policy:
-    """Return a policy by its name, with what `[compaction]` sets over any."""
-    return known.checked(known.compaction.over(policy(name or known.policy, own)))
+    return {one: NONE if one == "none" else known.find_policy(one, own) for one in each}
 
 
 def known_policies(policy_file: Path | None) -> dict[str, Policy]:
