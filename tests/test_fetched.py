@@ -169,7 +169,7 @@ def test_a_policy_of_a_folder_keeps_who_writes_the_summary_by_the_users_own(home
 
 
 def test_a_folders_figures_of_a_model_lie_over_the_users_own(home, here):
-    put(home, '[models.mine]\ncontext = 9_000\noutput = 700\nprice = { input = 1, output = 2 }\n')
+    put(home, "[models.mine]\ncontext = 9_000\noutput = 700\nprice = { input = 1, output = 2 }\n")
     put(here, "[models.mine]\ncontext = 8_000\nprice = { output = 3, cache_read = 0.1 }\n")
     info = read(home, here).model_info("mine")
     assert (info.window, info.price) == (Window(8_000, None, 700), Price(1, 3, 0.1))

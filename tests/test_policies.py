@@ -7,7 +7,7 @@ import pytest
 from foldline.core.decide.policy import Keep, Policy, usable_of
 from foldline.core.decide.presets import PRESETS, preset, resolve
 from foldline.core.measure.window import Amount, Window
-from foldline.errors import PolicyError
+from foldline.errors import InputError, PolicyError
 from foldline.policies import changed, load, policy
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -212,6 +212,18 @@ class TestFiles:
     def test_files_that_hold_no_policy(self, tmp_path, text, message):
         with pytest.raises(PolicyError, match=message):
             load(self.write(tmp_path, text))
+
+    @pytest.mark.parametrize(
+        "text",
+        ["#" * 1_000_001, "a = " + "1" * 5_000, "a = " + "[" * 20_000],
+        ids=["large", "digits", "nested"],
+    )
+    def test_files_that_no_reader_can_take(self, tmp_path, text):
+        with pytest.raises(InputError, match=r"mine\.toml"):
+            load(self.write(tmp_path, text))
+
+    def test_a_byte_order_mark_is_no_part_of_a_file(self, tmp_path):
+        assert list(load(self.write(tmp_path, '\ufeff[policies.a]\nbase = "pi"'))) == ["a"]
 
     def test_files_that_cannot_be_read(self, tmp_path):
         with pytest.raises(PolicyError, match=r"none\.toml: no such file"):

@@ -23,7 +23,6 @@ from __future__ import annotations
 
 import logging
 import os
-import tomllib
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
@@ -33,14 +32,13 @@ from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
-from foldline import files
 from foldline.catalogue import Catalogue, ModelInfo
 from foldline.core.decide.policy import Policy
 from foldline.core.log.codec import prepared
 from foldline.core.measure.window import Window
 from foldline.errors import InputError, PolicyError
 from foldline.fetched import Table, with_fetched
-from foldline.policies import changed, load
+from foldline.policies import MOST, changed, load, read_toml
 from foldline.policies import policy as find_policy
 
 log = logging.getLogger("foldline")
@@ -48,8 +46,9 @@ log = logging.getLogger("foldline")
 FILE = Path(".foldline") / "settings.toml"
 FROM_ENVIRONMENT = ("store", "policy", "window", "model")
 SWITCH_OFF: Final = "FOLDLINE_DISABLE_AUTOCOMPACT"
-MOST: Final = 1_000_000  # bytes of a settings file
-MOST_OF_A_FOLDER: Final = 64 * 1024  # of one that may have been fetched: reading long keys is quadratic
+MOST_OF_A_FOLDER: Final = (
+    64 * 1024
+)  # bytes of a file that may have been fetched: reading long keys is quadratic
 IN_POLICIES: Final = {
     "enabled": "enabled",
     "reserve": "reserve",
@@ -355,13 +354,9 @@ def _warn_of(file: Path, name: str, own: Path) -> None:
 
 def _read(file: Path, most: int = MOST) -> Table:
     try:
-        found = tomllib.loads(files.content(file, most).decode("utf-8-sig"))
+        found = read_toml(file, most)
     except (FileNotFoundError, NotADirectoryError):
         return {}
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{file}: cannot be read: {error}") from error
-    except (ValueError, RecursionError) as error:  # not TOML, too many digits or too deep
-        raise InputError(f"{file}: {error}") from error
     _checked(found, str(file))
     return found
 

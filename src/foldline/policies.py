@@ -11,6 +11,7 @@ from typing import Any, Literal, cast, get_args, get_origin, get_type_hints
 
 import msgspec
 
+from foldline import files
 from foldline.core.decide.policy import Keep, Policy
 from foldline.core.decide.presets import PRESETS, preset
 from foldline.core.measure.window import Amount
@@ -18,6 +19,7 @@ from foldline.errors import PolicyError, did_you_mean
 
 Table = Mapping[str, Any]
 
+MOST = 1_000_000  # bytes of a file of settings or policies
 MOST_BASES = 50  # that stand on each other
 DEFAULT = "foldline"  # the policy that a table changes where it names no base
 AMOUNT_FORMS = (
@@ -62,21 +64,25 @@ def load(source: str | Path | Table) -> dict[str, Policy]:
     """
     if isinstance(source, Mapping):
         return _Tables("", source.get("policies", {})).policies()
-    data = _parsed(Path(source))
+    try:
+        data = read_toml(Path(source))
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise PolicyError(f"{source}: no such file") from error
     if not data.get("policies"):
         raise PolicyError(f"{source}: no [policies.NAME] table")
     return _Tables(f"{source}: ", data["policies"]).policies()
 
 
-def _parsed(path: Path) -> dict[str, Any]:
+def read_toml(path: Path, most: int = MOST) -> dict[str, Any]:
+    """Return what a TOML file of `most` bytes holds; PolicyError names the file, FileNotFoundError passes."""
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except tomllib.TOMLDecodeError as error:
-        raise PolicyError(f"{path}: not TOML: {error}") from error
-    except FileNotFoundError as error:
-        raise PolicyError(f"{path}: no such file") from error
+        return tomllib.loads(files.content(path, most).decode("utf-8-sig"))
+    except (FileNotFoundError, NotADirectoryError):
+        raise
     except (OSError, UnicodeDecodeError) as error:
         raise PolicyError(f"{path}: cannot be read: {error}") from error
+    except (ValueError, RecursionError) as error:  # not TOML, too many digits or too deep
+        raise PolicyError(f"{path}: not TOML: {error}") from error
 
 
 class _Tables:

@@ -177,7 +177,7 @@ def test_a_price_of_the_users_own_lies_over_the_catalogues_field_by_field():
     known = Catalogue().look_up("claude-sonnet-4-5").price
     assert own.look_up("claude-sonnet-4-5").price == msgspec.structs.replace(known, input=1)
     assert own.look_up("somewhere:gpt-4o").price.output == 9
-    with pytest.raises(PolicyError, match="models.my-own: price needs input and output"):
+    with pytest.raises(PolicyError, match=r"models\.my-own: price needs input and output"):
         Catalogue({"my-own": {"price": {"cache_read": 1}}})
 
 

@@ -8,9 +8,10 @@ from typing import Any
 
 import msgspec
 
-from foldline.config import FILE, MOST, Settings
+from foldline.config import FILE, Settings
 from foldline.errors import InputError
 from foldline.files import PRIVATE, content, written
+from foldline.policies import MOST
 
 
 def save(home: Path, table: str, values: Mapping[str, Any]) -> Path:
