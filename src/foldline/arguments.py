@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Final
+from collections.abc import Callable, Sequence
+from typing import Any, Final, cast
 
 from foldline.core.measure.window import Window
 from foldline.errors import InputError
@@ -17,11 +17,20 @@ def _is_named(value: Any, method: str) -> bool:
 
 
 def _is_tools(value: Any) -> bool:
-    return isinstance(value, list | tuple) and not any(isinstance(one, str | bytes) for one in value)  # pyright: ignore[reportUnknownVariableType]
+    if not isinstance(value, list | tuple):
+        return False
+    return not any(isinstance(one, str | bytes | int | float | None) for one in cast("Sequence[Any]", value))
 
 
 def _is_count(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_window(value: Any) -> bool:
+    if not isinstance(value, Window):
+        return _is_count(value)
+    limits = (value.context, value.output, value.context if value.input is None else value.input)
+    return all(_is_count(limit) and limit > 0 for limit in limits)
 
 
 _TOKENS: Final = "give a whole number of tokens, such as {name}=32_000"
@@ -30,7 +39,7 @@ _ARGUMENTS: Final[dict[str, tuple[Callable[[Any], bool], str]]] = {
         lambda value: isinstance(value, str) and bool(value),
         "give a name such as model='anthropic:claude-sonnet-4-5'",
     ),
-    "window": (lambda value: isinstance(value, Window) or _is_count(value), _TOKENS),
+    "window": (_is_window, _TOKENS),
     "target": (_is_count, _TOKENS),
     "system": (
         lambda value: isinstance(value, str | list | tuple | dict),

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import foldline
+from foldline.core.measure.window import Window
 from foldline.errors import InputError
 from foldline.stores import MemoryStore, register
 
@@ -19,6 +20,11 @@ SHARED = [
     ({"counter": None}, "counter = None"),
     ({"tools": "x"}, "tools = 'x': give a list of the definitions"),
     ({"tools": ["read"]}, "tools = ['read']"),
+    ({"tools": [None]}, "tools = [None]: give a list of the definitions"),
+    ({"window": Window(0)}, "window = Window(context=0, "),
+    ({"window": Window(9_000, input=-1)}, "window = Window("),
+    ({"window": Window(9_000, output=0)}, "window = Window("),
+    ({"window": Window("many")}, "window = Window("),
     ({"system": 4}, "system = 4"),
     ({"model": 4}, "model = 4: give a name such as"),
     ({"model": ""}, "model = ''"),
