@@ -8,6 +8,7 @@ import stat
 import pytest
 
 from foldline.agent.settings_file import save
+from foldline.errors import InputError
 from foldline.files import append_private, create_private, opened, written
 from foldline.stores import open_store
 from foldline.stores.transfer import back_up
@@ -94,3 +95,8 @@ def test_half_written_files_have_names_that_nobody_can_guess(tmp_path):
     assert len(names) == 3
     with opened(tmp_path / "f") as file:
         assert file.read() == b"x"
+
+
+def test_without_a_home_folder_a_path_in_it_is_refused_by_name():
+    with pytest.raises(InputError, match=r"~nobody-of-that-name/x\.db: there is no such home folder"):
+        open_store("sqlite:///~nobody-of-that-name/x.db")

@@ -149,6 +149,14 @@ def _folder(path: Path, inside: Path | None, *, make: int | None = None) -> Gene
         os.close(handle)
 
 
+def expanded(path: str) -> Path:
+    """Return a path with the home folder that its `~` stands for. Raises InputError where there is none."""
+    try:
+        return Path(path).expanduser()
+    except RuntimeError as error:
+        raise InputError(f"{path}: there is no such home folder; set HOME, or give a full path") from error
+
+
 def safe_name(label: str, most: int = 60) -> str:
     """Return a file's name with plain letters only, none of which steers a path, an option or a drawing."""
     return _UNSAFE.sub("-", label)[-most:].strip("-.") or "session"

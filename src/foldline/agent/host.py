@@ -38,6 +38,7 @@ from foldline.core.decide.policy import Policy
 from foldline.core.log.messages import Message
 from foldline.core.measure.window import Window
 from foldline.errors import InputError, SessionNotFound
+from foldline.files import expanded
 from foldline.providers import Provider, Retrying, get, missing
 from foldline.session.events import EVERY, Event, WarningGiven
 from foldline.session.kept import kept_of
@@ -65,7 +66,7 @@ class Host:
 
     def __init__(self, options: HostOptions, *, emit: Emit, ask: FoldRequest | None) -> None:
         self.options = options
-        self.home = options.home or Path.home()
+        self.home = options.home or expanded("~")
         self.settings = settings(home=self.home, here=options.folder.resolve())
         self.emit = emit
         own = self.settings.agent

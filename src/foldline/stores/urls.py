@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from typing import Final, NamedTuple
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
 from foldline.errors import InputError
+from foldline.files import expanded
 from foldline.stores.base import Store
 from foldline.stores.sqlite import MemoryStore, SqliteStore
 
@@ -113,7 +114,7 @@ def _sqlite(url: str) -> Store:
     name = rest[1:]
     if name == ":memory:":
         raise InputError("for a store in memory use memory://")
-    return SqliteStore(Path(name or DEFAULT).expanduser())
+    return SqliteStore(expanded(name or DEFAULT))
 
 
 def _file_beside(url: str, name: str) -> str:
