@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from foldline.catalogue import DEFAULT_WINDOW, Catalogue, Price, cost
 from foldline.catalogue.names import MAKERS, normal, take_apart
+from foldline.core.decide.price import added
 from foldline.core.log.messages import Usage
 from foldline.core.measure.window import Window
 from foldline.errors import PolicyError
@@ -125,6 +126,9 @@ def test_prices_and_costs():
     ) == pytest.approx(22.05)
     assert cost(Usage(cache_read=10, cache_write=10), Price(input=1, output=2)) == pytest.approx(20 / 1e6)
     assert cost(Usage(), price) == 0
+    hour = Usage(cache_write=1_000_000, cache_write_hour=400_000)
+    assert cost(hour, price) == pytest.approx(0.6 * 3.75 + 0.4 * 6)
+    assert cost(added(hour, hour), price) == pytest.approx(2 * cost(hour, price))
     assert Catalogue().look_up("nonsense").price is None
 
 

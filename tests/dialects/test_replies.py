@@ -141,6 +141,19 @@ def test_an_anthropic_reply():
     assert CLAUDE.render([(message, ())]).messages == [turn(thinking(), use())]
 
 
+def test_what_a_cache_keeps_for_an_hour_is_counted_apart():
+    kept = {"ephemeral_5m_input_tokens": 20, "ephemeral_1h_input_tokens": 70}
+    usage = {
+        "input_tokens": 10,
+        "output_tokens": 5,
+        "cache_creation_input_tokens": 90,
+        "cache_creation": kept,
+    }
+    found = CLAUDE.decode_reply(claude_reply(text("hi"), **usage)).usage
+    assert found == Usage(input=10, cache_write=90, output=5, cache_write_hour=70)
+    assert found.total == 105
+
+
 @pytest.mark.parametrize(
     ("reason", "stop"),
     [

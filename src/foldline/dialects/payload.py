@@ -245,12 +245,12 @@ def _levels(text: str) -> int:
 
 
 def read_usage(
-    usage: Any, *, given: str, output: str, cached: str, written: str, apart: bool = False
+    usage: Any, *, given: str, output: str, cached: str, written: str, hour: str = "", apart: bool = False
 ) -> Usage | None:
     """Read a usage by the names that an API has for the input, the output and the two kinds of cached input.
 
-    A name may be a path, or several with bars between them: the first that counts. `apart`: the input leaves
-    cached tokens out.
+    `hour` is the part of what was written to the cache that is kept for an hour. A name may be a path, or
+    several with bars between them: the first that counts. `apart`: the input leaves cached tokens out.
     """
     if not isinstance(usage, dict):
         return None
@@ -261,6 +261,7 @@ def read_usage(
         cache_read=read_back,
         cache_write=wrote,
         output=_counted(fields_of(usage), output),
+        cache_write_hour=min(wrote, _counted(fields_of(usage), hour)),
     )
 
 

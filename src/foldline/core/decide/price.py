@@ -39,8 +39,12 @@ class Price(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def cost(usage: Usage, price: Price) -> float:
-    """Return the USD that a request cost; tokens read from or written to a cache at their own prices."""
+    """Return the USD that a request cost; tokens read from or written to a cache at their own prices.
+
+    Those written for an hour cost twice the input, by Anthropic's list; no other provider names them.
+    """
     total = usage.input * price.input + usage.cache_read * price.read
+    total += usage.cache_write_hour * (2 * price.input - price.write)
     return (total + usage.cache_write * price.write + usage.output * price.output) / 1_000_000
 
 
@@ -53,6 +57,7 @@ def added(one: Usage | None, other: Usage | None) -> Usage | None:
         cache_read=one.cache_read + other.cache_read,
         cache_write=one.cache_write + other.cache_write,
         output=one.output + other.output,
+        cache_write_hour=one.cache_write_hour + other.cache_write_hour,
     )
 
 

@@ -17,13 +17,15 @@ Role = Literal["system", "developer", "user", "assistant", "tool"]
 class Usage(msgspec.Struct, frozen=True, omit_defaults=True):
     """Tokens that a provider counted for one reply; the four do not overlap.
 
-    `input` is uncached input, `output` includes reasoning.
+    `input` is uncached input, `output` includes reasoning, `cache_write_hour` is the part of `cache_write`
+    that is kept for an hour.
     """
 
     input: int = 0
     cache_read: int = 0
     cache_write: int = 0
     output: int = 0
+    cache_write_hour: int = 0
 
     @property
     def total(self) -> int:

@@ -59,6 +59,7 @@ class AnthropicDialect(BlockDialect):
             output="output_tokens",
             cached="cache_read_input_tokens",
             written="cache_creation_input_tokens",
+            hour="cache_creation.ephemeral_1h_input_tokens",
             apart=True,
         )
         message = self.decode({"role": body.get("role", "assistant"), "content": content})
