@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Generator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -10,6 +11,7 @@ import foldline
 from foldline.core.checkpoint.request import SummaryRequest
 from foldline.core.ledger.facts.kinds import Ledger
 from foldline.executor import execute
+from foldline.summarizers.offline import OfflineSummarizer
 
 
 class Steps(Generator):
@@ -106,3 +108,16 @@ async def test_a_plan_that_waits_for_its_summary_is_closed_when_it_is_cancelled(
     await asyncio.wait_for(summarizer.begun.wait(), 60)
     await cancelled(task)
     assert steps.closed == ["waiting"]
+
+
+async def test_a_program_that_ends_has_no_threads_and_folds_all_the_same():
+    """A script that ended while a draft was made printed two errors, and its session counted a failure."""
+
+    def steps():
+        reply = yield SummaryRequest("first", "", "", (), "before", Ledger(), 100)
+        return reply.stop
+
+    threads = ThreadPoolExecutor()
+    asyncio.get_running_loop().set_default_executor(threads)
+    threads.shutdown()
+    assert await execute(steps(), OfflineSummarizer(), aside=True) == "end"

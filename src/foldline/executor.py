@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import logging
 from collections.abc import Callable, Coroutine, Generator
 from typing import Any, Generic, TypeVar
@@ -45,7 +46,7 @@ async def execute(
     reply: SummaryReply | None = None
     while True:
         # A plan that is cancelled while its thread runs ends there; closing it from here can crash CPython.
-        step = await asyncio.to_thread(_step, steps, reply) if aside else _step(steps, reply)
+        step = await _aside(_step, steps, reply) if aside else _step(steps, reply)
         if isinstance(step, _Ended):
             return step.outcome
         try:
@@ -64,8 +65,18 @@ async def execute(
 async def written(summarizer: Summarizer, asked: SummaryRequest, *, aside: bool) -> SummaryReply:
     """Ask for a summary; with `aside`, code writes it in a thread."""
     if aside and type(summarizer) is OfflineSummarizer:  # one that is built on it may wait for more
-        return await asyncio.to_thread(OfflineSummarizer.write, summarizer, asked)
+        return await _aside(OfflineSummarizer.write, summarizer, asked)
     return await summarizer.summarize(asked)
+
+
+async def _aside(work: Callable[..., T], *args: Any) -> T:
+    """Do work in a thread; here where the program ends, and begins none any more."""
+    context = contextvars.copy_context()
+    try:
+        done = asyncio.get_running_loop().run_in_executor(None, lambda: context.run(work, *args))
+    except RuntimeError:
+        return work(*args)
+    return await done
 
 
 def _failure(name: str, error: Exception) -> SummaryReply:
