@@ -17,7 +17,7 @@ from foldline.adapters import histories as rooms
 from foldline.adapters.forms import FrameworkForm, chat_form, read_chat
 from foldline.adapters.histories import FrameworkHistories, RequestSetup
 from foldline.core.measure.overflow import overflow
-from foldline.errors import LeafMoved, ProviderError
+from foldline.errors import InputError, LeafMoved, PolicyError, ProviderError
 from foldline.session.session import Session
 
 PLAIN: FrameworkForm[dict[str, Any]] = chat_form(lambda one: [one], lambda payload: payload)
@@ -49,6 +49,34 @@ def test_a_window_that_is_only_assumed_is_told_once(
     found = [record.getMessage() for record in caplog.records]
     assert len(found) == (told is not None)
     assert told is None or told in found[0]
+
+
+@pytest.mark.parametrize(
+    ("store", "options", "error", "told"),
+    [
+        ("sessions.db", {}, InputError, "sqlite:///FILE"),
+        ("memory://", {"window": "16k"}, InputError, "window = '16k'"),
+        ("memory://", {"policy": "foldlin"}, PolicyError, "did you mean 'foldline'"),
+        ("memory://", {"target": 8_000}, TypeError, "target"),
+    ],
+)
+def test_what_is_given_wrongly_is_refused_at_once(
+    store: str, options: Any, error: type[Exception], told: str
+) -> None:
+    """Every call sent the whole history, with a traceback in the log: nothing was ever folded."""
+    with pytest.raises(error, match=told):
+        FrameworkHistories(store, PLAIN, **options)
+
+
+def test_where_the_store_is_away_one_line_says_why_and_tools_answer(caplog: pytest.LogCaptureFixture) -> None:
+    histories = FrameworkHistories("sqlite:////dev/null/sessions.db", PLAIN, window=16_000)
+    with caplog.at_level(logging.WARNING, "foldline"):
+        assert histories.view("talk", SAID) == SAID
+        answer = histories.call_tool("talk", "recall_search", {"query": "Hello"})
+    histories.close()
+    assert answer.startswith("[Recall] Error: ")
+    assert [one.exc_info for one in caplog.records] == [None, None]
+    assert all("/dev/null/sessions.db" in one.getMessage() for one in caplog.records)
 
 
 def user(text: str) -> dict[str, Any]:

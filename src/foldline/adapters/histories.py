@@ -18,11 +18,13 @@ from weakref import WeakValueDictionary
 
 from foldline.adapters.forms import FrameworkForm
 from foldline.adapters.history import OWN_TOOLS, FrameworkHistory, RequestSetup
+from foldline.arguments import check
 from foldline.config import settings
+from foldline.core.cut.notes import MARK
 from foldline.core.decide.policy import Policy
 from foldline.core.log.log import resent_key
 from foldline.core.measure.window import Window
-from foldline.errors import FoldlineError
+from foldline.errors import FoldlineError, StoreError
 from foldline.session.opening import open_session
 from foldline.session.session import Session
 from foldline.session.sync import Portal
@@ -62,6 +64,7 @@ class FrameworkHistories(Generic[T]):
         record: bool = False,
         **options: Unpack[AdapterOptions],
     ) -> None:
+        _check(store, **options)
         self._place = store
         self._form = form
         self._record = record
@@ -90,8 +93,9 @@ class FrameworkHistories(Generic[T]):
             return self._through(
                 session, messages, lambda history, sure: history.view(messages, setup, sure=sure)
             )
-        except Exception:
-            log.warning("session %s: its whole history is sent, since folding failed", session, exc_info=True)
+        except Exception as error:
+            told = "session %s: its whole history is sent, since folding failed: %s"
+            log.warning(told, session, error, exc_info=None if isinstance(error, FoldlineError) else error)
             return list(messages)
 
     async def aview(
@@ -145,7 +149,11 @@ class FrameworkHistories(Generic[T]):
 
     def call_tool(self, session: str, name: str, arguments: Mapping[str, Any] | str) -> str:
         """Run one of `tools` in the conversation of a name that the model was shown last."""
-        return self.run(self._newest.get(session, session), lambda one: one.call_tool(name, arguments))
+        try:
+            return self.run(self._newest.get(session, session), lambda one: one.call_tool(name, arguments))
+        except StoreError as error:
+            log.warning("session %s: %s failed: %s", session, name, error)
+            return f"{MARK}Error: what was said cannot be read now."
 
     async def acall_tool(self, session: str, name: str, arguments: Mapping[str, Any] | str) -> str:
         """Do what `call_tool` does, without holding up the caller's event loop."""
@@ -276,6 +284,21 @@ class FrameworkHistories(Generic[T]):
         if self._store is not None and self._store is not self._place:
             await self._store.close()
         self._store = None
+
+
+def _check(
+    store: str | Store | None,
+    *,
+    model: str | None = None,
+    policy: str | Policy | None = None,
+    window: int | Window | None = None,
+) -> None:
+    """Raise what opening a session would raise for these: later only a warning would tell."""
+    check(model=model, window=window)
+    known = settings()
+    known.find_policy(policy)
+    known.model_info(model, window)
+    find_store(known.store if store is None else store)
 
 
 async def _leave(session: Session) -> None:
