@@ -14,8 +14,10 @@ if not installed("langchain"):
 from langchain.agents import create_agent
 from langchain_core.language_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage
+from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.graph import END, START, MessagesState, StateGraph
+from langgraph.prebuilt import ToolNode, tools_condition
 
 from foldline.adapters.langchain import FoldlineMiddleware
 
@@ -109,3 +111,25 @@ def test_without_a_thread_the_agent_looks_into_its_own_past(middleware: Foldline
     )
     out = agent.invoke({"messages": [{"role": "user", "content": "The order is XK-42. Look it up."}]})
     assert "The order is XK-42." in out["messages"][-2].text
+
+
+def test_a_node_that_calls_its_model_itself_sends_the_view(middleware: FoldlineMiddleware) -> None:
+    model = Scripted(messages=iter([AIMessage("Noted."), calls("recall_search", query="XK-42")]))
+    sent: list[int] = []
+
+    def ask(state: MessagesState, config: RunnableConfig) -> Any:
+        view = middleware.histories.view(config["configurable"]["thread_id"], state["messages"])
+        sent.append(len(view))
+        return {"messages": [model.invoke(view)]}
+
+    builder = StateGraph(MessagesState)
+    builder.add_node("ask", ask)
+    builder.add_node("tools", ToolNode(middleware.tools))
+    builder.add_edge(START, "ask")
+    builder.add_conditional_edges("ask", tools_condition, {"tools": "tools", END: END})
+    graph = builder.compile(checkpointer=InMemorySaver())
+    config: Any = {"configurable": {"thread_id": "talk"}}
+    graph.invoke({"messages": [{"role": "user", "content": "The order is XK-42. " * 4_000}]}, config)
+    out = graph.invoke({"messages": [{"role": "user", "content": "Which order?"}]}, config)
+    assert "The order is XK-42." in out["messages"][-1].text
+    assert sent == [1, 2]  # of three
