@@ -271,7 +271,9 @@ class FrameworkHistories(Generic[T]):
             self._warned = True
             of, room = beside.served or "the agent's model", opened.setup.window.context
             log.warning(
-                "the window of %s is not known, %s tokens are assumed: give `window`", of, f"{room:,}"
+                "the window of %s is not known, %s tokens are assumed: give Foldline a `window`",
+                of,
+                f"{room:,}",
             )
         return opened
 
