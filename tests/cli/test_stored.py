@@ -355,6 +355,13 @@ def test_an_empty_title_shows_the_first_request_without_its_secrets(foldline, tm
     assert "Deploy it with" in foldline("sessions").out
 
 
+def test_an_empty_title_is_what_the_user_said_first_not_what_the_agent_put_before_it(foldline, tmp_path):
+    reminder = "<system-reminder>\n# Environment\nPlatform: linux\n</system-reminder>"
+    first = f"{reminder}\nWrite the reports."
+    foldline("import", write_lines(tmp_path / "session.jsonl", talk(reminder, "Yes?", first, "I will.")))
+    assert foldline("sessions", "--json").json[0]["title"] == "Write the reports."
+
+
 def test_a_title_that_a_tool_made_has_no_secret(foldline, tmp_path):
     whole = {"title": f"Deploy with {KEY}", "messages": talk("Deploy it.", "I will.")}
     file = tmp_path / "session.json"
