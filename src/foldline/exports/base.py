@@ -17,6 +17,7 @@ from foldline.core.log.log import digest
 from foldline.core.log.messages import Media, Message, Native, Opaque, Part, Usage
 from foldline.dialects.values import Losses
 
+MEASURED_BEFORE = "usage measured before the fold left out"  # a loss that every fold brings
 RESULT_CAP = 2_000
 """Characters of a tool result that a readable export shows by default."""
 
@@ -198,7 +199,7 @@ class ExportWriter:
     def usage(self, step: SaidStep) -> Usage | None:
         """Return the usage to write: None if it measured another context than the one written."""
         if step.message.usage is not None and not step.measured:
-            self.losses.add("usage measured before the fold left out")
+            self.losses.add(MEASURED_BEFORE)
             return None
         return step.message.usage
 

@@ -20,7 +20,7 @@ from foldline.cli.output import escape, out, progress, warn, write_whole
 from foldline.config import settings
 from foldline.errors import InputError
 from foldline.exports import ExportRequest, ExportResult, export_entries
-from foldline.exports.base import quoted
+from foldline.exports.base import MEASURED_BEFORE, quoted
 from foldline.folding import Done, FoldOptions, fold_now
 from foldline.loading import Loaded
 from foldline.transcripts.places import AGENTS, agent_of, home_of, newest_transcript
@@ -91,7 +91,7 @@ def slim(
     path, resume = _place(loaded.format, told)
     if path.exists():
         raise InputError(f"{path} is there already: this session was folded before, {resume} resumes it")
-    warn(told.warnings)
+    warn([one for one in told.warnings if not one.startswith(MEASURED_BEFORE)])  # of the fold asked for
     if not dry_run:
         _write(path, raw, told)
 
@@ -186,7 +186,7 @@ def _undone(folder: Path) -> Shown:
     ]
     if changed:
         raise InputError(
-            f"{changed[0]} was changed since, the agent went on in it: remove it yourself if you want that"
+            f"the agent went on in {changed[0]}: it stays; to lose what was said there, remove it yourself"
         )
     for name in last.files:
         Path(name).unlink(missing_ok=True)
