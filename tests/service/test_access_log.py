@@ -52,6 +52,7 @@ def test_each_request_is_a_line_of_json_without_what_is_secret(tmp_path, workers
     assert failed["request_id"] == "r-7"
     (why,) = (one for one in logged(tmp_path) if "cannot be reached" in one["message"])
     assert (why["level"], why["request_id"]) == ("warning", "r-7")
+    assert "the model at 127.0.0.1:" in why["message"]
     assert refused["path"] == "[a token]"
     text = (tmp_path / "errors.txt").read_text()
     for secret in (TOKEN, "a-key", "xylophone"):

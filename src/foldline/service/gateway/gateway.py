@@ -13,7 +13,7 @@ from collections.abc import Awaitable
 from contextlib import AsyncExitStack
 from functools import partial
 from typing import Final, TypeVar
-from urllib.parse import unquote
+from urllib.parse import unquote, urlsplit
 
 import httpx2
 import msgspec
@@ -224,7 +224,8 @@ class Gateway:
     def _unreached(self, vendor: Vendor, error: httpx2.HTTPError) -> Response:
         """Say that there is no answer, and how that shows; what the upstream sent is only in the log."""
         self._metrics.upstream_failed(vendor)
-        log.warning("the model cannot be reached: %s: %.200r", type(error).__name__, str(error))
+        where = urlsplit(self._upstreams.url(vendor)).netloc.rpartition("@")[2]
+        log.warning("the model at %s cannot be reached: %s: %.200r", where, type(error).__name__, str(error))
         return refusal(vendor, 502, f"the model cannot be reached: {type(error).__name__}")
 
     # ---- a request for a reply
