@@ -82,6 +82,7 @@ def home(away_from_home, monkeypatch):
         "CLAUDE_CODE_USE_BEDROCK",
         "CLAUDE_CODE_USE_VERTEX",
         "CLAUDE_CODE_USE_FOUNDRY",
+        "ANTHROPIC_BASE_URL",
     ):
         monkeypatch.delenv(name, raising=False)
     return away_from_home
@@ -295,11 +296,35 @@ def test_an_address_that_was_set_before_is_told_of_and_comes_back(foldline, home
     write(home, "opencode")
     done = foldline("wrap", "opencode", "--gateway", url)
     assert "provider.anthropic.options.baseURL was 'https://proxy.example/v1'" in done.err
-    assert "--anthropic-upstream" in done.err
+    assert "`foldline serve --anthropic-upstream`" in done.err
+    assert "--openai-upstream" not in done.err
     path = home / ".config/opencode/opencode.json"
     path.write_text(json.dumps({**read(path), "theme": "dark"}))
     foldline("unwrap", "opencode")
     assert read(path) == {**json.loads(OPENCODE), "theme": "dark"}
+
+
+def test_an_address_that_the_shell_exports_is_told_of_since_the_settings_come_first(
+    foldline, home, url, monkeypatch
+):
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", "https://me:pw@proxy.example")
+    told = foldline("wrap", "claude", "--gateway", url).err
+    assert "ANTHROPIC_BASE_URL is 'https://[redacted]@proxy.example' in this shell" in told
+    assert "`foldline serve --anthropic-upstream`" in told
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", url)
+    assert "in this shell" not in foldline("wrap", "claude", "--gateway", url).err
+
+
+def test_an_agent_that_is_not_installed_is_wrapped_with_a_warning(foldline, home, url, monkeypatch):
+    monkeypatch.setenv("PATH", str(home / "bin"))
+    done = foldline("wrap", "claude", "--gateway", url)
+    assert done.code == 0
+    assert "no `claude` was found on the PATH" in done.err
+    program = home / "bin/claude"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    assert foldline("wrap", "claude", "--gateway", url).err == ""
 
 
 @pytest.mark.parametrize(
@@ -330,7 +355,7 @@ def test_a_file_that_cannot_be_edited_safely_is_refused_by_name_and_left_as_it_i
     before = tree(home)
     refused = foldline("wrap", agent, "--gateway", url)
     assert refused.code == 2
-    assert name in refused.err
+    assert str(path) in refused.err
     assert "left as it is" in refused.err
     assert tree(home) == before
     assert foldline("doctor", "--gateway", url).code == 0
@@ -543,16 +568,42 @@ def test_the_doctor_says_what_is_set_and_what_to_do(foldline, home, url, monkeyp
         False,
     )
     assert codex["session"].endswith(".jsonl")
-    assert any("`foldline wrap codex`" in line for line in told["advice"])
+    assert any(line.startswith("`foldline wrap codex`") for line in told["advice"])
+    alone = foldline("doctor", "--gateway", "http://127.0.0.1:9", "--json").json
+    assert any(line.startswith("`foldline serve`, then `foldline wrap codex`") for line in alone["advice"])
 
     foldline("wrap", "codex", "--gateway", url)
     known = foldline("doctor", "--gateway", url, "--json").json["agents"]["codex"]
     assert (known["wrapped"], known["gateway"], known["mcp"]) == (True, url, True)
     text = foldline("doctor", "--gateway", url)
     assert text.code == 0
-    assert re.search(r"Codex: wrapped gateway http://\S+, MCP server; session here: ", text.out)
+    assert re.search(r"Codex: wrapped, gateway http://\S+, MCP server; session here: ", text.out)
 
     foldline("wrap", "codex", "--gateway", "http://127.0.0.1:9", "--force")
     dead = foldline("doctor", "--gateway", url)
     assert dead.code == 1
     assert "`foldline unwrap codex`" in dead.out
+
+
+def test_the_doctor_does_not_advise_wrapping_claude_code_that_has_the_plugin(
+    foldline, home, url, monkeypatch
+):
+    program = home / "bin/claude"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(program.parent))
+    settings = home / ".claude/settings.json"
+    settings.parent.mkdir()
+    settings.write_text('{"enabledPlugins": {"foldline@foldline": true}}')
+    told = foldline("doctor", "--gateway", url)
+    assert "Claude Code: not wrapped, plugin" in told.out
+    assert "foldline wrap claude" not in told.out
+    settings.write_text('{"enabledPlugins": {}}')
+    assert "foldline wrap claude" in foldline("doctor", "--gateway", url).out
+
+
+def test_the_status_line_can_be_had_alone_for_the_plugin(foldline, home):
+    assert foldline("wrap", "claude", "--no-gateway", "--no-mcp").code == 0
+    assert list(read(home / ".claude/settings.json")) == ["statusLine"]
+    assert not (home / ".claude.json").exists()

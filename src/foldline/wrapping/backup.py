@@ -62,7 +62,7 @@ def planned(file: SettingsFile) -> FileChange:
     """
     old = as_before(file.path)[0] if is_wrapped(file.path) else _content(file.path)
     text = _text(file.path, old)
-    held = values(file.path.name, text)
+    held = values(str(file.path), text)
     settings = [*file.settings, *(one for one in file.offered if value_at(held, one[0]) is ABSENT)]
     entries = [
         Entry(path, value, True, found)
@@ -134,7 +134,7 @@ def _by_hand(path: Path) -> str:
 
 def _without(path: Path, text: str, record: Record) -> bytes:
     """Return a file without what Foldline set, where that is still as it was set."""
-    held = values(path.name, text)
+    held = values(str(path), text)
     ours = [entry for entry in record.entries if value_at(held, entry.path) == entry.value]
     back = [(entry.path, entry.before if entry.had else ABSENT) for entry in ours]
     text = edited(str(path), text, back)

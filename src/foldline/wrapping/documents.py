@@ -71,9 +71,9 @@ def values(name: str, text: str) -> dict[str, Any]:
         else:
             found = json.loads(text or "{}", object_pairs_hook=_once, parse_constant=_refuse)
     except ValueError as error:
-        more = "" if name.endswith((".toml", *YAML)) else ", or has comments, which would be lost"
+        more = "" if name.endswith((".toml", *YAML)) else ", or comments, which would be lost"
         raise InputError(
-            f"{name} cannot be edited: it is not understood ({error}){more}; it is left as it is"
+            f"{name} cannot be edited: it has an error ({error}){more}; it is left as it is"
         ) from error
     if not isinstance(found, dict):  # an object
         raise InputError(f"{name} cannot be edited: it holds no table of settings; it is left as it is")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 from http.client import HTTPException
@@ -23,6 +24,7 @@ from foldline.wrapping.backup import Record, as_before, change, is_wrapped, plan
 from foldline.wrapping.documents import ABSENT, value_at, values
 
 Name = Literal["claude", "codex", "opencode", "pi", "hermes"]
+PLUGIN = ("enabledPlugins", "foldline@foldline")  # of Claude Code's settings
 PATIENCE = 3.0  # seconds for a gateway to answer
 GATEWAY = option("Where the gateway is  [default: the settings', else http://127.0.0.1:8400]", metavar="URL")
 _USER = re.compile(r"//[^/\s]*@")  # of an address: who asks, or a key
@@ -63,7 +65,10 @@ def wrap(
         raise InputError("the MCP server needs its SDK: pip install 'foldline[mcp]', or --no-mcp")
     wanted = _wanted(agent, url, command)
     done = _changed(agent, wanted)
+    if shutil.which(AGENTS[agent].program) is None:
+        warn([f"no `{AGENTS[agent].program}` was found on the PATH: is {AGENTS[agent].name} installed?"])
     warn([f"start the gateway with {file.needs}" for file in wanted if file.needs])
+    warn(_exported(wanted))
     for file, record in done.items():
         warn(_replaced(file, record))
 
@@ -121,15 +126,34 @@ def _replaced(file: Path, record: Record) -> list[str]:
     An address of the user's own has to become the gateway's upstream.
     """
     return [
-        f"{file}: {'.'.join(entry.path)} was {redact(_USER.sub('//[redacted]@', repr(entry.before)))}"
-        + (
-            ": start the gateway with --anthropic-upstream or --openai-upstream where it is to go on there"
-            if "url" in entry.path[-1].lower()
-            else ""
-        )
+        f"{file}: {'.'.join(entry.path)} was {_known(entry.before)}{_go_on(entry.path)}"
         for entry in record.entries
         if entry.had and entry.before != entry.value
     ]
+
+
+def _exported(wanted: list[SettingsFile]) -> list[str]:
+    """Say which addresses of the user's own, exported by the shell, are no longer asked."""
+    return [
+        f"{path[1]} is {_known(own)} in this shell; the settings come first{_go_on(path)}"
+        for file in wanted
+        for path, value in file.settings
+        if path[0] == "env" and "URL" in path[1] and (own := os.environ.get(path[1], value)) != value
+    ]
+
+
+def _known(value: Any) -> str:
+    return redact(_USER.sub("//[redacted]@", repr(value)))
+
+
+def _go_on(path: tuple[str, ...]) -> str:
+    """Say how the gateway is to ask an address of the user's own that stood at a path."""
+    if "url" not in path[-1].lower():
+        return ""
+    vendor = "anthropic" if "anthropic" in ".".join(path).lower() else "openai"
+    return (
+        f": to go on using it, start the gateway with `foldline serve --{vendor}-upstream` and this address"
+    )
 
 
 @command("foldline unwrap claude", "foldline unwrap codex --json")
@@ -178,7 +202,7 @@ def doctor(gateway: str | None = GATEWAY) -> Shown:
     answers = {one: _answers(one) for one in sorted(used | {url})}
     extras = {"mcp": find_spec("mcp") is not None, "serve": find_spec("starlette") is not None}
     dead = [name for name, one in agents.items() if one["gateway"] and not answers[one["gateway"]]]
-    advice = _advice(agents, dead, extras)
+    advice = _advice(agents, dead, extras, first="" if answers[url] else "`foldline serve`, then ")
 
     def show() -> None:
         console = out()
@@ -190,8 +214,9 @@ def doctor(gateway: str | None = GATEWAY) -> Shown:
             there = "" if one["installed"] else ", not installed"
             told = [f"gateway {one['gateway']}"] if one["gateway"] else []
             told += ["MCP server"] if one["mcp"] else []
+            told += ["plugin"] if one["plugin"] else []
             session = f"; session here: {one['session']}" if one["session"] else ""
-            text = f"{AGENTS[name].name}: {what}{there} {', '.join(told)}".strip() + session
+            text = ", ".join((f"{AGENTS[name].name}: {what}{there}", *told)) + session
             console.print(escape(text), soft_wrap=True)
         for line in advice:
             console.print(f"[bold]to do:[/] {escape(line)}", soft_wrap=True)
@@ -209,14 +234,15 @@ def _agent(name: str, url: str) -> dict[str, Any]:
             session = str(newest_transcript(Path.cwd(), agent_of(name)).path)
     except InputError:
         pass
-    gateway, mcp = None, False
+    gateway, mcp, plugin = None, False, False
     wrapped = any(is_wrapped(path) for path in paths_of(name))
     for file in files_of(name, PROBE, [PROBE]):
         try:
-            held = values(file.path.name, file.path.read_text("utf-8")) if file.path.exists() else {}
+            held = values(str(file.path), file.path.read_text("utf-8")) if file.path.exists() else {}
         except (InputError, OSError, UnicodeDecodeError) as error:
             problem = str(error)
             continue
+        plugin = plugin or value_at(held, PLUGIN) is True
         for path, value in file.settings:
             found = value_at(held, path)
             if found is ABSENT:
@@ -229,12 +255,16 @@ def _agent(name: str, url: str) -> dict[str, Any]:
         "wrapped": wrapped,
         "gateway": gateway if wrapped or gateway == url else None,
         "mcp": mcp,
+        "plugin": plugin,
         "session": session,
         "problem": problem,
     }
 
 
-def _advice(agents: dict[str, dict[str, Any]], dead: list[str], extras: dict[str, bool]) -> list[str]:
+def _advice(
+    agents: dict[str, dict[str, Any]], dead: list[str], extras: dict[str, bool], *, first: str
+) -> list[str]:
+    """Say what to do; `first` comes before an agent is wrapped."""
     told = [
         f"{AGENTS[name].name} asks {agents[name]['gateway']}, where nobody answers: `foldline serve`, or "
         f"`foldline unwrap {name}`"
@@ -244,9 +274,9 @@ def _advice(agents: dict[str, dict[str, Any]], dead: list[str], extras: dict[str
         f"{AGENTS[name].name}: {one['problem']}" for name, one in agents.items() if one["problem"] is not None
     ]
     told += [
-        f"`foldline wrap {name}` leads {AGENTS[name].name} through the gateway"
+        f"{first}`foldline wrap {name}` leads {AGENTS[name].name} through the gateway"
         for name, one in agents.items()
-        if one["installed"] and not one["wrapped"] and one["problem"] is None
+        if one["installed"] and not one["wrapped"] and not one["plugin"] and one["problem"] is None
     ]
     return told + [
         f"pip install 'foldline[{name}]' for {what}"
