@@ -22,7 +22,14 @@ BUDGET = 3_000
 # whose views have calls without results, or results without calls
 BROKEN = {"contexttrim", "litellm-trim"}
 # which take no budget, or clear what is old and no more
-LARGE = {"openai-agents-trimmer", "adk-context-filter", "headroom", "contextgc", "distil"}
+LARGE = {
+    "openai-agents-trimmer",
+    "adk-context-filter",
+    "headroom",
+    "contextgc",
+    "distil",
+    "ai-prune-messages",
+}
 REWORDED = {"contextpress"}
 CLEARED = {"langchain-clear-tool-uses", "pydantic-ai-tiered"}
 

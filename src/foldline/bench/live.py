@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import takewhile
@@ -10,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from foldline.bench.system import LiveSystem, Messages, System, message_texts, size
+from foldline.bench.system import LiveSystem, Messages, System, clock, message_texts, size
 from foldline.dialects import get
 
 LIMIT = 0.25  # of the time of a measure, after which a session is stopped and told so far
@@ -45,12 +44,12 @@ def run_session(
     It takes `LIMIT` of the seconds at most, of the processor's.
     """
     found = LiveResult(planned=sum(one["role"] == "assistant" for one in log))
-    live, begun = system.opened(window), time.process_time()
+    live, begun = system.opened(window), clock()
     before: list[str] = []
     try:
         for number, message in enumerate(log):
             if message["role"] == "assistant":
-                if time.process_time() - begun > LIMIT * seconds:
+                if clock() - begun > LIMIT * seconds:
                     break
                 now = _asked(system, live, found, judged=judged)
                 before = _counted(found, now, before, window)
@@ -65,7 +64,7 @@ def run_session(
 def _asked(system: System, live: LiveSystem, found: LiveResult, *, judged: bool) -> list[str]:
     """Ask for a view, and look at it as a provider would; return its texts, none where it raises."""
     found.requests += 1
-    begun = time.process_time()
+    begun = clock()
     try:
         view = live.view()
     except Exception:
@@ -74,7 +73,7 @@ def _asked(system: System, live: LiveSystem, found: LiveResult, *, judged: bool)
             raise
         return []
     finally:
-        found.seconds += time.process_time() - begun
+        found.seconds += clock() - begun
     if judged:
         problems = {one.rule for one in get(system.dialect).validate(list(view))}
         found.invalid += bool(problems)
@@ -94,9 +93,9 @@ def _counted(found: LiveResult, now: list[str], before: list[str], window: int) 
 
 def timed(work: Any, *args: Any) -> float:
     """Return the seconds of the processor that a call takes."""
-    begun = time.process_time()
+    begun = clock()
     work(*args)
-    return time.process_time() - begun
+    return clock() - begun
 
 
 def left(log: Sequence[dict[str, Any]], live: LiveSystem) -> float | None:

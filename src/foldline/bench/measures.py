@@ -7,7 +7,6 @@ that exceeds its budget wins nothing.
 from __future__ import annotations
 
 import statistics
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Literal
 
@@ -16,7 +15,7 @@ import msgspec
 from foldline.bench.corpus import RULES, DirtyTalk, Messages, Talk, context, planted
 from foldline.bench.live import run_session, timed
 from foldline.bench.public import BFCL, KIT, canaries, constraints, halves, survives
-from foldline.bench.system import LiveSystem, System, message_texts, size
+from foldline.bench.system import LiveSystem, System, clock, message_texts, size
 from foldline.catalogue import Catalogue
 from foldline.core.decide.price import cost
 from foldline.core.lab.retention import score, scored_message
@@ -219,15 +218,15 @@ def costs(system: System, setup: BenchSetup) -> Figures:
 def turns(system: System, setup: BenchSetup) -> Figures:
     """Return the milliseconds of a turn at each size: a prompt, a view, a reply."""
     talk, live, done, figures = Talk(setup.seed), system.opened(setup.window), 0, Figures()
-    until = time.process_time() + setup.seconds / 3
+    until = clock() + setup.seconds / 3
     try:
         for messages in setup.sizes:
-            while done < messages and time.process_time() < until:
+            while done < messages and clock() < until:
                 some = min(ASKED_EVERY, messages - done)
                 live.say(*(one for _ in range(some // 2) for one in (talk.prompt(), talk.reply())))
                 live.view()
                 done += some
-            taken = [_turn(live, talk) for _ in range(TURNS) if time.process_time() < until]
+            taken = [_turn(live, talk) for _ in range(TURNS) if clock() < until]
             figures[f"turn_{messages}"] = statistics.median(taken) * 1e3 if taken else None
             done += 2 * len(taken)
     finally:

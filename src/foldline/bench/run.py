@@ -15,7 +15,8 @@ import msgspec
 
 from foldline.bench.machine import machine
 from foldline.bench.measures import MEASURES, BenchSetup, Figures
-from foldline.bench.system import Kind, System, installed
+from foldline.bench.packages import how_to_install, installed
+from foldline.bench.system import Kind, System
 from foldline.bench.systems import SYSTEMS
 from foldline.errors import InputError, did_you_mean
 from foldline.lab.runner import Failed, LocalPool
@@ -111,7 +112,7 @@ def _known(system: System, name: str) -> Cell | None:
     measure = MEASURES[name]
     for package in filter(None, (measure.needs, system.package)):
         if installed(package) is None:
-            return Cell(problem=f"not installed: pip install {package}")
+            return Cell(problem=f"not installed: {how_to_install(package)}")
     if system.writer and measure.reads:
         return Cell(problem=MODEL_NEEDED)
     return None

@@ -8,11 +8,13 @@ says so.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Literal, Protocol
 
 import msgspec
+
+from foldline.bench.packages import installed
 
 Messages = list[dict[str, Any]]
 Fold = Callable[[Messages], Sequence[Any]]
@@ -20,14 +22,6 @@ Kind = Literal["preset", "control", "rival"]
 
 CHARACTERS = 4  # of a token: one count for all systems, whatever they count themselves
 FRAME = 4  # tokens around a message
-
-
-def installed(package: str) -> str | None:
-    """Return the version of a package; None where it is not installed."""
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None
 
 
 class LiveSystem(Protocol):
@@ -143,3 +137,14 @@ def message_texts(view: Sequence[Any]) -> list[str]:
 def size(text: str) -> int:
     """Return the size of a message with this text, in tokens."""
     return len(text) // CHARACTERS + FRAME
+
+
+# ---- what every measure times with
+
+_elsewhere = [0.0]
+
+
+def clock(elsewhere: float = 0.0) -> float:
+    """Return the seconds of the processor so far, with all that were said to be spent `elsewhere`."""
+    _elsewhere[0] += elsewhere
+    return time.process_time() + _elsewhere[0]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from foldline.bench.rivals import frameworks, libraries
+from foldline.bench.rivals import frameworks, libraries, npm
 from foldline.bench.rivals.registry import RIVALS
 
-__all__ = ["RIVALS", "frameworks", "libraries"]
+__all__ = ["RIVALS", "frameworks", "libraries", "npm"]

@@ -1,0 +1,41 @@
+"""Packages that a row needs: of PyPI, or of npm where the name begins with `npm:`."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from importlib.metadata import PackageNotFoundError
+from importlib.metadata import version as version_of
+from pathlib import Path
+from typing import Final
+
+NPM: Final = "npm:"
+PLACE: Final = "FOLDLINE_NODE_MODULES"
+FOLDER: Final = "node_modules"
+
+
+def node_modules() -> Path:
+    """Return the folder with the packages of npm."""
+    place = Path(os.environ.get(PLACE) or ".").absolute()
+    return place if place.name == FOLDER else place / FOLDER
+
+
+def installed(package: str) -> str | None:
+    """Return the version of a package; None where it, or the Node.js it needs, is not installed."""
+    try:
+        if not package.startswith(NPM):
+            return version_of(package)
+        described = node_modules() / package.removeprefix(NPM) / "package.json"
+        return json.loads(described.read_bytes())["version"] if shutil.which("node") else None
+    except (PackageNotFoundError, OSError, ValueError, KeyError):
+        return None
+
+
+def how_to_install(package: str) -> str:
+    """Return what to type, or what to get first."""
+    if not package.startswith(NPM):
+        return f"pip install {package}"
+    if not shutil.which("node"):
+        return "get Node.js first"
+    return f"npm install {package.removeprefix(NPM)}, here or where {PLACE} points"

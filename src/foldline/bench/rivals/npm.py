@@ -1,0 +1,98 @@
+"""Systems of npm: a Node.js process that stays is asked in lines of JSON, for `npm.mjs` to call them."""
+
+from __future__ import annotations
+
+import atexit
+import time
+from functools import cache
+from pathlib import Path
+from subprocess import DEVNULL, PIPE, Popen
+from typing import IO, cast
+
+import msgspec
+
+from foldline.bench.packages import node_modules
+from foldline.bench.rivals.registry import rival
+from foldline.bench.system import Fold, Messages, clock
+
+SCRIPT = Path(__file__).with_suffix(".mjs")
+
+
+class NodeAnswer(msgspec.Struct):
+    """A folded history, or why there is none, and the seconds of the processor it took."""
+
+    seconds: float
+    messages: Messages = []
+    error: str = ""
+
+
+class Node:
+    """A Node.js process, which finds packages where `node_modules` does."""
+
+    def __init__(self) -> None:
+        # a script that is no file takes packages from the working directory
+        command = ["node", "--input-type=module", "--eval", SCRIPT.read_text(encoding="utf-8")]
+        self._process = Popen(  # noqa: S603 - our own script
+            command, cwd=node_modules().parent, stdin=PIPE, stdout=PIPE, stderr=DEVNULL
+        )
+        self._to, self._back = (cast("IO[bytes]", one) for one in (self._process.stdin, self._process.stdout))
+        atexit.register(self.close)
+
+    def fold(self, system: str, budget: int, messages: Messages) -> Messages:
+        """Have a history folded; only what the system itself takes counts as time."""
+        begun = time.process_time()
+        try:
+            request = {"system": system, "budget": budget, "messages": messages}
+            self._to.write(msgspec.json.encode(request) + b"\n")
+            self._to.flush()
+            answer = msgspec.json.decode(self._back.readline(), type=NodeAnswer)
+        except BaseException:  # it died, or had no more time: a late answer would be taken for the next one
+            self.close()
+            raise
+        clock(answer.seconds - (time.process_time() - begun))
+        if answer.error:
+            raise RuntimeError(answer.error)
+        return answer.messages
+
+    def close(self) -> None:
+        """End the process."""
+        _node.cache_clear()
+        atexit.unregister(self.close)
+        self._process.kill()
+        self._process.communicate()
+
+
+@cache
+def _node() -> Node:
+    return Node()
+
+
+def _fold(system: str, budget: int) -> Fold:
+    return lambda messages: _node().fold(system, budget, messages)
+
+
+@rival("npm:ai")
+def ai_prune_messages(budget: int) -> Fold:
+    """pruneMessages({ messages, reasoning: "before-last-message", toolCalls: "before-last-2-messages",
+    emptyMessages: "remove" })"""
+    return _fold("ai-prune-messages", budget)
+
+
+@rival("npm:@langchain/core")
+def langchain_js_trim(budget: int) -> Fold:
+    """trimMessages(messages, { maxTokens: budget, tokenCounter, strategy: "last", startOn: "human",
+    includeSystem: true })"""
+    return _fold("langchain-js-trim", budget)
+
+
+@rival("npm:@mastra/core")
+def mastra_token_limiter(budget: int) -> Fold:
+    """inputProcessors: [new TokenLimiterProcessor(budget)]"""
+    return _fold("mastra-token-limiter", budget)
+
+
+@rival("npm:@mastra/core")
+def mastra_tool_call_filter(budget: int) -> Fold:
+    """inputProcessors: [new ToolCallFilter({ filterAfterToolSteps: 5 }),
+    new TokenLimiterProcessor(budget)]"""
+    return _fold("mastra-tool-call-filter", budget)
