@@ -26,7 +26,7 @@ class NodeAnswer(msgspec.Struct):
     error: str = ""
 
 
-class Node:
+class NodeProcess:
     """A Node.js process, which finds packages where `node_modules` does."""
 
     def __init__(self) -> None:
@@ -63,8 +63,8 @@ class Node:
 
 
 @cache
-def _node() -> Node:
-    return Node()
+def _node() -> NodeProcess:
+    return NodeProcess()
 
 
 def _fold(system: str, budget: int) -> Fold:
