@@ -11,6 +11,7 @@ from tests.cli.calling import EXAMPLES
 
 from foldline.bench import public
 from foldline.bench.corpus import RULES, DirtyTalk, Talk, context, planted
+from foldline.bench.decision import decided
 from foldline.bench.measures import MEASURES, BenchSetup
 from foldline.bench.packages import installed
 from foldline.bench.report import counted, headline, page
@@ -19,6 +20,7 @@ from foldline.bench.system import System, texts
 from foldline.bench.systems import SYSTEMS, chosen
 from foldline.dialects import get
 from foldline.errors import InputError
+from foldline.testing import Refusal, Scripted, call, serve_in_thread
 
 SMALL = BenchSetup(messages=160, window=8_000, context=40_000, contexts=1, sizes=(20, 60), seconds=60)
 
@@ -124,6 +126,86 @@ def test_a_measure_without_its_package_says_what_to_install():
             assert cell.problem == f"not installed: pip install {package}"
         else:
             assert 0 < cell.figures["kept_0.2"] <= 1
+
+
+# ---- what a model decides
+
+
+@pytest.fixture
+def recorded(tmp_path):
+    """A session that comes back, after long work, to a file that was named at its beginning."""
+    talk = Talk(5)
+    work = [message for _ in range(40) for message in talk.turn()]
+    call = {"name": "read_file", "arguments": '{"path": "src/ledger/rates.py", "note": "again"}'}
+    said = [
+        {"role": "user", "content": "Never read another file than src/ledger/rates.py for the rates."},
+        {"role": "assistant", "content": "I see."},
+        *(one for one in work if one["role"] != "tool" and "tool_calls" not in one),
+        {"role": "user", "content": "Read the rates."},
+        {"role": "assistant", "tool_calls": [{"id": "c", "type": "function", "function": call}]},
+        {"role": "tool", "tool_call_id": "c", "content": "RATE = 3"},
+        {"role": "assistant", "content": "It is 3."},
+    ]
+    file = tmp_path / "session.json"
+    file.write_text(json.dumps(said))
+    return file
+
+
+def knows(asked):
+    """Read the file that a request names."""
+    known = "src/ledger/rates.py" in str(asked.messages)
+    return call("read_file", path="src/ledger/rates.py" if known else "src/rates.py", note="now")
+
+
+def decisions(name, model, recorded):
+    """The cell of one row, whose model is asked over HTTP."""
+    with serve_in_thread(model) as url:
+        setup = BenchSetup(sessions=(str(recorded),), model=f"openai-compatible:scripted@{url}/v1")
+        return run_bench(chosen([name]), ["decision"], setup, "", jobs=1).rows[0].cells["decision"]
+
+
+@pytest.mark.parametrize(
+    ("name", "argument"), [("everything", 1), ("foldline", 1), ("newest", 0)], ids=lambda one: str(one)
+)
+def test_a_model_decides_from_a_view_what_the_view_lets_it(recorded, name, argument):
+    model = Scripted(knows)
+    found = decisions(name, model, recorded).figures
+    assert (found["decisions"], found["refused"]) == (1, 0)
+    assert (found["tool"], found["argument"]) == (1, argument)
+    (asked,) = model.requests
+    assert [one["function"]["name"] for one in asked.tools] == ["read_file"]
+    assert "RATE = 3" not in str(asked.messages)  # what came of it
+
+
+def test_a_fold_that_raises_is_not_asked_about(recorded, others):
+    model = Scripted(knows)
+    cell = decisions("raises", model, recorded)
+    assert cell.problem == "failed: ValueError: no such message"
+    assert not model.requests
+
+
+def test_another_tool_words_and_a_request_that_is_refused_are_other_decisions(recorded):
+    for answer in (call("bash", command="cat src/ledger/rates.py"), "It is 3."):
+        found = decisions("everything", Scripted(lambda _, said=answer: said), recorded).figures
+        assert (found["tool"], found["argument"], found["refused"]) == (0, 0, 0)
+    found = decisions("everything", Scripted(knows, window=200), recorded).figures
+    assert (found["tool"], found["refused"]) == (0, 1)
+
+
+def test_a_model_that_cannot_be_asked_is_told(recorded):
+    cell = decisions("everything", Scripted(lambda _: Refusal(401)), recorded)
+    assert cell.problem.startswith("failed: ProviderError: ")
+
+
+def test_calls_are_taken_from_all_of_the_second_half():
+    messages = Talk(5).messages(400)
+    found = decided(messages)
+    assert 5 < len(found) <= 10
+    assert all(
+        len(one.past) >= len(messages) // 2 and one.past[-1]["role"] in ("user", "tool") for one in found
+    )
+    assert len(found[-1].past) > 350
+    assert decided([]) == []
 
 
 # ---- the run and its report

@@ -6,6 +6,8 @@ import json
 
 from tests.cli.calling import SESSION
 
+from foldline.testing import Scripted, serve_in_thread
+
 
 def test_the_command_prints_and_writes(foldline, tmp_path):
     asked = (
@@ -53,6 +55,29 @@ def test_where_nothing_is_compared_it_says_so(foldline, tmp_path):
     done = foldline("bench", "--systems", "foldline", "--measures", "retention", "--sessions", short)
     assert done.code == 1
     assert done.out.startswith("Nothing could be compared")
+
+
+def test_a_model_is_asked_for_decisions(foldline):
+    with serve_in_thread(Scripted(lambda _: "I am done.")) as url:
+        model = f"openai-compatible:scripted@{url}/v1"
+        asked = ("--systems", "everything", "--measures", "retention", "--model", model, "--jobs", 1)
+        done = foldline("bench", *asked, "--sessions", SESSION, "--json")
+    assert done.json["measures"] == ["retention", "decision"]
+    figures = done.json["rows"][0]["cells"]["decision"]["figures"]
+    assert figures["decisions"] > 5
+    assert figures["tool"] == figures["refused"] == 0
+
+
+def test_a_decision_needs_a_model_and_sessions(foldline):
+    for words, told in (
+        (("--measures", "decision", "--sessions", SESSION), "decision needs --model"),
+        (("--model", "openai-compatible:m@http://127.0.0.1:9/v1"), "decision needs --sessions"),
+        (("--model", "gpt", "--sessions", SESSION), "unknown provider 'gpt'"),
+        (("--model", "anthropic:claude-sonnet-4-5", "--sessions", SESSION), "anthropic"),
+    ):
+        done = foldline("bench", "--systems", "newest", *words)
+        assert done.code == 2
+        assert told in done.err
 
 
 def test_mistakes_of_the_call(foldline):

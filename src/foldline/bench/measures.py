@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
 from foldline.bench.corpus import RULES, DirtyTalk, Messages, Talk, context, planted
+from foldline.bench.decision import compared, decided, request, tools
 from foldline.bench.live import run_session, timed
 from foldline.bench.public import BFCL, KIT, canaries, constraints, halves, survives
 from foldline.bench.system import LiveSystem, System, clock, message_texts, size
@@ -54,6 +55,7 @@ class BenchSetup(msgspec.Struct, frozen=True):
     contexts: int = 3
     sizes: tuple[int, ...] = FULL_SIZES[:2]
     sessions: tuple[str, ...] = ()
+    model: str = ""  # that is asked for decisions
     seconds: float = 120.0
 
     def contexts_made(self) -> Iterable[Messages]:
@@ -71,12 +73,16 @@ class Folds:
 
     def __call__(self, messages: Messages, budget: int) -> list[str]:
         """Return the texts of the view of one fold; none where it raises."""
+        return message_texts(self.view(messages, budget))
+
+    def view(self, messages: Messages, budget: int) -> Sequence[Any]:
+        """Return the view of one fold; an empty one where it raises."""
         try:
-            view = message_texts(self._system.make(budget)(messages))
+            view = self._system.make(budget)(messages)
+            self._ratios.append(sum(map(size, message_texts(view))) / budget)
         except Exception as error:
             self._raised.append(error)
-            return []
-        self._ratios.append(sum(map(size, view)) / budget)
+            return ()
         return view
 
     @property
@@ -192,6 +198,20 @@ def arguments(system: System, setup: BenchSetup) -> Figures:
     return {**figures, **folds.sizes, "arguments": len(next(iter(kept.values())))}
 
 
+# ---- Decision
+
+
+def decision(system: System, setup: BenchSetup) -> Figures:
+    """Ask a model what to call next from folded contexts, and compare it with what was called."""
+    folds = Folds(system)
+    asked = [
+        (call, request(folds.view(past, int(BUDGETS[0] * tokens(past))), system.dialect, tools(messages)))
+        for messages in own(setup.sessions)
+        for past, call in decided(messages)
+    ]
+    return {**compared(setup.model, asked), **folds.sizes} if asked else {}
+
+
 # ---- Cost
 
 
@@ -252,7 +272,10 @@ class Column(msgspec.Struct, frozen=True):
 
 
 class Measure(msgspec.Struct, frozen=True):
-    """One table. `reads` says that words count: it is left out for summaries that a script would write."""
+    """One table. `reads` says that words count: it is left out for summaries that a script would write.
+
+    `asks` says that a model is asked: it is taken only where one is named.
+    """
 
     name: str
     about: str
@@ -260,6 +283,7 @@ class Measure(msgspec.Struct, frozen=True):
     take: Callable[[System, BenchSetup], Figures]
     reads: bool = False
     needs: str = ""  # a package
+    asks: bool = False
 
 
 OF_FOLDS = (
@@ -337,6 +361,22 @@ MEASURES: Mapping[str, Measure] = {
             arguments,
             reads=True,
             needs=BFCL,
+        ),
+        Measure(
+            "decision",
+            "Your sessions, folded to a tenth before up to ten calls of their second halves: how often a "
+            "model then calls the tool that is recorded, and with the same first argument. What it does with "
+            "the whole context says the row `everything`. Refused: requests that its server did not take.",
+            (
+                Column("tool", "same tool", "more", "share"),
+                Column("argument", "same argument", "more", "share"),
+                Column("refused", "refused"),
+                Column("decisions", "decisions"),
+                *OF_FOLDS,
+            ),
+            decision,
+            reads=True,
+            asks=True,
         ),
         Measure(
             "cost",

@@ -60,12 +60,15 @@ class Bench(msgspec.Struct, frozen=True):
 
 
 def measures(names: Sequence[str]) -> tuple[str, ...]:
-    """Return the names of measures, all where none is named; raises InputError for one there is not."""
+    """Return the names of measures, where none is named all that ask no model.
+
+    Raises InputError for one there is not.
+    """
     for name in names:
         if name not in MEASURES:
             known = ", ".join(MEASURES)
             raise InputError(f"no measure {name!r}{did_you_mean(name, MEASURES)}; there are {known}")
-    return tuple(dict.fromkeys(names)) or tuple(MEASURES)
+    return tuple(dict.fromkeys(names)) or tuple(one.name for one in MEASURES.values() if not one.asks)
 
 
 def run_bench(

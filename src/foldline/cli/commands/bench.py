@@ -17,10 +17,13 @@ from foldline.bench.run import Bench, measures, run_bench
 from foldline.bench.systems import FIRST, chosen
 from foldline.cli.options import Shown, command, option
 from foldline.cli.output import escape, out, progress, row, rule, table, tell, warn, write_whole
+from foldline.dialects import OPENAI_CHAT
 from foldline.errors import FoldlineError, InputError
 from foldline.lab.sources import session_files
+from foldline.providers import choose
 
 USUAL = BenchSetup()
+DECISION = "decision"
 
 
 @command(
@@ -38,14 +41,17 @@ def bench(
         show_default=False,
     ),
     names: str = option(
-        f"Of {', '.join(MEASURES)}  [default: all]",
+        f"Of {', '.join(MEASURES)}  [default: all, decision with --model]",
         "--measures",
         metavar="NAME,...",
         default="",
         show_default=False,
     ),
     sessions: tuple[str, ...] = option(
-        "Measure retention on the sessions of a folder or file.", metavar="DIR"
+        "Measure retention and decision on the sessions of a folder or file.", metavar="DIR"
+    ),
+    model: str | None = option(
+        "Ask this model for decisions: openai:NAME, openai-compatible:NAME@URL.", metavar="NAME"
     ),
     full: bool = option("Time turns at 100,000 messages too."),
     window: int = option("The context window of live sessions, in tokens.", default=USUAL.window),
@@ -67,19 +73,24 @@ def bench(
 ) -> Shown:
     """Measure systems that fit a conversation into a budget, on the same made-up sessions.
 
-    No model, key or network is needed. A row is a preset of Foldline, a simple control, or a system of
-    others where its package is installed; docs/bench.md says what is measured. The first lines name what
-    Foldline is not first in.
+    No model, key or network is needed, but for --model. A row is a preset of Foldline, a simple control, or a
+    system of others where its package is installed; docs/bench.md says what is measured. The first lines name
+    what Foldline is not first in.
     """
     rows = chosen(_split(systems))
     asked = measures(_split(names))
+    if model is not None and DECISION not in asked:
+        asked = (*asked, DECISION)
+    if DECISION in asked:
+        _check_decision(model, sessions)
     setup = BenchSetup(
         seed=seed,
         window=window,
         messages=messages,
         context=context,
         sizes=FULL_SIZES if full else FULL_SIZES[:2],
-        sessions=_readable(sessions) if "retention" in asked else (),
+        sessions=_readable(sessions) if {"retention", DECISION} & set(asked) else (),
+        model=model or "",
         seconds=timeout or USUAL.seconds * (10 if full else 1),
     )
     with progress(f"measuring {len(rows)} systems", len(rows) * len(asked)) as tick:
@@ -94,6 +105,16 @@ def bench(
     compared = leads(found)[1] or all(row.name != FIRST for row in found.rows)
     on_output = str(as_json) == "-"
     return Shown(None, (lambda: None) if on_output else (lambda: _print(found)), 0 if compared else 1)
+
+
+def _check_decision(model: str | None, sessions: Sequence[str]) -> None:
+    """Raise InputError where no model can be asked, or there is nothing to ask about."""
+    if model is None or not sessions:
+        missing = "--model" if model is None else "--sessions"
+        raise InputError(f"{DECISION} needs {missing}: a model is asked what comes next in your own sessions")
+    if why := choose.missing(model):
+        raise InputError(f"{model}: {why}")
+    choose.get(model, dialect=OPENAI_CHAT)
 
 
 def _readable(names: Sequence[str]) -> tuple[str, ...]:
