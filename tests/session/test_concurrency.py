@@ -22,9 +22,9 @@ from tests.support.waiting import until as settled
 
 import foldline
 from foldline.core.decide.ask import Nothing
-from foldline.core.log.entries import Compacted, Noted, Pruned
+from foldline.core.log.entries import Compacted, Noted, Pruned, Receipt
 from foldline.dialects import get
-from foldline.errors import SessionNotFound
+from foldline.errors import InputError, SessionNotFound
 
 
 async def boundaries(store):
@@ -255,3 +255,46 @@ async def test_a_late_write_brings_nothing_of_a_purged_session_back(store):
         with pytest.raises(SessionNotFound):
             await cursor.write(Noted("", None, "title", {"title": "Word for word."}))
     assert await store.count() == 0
+
+
+async def test_a_hook_that_would_wait_for_its_own_compaction_is_refused_at_once(store):
+    session = session_on(store)
+    await turns(session, 12)
+    told = set()
+
+    async def hook(_planned):
+        await session.note("title", title="what a hook may do")
+        for never in (session.compact, session.preview, session.settled, session.context, session.close):
+            with pytest.raises(InputError, match="a hook cannot"):
+                await never()
+            told.add(never.__name__)
+        return "the stalls"
+
+    session.before_compaction(hook)
+    assert isinstance(await asyncio.wait_for(session.compact(), 60), Receipt)
+    assert len(told) == 5
+    await session.settled()
+    assert await session.context()
+
+
+async def test_live_state_that_asks_its_own_session_is_refused_at_once(store, caplog):
+    session = session_on(store)
+    await turns(session, 12)
+    later = []
+
+    async def tokens():
+        later.append(asyncio.create_task(stats_later()))
+        return str((await session.stats()).view_tokens)
+
+    done = asyncio.Event()
+
+    async def stats_later():
+        await done.wait()
+        return await session.stats()
+
+    session.attach("tokens", tokens)
+    assert isinstance(await asyncio.wait_for(session.compact(), 60), Receipt)
+    assert "cannot use its own session" in caplog.text
+    assert "TimeoutError" not in caplog.text
+    done.set()
+    assert await later[0], "what outlives the call is free again"

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 import msgspec
 
@@ -31,6 +33,21 @@ class Blocked(msgspec.Struct, frozen=True):
 Verdict = Blocked | str | None
 Hook = Callable[[PlannedCompaction], Verdict | Awaitable[Verdict]]
 
+# The hooks and live states of sessions that call their host back at the moment, in the context of the call.
+calling: ContextVar[frozenset[object] | set[object]] = ContextVar("foldline_calling", default=frozenset())
+
+
+@contextmanager
+def calls_back(who: object) -> Generator[None]:
+    """Have `calling` hold this while the host is called back; a task that outlives the call is free again."""
+    found = {*calling.get(), who}
+    token = calling.set(found)
+    try:
+        yield
+    finally:
+        calling.reset(token)
+        found.discard(who)
+
 
 class Hooks:
     """The hooks of one session, called one after the other."""
@@ -56,8 +73,9 @@ class Hooks:
         """Return what is asked, with the focus that hooks add; Nothing where one blocks the compaction."""
         focus = [planned.instructions] if planned.instructions else []
         for hook in tuple(self._before):
-            made = hook(planned)
-            verdict = await made if inspect.isawaitable(made) else made
+            with calls_back(self):
+                made = hook(planned)
+                verdict = await made if inspect.isawaitable(made) else made
             if isinstance(verdict, Blocked):
                 return Nothing(
                     "disabled", f"blocked by a hook: {verdict.why}" if verdict.why else "blocked by a hook"

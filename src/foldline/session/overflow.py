@@ -62,6 +62,7 @@ class OverflowMender:
         mend it. An error in which a chat template asks for user and assistant in turn is mended as well: from
         then on messages of one role in a row are joined.
         """
+        self._shared.check_free()
         if isinstance(seen, BaseException) and refuses_roles(str(seen)):
             await self._speak_in_turn(seen)
         else:

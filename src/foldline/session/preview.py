@@ -163,5 +163,6 @@ class ByHand:
         return msgspec.structs.replace(draft, boundary=boundary)
 
     async def _give_way(self) -> None:
+        self._shared.check_free()
         await self._shared.follow()
         await self._triggers.checks.stop()

@@ -16,7 +16,7 @@ from foldline.core.log.entries import Lifted, Said
 from foldline.errors import DialectError, InputError
 from foldline.session.cursor import Cursor
 from foldline.session.events import Events, MessageAdded, WarningGiven
-from foldline.session.hooks import Hooks
+from foldline.session.hooks import Hooks, calling
 from foldline.session.jobs import DraftJobs, OwnJobs
 from foldline.session.model import SessionModel, Setup
 from foldline.session.state import LiveState
@@ -72,9 +72,18 @@ class Shared:
     @asynccontextmanager
     async def locked(self, *, follow: bool = True) -> AsyncGenerator[Cursor]:
         """Hold the lock over the loaded session; with `follow`, with what others have written since."""
+        if self.live in calling.get():
+            raise InputError("a callback for live state cannot use its own session: it is held meanwhile")
         async with self.lock:
             await self._ready(follow=follow)
             yield self.cursor
+
+    def check_free(self) -> None:
+        """Raise InputError in a callback of a compaction: what waits for that one would never end."""
+        if {self.hooks, self.live} & calling.get():
+            raise InputError(
+                "a hook cannot compact its own session, or wait for it, while a compaction waits for the hook"
+            )
 
     async def follow(self) -> str | None:
         """Read what other writers have appended since, and return the leaf; an `append` follows it then."""

@@ -20,6 +20,7 @@ from foldline.core.decide.ask import FoldRequest
 from foldline.core.log.entries import Live, Noted
 from foldline.core.view import ViewState
 from foldline.errors import InputError
+from foldline.session.hooks import calls_back
 
 Render = Callable[[], str | Awaitable[str | None] | None]
 
@@ -64,8 +65,9 @@ class LiveState:
         known = known_live(state)
         for name, render in list(self._renders.items()):
             try:
-                made = render()
-                text = await asyncio.wait_for(made, PATIENCE) if inspect.isawaitable(made) else made
+                with calls_back(self):
+                    made = render()
+                    text = await asyncio.wait_for(made, PATIENCE) if inspect.isawaitable(made) else made
             except Exception as error:  # a callback of the host's must not stop a compaction
                 log.warning("live state %r could not be rendered: %r; it stays as it was", name, error)
                 continue

@@ -23,6 +23,7 @@ from foldline.core.log.messages import Message, Text
 from foldline.errors import FloorExceeded, FoldlineError
 from foldline.session.compactor import FIRST, Compactor
 from foldline.session.events import CompactionStarted, WarningGiven
+from foldline.session.hooks import calling
 from foldline.session.shared import Shared
 from foldline.session.view import ContextMessages, check_answered
 
@@ -49,6 +50,7 @@ class Background:
     def begin(self) -> None:
         """Begin the work; what is under way hands over to another for what was said meanwhile."""
         self._context = copy_context()
+        self._context.run(calling.set, frozenset())  # whose callback began it does not wait for it
         if not self.running:
             self._start()
 
@@ -113,6 +115,7 @@ class Triggers:
 
     async def close(self) -> None:
         """Cancel what is under way in the background; the session is as it was."""
+        self._shared.check_free()
         self._wait(None)
         await self.idle.stop()
         await self.checks.stop()
@@ -127,6 +130,7 @@ class Triggers:
         saves copying a long view. Raises CallsOpen while tool calls wait for their results, FloorExceeded
         where nothing can help.
         """
+        self._shared.check_free()
         while True:
             async with self._shared.locked() as cursor:
                 check_answered(cursor.state)
@@ -143,6 +147,7 @@ class Triggers:
 
         Nothing has to: the session can be used meanwhile. What fails there is told by events, not raised.
         """
+        self._shared.check_free()
         while self.checks.running or self._drafts.running:
             await self.checks.finished()
             await self._drafts.finished()
