@@ -158,3 +158,24 @@ def test_a_boundary_takes_the_facts_of_what_it_folded_alone(monkeypatch) -> None
     rules = [len(msgspec.convert(entry.ledger, Ledger).constraints) for entry in boundaries]
     assert rules == [3 * (number + 1) for number in range(40)]
     assert from_records(records, OFFLINE, ledgers=False).entries[-1].ledger == {}
+
+
+def test_what_follows_a_checkpoint_is_its_acknowledgement_only_where_it_can_be_one():
+    talk = [
+        {"role": ("user", "assistant")[i % 2], "content": f"{i}: {'Look at it. ' * 60}"} for i in range(20)
+    ]
+    shown = foldline.compact(talk, target=700).messages
+    found = next(one["content"] for one in shown if 'ack="0"' in one["content"])
+    head = {"role": "user", "content": found.replace('ack="0"', 'ack="1"')}
+    call = {"id": "c1", "type": "function", "function": {"name": "read", "arguments": "{}"}}
+    for behind in (
+        [{"role": "user", "content": "next"}, {"role": "assistant", "content": "done"}],
+        [{"role": "assistant", "content": "I go on."}],
+        [
+            {"role": "assistant", "content": "I read it.", "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": "c1", "content": "text"},
+        ],
+    ):
+        loaded = from_messages([head, *behind], OFFLINE)
+        said = [e.message.role for e in loaded.entries if isinstance(e, Said)]
+        assert said == [one["role"] for one in behind]

@@ -392,6 +392,8 @@ def test_an_acknowledgement_stands_only_where_the_first_kept_is_not_an_assistant
         assert outline(fold_of(log).view()) == expected
     log = log_of(user("a"), assistant("b"))
     boundary = fold_at(log, None, point=ACK)
+    assert outline(fold_of(log).view()) == ["checkpoint"]
+    say(log, user("c"))
     made = fold_of(log).view()[1]
     assert made == AddedItem(
         "ack",
@@ -401,11 +403,17 @@ def test_an_acknowledgement_stands_only_where_the_first_kept_is_not_an_assistant
     )
 
 
-def test_after_a_boundary_that_kept_nothing_an_assistant_message_needs_no_acknowledgement():
+@pytest.mark.parametrize(
+    ("said", "expected"), [(assistant, ["checkpoint", "assistant"]), (user, ["checkpoint", "ack", "user"])]
+)
+def test_after_a_boundary_that_kept_nothing_a_view_that_grows_is_the_one_of_a_fresh_reader(said, expected):
     log = log_of(user("a"), assistant("b"))
     fold_at(log, None, point=ACK)
-    say(log, assistant("c"))
-    assert outline(fold_of(log).view()) == ["checkpoint", "assistant"]
+    live = fold_of(log)
+    live.push(say(log, said("c")))
+    assert outline(live.view()) == expected
+    assert live.view() == fold_of(log).view()
+    assert live.tokens == fold_of(log).tokens
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,8 @@
     view    [leading]  checkpoint  [ack]  [quoted]  s3*  s4  s5  s6  s7  [notes that wait]
                        `--- made for C ----------'  `------- kept ----'
 
+An acknowledgement waits until something follows that is not the model's own.
+
 Only a boundary changes what is older than itself: the newest `Compacted` that is not lifted says where the
 kept messages begin and what stands before them, and every `Pruned` behind it edits some of them. Between two
 boundaries a view only grows at its end.
@@ -134,6 +136,7 @@ class ViewState:
         self._items: list[Item] = []
         self._tokens = 0
         self._added = 0  # those of `_tokens` that stand in messages which the view adds
+        self._ack: AddedItem | None = None  # the acknowledgement of a checkpoint that nothing follows yet
         self._waiting: list[Item] = []  # what stands behind the results of the open calls
         self._unshown: dict[str, int] = {}  # kept messages of which nothing can be sent, with their tokens
         self._notes = Counts[str]()  # by kept message: tokens of the notes that stay as long as it does
@@ -237,6 +240,8 @@ class ViewState:
             for index, item in enumerate(self._items):
                 if isinstance(item, AddedItem) and not item.source:
                     self._items[index] = msgspec.structs.replace(item, source=boundary.id)
+            if self._ack is not None:
+                self._ack = msgspec.structs.replace(self._ack, source=boundary.id)
 
     # ---- boundaries
 
@@ -288,9 +293,8 @@ class ViewState:
         self._quoted_pins = set(self.pins)
         # not by "": that is the id of a boundary which is not appended yet
         start = places.get(boundary.first_kept, fold) if boundary.first_kept else fold
-        first = next(self._left(self._entries[start:]), None)
         self._keep_older(self.leading)
-        self._place_checkpoint(boundary, first.message if first is not None else None)
+        self._place_checkpoint(boundary)
         return start
 
     def _named_messages(self, ids: Sequence[str], places: Mapping[str, int]) -> list[Said]:
@@ -314,17 +318,16 @@ class ViewState:
         left = self.clean(self._left(whole))
         return untold(boundary, self.clean(whole), left, self._counter, quoted=len(self.quoted))
 
-    def _place_checkpoint(self, boundary: Compacted, first_kept: Message | None) -> None:
-        """Emit the checkpoint with its acknowledgement, before or after the quoted messages."""
+    def _place_checkpoint(self, boundary: Compacted) -> None:
+        """Emit the checkpoint before or after the quoted messages; its acknowledgement waits behind it."""
         point = boundary.checkpoint
         behind_quotes = point.position == "after"
         role: Role = "system" if point.role == "system" else "user"
         if behind_quotes:
             self._keep_older(self.quoted)
         self._emit(AddedItem("checkpoint", Message(role, (Text(point.text),)), boundary.id, point.tokens))
-        follows = "user" if self.quoted and not behind_quotes else first_kept and first_kept.role
-        if point.ack and follows != "assistant":
-            self._emit(self._made("ack", Message("assistant", (Text(point.ack),)), boundary.id))
+        if point.ack:
+            self._ack = self._made("ack", Message("assistant", (Text(point.ack),)), boundary.id)
         if not behind_quotes:
             self._keep_older(self.quoted)
 
@@ -522,6 +525,10 @@ class ViewState:
         self._emit(self._as_kept(entry))
 
     def _emit(self, item: Item) -> None:
+        ack, self._ack = self._ack, None
+        message = item.message if isinstance(item, AddedItem) else item.entry.message
+        if ack is not None and message.role != "assistant":
+            self._emit(ack)
         self._items.append(item)
         self._tokens += item_tokens(item)
         self._added += item.tokens if isinstance(item, AddedItem) else 0

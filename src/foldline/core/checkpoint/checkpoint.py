@@ -253,7 +253,8 @@ def _read(messages: Sequence[Message], index: int, first: int) -> Recognised | N
     behind = text[end:]
     quoted = int(head[3])
     after = index - first >= quoted > 0
-    ack = head[2] == "1"
+    follows = messages[index + 1 : index + 3]  # an acknowledgement, which something always stands behind
+    ack = head[2] == "1" and len(follows) == 2 and follows[0].role == "assistant" and not follows[0].calls
     first_quoted = index - quoted if after else index + 1 + int(ack)
     return Recognised(
         index=index,
