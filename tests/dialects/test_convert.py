@@ -2,6 +2,8 @@
 
 # pyright: basic, reportArgumentType=false, reportGeneralTypeIssues=false
 
+import json
+
 import pytest
 from tests.dialects.samples import (
     ANTHROPIC,
@@ -21,6 +23,7 @@ from tests.dialects.samples import (
     user,
 )
 
+import foldline
 from foldline.core.log.entries import Edit
 from foldline.core.log.messages import Message, Opaque, Text, Thinking, ToolCall, ToolResult
 from foldline.dialects import decode_all, get
@@ -70,7 +73,10 @@ def test_the_anthropic_sample_as_chat():
         answer("t2", [text("a.py"), text("[image left out: image/png]")]),
         answer("t1", "no such file"),
         user("go on"),
-        said("Done."),
+        {
+            "role": "assistant",
+            "content": [text("[server_tool_use, run by the provider]\nweb_search\nx"), text("Done.")],
+        },
         reply(
             text("Use tabs — always."),
             {"type": "image_url", "image_url": {"url": "https://example.com/a.png"}},
@@ -83,10 +89,32 @@ def test_the_anthropic_sample_as_chat():
         "field 'cache_control' left out (1)",
         "image left out (2)",
         "error flags of tool results left out (1)",
+        "anthropic server_tool_use became text (1)",
         "anthropic redacted_thinking left out (1)",
-        "anthropic server_tool_use left out (1)",
         "anthropic web_search_tool_result left out (1)",
     )
+
+
+@pytest.mark.parametrize(
+    "to", ["openai-chat", "openai-responses", "gemini", "bedrock-converse", "ui-message"]
+)
+def test_what_a_providers_own_tools_found_stays_as_text(to):
+    found = {
+        "type": "web_search_result",
+        "title": "The old mill",
+        "url": "https://x.org",
+        "encrypted_content": "E",
+    }
+    blocks = [
+        {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {"query": "mill built"}},
+        {"type": "web_search_tool_result", "tool_use_id": "s1", "content": [found]},
+        text("In 1884."),
+    ]
+    out = foldline.convert([user("When?"), {"role": "assistant", "content": blocks}, user("Thanks")], to)
+    sent = json.dumps(out.messages)
+    assert all(word in sent for word in ("mill built", "The old mill", "https://x.org", "In 1884."))
+    assert "encrypted" not in sent
+    assert "anthropic web_search_tool_result became text (1)" in out.warnings
 
 
 def test_system_messages_in_the_middle_become_user_text_that_says_so():

@@ -43,7 +43,7 @@ def test_the_sample_as_chat():
         "call arguments that are not a JSON object wrapped in one (1)",
         "thinking left out (1)",
         "openai-responses reasoning left out (2)",
-        "openai-responses web_search_call left out (1)",
+        "openai-responses web_search_call became text (1)",
     )
 
 
@@ -51,7 +51,7 @@ def test_the_sample_as_anthropic():
     out = converted(RESPONSES, DIALECT, "anthropic")
     assert get("anthropic").validate(out.messages, out.system) == []
     assert out.system == "Be brief."
-    assert "openai-responses web_search_call left out (1)" in out.warnings
+    assert "openai-responses web_search_call became text (1)" in out.warnings
     assert "unsigned thinking left out (1)" in out.warnings
 
 
@@ -68,7 +68,7 @@ def test_the_sample_as_anthropic():
         ([{"id": "msg_1"}], "openai-responses item_reference left out (1)"),
         ([{"type": "additional_tools", "role": "developer", "tools": []}], "openai-responses additional_tools left out (1)"),
         ([{"type": "mcp_call", "id": "m", "server_label": "s", "name": "f", "arguments": "{}"}],
-         "openai-responses mcp_call left out (1)"),
+         "openai-responses mcp_call became text (1)"),
         ([{"type": "function_call_output", "name": "w", "output": "x"}],
          "openai-responses function_call_output left out (1)"),
     ],

@@ -204,6 +204,7 @@ def test_the_chat_sample():
 
 
 def test_the_anthropic_sample():
+    searched = "[server_tool_use, run by the provider]\nweb_search\nx"
     out = written(*decode_all(ANTHROPIC))
     assert VERCEL.validate(out.messages) == []
     assert bare(out.messages) == bare(
@@ -221,7 +222,7 @@ def test_the_anthropic_sample():
                 },
             ),
             ui("user", "go on"),
-            ui("assistant", reasoning("", redactedData="xyz"), "Done."),
+            ui("assistant", reasoning("", redactedData="xyz"), searched, "Done."),
             ui(
                 "user",
                 file("data:text/plain;base64,VXNlIHRhYnMg4oCUIGFsd2F5cy4=", "text/plain", filename="notes"),
@@ -234,7 +235,7 @@ def test_the_anthropic_sample():
     assert out.warnings == (
         "field 'cache_control' left out (1)",
         "image in a result left out (1)",
-        "anthropic server_tool_use left out (1)",
+        "anthropic server_tool_use became text (1)",
         "anthropic web_search_tool_result left out (1)",
         "image left out (1)",
     )

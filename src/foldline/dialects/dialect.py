@@ -17,7 +17,7 @@ import msgspec
 from foldline.core.log.dialects import Traits, state
 from foldline.core.log.entries import Edit
 from foldline.core.log.messages import Message, Native, Part, Role, Text, Usage
-from foldline.dialects.edits import Rendering, in_words, replacements, with_edits
+from foldline.dialects.edits import Rendering, in_words, replacements, with_edits, with_served_told
 from foldline.dialects.payload import Fields, as_sent, fields_of, is_list, items_of, parse, read, read_any
 from foldline.dialects.values import Losses, Problem, Rendered, Say, check_text, reporter
 from foldline.dialects.writer import Writer
@@ -161,7 +161,8 @@ class Dialect(ABC):
                 writer.native_system(body.get(self.content) or "")
             elif (kept := with_edits(message, edits, index)) is not None:
                 lost_fields(message.native, writer.losses, index)
-                writer.add(msgspec.structs.replace(kept, native=message.native), message)
+                told = with_served_told(kept, self.name, writer.losses)
+                writer.add(msgspec.structs.replace(told, native=message.native), message)
         return writer.finish(whole=whole)
 
     def _body(self, message: Message, index: int) -> Any:

@@ -11,9 +11,10 @@ import msgspec
 from foldline.core.carried.summaries import with_summaries_told
 from foldline.core.cut.notes import STORED
 from foldline.core.log.entries import Edit
-from foldline.core.log.messages import Message, Part, Text, ToolCall, ToolResult
-from foldline.core.log.opaque import stored_calls
+from foldline.core.log.messages import Message, Opaque, Part, Text, ToolCall, ToolResult
+from foldline.core.log.opaque import served, stored_calls
 from foldline.core.log.steps import own_results, steps
+from foldline.dialects.values import Losses
 from foldline.errors import DialectError
 
 Where = tuple[str, int | None]  # a key of a native message, and the index in its list
@@ -69,6 +70,16 @@ def _introduced(message: Message) -> Message:
     parts = list(message.parts)
     parts[at] = Text(f"{message.name}: {cast('Text', parts[at]).text}")
     return msgspec.structs.replace(message, parts=tuple(parts), name=None, native=None)
+
+
+def with_served_told(message: Message, dialect: str, losses: Losses) -> Message:
+    """Return a message with the blocks of another provider's own tools as text: no other API has them."""
+    parts = list(message.parts)
+    for at, part in enumerate(parts):
+        if isinstance(part, Opaque) and part.dialect != dialect and (text := served(part)):
+            parts[at] = Text(text)
+            losses.add(f"{part.dialect} {part.kind} became text")
+    return msgspec.structs.replace(message, parts=tuple(parts))
 
 
 def split_steps(message: Message) -> list[Message]:

@@ -38,6 +38,7 @@ _BLOB: Final = re.compile(r"(?:data:[^,\s]{1,200},)?[A-Za-z0-9+/=_-]{200,}")
 THOUGHTS: Final = ("reasoning", "reasoning_details", "redacted_thinking")
 """Kinds of blocks that are thinking."""
 _NOT_TOOLS: Final = ("compaction", "mcp_list_tools", "item_reference", "tools", STEP, *THOUGHTS)
+_SERVED: Final = re.compile(r"(?:_tool_use|_tool_result|_call|executableCode|codeExecutionResult)\Z")
 _IMAGE_MADE: Final = "image_generation_call"
 _DEPTH: Final = 40  # levels that are looked into
 
@@ -50,6 +51,14 @@ def is_provider_call(part: Opaque) -> bool:
 def words(part: Opaque) -> str:
     """Return the text in a block, a line for each string of it; "" where it has none that can be read."""
     return "" if part.kind in (STEP, *THOUGHTS) else _joined(part.data)
+
+
+def served(part: Part) -> str:
+    """Return what the provider's own tool was asked or answered, as text; "" for any other part."""
+    if not isinstance(part, Opaque) or not _SERVED.search(part.kind):
+        return ""
+    text = words(part)
+    return f"[{part.kind}, run by the provider]\n{text}" if text else ""
 
 
 def opened(message: Message) -> Message:
