@@ -27,6 +27,7 @@ import foldline
 from foldline.core.log.entries import Edit
 from foldline.core.log.messages import Message, Opaque, Text, Thinking, ToolCall, ToolResult
 from foldline.dialects import decode_all, get
+from foldline.dialects.values import Losses
 from foldline.dialects.writer import OPENING, SYSTEM_NOTE
 
 CHAT = get("openai-chat")
@@ -334,3 +335,17 @@ def test_opaque_and_thinking_of_a_system_message_are_named():
     odd = Message("system", (Text("a"), Thinking("x"), Opaque("x", "y", 1)))
     assert "x y left out (1)" in CLAUDE.render([(odd, ())]).warnings
     assert "x y left out (1)" in CHAT.render([(odd, ())]).warnings
+
+
+@pytest.mark.parametrize("to", ["anthropic", "gemini", "openai-responses", "bedrock-converse", "ui-message"])
+def test_a_number_that_is_no_float_stays_as_it_was_written(to):
+    given = [user("go"), calling(call("t1", "f", '{"n":1e400}')), answer("t1", "ok"), user("on")]
+    sent = json.dumps(foldline.convert(given, to).messages)
+    assert "1e400" in sent
+    assert "Infinity" not in sent
+
+
+def test_nothing_that_was_left_out_is_not_named():
+    losses = Losses()
+    losses.add("empty texts left out", 0)
+    assert losses.lines() == ()

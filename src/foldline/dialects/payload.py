@@ -200,13 +200,18 @@ def arguments_of(value: Any) -> Fields | str:
 def _lenient(text: str) -> Any:
     """Parse text that holds lone surrogates; None if it is not JSON."""
     try:
-        return codec.in_utf8(json.loads(text, parse_constant=_no_constant))
+        return codec.in_utf8(json.loads(text, parse_constant=_no_constant, parse_float=_finite))
     except (ValueError, RecursionError):
         return None
 
 
 def _no_constant(name: str) -> NoReturn:
     raise ValueError(name)
+
+
+def _finite(number: str) -> float:
+    """Read a number; one that is larger than any float is no JSON that an API takes."""
+    return value if math.isfinite(value := float(number)) else _no_constant(number)
 
 
 def is_deep(value: Any, most: int) -> bool:

@@ -61,7 +61,8 @@ class Losses:
 
     def add(self, kind: str, count: int = 1) -> None:
         """Count `count` things of a kind that were left out or changed."""
-        self._counts[kind] = self._counts.get(kind, 0) + count
+        if count:
+            self._counts[kind] = self._counts.get(kind, 0) + count
 
     def field(self, key: str) -> None:
         """Count a field that was left out."""
