@@ -54,6 +54,8 @@ def test_a_secret_of_a_known_shape_is_taken_out_wherever_it_stands(
 
 
 PLACED = [
+    ("git clone https://{}@git.example.org/team/app.git", MIX, "token"),
+    ("host=db password={} user=app", "48151623", "password"),
     ("postgres://app:{}@db:5432/x", "s3cr3tpw", "password"),
     ("redis://:{}@cache:6379/0", "pass9word", "password"),
     ("Authorization: Bearer {}", MIX, "credentials"),
@@ -198,3 +200,17 @@ def test_a_secret_is_found_wherever_a_long_text_is_taken_apart(
             assert found.count("[redacted: ") == 1
             assert not any(secret[n : n + 12] in found for n in range(len(secret) - 12))
             assert len(found) < len(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "https://deploy@git.example.org/app.git",
+        "ssh://git-deployment-user-production@example.org/x",
+        "password=1234",
+        "pass=20260131",
+        "PASSWORD_MIN=12",
+    ],
+)
+def test_a_plain_user_of_a_url_and_a_short_number_are_no_secrets(text: str) -> None:
+    assert redact(text) == text

@@ -270,8 +270,11 @@ def is_likely(name: str, value: str, place: str, *, quoted: bool) -> bool:
     mixed, odd = is_mixed(value), is_odd(value)
     if " " in value:
         return (strong and (mixed or odd or value.count(" ") >= 3)) or (mixed and odd)
+    if value.isdigit():
+        told = place in ("env", "assigned", "field") and name != "pass"
+        return told and strong and len(value) >= 8
     if place == "env":
-        return not value.isdigit() and not value.lower().endswith(_FILES)
+        return not value.lower().endswith(_FILES)
     if is_name(value):
         return False
     drawn = is_random(value) or (mixed and odd)

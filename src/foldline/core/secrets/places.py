@@ -63,6 +63,7 @@ _ATTRIBUTES = frozenset(("path", "domain", "expires", "max-age", "samesite", "ve
 _PLACES = compiled(_ROWS)
 
 _USER = re.compile(r"://(?P<user>[^\s/:@\"'<>`?#]{0,100}+):(?P<rest>[^\s\"'<>`]{1,300}+)")
+_ALONE = re.compile(r"://(?P<secret>[^\s/:@\"'<>`?#]{20,200}+)@(?=[\w\[])")  # a token in the place of a user
 _HOST = re.compile(r"@(?=\[?[A-Za-z0-9$_{%][\w.\-${}%]*(?::[0-9]|[/?#,\])}:;.]|$))")
 _PORT = re.compile(r"[0-9]{1,5}(?:[/?#]|$)")
 
@@ -85,7 +86,14 @@ def _is_drawn(value: str) -> bool:
 
 
 def _in_urls(text: str) -> Iterator[SecretSpan]:
-    """Yield the passwords of URLs: up to the last `@` that a host follows; one may hold `@` and `/`."""
+    """Yield the passwords of URLs: up to the last `@` that a host follows; one may hold `@` and `/`.
+
+    A user without one is a token where it is long and looks drawn at random.
+    """
+    for match in _ALONE.finditer(text):
+        value = match["secret"]
+        if is_literal(value) and is_mixed(value) and is_random(value):
+            yield SecretSpan(*match.span("secret"), "token")
     for match in _USER.finditer(text):
         rest = match["rest"]
         hosts = list(_HOST.finditer(rest)) if "@" in rest and not _PORT.match(rest) else []
