@@ -11,6 +11,7 @@ from tests.support.waiting import until
 from tests.testing.clients import MODEL, ask, claude, gpt
 
 from foldline.testing import Answer, Faulty, Gate, Scripted, serve, serve_in_thread
+from foldline.testing.request import Asked
 
 HELLO = [{"role": "user", "content": "Hello"}]
 TEXT = "word " * 2_000
@@ -198,3 +199,49 @@ async def test_an_answer_waits_for_its_gate_and_a_client_that_left_is_not_waited
         threading.Thread(target=gate.open).start()
         assert await second == "b"
         assert await ask(url, "anthropic") == "c"
+
+
+def tool(name):
+    return {"name": name, "input_schema": {"type": "object"}}
+
+
+def function(name):
+    return {"type": "function", "function": {"name": name, "parameters": {}}}
+
+
+@pytest.mark.parametrize(
+    ("dialect", "more"),
+    [
+        ("anthropic", {"tools": 5}),
+        ("anthropic", {"tools": [tool("a b")]}),
+        ("anthropic", {"tools": [tool("a" * 129)]}),
+        ("anthropic", {"tools": [tool("a"), tool("a")]}),
+        ("openai-chat", {"tools": [function("a" * 65)]}),
+        ("openai-chat", {"tools": [function("a"), function("a")]}),
+        ("openai-chat", {"max_tokens": 0}),
+        ("openai-chat", {"max_completion_tokens": "9"}),
+        ("openai-responses", {"max_output_tokens": 15}),
+        ("openai-responses", {"tools": [{"type": "function", "name": "a.b"}]}),
+        (
+            "openai-responses",
+            {"context_management": [{"type": "compaction", "compact_threshold": "many"}]},
+        ),
+    ],
+)
+async def test_a_field_of_an_odd_shape_is_refused_and_the_connection_stays(dialect, more):
+    said = "input" if dialect == "openai-responses" else "messages"
+    body = {"model": MODEL, "max_tokens": 100, said: HELLO, **more}
+    wire = await Scripted(["a"]).answer(Asked(dialect, body))
+    assert wire.status == 400
+
+
+@pytest.mark.parametrize(
+    ("dialect", "tools"),
+    [
+        ("anthropic", [tool("a" * 128), {"type": "web_search_20250305", "name": "web_search"}]),
+        ("openai-chat", [function("a" * 64), function("a-b_C1")]),
+    ],
+)
+async def test_tools_that_the_real_api_takes_are_taken(dialect, tools):
+    body = {"model": MODEL, "max_tokens": 100, "messages": HELLO, "tools": tools}
+    assert (await Scripted(["a"]).answer(Asked(dialect, body))).status == 200

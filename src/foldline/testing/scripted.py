@@ -90,7 +90,10 @@ class Scripted(AsProvider):
     def reply(self, asked: Asked) -> tuple[FinishedReply, float | Gate]:
         """Make the reply to a request, and what to wait for before it; raises Refusal."""
         self.note(asked)
-        self._check(asked)
+        try:
+            self._check(asked)
+        except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+            raise api_of(asked.dialect).bad(f"a field of the request has the wrong type: {error}") from error
         item = self._script(asked)
         if isinstance(item, Refusal):
             raise item
@@ -135,6 +138,7 @@ class Scripted(AsProvider):
         if not self._any_model and asked.model not in self.models:
             raise api.unknown_model(asked.model)
         api.check(asked, self._signer, prefill=self._prefill)
+        api.check_tools(asked.tools)
         api.compacts_past(asked)
         roles = [message.get("role") for message in asked.messages] if self._alternation else []
         for before, role in pairwise(roles):

@@ -103,6 +103,7 @@ class AnthropicApi(ModelApi):
     """The Messages API."""
 
     dialect = ANTHROPIC
+    tool_name = r"[a-zA-Z0-9_-]{1,128}"
     statuses = _STATUSES
     request_id = "request-id"
     call_prefix = "toolu"

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 from foldline.core.log.codec import encode
 from foldline.dialects import Problem
+from foldline.dialects.payload import fields_of, items_of
 from foldline.testing.answers import FinishedReply, Refusal
 from foldline.testing.request import Asked
 from foldline.testing.signatures import Signer
@@ -27,6 +28,7 @@ class ModelApi(ABC):
     """One API. What it says for a status if a test gives no text: (error type, code, message)."""
 
     dialect: ClassVar[str]
+    tool_name: ClassVar[str] = r"[a-zA-Z0-9_-]{1,64}"
     statuses: ClassVar[dict[int, tuple[str, str | None, str]]]
     request_id: ClassVar[str] = "x-request-id"
     call_prefix: ClassVar[str] = "call"
@@ -47,6 +49,20 @@ class ModelApi(ABC):
     @abstractmethod
     def check(self, asked: Asked, signer: Signer, *, prefill: bool) -> None:
         """Check the request itself; raises the Refusal of what is wrong with it."""
+
+    def check_tools(self, tools: Any) -> None:
+        """Refuse tools that are no list, and names that the API does not take or that stand there twice."""
+        if not isinstance(tools, list | None):
+            raise self.bad("tools: expected an array of objects")
+        seen = set[Any]()
+        for at, tool in enumerate(map(fields_of, items_of(tools))):
+            held = tool if "name" in tool else fields_of(tool.get(str(tool.get("type"))))
+            name = held.get("name")
+            if "name" in held and not (isinstance(name, str) and re.fullmatch(self.tool_name, name)):
+                raise self.bad(f"tools.{at}.name: String should match pattern '^{self.tool_name}$'")
+            if name is not None and name in seen:
+                raise self.bad("tools: Tool names must be unique.")
+            seen.add(name)
 
     def compacts_past(self, asked: Asked) -> int | None:
         """Return the input in tokens past which the request wants the server to compact; None: never.

@@ -18,6 +18,7 @@ from foldline.testing.apis.openai import (
     MISSING_CODE,
     OpenAIApi,
     bad,
+    require_cap,
     require_list,
     written,
 )
@@ -43,6 +44,7 @@ class ChatApi(OpenAIApi):
         """Check the list of messages."""
         del signer, prefill
         require_list(asked)
+        require_cap(asked)
         problems = get(OPENAI_CHAT).validate(asked.messages)
         if problems:
             # what is wrong in a message comes before what is wrong between messages

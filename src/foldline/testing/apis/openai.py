@@ -105,6 +105,17 @@ def require_list(asked: Asked) -> None:
         raise bad(f"Invalid type for '{key}': expected an array of objects.", key, "invalid_type")
 
 
+def require_cap(asked: Asked, least: int = 1) -> None:
+    """Refuse a cap of the reply that is no number, or too small."""
+    for key in CAP_KEYS[asked.dialect]:
+        cap = asked.body.get(key)
+        if cap is not None and (not isinstance(cap, int) or isinstance(cap, bool)):
+            raise bad(f"Invalid type for '{key}': expected an integer.", key, "invalid_type")
+        if cap is not None and cap < least:
+            text = f"Invalid '{key}': integer below minimum value. Expected a value >= {least}, but got {cap}"
+            raise bad(f"{text} instead.", key, "integer_below_min_value")
+
+
 def written(call: ToolCall) -> str:
     """Return a call's arguments as the JSON text that OpenAI sends; broken ones as they are."""
     return call.arguments if isinstance(call.arguments, str) else encode(call.arguments).decode()

@@ -12,7 +12,7 @@ from foldline.dialects.responses.dialect import LEAST_THRESHOLD
 from foldline.dialects.values import OPENAI_RESPONSES, Problem
 from foldline.testing.answers import FinishedReply, Refusal, fragments
 from foldline.testing.apis.base import named
-from foldline.testing.apis.openai import CREATED, EMPTY, OpenAIApi, bad, require_list, written
+from foldline.testing.apis.openai import CREATED, EMPTY, OpenAIApi, bad, require_cap, require_list, written
 from foldline.testing.request import Asked
 from foldline.testing.signatures import Signer
 from foldline.testing.wire import EVENTS, Wire, sse
@@ -29,6 +29,9 @@ _WORDS: Final = {  # what is said of a broken rule of the dialect
 }
 
 
+LEAST_CAP: Final = 16  # tokens of a reply
+
+
 class ResponsesApi(OpenAIApi):
     """The Responses API."""
 
@@ -39,6 +42,7 @@ class ResponsesApi(OpenAIApi):
         del prefill
         if not isinstance(asked.body.get("input"), str):
             require_list(asked)
+        require_cap(asked, LEAST_CAP)
         previous = asked.body.get("previous_response_id")
         if previous is not None:
             text = f"Previous response with id '{previous}' not found."
@@ -56,7 +60,7 @@ class ResponsesApi(OpenAIApi):
                 text = f"Invalid value: '{entry.get('type')}'. Supported values are: 'compaction'."
                 raise bad(text, "context_management[0].type", "invalid_value")
             value = entry.get("compact_threshold")
-            if isinstance(value, int) and value < LEAST_THRESHOLD:
+            if value is not None and value < LEAST_THRESHOLD:
                 text = f"Invalid 'compact_threshold': expected a value >= {LEAST_THRESHOLD}, got {value}."
                 raise bad(text, "context_management[0].compact_threshold", "integer_below_min_value")
             return value
