@@ -39,6 +39,17 @@ def pytest_configure(config: pytest.Config) -> None:
     """Name the mark, so that `-m foldline` selects these tests."""
     config.addinivalue_line("markers", f"{MARK}: a recorded session under a policy, by --foldline-sessions")
 
+    window = config.getoption("--foldline-window")
+    if window is not None and window < 1:
+        raise pytest.UsageError(f"--foldline-window {window}: a window has at least one token")
+
+
+def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> RecordedSession | None:
+    """Collect a session that is named itself, as in the id of a test: `pytest FILE::foldline`."""
+    if file_path.suffix not in (".json", ".jsonl") or not parent.session.isinitpath(file_path):
+        return None
+    return RecordedSession.from_parent(parent, path=file_path)  # pyright: ignore[reportUnknownMemberType]
+
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(
@@ -46,7 +57,7 @@ def pytest_collection_modifyitems(
 ) -> None:
     """Add a test for each session and policy, before tests are selected by -k and -m."""
     named = config.getoption("--foldline-sessions")
-    if not named:
+    if not named or any(isinstance(item, SessionTest) for item in items):  # those named themselves, alone
         return
     from foldline.errors import FoldlineError  # noqa: PLC0415  only where it is used
     from foldline.lab.sources import session_files  # noqa: PLC0415

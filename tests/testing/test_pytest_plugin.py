@@ -84,6 +84,20 @@ def test_failures_name_session_policy_request_and_what_is_wrong(run, pytester):
     assert "pytest_plugin.py" not in shown
 
 
+def test_the_id_of_a_test_runs_it_again_alone(run, pytester):
+    for name in ("good", "other"):
+        shutil.copy(GOOD, pytester.path / "recordings" / f"{name}.jsonl")
+    pytester.makepyfile(test_mine=ONE)
+    run("recordings/good.jsonl::foldline").assert_outcomes(passed=1)
+    args = ("--foldline-sessions=recordings", "--foldline-policy=foldline,codex")
+    run("recordings/good.jsonl::codex", *args).assert_outcomes(passed=1)
+
+
+@pytest.mark.parametrize("window", [0, -1])
+def test_a_window_without_a_token_is_a_mistake_of_the_call(run, window):
+    assert run(f"--foldline-window={window}").ret == pytest.ExitCode.USAGE_ERROR
+
+
 def test_k_and_m_select_among_them(run, pytester):
     shutil.copy(GOOD, pytester.path / "recordings" / "good.jsonl")
     pytester.makepyfile(test_mine=ONE)
