@@ -630,6 +630,19 @@ def test_texts_are_shown_as_they_were_written_at_a_switch(browser):
     assert "<strong>Bold</strong>" in browser.get("/web/s/one/raw", on="0")
 
 
+def test_a_result_in_json_is_rows_and_a_file_in_json_stays_as_it_is(browser):
+    result = '{"found": 2, "log": "' + "x" * 2_001 + '"}'
+    file = {"id": "f", "type": "function", "function": {"name": "read", "arguments": '{"path": "a.json"}'}}
+    asked = {"role": "assistant", "content": None, "tool_calls": [file]}
+    browser.client.begin(
+        "one", messages=[user("Look."), calling("a"), answer("a", result), asked, answer("f", result)]
+    )
+    page = browser.get("/web/s/one")
+    assert page.count("<dt>found</dt><dd><code>") == 1
+    assert page.count('<details class="rest"><summary>2,001 characters</summary>') == 1
+    assert "<dt>found</dt>" not in browser.get("/web/s/one/raw", on="1")
+
+
 def test_what_a_button_did_is_put_in_place_for_a_page_with_a_script(browser):
     browser.client.begin("one", messages=talk(20))
     asked = {"headers": {"hx-request": "true"}}

@@ -10,7 +10,7 @@ from tests.service.web.browser import HOSTILE
 
 from foldline.conversion import convert
 from foldline.service.api.history import ShownPart
-from foldline.service.web.prose import LARGEST, begins, code, path_in, prose, rows
+from foldline.service.web.prose import LARGEST, ON_A_LINE, ROWS, begins, code, path_in, prose, rows
 from foldline.service.web.shown import called, sent
 
 MODEL = """## Plan
@@ -91,10 +91,34 @@ def test_what_a_call_is_given_is_rows_and_an_edit_is_a_diff():
     given = {"path": "a.py", "old_string": "x = 1\ny = 2", "new_string": "x = 1\ny = 3", "count": [1, 2]}
     found = rows(json.dumps(given))
     assert [row.name for row in found] == ["path", "change", "count"]
-    assert '<span class="hl-gd">-y = 2</span>\n<span class="hl-gi">+y = 3</span>' in found[1].value
+    assert '<span class="hl-gd">-y = 2</span>\n<span class="hl-gi">+y = 3</span>' in found[1].drawn
     assert found[1].long
     assert rows("not JSON") is rows("[1]") is rows("{bad") is None
     assert rows("{}") == []
+
+
+def test_json_is_rows_in_rows_and_short_values_stay_on_a_line():
+    hits = [{"id": 7, "tags": ["a", "b"], "of": "x" * ON_A_LINE}, {"id": 8, "why": None}]
+    given = {"hits": hits, "log": "one\ntwo", "none": []}
+    hits, log, none = rows(json.dumps(given))
+    assert (hits.name, hits.long, log.long, none.text) == ("hits", True, True, "[]")
+    first, second = hits.inside
+    assert (first.name, second.name) == ("0", "1")
+    assert [(row.name, row.text) for row in first.inside[:2]] == [("id", "7"), ("tags", '["a","b"]')]
+    assert (second.inside, second.text, second.long) == ((), '{"id":8,"why":null}', False)
+    assert [row.text for row in rows('[{"id": 0}, "b"]')] == ['{"id":0}', "b"]
+
+
+def test_of_json_that_is_large_or_nested_deep_the_rest_is_text():
+    many = rows(json.dumps([{"a": number} for number in range(ROWS + 2)]))
+    assert (len(many), many[-1].name, many[-1].inside) == (ROWS + 1, "2 more", ())
+    assert json.loads(many[-1].text) == [{"a": ROWS}, {"a": ROWS + 1}]
+    large = rows(json.dumps({"a": [{"text": "x" * LARGEST}]}))
+    assert (large[0].inside, large[0].long) == ((), True)
+    deep = rows(json.dumps({"a": {"b": {"c": {"d": {"e": "x" * 100}}}}}))
+    while deep[0].inside:
+        deep = deep[0].inside
+    assert (deep[0].name, json.loads(deep[0].text)) == ("d", {"e": "x" * 100})
 
 
 def test_a_long_text_is_cut_at_a_line():
@@ -104,7 +128,7 @@ def test_a_long_text_is_cut_at_a_line():
 
 
 def test_what_turns_the_text_around_it_is_shown_as_a_mark():
-    for made in (prose("a\u202eb"), code("a\u202eb"), rows('{"a": "x\u202ey"}')[0].value):
+    for made in (prose("a\u202eb"), code("a\u202eb"), rows('{"a": "x\u202ey"}')[0].drawn):
         assert "\u202e" not in made
         assert "\\u202e" in made
 

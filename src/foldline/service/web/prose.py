@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from html import escape
-from typing import Any, Final
+from itertools import islice
+from typing import Any, Final, cast
 
 import msgspec
 from markdown_it import MarkdownIt
@@ -25,14 +26,16 @@ from pygments.lexers import (
 )
 from pygments.util import ClassNotFound
 
-from foldline.core.log.codec import pretty
+from foldline.core.log.codec import encode_utf8, pretty
 from foldline.dialects.payload import DEEPEST, is_deep
 from foldline.service.api.history import ShownPart
 from foldline.terminal import clean
 
 KEPT: Final = 512  # texts that are remembered as HTML: a page is asked for again and again
 LARGEST: Final = 20_000  # characters of code that are coloured, and of texts that are compared
-ROWS: Final = 40  # arguments of a call that are shown as rows
+ROWS: Final = 40  # values of an object or a list that are shown as rows of their own
+LEVELS: Final = 3  # of rows within rows
+ON_A_LINE: Final = 80  # characters of an object or a list that is no rows
 _SCHEMES: Final = ("http://", "https://", "mailto:")
 _PATHS: Final = ("file_path", "path", "filename", "file", "notebook_path")
 _BEFORE: Final = ("old_string", "old_text", "old_str", "old")
@@ -42,6 +45,7 @@ _NUMBERED: Final = re.compile(r"^( *\d+)(→|\t|: |\| )(.*)$")  # a line as tool
 _DIFF: Final = re.compile(r"^(diff --git |--- \S.*\n\+\+\+ |@@ -\d)", re.MULTILINE)
 _AS_IT_IS: Final = {"stripnl": False, "ensurenl": False}  # options of a lexer: every line stays
 _FORMATTER: Final = HtmlFormatter[str](nowrap=True, classprefix="hl-")
+Whole = dict[str, Any] | list[Any]  # an object or a list of JSON
 
 
 def _markdown(*without: str) -> MarkdownIt:
@@ -156,55 +160,79 @@ def _changes(lines: list[str]) -> Markup:
     return _safe("\n".join(drawn))
 
 
-# ---- calls and what they answered
+# ---- JSON: what calls are given, and what they answered
 
 
-class ArgumentRow(msgspec.Struct, frozen=True):
-    """One of the things that a call is given: its name, and its value, `long` where it takes a block."""
+class JsonRow(msgspec.Struct, frozen=True):
+    """A value of a JSON object or list: its name, and its text, drawn; `long` where it takes a block.
+
+    What is `inside` an object or a list stands as rows again.
+    """
 
     name: str
-    value: Markup
+    text: str
+    drawn: Markup
     long: bool = False
+    inside: Sequence[JsonRow] = ()
 
 
-def fields_of(text: str) -> dict[str, Any] | None:
-    """Return the object that a text is in JSON; None where it is something else, or nested too deep."""
-    if not text.lstrip().startswith("{"):
+def _json(text: str) -> Whole | None:
+    """Return the object or list that a text is in JSON; None for something else, or nested too deep."""
+    if not text.lstrip().startswith(("{", "[")):
         return None
     try:
-        found = msgspec.json.decode(text, type=dict[str, Any])
+        found = msgspec.json.decode(text, type=Whole)
     except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
         return None
     return None if is_deep(found, DEEPEST) else found
 
 
-def rows(text: str) -> list[ArgumentRow] | None:
-    """Return a JSON object as rows, an edit in it as a diff; None where it is no object or a large one."""
-    fields = fields_of(text)
-    if fields is None or len(fields) > ROWS:
+def fields_of(text: str) -> dict[str, Any] | None:
+    """Return the object that a text is in JSON; None where it is something else, or nested too deep."""
+    found = _json(text)
+    return found if isinstance(found, dict) else None
+
+
+def rows(text: str) -> list[JsonRow] | None:
+    """Return JSON as rows, an edit in it as a diff; None where it is no object, and no list with one."""
+    found = _json(text)
+    if found is None or (isinstance(found, list) and not any(isinstance(one, dict) for one in found)):
         return None
+    return _inside(found, LEVELS if len(text) <= LARGEST else 0)
+
+
+def _inside(whole: Whole, levels: int) -> list[JsonRow]:
+    """Return the values of an object or a list as rows; of many, the last as one."""
+    fields = whole if isinstance(whole, dict) else {str(n): one for n, one in enumerate(whole)}
     path = _first(fields, _PATHS)
     old, new = (next((name for name in names if name in fields), "") for names in (_BEFORE, _AFTER))
     edits = all(isinstance(fields.get(one), str) and len(fields[one]) <= LARGEST for one in (old, new))
-    found: list[ArgumentRow] = []
-    for name, value in fields.items():
+    found: list[JsonRow] = []
+    for name in islice(fields, ROWS):
         if edits and name == new:
             continue
         if edits and name == old:
-            found.append(ArgumentRow("change", diff(fields[old], fields[new]), long=True))
+            found.append(JsonRow("change", "", diff(fields[old], fields[new]), long=True))
         else:
-            found.append(_row(name, value, path))
+            found.append(_row(name, fields[name], path, levels))
+    if rest := list(islice(fields, ROWS, None)):
+        more = {name: fields[name] for name in rest} if whole is fields else [fields[name] for name in rest]
+        found.append(_row(f"{len(rest)} more", more, path, 0))
     return found
 
 
-def _row(name: str, value: Any, path: str) -> ArgumentRow:
-    words = value if isinstance(value, str) else pretty(value).decode()
+def _row(name: str, value: Any, path: str, levels: int) -> JsonRow:
+    words = value if isinstance(value, str) else encode_utf8(value).decode()
     long = "\n" in words or len(words) > 200
-    if name in _SHELL:
-        return ArgumentRow(name, code(words, name="bash"), long)
+    if isinstance(value, dict | list) and len(words) > ON_A_LINE:
+        if levels:
+            return JsonRow(name, words, Markup(), long=True, inside=_inside(cast("Whole", value), levels - 1))
+        words, long = pretty(value).decode(), True
     if isinstance(value, str):
-        return ArgumentRow(name, code(words, path if long else ""), long)
-    return ArgumentRow(name, code(words, name="json"), long)
+        drawn = code(words, name="bash") if name in _SHELL else code(words, path if long else "")
+    else:
+        drawn = code(words, name="json")
+    return JsonRow(name, words, drawn, long)
 
 
 def _first(fields: dict[str, Any], names: tuple[str, ...]) -> str:
