@@ -173,7 +173,7 @@ def test_a_preview_has_an_address_and_tells_what_it_changes(browser):
 def numbers_of(page):
     """How many messages a preview says go and stay, and how many rows it lists of each."""
     told = re.search(r"Of ([\d,]+) messages, (\d+) go and (\d+) stay", page).groups()
-    goes, stays = re.findall(r'<ul class="pick".*?</ul>', page, re.DOTALL)
+    goes, stays = re.findall(r'<div class="pick".*?</div>', page, re.DOTALL)
     return [int(one.replace(",", "")) for one in told], goes.count("<li"), stays.count("<li")
 
 
@@ -192,6 +192,23 @@ def test_a_preview_counts_all_messages_that_are_sent(browser, monkeypatch):
     browser.client.say("one", *talk(20, first=100)[2:])
     (whole, go, stay), goes, stays = numbers_of(browser.post("/web/s/one/preview"))
     assert (go, stay) == (goes, stays)
+
+
+def test_what_goes_and_stays_is_listed_by_turns_with_their_figures(browser):
+    browser.client.begin("one", messages=talk(20))
+    page = browser.post("/web/s/one/preview")
+    turns = re.findall(
+        r'<details class="turn"( open)?><summary>(.*?)</summary>(.*?)</details>', page, re.DOTALL
+    )
+    for _, closed, rows in turns:
+        sizes = [int(one.replace(",", "")) for one in re.findall(r'class="quiet">([\d,]+)</span></li>', rows)]
+        told = re.search(r"(\d+) messages?, ([\d,]+) tokens", closed)
+        assert (int(told[1]), int(told[2].replace(",", ""))) == (len(sizes), sum(sizes))
+    assert [rows.count('<li class="user"') for _, _, rows in turns].count(1) == 21
+    assert not any(is_open for is_open, _, _ in turns)
+    entry = re.search(r'name="keep" value="([^"]+)"', turns[0][2])[1]
+    page = browser.post(f"{preview_of(page)}/keep", keep=entry)
+    assert page.count('<details class="turn" open>') == 1  # what is kept is in sight
 
 
 def preview_of(page):

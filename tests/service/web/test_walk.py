@@ -118,6 +118,7 @@ def test_a_fold_is_shown_kept_edited_made_undone_and_redone(page, service, walke
     assert page.locator(".receipt").inner_text().count("nothing") == 1  # the price of code
     assert walked.rule in page.locator("#summary").input_value()
     before = page.locator("#after").inner_text()
+    page.locator(".turn", has_text=walked.asked).locator("summary").click()
     page.locator(".pick li", has_text=walked.asked).get_by_role("checkbox").check()
     assert page.locator("#after").inner_text() != before  # what it would come to
     page.get_by_label("The summary that stands").fill("Words that would be lost.")

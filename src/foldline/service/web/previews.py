@@ -147,13 +147,23 @@ def _parted(sent: list[ShownMessage], receipt: Receipt | None, *, folded: bool) 
     staying = [one for one in sent[:end] if who(one) == "system"] + sent[end:]
     every = receipt.messages_before - folded
     return {
-        "going": going,
-        "staying": staying,
+        "going": _turns(going),
+        "staying": _turns(staying),
         "go": go,
         "stay": every - go,
         "as_it_is": every - gone,
         "unlisted": max(0, gone - len(going)),
     }
+
+
+def _turns(messages: Sequence[ShownMessage]) -> list[list[ShownMessage]]:
+    """Return messages by turns, each of which begins with what the user says."""
+    found: list[list[ShownMessage]] = []
+    for one in messages:
+        if who(one) == "user" or not found:
+            found.append([])
+        found[-1].append(one)
+    return found
 
 
 def _bars(shown: PreviewResult, usable: int) -> list[tuple[str, int, list[Segment]]]:

@@ -284,7 +284,10 @@ if (filter) {
   ]);
   filter.hidden = false;
   filter.addEventListener("input", () => {
-    for (const [row, text] of rows) row.hidden = !text.includes(filter.value.toLowerCase());
+    for (const [row, text] of rows) {
+      row.hidden = !text.includes(filter.value.toLowerCase());
+      if (filter.value && !row.hidden) row.closest("details").open = true;
+    }
     const shown = rows.filter(([row]) => !row.hidden).length;
     document.getElementById("filtered").textContent = filter.value ? `${shown} of ${rows.length} shown.` : "";
   });
@@ -315,8 +318,10 @@ if (going) {
   const known = JSON.parse(sessionStorage.getItem(kept) ?? "null");
   if (known) {
     if (form.elements.summary) form.elements.summary.value = known.summary;
-    for (const one of form.querySelectorAll(".pick input:not(:disabled)"))
+    for (const one of form.querySelectorAll(".pick input:not(:disabled)")) {
       one.checked = known.ticked.includes(one.value);
+      one.closest("details").open ||= one.checked;
+    }
     count();
   }
   form.addEventListener("input", (event) => {
