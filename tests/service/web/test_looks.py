@@ -155,13 +155,17 @@ def test_the_field_to_write_in_and_the_meter_stay_in_view(chromium, service, siz
     with opened(chromium, service.url, viewport=size) as page:
         page.goto(f"/web/s/{name}")
         for end in ("newest", "oldest"):
-            for what in ("#words", "#gauge", ".actions summary.main"):
+            for what in ("#words", "#gauge", ".actions summary.main", "#map svg"):
                 box = page.locator(what).first.bounding_box()
                 assert box["y"] >= 0, (end, what)
                 assert box["y"] + box["height"] <= size["height"], (end, what)
             page.locator("#history article").first.scroll_into_view_if_needed()
         small = page.evaluate(SMALL)
         assert small == []
+        seen_of_it = page.locator("#seen").bounding_box()  # a part of the map
+        assert max(seen_of_it["width"], seen_of_it["height"]) < size["width"] / 2 + 100
+        page.locator("#map a").first.click()
+        page.wait_for_url("**#e-*")
 
 
 SMALL = """() => [...document.querySelectorAll(
@@ -198,7 +202,7 @@ def test_a_phone_scrolls_down_alone(chromium, service):
         for one in ("Fold", "Download", "More", "Hand off"):
             menu(page, one)
             narrow(one)
-            page.mouse.click(5, 5)  # beside it
+            page.mouse.click(3, 300)  # beside it
         menu(page, "Hand off")
         page.get_by_label("What is the new session for?").fill("Go on")
         page.get_by_role("button", name="Preview").last.click()

@@ -81,7 +81,8 @@ if (scroller && document.getElementById("live")) {
     const seen = document.getElementById("seen");
     if (!seen) return;
     const all = [...document.querySelectorAll("#history article")];
-    const [top, bottom] = [scroller.getBoundingClientRect().top, scroller.getBoundingClientRect().bottom];
+    const { top: above, bottom: below } = scroller.getBoundingClientRect();
+    const [top, bottom] = [Math.max(above, 0), Math.min(below, innerHeight)];
     const inSight = all.map((one) => one.getBoundingClientRect());
     const is = (box) => box.height && box.bottom > top && box.top < bottom;
     const count = Number(document.getElementById("map").dataset.messages);
