@@ -338,3 +338,15 @@ async def test_a_session_is_listed_under_each_model_that_answered_in_it():
     row = ListedSession(infos[0], "s", known=True, savings=found, window=None)
     shown = [bool(ListQuery(model=model).rows([row])) for model in ("earlier", "now", "other", "")]
     assert (row.model, shown) == ("now", [True, True, False, True])
+
+
+async def test_a_sum_is_made_once_and_anew_where_the_session_has_grown():
+    store = MemoryStore()
+    session = session_on(store)
+    await session.append(asks("Look at the sea."), assistant("Yes."))
+    book = book_of(store)
+    first = (await book.look(await store.sessions()))["s"]
+    assert first.whole is first.whole  # a sorted list asks for that of every session
+    await session.append(asks("And now?"), assistant("Still."))
+    grown = (await book.look(await store.sessions()))["s"]
+    assert (first.whole.replies, grown.whole.replies) == (1, 2)

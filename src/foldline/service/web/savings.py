@@ -13,7 +13,7 @@ import logging
 import time
 from collections.abc import AsyncIterable, Callable, Iterable, Sequence
 from contextvars import Context
-from functools import cache
+from functools import cache, cached_property
 from typing import Final
 
 import msgspec
@@ -88,7 +88,7 @@ class _At(msgspec.Struct, frozen=True, omit_defaults=True):
     said: bool = False
 
 
-class Savings(msgspec.Struct, omit_defaults=True):
+class Savings(msgspec.Struct, omit_defaults=True, dict=True):
     """The figures of a session: of all branches by day and model, and what holds at its leaf.
 
     `entries` were read, the newest of them `last`, when the leaf was `leaf`. `begins` are the user's first
@@ -107,9 +107,9 @@ class Savings(msgspec.Struct, omit_defaults=True):
     folds: dict[str, int] = {}
     days: dict[str, dict[str, Sum]] = {}
 
-    @property
+    @cached_property
     def whole(self) -> Sum:
-        """The sum of all days and models."""
+        """The sum of all days and models, as they were when it was first asked for."""
         return summed(one for models in self.days.values() for one in models.values())
 
     @property
