@@ -676,6 +676,24 @@ def test_what_a_button_did_is_put_in_place_for_a_page_with_a_script(browser):
     assert "There is no fold to undo" in browser.http.post("/web/s/one/do/undo", data={}, **asked).text
 
 
+def test_a_branch_and_a_merge_are_put_in_place_where_the_newest_messages_are_shown(browser):
+    browser.client.begin("one", messages=talk(60))
+    page = browser.get("/web/s/one")
+    entry, leaf = re.findall(r'id="e-([^"]+)"', page)[-3], browser.client.leaf("one")[1:-1]
+    assert re.search(r'<form [^>]*hx-post="/web/s/one/do/branch"', page)
+    asked = {"headers": {"hx-request": "true"}}
+    found = browser.http.post("/web/s/one/do/branch", data={"entry": entry}, **asked).text
+    assert "The session goes on from there" in found
+    assert found.rindex('id="e-') == found.index(f'id="e-{entry}"')
+    tree = browser.http.get("/web/s/one/panel/tree", **asked).text
+    assert tree.count('hx-post="/web/s/one/do/branch"') == tree.count('hx-post="/web/s/one/do/merge"') == 1
+    assert "is noted here" in browser.http.post("/web/s/one/do/merge", data={"entry": leaf}, **asked).text
+    before = re.search(r'href="(/web/s/one\?before=[^"]+)"', browser.get("/web/s/one"))[1]
+    assert "hx-post" not in browser.get(f"{before}&panel=tree")  # else what is shown would change its place
+    there = {"headers": {"hx-request": "true", "hx-current-url": f"http://here{before}"}}
+    assert "hx-post" not in browser.http.get("/web/s/one/panel/tree", **there).text
+
+
 def test_the_meter_names_what_fills_the_window_and_when_it_folds(browser):
     browser.client.begin("one", messages=talk(20))
     page = browser.get("/web/s/one")

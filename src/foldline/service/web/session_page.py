@@ -265,7 +265,8 @@ async def panel(asked: PageRequest) -> Response:
         place = f"{BASE}/s/{segment(asked.session)}?panel={name}"
         return RedirectResponse(f"{place}&{query}" if query else place, 303)
     content = await panel_content(asked, name, await asked.ask(history.read_stats))
-    return asked.page("panel.html", info=await asked.info(), **content)
+    newest = "before=" not in asked.request.headers.get("hx-current-url", "")
+    return asked.page("panel.html", info=await asked.info(), newest=newest, **content)
 
 
 async def minimap(asked: PageRequest) -> Response:

@@ -256,16 +256,19 @@ if (say) {
   stop.addEventListener("click", () => work && work.abort());
 }
 
-// a panel that is made anew shows open what was open
+// a panel that is made anew shows open what was open, and is held where something of it was
 const panel = document.getElementById("panel");
 if (panel) {
   let known = new Map();
+  let held = false;
   panel.addEventListener("htmx:beforeSwap", () => {
+    held = panel.contains(document.activeElement);
     known = new Map([...panel.querySelectorAll("details[id]")].map((one) => [one.id, one.open]));
   });
   panel.addEventListener("htmx:afterSwap", () => {
     for (const one of panel.querySelectorAll("details[id]"))
       if (known.has(one.id)) one.open = known.get(one.id);
+    if (held && !panel.contains(document.activeElement)) panel.focus({ preventScroll: true });
   });
 }
 
