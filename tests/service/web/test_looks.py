@@ -228,33 +228,33 @@ def axe(tmp_path_factory):
     return (folder / "node_modules" / "axe-core" / "axe.min.js").read_text(encoding="utf-8")
 
 
-def serious(page, axe):
-    """The findings of axe on a page that matter: rule and element."""
+def violations(page, axe):
+    """The findings of axe on a page: rule and element."""
     page.evaluate(axe)
     found = page.evaluate("async () => (await axe.run(document)).violations")
     return [
-        (one["id"], one["nodes"][0]["html"][:160], one["nodes"][0]["failureSummary"][:300])
-        for one in found
-        if one["impact"] in ("serious", "critical")
+        (one["id"], one["nodes"][0]["html"][:160], one["nodes"][0]["failureSummary"][:300]) for one in found
     ]
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_nothing_serious(page, service, axe, scheme):
+def test_axe_finds_nothing(page, service, axe, scheme):
     name = f"axe-{scheme}"
     call = {"id": "c", "type": "function", "function": {"name": "read", "arguments": "{}"}}
     tools = [
         user("Read it."),
         {"role": "assistant", "content": None, "tool_calls": [call]},
-        {"role": "tool", "tool_call_id": "c", "content": "Lines."},
+        {"role": "tool", "tool_call_id": "c", "content": "Lines.\n" * 100},
     ]
-    service.begin(name, messages=[*talk(12), *tools, reply("Read.")])
+    service.begin(
+        name, messages=[*tools, *talk(12), *tools, reply("Read **all** of [it](https://a.example).")]
+    )
     found = {}
     page.emulate_media(color_scheme=scheme)
 
     def check(what):
-        found[what] = serious(page, axe)
+        found[what] = violations(page, axe)
 
     page.goto(f"/web/s/{name}")
     fold(page, "Preview")
@@ -273,6 +273,8 @@ def test_axe_finds_nothing_serious(page, service, axe, scheme):
         "",
         "?q=Question",
         "login",
+        "overview",
+        "connect",
         "replay",
         f"s/{name}/download?format=codex",
         *(f"s/{name}?panel={one}&q=Question" for one, _ in PANELS),
@@ -286,6 +288,9 @@ def test_axe_finds_nothing_serious(page, service, axe, scheme):
     for step in page.locator(".step > summary").all():
         step.click()
     check("calls")
+    page.set_viewport_size(PHONE)
+    page.locator("#history article").first.scroll_into_view_if_needed()
+    check("phone")
     page.locator(".message .menu summary").first.click()
     check("menu")
     menu(page, "Hand off")
