@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 import httpx2
 import pytest
@@ -19,6 +19,8 @@ from tests.support import patient
 from tests.support.waiting import wait_until
 
 import foldline
+from foldline.config import ServeSettings
+from foldline.service.workers import Workers
 from foldline.testing import Scripted
 
 
@@ -129,6 +131,24 @@ def test_workers_end_with_their_supervisor(tmp_path):
             while time.monotonic() < deadline:
                 httpx2.get(f"{service.url}/health", timeout=60)
                 time.sleep(0.1)
+
+
+@pytest.mark.slow
+def test_the_address_is_told_however_long_the_start_takes(tmp_path, monkeypatch):
+    begun, clock = time.monotonic(), time.monotonic
+    told = []
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    serve = ServeSettings(port=0, workers=2, store=f"sqlite:///{tmp_path / 's.db'}", summaries="offline")
+    workers = Workers(serve, told.append, nullcontext)
+    monkeypatch.setattr(time, "monotonic", lambda: begun + 1_000 * (clock() - begun))  # an hour in seconds
+    try:
+        workers.init_processes()
+    finally:
+        workers.terminate_all()
+        workers.join_all()
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+    assert told
 
 
 def test_a_store_of_one_process_is_refused(tmp_path):

@@ -7,6 +7,7 @@ the supervisor says where they listen, and exits as the signal that ended it.
 from __future__ import annotations
 
 import logging
+import math
 import os
 import shutil
 import signal
@@ -34,7 +35,7 @@ from foldline.stores import find_store
 
 log = logging.getLogger("foldline")
 
-START_SECONDS: Final = 60  # that a worker may take to start, or to answer its supervisor
+ANSWER_SECONDS: Final = 60  # that a worker may take to answer its supervisor
 LOOK_SECONDS: Final = 0.5  # between two looks of a worker at whether its supervisor lives
 
 Traced = Callable[[], AbstractContextManager[None]]
@@ -86,7 +87,7 @@ class Workers(Multiprocess):
             serve, WorkerApp(serve, traced, os.getpid(), follows_file(serve.tokens)), YieldingConnection
         )
         config.workers = serve.workers
-        config.timeout_worker_healthcheck = START_SECONDS
+        config.timeout_worker_healthcheck = ANSWER_SECONDS
         super().__init__(config, [self._held])
         for number in (signal.SIGINT, signal.SIGTERM):  # at once, also while workers are replaced
             signal.signal(number, self._end)
@@ -111,7 +112,7 @@ class Workers(Multiprocess):
         """Start the workers, and say where they listen once the first of them does."""
         super().init_processes()
         first = self.processes[0]
-        if first.wait_until_ready(START_SECONDS, self.should_exit):
+        if first.wait_until_ready(math.inf, self.should_exit):  # a busy machine may take minutes
             self._ready(url_of(self._held))
         elif first.exitcode is not None:  # the others would end like it
             self.should_exit.set()
