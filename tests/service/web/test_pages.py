@@ -64,8 +64,9 @@ def shared(tmp_path_factory):
 
 @pytest.fixture
 def browser(shared):
-    """A browser; what its test has begun is deleted behind it."""
+    """A browser; what its test has begun, and chosen, is deleted behind it."""
     yield shared
+    shared.http.cookies.clear()
     for one in shared.client.get("/sessions", limit=100).json()["sessions"]:
         shared.client.send("DELETE", f"/sessions/{one['id']}")
 
