@@ -102,7 +102,7 @@ def url(monkeypatch):
 
     monkeypatch.setattr("foldline.cli.commands.wrap.PATIENCE", 120)
     with HTTPServer(("127.0.0.1", 0), Health) as server:
-        thread = threading.Thread(target=server.serve_forever)
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         yield f"http://127.0.0.1:{server.server_port}"
         server.shutdown()

@@ -34,7 +34,7 @@ class Collector(http.server.BaseHTTPRequestHandler):
 def collector():
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Collector)
     server.came = []
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
     yield server
     server.shutdown()

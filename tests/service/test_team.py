@@ -196,7 +196,7 @@ class Receiver(http.server.BaseHTTPRequestHandler):
 def receiver():
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Receiver)
     server.came = {}
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
     yield server
     server.shutdown()
