@@ -24,7 +24,7 @@ from foldline.testing import Scripted, serve
 
 WORKERS = 4
 KILLED_EVERY = 10.0  # seconds
-MOST_FAILED = 0.1  # of all requests
+MOST_FAILED = 0.25  # of all requests: on a busy machine a worker takes seconds to start
 
 
 class Faults(msgspec.Struct, frozen=True):
