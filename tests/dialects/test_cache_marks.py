@@ -5,7 +5,7 @@ import json
 import pytest
 
 import foldline
-from foldline.dialects import get
+from foldline.dialects import cache_marks, get
 from foldline.dialects.cache_marks import MARKS, marks, within_marks
 
 EPHEMERAL = {"type": "ephemeral"}
@@ -70,3 +70,27 @@ async def test_a_session_keeps_all_marks_and_sends_the_newest():
             await session.append(message)
             assert marks(await session.context(), session.system) <= MARKS
         assert json.dumps(await session.history()).count("cache_control") == 8
+
+
+async def test_a_turn_looks_for_marks_in_what_the_turn_added(monkeypatch):
+    encoded, encode = [], cache_marks.encode
+    monkeypatch.setattr(
+        cache_marks, "encode", lambda messages: encoded.append(len(messages)) or encode(messages)
+    )
+    async with foldline.open("memory://", "no marks", window=10**9, dialect="openai-chat") as session:
+        await session.append(*[{"role": "user", "content": f"message {n}"} for n in range(50)])
+        await session.context()
+        for turn in range(10):
+            await session.append({"role": "user", "content": f"question {turn}"})
+            await session.context()
+    assert encoded[0] == 50
+    assert max(encoded[1:]) <= 2, "the newest message before, which what follows may join, and what was added"
+
+
+async def test_a_view_that_grows_keeps_the_newest_marks_of_those_that_came_late():
+    async with foldline.open("memory://", "late marks", window=10**9) as session:
+        await session.append(*[{"role": "user", "content": f"message {n}"} for n in range(5)])
+        assert marks(await session.context()) == 0
+        for turn in range(1, 8):
+            await session.append({"role": "user", "content": [marked(f"m{turn}")]})
+            assert marks(await session.context()) == min(turn, MARKS)

@@ -29,18 +29,23 @@ def _is_marked(block: Block) -> bool:
     return any(block.get(mark) for mark in MARKS_OF)
 
 
+def written_marks(messages: Sequence[Any]) -> int:
+    """Return how many cache marks messages hold at most: as many as their JSON has such fields."""
+    try:
+        raw = encode(messages)
+    except TypeError:  # objects of an SDK, given back as they came
+        raw = encode(to_plain(messages))
+    return sum(raw.count(f'"{mark}":'.encode()) for mark in MARKS_OF)
+
+
 def within_marks(messages: Sequence[Any], *beside: Any) -> list[Any]:
     """Return messages with their newest marks, as many as `beside` (system prompt, tools) leaves of four.
 
     What is given stays as it is; a message that loses none is the same object.
     """
-    try:
-        raw = encode(messages)
-    except TypeError:  # objects of an SDK, given back as they came
-        raw = encode(to_plain(messages))
-    if sum(raw.count(f'"{mark}":'.encode()) for mark in MARKS_OF) + marks(*beside) <= MARKS:
-        return list(messages)
     left = MARKS - marks(*beside)
+    if written_marks(messages) <= left:
+        return list(messages)
     found: list[Any] = []
     for message in reversed(messages):
         own = marks(message)

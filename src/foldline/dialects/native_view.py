@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from foldline.core.view import Item, MessageItem, native_items
+from foldline.dialects.cache_marks import written_marks
 from foldline.dialects.dialect import get, native_dialect
 
 
@@ -19,6 +20,7 @@ class NativeView:
     """
 
     def __init__(self) -> None:
+        self.marked = False  # a message of the view may hold a mark for a provider's cache
         self._dialect: str = ""
         self._items: Sequence[Item] = ()
         self._known = 0
@@ -40,7 +42,7 @@ class NativeView:
             rendered = spoken.more([last, *spoken.render(native_items(new)).messages])
         else:
             rendered = spoken.render(native_items(items), whole=True).messages
-            self._messages, self._nested = [], []
+            self._messages, self._nested, self.marked = [], [], False
             self._items, self._dialect = items, dialect
             self._extends = _may_extend(items, dialect)
         self._take(rendered)
@@ -52,6 +54,7 @@ class NativeView:
             if not all(isinstance(value, str) for value in message.values()) and at not in self._nested[-1:]:
                 self._nested.append(at)
         self._messages += messages
+        self.marked = self.marked or written_marks(messages) > 0
 
     def _copies(self) -> list[Any]:
         made: list[Any] = [message.copy() for message in self._messages]

@@ -116,7 +116,7 @@ def _inside(value: Any) -> Any:
 
 def peek(payload: Any, key: str) -> Any:
     """Return a field of a native message or block without converting it; None if it has none."""
-    if isinstance(payload, Mapping):
+    if isinstance(payload, (dict, Mapping)):  # most are a dict, and a Mapping is asked for slowly
         return cast("Mapping[str, Any]", payload).get(key)
     return getattr(payload, key, None)
 

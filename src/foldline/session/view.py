@@ -110,7 +110,7 @@ class SessionView:
         """Return the messages of the view as it stands; `shared` ones are not copied."""
         found = self._native.messages(self.dialect, self._cursor.state.items(), shared=shared)
         found = in_turn(found, self.dialect) if self._model.in_turn else found
-        return within_marks(found, self.system, self._model.setup.tools)
+        return within_marks(found, self.system, self._model.setup.tools) if self._native.marked else found
 
     def hand_out(self, *, shared: bool = False) -> ContextMessages:
         """Return the messages of the view for a request; they know which view they are."""
