@@ -20,7 +20,7 @@ from budgets.table import Row
 from foldline.bench.corpus import Talk
 from foldline.core.log.entries import Said
 from foldline.core.log.log import chained
-from foldline.stores import SqliteStore
+from foldline.stores import SqliteStore, appending
 from foldline.stores.rows import pack
 from foldline.stores.tables import Tables
 
@@ -106,13 +106,13 @@ def write(raw: int, payload: bytes) -> None:
 def without_a_loop(folder: Path, messages: int, size: int, turns: int) -> list[Row]:
     """Time the synchronous half alone: what the thread hop adds is the difference."""
     store = SqliteStore(folder / "sync.db")
-    tables = store._work(Tables)  # noqa: SLF001 - the same connection, without its thread
+    tables = store._work(Tables)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  # without its thread
     times: list[float] = []
     leaf: Said | None = None
     for tag in range(turns + 20):
         batch = turn(leaf, messages, size, tag)
         start = time.perf_counter()
-        tables.append("s", batch, leaf.id if leaf else None)
+        appending.append(tables, "s", batch, leaf.id if leaf else None)
         times.append(time.perf_counter() - start)
         leaf = batch[-1]
     asyncio.run(store.close())

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -57,7 +57,7 @@ asyncio.run(main())
 
 
 @contextmanager
-def running(*command: str) -> Iterator[tuple[str, int]]:
+def running(*command: str) -> Generator[tuple[str, int]]:
     """Run a program that prints its URL when it is ready; yields that and its process id."""
     process = subprocess.Popen([sys.executable, *command], stdout=subprocess.PIPE, text=True)
     try:

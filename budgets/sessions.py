@@ -58,7 +58,7 @@ def entries_within(tokens: int, natives: Iterable[dict[str, Any]]) -> list[Said]
 async def fill(file: Path, messages: int, kept: int) -> None:
     """Write `STORED`, a session of so many messages whose newest boundary keeps the last ones, into a store."""
     store = SqliteStore(file)
-    leaf = None
+    leaf, first = None, None
     for start in range(0, messages, BATCH):
         batch = entries_of(exchanges(start, start + BATCH), before=leaf)
         await store.append(STORED, batch, seen=leaf.id if leaf else None)

@@ -45,9 +45,15 @@ class Seen:
         self.drafting = False
         self.committed = 0
         self.waited = 0
-        session.on("draft_started", lambda _: setattr(self, "drafting", True))
-        session.on("draft_ready", lambda _: setattr(self, "drafting", False))
+        session.on("draft_started", self._begun)
+        session.on("draft_ready", self._ready)
         session.on("compacted", self._done)
+
+    def _begun(self, _: Any) -> None:
+        self.drafting = True
+
+    def _ready(self, _: Any) -> None:
+        self.drafting = False
 
     def _done(self, event: Any) -> None:
         self.committed += 1

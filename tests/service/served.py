@@ -8,7 +8,9 @@ import itertools
 import tempfile
 import threading
 import time
+from collections.abc import Generator
 from types import SimpleNamespace
+from typing import Any
 
 import msgspec
 
@@ -19,7 +21,7 @@ from foldline.testing import Scripted, serve_in_thread
 
 
 @contextlib.contextmanager
-def served(**changes):
+def served(**changes: Any) -> Generator[str]:
     """Serve the service in a thread of its own; yields its URL."""
     ready = threading.Event()
     urls = []
