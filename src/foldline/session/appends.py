@@ -14,7 +14,7 @@ from foldline.core.ledger.facts.files import FILES, files_note
 from foldline.core.log.entries import Noted, Pinned, Said
 from foldline.core.log.messages import Message
 from foldline.dialects import decode_all
-from foldline.dialects.base import decode_reply, dialect_of, in_dialect, reply_dialect
+from foldline.dialects.base import decode_reply, in_dialect, message_dialect, reply_dialect
 from foldline.errors import InputError
 from foldline.session.events import PinChanged, ProviderCompacted, WarningGiven
 from foldline.session.recall import as_text
@@ -146,27 +146,25 @@ class AppendReader:
 
     def read(self, messages: Sequence[Any]) -> list[Message]:
         """Decode messages; one that fits several dialects is read as those around it are."""
-        known = [None if isinstance(message, Message) else _form_or_dialect(message) for message in messages]
-        dialects = (name for name in reversed(known) if name not in (None, FOREIGN))
+        seen = [_form_or_dialect(message) for message in messages]
+        dialects = (name for name, _ in reversed(seen) if name not in (None, FOREIGN))
         common = self._dialect or next(dialects, None) or self._usual()
 
         def way(at: int) -> str | None:
             """Return the dialect or the form of those to decode together; None for one that stands alone."""
-            bare = isinstance(messages[at], Message) or known[at] == FOREIGN
-            if isinstance(messages[at], Message) or (not bare and reply_dialect(messages[at])):
-                return None
-            return known[at] or common
+            name, alone = seen[at]
+            return None if alone else name or common
 
         for name, places in groupby(range(len(messages)), way):
             if name is not None:
                 run = [in_dialect(messages[at], name, f"{self._seed} {at}") for at in places]
                 self._decoded += self._decode(run, name)
                 continue
-            for message in (messages[at] for at in places):
+            for message, (reply, _) in ((messages[at], seen[at]) for at in places):
                 if isinstance(message, Message):
                     self._decoded += with_own_ids([message], self._open_now())
                 else:
-                    self._decoded.append(decode_reply(message, str(reply_dialect(message)), salt=self._salt))
+                    self._decoded.append(decode_reply(message, str(reply), salt=self._salt))
         return self._decoded
 
     def _decode(self, run: Sequence[Any], dialect: str) -> Sequence[Message]:
@@ -193,11 +191,18 @@ class AppendReader:
         return self._open
 
 
-def _form_or_dialect(message: Any) -> str | None:
-    """Return the dialect that alone could have written a message, or `FOREIGN`; None if several could."""
+def _form_or_dialect(message: Any) -> tuple[str | None, bool]:
+    """Return the dialect that alone could have written a message, or `FOREIGN`; None if several could.
+
+    And whether it is read alone: a whole reply, or a message that was read already.
+    """
+    if isinstance(message, Message):
+        return None, True
     if form_of(message) is not None:
-        return FOREIGN
-    found = dialect_of(message)
+        return FOREIGN, False
+    if (reply := reply_dialect(message)) is not None:
+        return reply, True
+    found = message_dialect(message)
     if found is None:
         check_known(message)
-    return found
+    return found, False

@@ -95,24 +95,22 @@ def _is_usual(message: Any) -> bool:
 
 def check_known(message: Any, index: int | None = None) -> None:
     """Raise DialectError for a message that a dialect would read without its words, or as other words."""
-    if not isinstance(message, dict) or message_dialect(message) == BEDROCK_CONVERSE:
-        return
-    body = fields_of(message)
+    why = _strange(fields_of(message))
+    if why and message_dialect(message) != BEDROCK_CONVERSE:
+        text = f"this message is of no form that is known: {why}; docs/transcripts.md lists those that are"
+        raise DialectError(text, index=index)
+
+
+def _strange(body: dict[str, Any]) -> str:
+    """Return what no dialect but Bedrock's could read of a message; "" where there is nothing."""
     others = {key: body[key] for key in body if key not in _BESIDE}
     said = any(map(bool, others.values()))
     if body.get("role") == "user" and said and not {"content", "parts"} & body.keys():
-        raise DialectError(_unknown(f"it has no content, but {keys_of(others)}"), index=index)
-    for part in items_of(body.get("content")):
-        if isinstance(part, dict) and fields_of(part) and not isinstance(fields_of(part).get("type"), str):
-            if isinstance(fields_of(part).get("text"), str):
-                continue
-            raise DialectError(
-                _unknown(f"a part of it has no type, but {keys_of(fields_of(part))}"), index=index
-            )
-
-
-def _unknown(why: str) -> str:
-    return f"this message is of no form that is known: {why}; docs/transcripts.md lists those that are"
+        return f"it has no content, but {keys_of(others)}"
+    for part in map(fields_of, items_of(body.get("content"))):
+        if part and not isinstance(part.get("type"), str) and not isinstance(part.get("text"), str):
+            return f"a part of it has no type, but {keys_of(part)}"
+    return ""
 
 
 def _plain(message: Any) -> dict[str, Any] | None:
