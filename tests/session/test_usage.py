@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 from tests.support.live import Heard, answer, prompt, session_on, turns
 
+import foldline
 from foldline.core.log.entries import Compacted
 from foldline.core.log.messages import Message, Text, Usage
 from foldline.core.measure.accounting import is_credible, is_too_small
+from foldline.core.measure.tokens import OFFLINE
 from foldline.core.measure.window import Window
 from foldline.stores import MemoryStore
 
@@ -17,6 +19,34 @@ FALSE = [Usage(input=10**9, output=5), Usage(cache_read=10**9, output=5), Usage(
 def counted(number, usage):
     """An answer with what its provider says that it counted."""
     return Message("assistant", (Text(answer(number, 2)["content"]),), usage=usage)
+
+
+class Noting:
+    """The offline counter, which notes the texts that it counts."""
+
+    name = "noting"
+
+    def __init__(self):
+        self.texts = []
+
+    def count(self, text):
+        self.texts.append(text)
+        return OFFLINE.count(text)
+
+
+async def test_a_message_that_is_appended_is_counted_once():
+    counter, said = Noting(), [prompt(0), answer(0), prompt(1)]
+    async with foldline.open("memory://", "counted", window=100_000, counter=counter) as session:
+        counter.texts.clear()
+        await session.append(*said)
+    assert counter.texts == [one["content"] for one in said]
+
+
+async def test_a_usage_is_compared_with_all_that_stands_before_its_reply_in_the_same_append(store):
+    session = session_on(store)
+    heard, long = Heard(session), {"role": "user", "content": "a long look at the plan " * 8_000}
+    await session.append(prompt(0), long, counted(0, Usage(input=40_000, output=5)))
+    assert not heard.of("warning")
 
 
 @pytest.mark.parametrize("usage", FALSE)

@@ -231,15 +231,16 @@ class SessionModel:
 
         Nothing is decided by such figures, and nothing is learnt from them; the native message keeps them.
         """
-        sent, window, found = self.view_tokens, self.setup.window, list[Message]()
-        for message in messages:
-            usage = message.usage
-            if usage is None or (is_credible(usage, sent, window) and not is_too_small(usage, sent, window)):
-                found.append(message)
-            else:
-                found.append(msgspec.structs.replace(message, usage=None))
+        sent, window, counted = self.view_tokens, self.setup.window, 0
+        found = list(messages)
+        for place, message in enumerate(messages):
+            if (usage := message.usage) is None:
+                continue
+            sent += sum(message_tokens(one, self.setup.counter) for one in messages[counted:place])
+            counted = place
+            if not is_credible(usage, sent, window) or is_too_small(usage, sent, window):
+                found[place] = msgspec.structs.replace(message, usage=None)
                 self._warn_of(usage, sent)
-            sent += message_tokens(message, self.setup.counter)
         return found
 
     def _warn_of(self, usage: Usage, sent: int) -> None:
