@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 
 import pytest
 
@@ -176,3 +178,12 @@ async def test_export_is_lossless_and_can_be_read_again(url):
 
 def _text(messages) -> str:
     return "\n".join(str(m.get("content")) for m in messages).replace("\\n", "\n")
+
+
+def test_what_a_first_call_does_not_need_is_not_loaded():
+    code = (
+        "import sys, foldline; foldline.compact; foldline.open; "
+        "print([name for name in ('foldline.exports', 'email.utils', 'importlib.resources') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

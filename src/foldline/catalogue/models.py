@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from difflib import get_close_matches
 from functools import cache
-from importlib import resources
+from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
 import msgspec
@@ -50,7 +50,7 @@ prepared(_Data)
 
 @cache
 def _data() -> _Data:
-    raw = (resources.files("foldline.catalogue") / "models.json").read_bytes()
+    raw = Path(__file__).with_name("models.json").read_bytes()
     return msgspec.json.decode(raw, type=_Data)
 
 

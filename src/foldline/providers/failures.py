@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import email.utils
 import importlib.util
 import json
 import math
@@ -166,8 +165,10 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
 
 
 def _until(date: str) -> float | None:
+    from email.utils import parsedate_to_datetime  # noqa: PLC0415 - most servers give seconds, or nothing
+
     try:
-        return email.utils.parsedate_to_datetime(date).timestamp() - time.time()
+        return parsedate_to_datetime(date).timestamp() - time.time()
     except (TypeError, ValueError, OverflowError):
         return None
 

@@ -10,7 +10,6 @@ from typing import Any
 
 import msgspec
 
-from foldline import exports
 from foldline.core.checkpoint.request import Prefix
 from foldline.core.cut.edits import folds
 from foldline.core.decide.price import Cache
@@ -30,7 +29,6 @@ from foldline.providers.base import Call
 from foldline.session.cursor import Cursor
 from foldline.session.model import SessionModel, cache_of
 from foldline.tracing import COMPACTED, CONVERSATION, Value
-from foldline.transcripts import dump
 
 ViewToken = tuple[str, ...]  # the ids of the boundaries that a view was folded with
 
@@ -182,11 +180,13 @@ class SessionView:
 
     async def export(self, form: str, *, view: bool) -> bytes:
         """Return the session in a form of `foldline export`; with `view`, what the model is sent."""
+        from foldline import exports, transcripts  # noqa: PLC0415 - few sessions are exported
+
         store, session = self._cursor.store, self._cursor.session
         stream = BytesIO()
         if form == exports.OWN and not view:
             entries = [entry async for entry in store.path(session)]
-            dump(entries, stream, session=session, leaf=self._cursor.leaf)
+            transcripts.dump(entries, stream, session=session, leaf=self._cursor.leaf)
         else:
             name = self.dialect if form == exports.OWN else form
             request = exports.ExportRequest(name, view=view, model=self._model.setup.model)
