@@ -5,7 +5,7 @@ from tests.dialects.ui_samples import STEP, done, ui
 
 from foldline.core.log.messages import Usage
 from foldline.dialects import get
-from foldline.dialects.base import dialect_of, reply_dialect
+from foldline.dialects.base import message_dialect, reply_dialect
 from foldline.errors import DialectError
 
 VERCEL = get("ui-message")
@@ -32,7 +32,7 @@ def test_what_on_finish_is_given():
     assert message.usage == Usage(input=40, cache_read=60, output=20)
     assert message.stop == "end"
     assert VERCEL.render([(message, ())]).messages == [ONE]
-    assert reply_dialect(event) == dialect_of(event) == "ui-message"
+    assert reply_dialect(event) == "ui-message"
 
 
 def test_usage_and_model_in_the_metadata():
@@ -92,7 +92,7 @@ def test_an_aborted_reply_says_so():
 
 def test_a_bare_message_is_read_as_one():
     assert VERCEL.decode_reply(ONE) == VERCEL.decode(ONE)
-    assert dialect_of(ONE) == "ui-message"
+    assert message_dialect(ONE) == "ui-message"
     assert reply_dialect(ONE) is None
 
 

@@ -39,11 +39,6 @@ def reply_dialect(payload: Any) -> str | None:
     return next((dialect.name for dialect in known() if dialect.is_reply(payload)), None)
 
 
-def dialect_of(payload: Any) -> str | None:
-    """Return the only dialect that could have written a message or reply; None if several could."""
-    return reply_dialect(payload) or message_dialect(payload)
-
-
 def in_dialect(message: Any, name: str, salt: str) -> Any:
     """Return a message in a dialect's form: plain text gets an id made from `salt` where it needs one."""
     return get(name).adopt(message, salt) if name in names() else message
