@@ -58,8 +58,7 @@ def cut_up_to(job: CompactionInput, entry: str) -> CompactionInput:
     notes = job.ask.notes
     if index != asked:
         notes = (*notes, f"less than asked for was folded: the nearest legal cut is before {kept[index].id}")
-    job = job.asking(notes=notes, least_usable=job.size)
-    return msgspec.structs.replace(job, cut=Cut(index, is_split(kept, index)))
+    return job.asking(notes=notes, least_usable=job.size).changed(cut=Cut(index, is_split(kept, index)))
 
 
 def _place(job: CompactionInput, entry: str) -> int:

@@ -91,9 +91,16 @@ class CompactionInput(msgspec.Struct, frozen=True, dict=True):
                 chosen.append(mark)
         return chosen[::-1]
 
+    def changed(self, **fields: Any) -> CompactionInput:
+        """Return the job with some fields changed; of the same view nothing is worked out again."""
+        made = msgspec.structs.replace(self, **fields)
+        if made.state is self.state:
+            made.__dict__.update(self.__dict__)
+        return made
+
     def asking(self, **changes: Any) -> CompactionInput:
         """Return the job with some fields of what is asked changed."""
-        return msgspec.structs.replace(self, ask=msgspec.structs.replace(self.ask, **changes))
+        return self.changed(ask=msgspec.structs.replace(self.ask, **changes))
 
 
 def frame(

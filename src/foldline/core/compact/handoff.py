@@ -78,7 +78,7 @@ def handoff(job: CompactionInput, start: Start, *, text: str | None = None) -> S
     folded = [*state.quoted, *state.kept]
     if not folded and state.boundary is None:
         return Nothing("nothing_to_fold")
-    job = msgspec.structs.replace(job, carry=_carried(job, start, folded))
+    job = job.changed(carry=_carried(job, start, folded))
     ledger = ledger_of(job, folded, ())
     taken_out: list[str] = []
     if text is not None:

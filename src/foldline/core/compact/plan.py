@@ -82,7 +82,7 @@ def _with_room(job: CompactionInput) -> CompactionInput:
         job = job.asking(live=())
         floor = floor_of(job)
     if floor.total > ask.usable and job.state.marks:
-        job = msgspec.structs.replace(job, marks_room=False)
+        job = job.changed(marks_room=False)
         floor = floor_of(job)
     if floor.total > ask.usable:
         least = least_floor(job, floor)

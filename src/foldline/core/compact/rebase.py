@@ -164,7 +164,7 @@ def _compacted(job: CompactionInput, boundary: Compacted, cut: int) -> Compacted
     by_id = {entry.id: entry for entry in (*state.leading, *state.quoted, *state.kept)}
     quoted = [by_id[entry] for entry in boundary.quoted if entry in by_id]
     # a checkpoint without any had no room for what was marked; what is kept shows its own
-    job = msgspec.structs.replace(job, marks_room=bool(old.marks))
+    job = job.changed(marks_room=bool(old.marks))
     frame = frame_before(job, kept, quoted, {edit.entry for edit in edits})
     frame = msgspec.structs.replace(frame, carried=old.carried)
     return msgspec.structs.replace(

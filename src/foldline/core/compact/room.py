@@ -158,8 +158,7 @@ def with_carried(room: Room) -> Room:
         whole={entry.id for entry in job.stays},
         begun=state.boundary is not None,
     )
-    job = msgspec.structs.replace(job, carry=found)
-    return msgspec.structs.replace(room, job=job, wrap=room.wrap + found.tokens)
+    return msgspec.structs.replace(room, job=job.changed(carry=found), wrap=room.wrap + found.tokens)
 
 
 # ---- the floor

@@ -111,7 +111,7 @@ def whole_ranges(kept: Sequence[Said], _pairing: Pairing, edits: EditsOf) -> Ite
     """A range that a summary replaces is kept or folded whole: its first message has the summary."""
     ends: dict[int, int] = {}
     start = -1
-    for index, entry in enumerate(kept):
+    for index, entry in enumerate(kept if edits else ()):
         own = edits.get(entry.id, ())
         if range_summary(own):
             start = index
