@@ -59,11 +59,11 @@ def touches(call: ToolCall, args: dict[str, Any], steps: Iterable[Step]) -> Iter
 
 def _by_shape(name: str, args: dict[str, Any]) -> Iterator[Touch]:
     """Yield the touches of a call that names files in its arguments, or in rows among them."""
-    ends = [next((path for key in keys for path in _paths(args.get(key))), "") for keys in (_FROM, _TO)]
-    if all(ends) and _MOVES.search(name):
+    ends = (next((path for key in keys for path in _paths(args.get(key))), "") for keys in (_FROM, _TO))
+    if _MOVES.search(name) and all(moved := tuple(ends)):
         if not name.startswith(("copy", "cp")):
-            yield Touch(ends[0], "deleted", ends[1])
-        yield Touch(ends[1], "created")
+            yield Touch(moved[0], "deleted", moved[1])
+        yield Touch(moved[1], "created")
         return
     rows = [args] if paths_in(args) else [row for value in args.values() for row in rows_of(value, 50)]
     for row in rows:
@@ -73,7 +73,7 @@ def _by_shape(name: str, args: dict[str, Any]) -> Iterator[Touch]:
 
 def paths_in(args: dict[str, Any]) -> list[str]:
     """Return the paths that arguments name."""
-    return next(filter(None, (_paths(args.get(key)) for key in _PATH_KEYS)), list[str]())
+    return next(filter(None, (_paths(args[key]) for key in _PATH_KEYS if key in args)), list[str]())
 
 
 def _paths(value: Any) -> list[str]:

@@ -65,7 +65,7 @@ class Use(msgspec.Struct, dict=True):
         """The command line that it runs in a shell."""
         return command_in(self.call, self.args)
 
-    @property
+    @cached_property
     def steps(self) -> tuple[Step, ...]:
         """The simple commands that it runs, in the folder that is given beside them."""
         return steps(self.command or "", folder_beside(self.args))

@@ -226,8 +226,7 @@ def cue_of(sentence: str) -> str | None:
     if not SHORTEST <= len(sentence) <= LONGEST:
         return None
     said = _EMPHASIS.sub("", _MENTIONED.sub("code", sentence)).strip().lower()
-    found = next((name for name, cue in _CUES.items() if cue.search(said)), None)
-    return found if found is not None and not _NO_RULE.search(said) else None
+    return None if _NO_RULE.search(said) else next((n for n, cue in _CUES.items() if cue.search(said)), None)
 
 
 def is_rule(sentence: str) -> bool:
@@ -358,7 +357,7 @@ def change_of(sentence: str) -> Change:
         return Change("announces", said, "", displaced, hedged)
     if _ADDS.search(text):
         return Change("adds", text)
-    if _LIFTS.search(text) or (_PERMITS.search(text) and _NEW.search(text)):
+    if _LIFTS.search(text) or (_NEW.search(text) and _PERMITS.search(text)):
         found = _LIFTED.search(text)
         about = next(filter(None, found.groups()), "") if found else ""
         return Change("lifts", said, about, "", hedged, bool(_WAIVES.search(text)))
