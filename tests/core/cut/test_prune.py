@@ -330,3 +330,16 @@ def test_a_note_that_nothing_changed_covers_nothing():
     whole = Read("r", "a", "")
     assert superseded({1: (whole, 900), 2: (whole, 10)}) == set()
     assert superseded({1: (whole, 900), 2: (whole, 500), 3: (whole, 10)}) == {1}
+
+
+@pytest.mark.parametrize("beside", ["run 1", "a\\", "echo '", 'say "'])
+def test_no_placeholder_says_a_secret_whatever_the_other_calls_say(beside):
+    key = f"PMAK-{'4bad26dbfb3ea079d4681591'}-{'4b35e7ed14fb9c2d47df2b51660b77dd57'}"
+    commands = [beside, key, beside]
+    messages = [user("go")]
+    for i, command in enumerate(commands):
+        messages += [assistant("", call(f"c{i}", "bash", command=command)), tool(f"c{i}", LONG)]
+    pruning = run(entries([*messages, assistant("done")]))
+    told = [edit.replacement.text for edit in pruning.edits]
+    assert [text.count("[redacted: ") for text in told] == [0, 1, 0]
+    assert key not in "".join(told)

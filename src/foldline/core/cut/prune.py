@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter as Counts
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import lru_cache
 from typing import Any
@@ -31,6 +31,8 @@ TELLING = ("command", "cmd", "query", "pattern", "url", "path", "file_path", "na
 _ERROR_LINE = re.compile(
     r"error|exception|fatal|failed|failure|denied|not found|no such|cannot|timed? ?out", re.IGNORECASE
 )
+
+Clean = Callable[[str], str]
 
 
 class Pruning(msgspec.Struct, frozen=True):
@@ -79,15 +81,17 @@ def prune(
     old = _old(results, again, policy.prune_protect.resolve(window, usable))
     # a placeholder is longer than its beginning: a result that is no longer than that frees nothing
     least = CALL_OVERHEAD + counter.count(_opening(date))
-    chosen: dict[int, Edit] = {}
-    for index in (*sorted(again), *sorted(old)):
-        result = results[index]
-        if result.tokens <= least or not result.answered or is_cleared(result.result.text):
-            continue
-        if result.call is None or result.call.name not in exempt:
-            edit = _blanked(result, counter, date)
-            if edit.saved > 0:
-                chosen[index] = edit
+    wanted = {
+        index: result
+        for index in (*sorted(again), *sorted(old))
+        if (result := results[index]).tokens > least
+        and result.answered
+        and not (result.call is not None and result.call.name in exempt)
+        and not is_cleared(result.result.text)
+    }
+    clean = _cleaner([result.call for result in wanted.values() if result.call is not None])
+    blanked = {index: _blanked(result, counter, date, clean) for index, result in wanted.items()}
+    chosen = {index: edit for index, edit in blanked.items() if edit.saved > 0}
     freed = sum(edit.saved for edit in chosen.values())
     if freed < minimum:
         chosen = {index: edit for index, edit in chosen.items() if index in again}
@@ -158,17 +162,23 @@ def _old(results: Sequence[_Result], again: set[int], protect: int) -> set[int]:
     return old
 
 
-def _blanked(result: _Result, counter: Counter, date: str) -> Edit:
-    text = placeholder(result.result, result.call, date)
+def _cleaner(calls: Iterable[ToolCall]) -> Clean:
+    """Return what takes secrets out of labels: nothing where one look at all of them finds none."""
+    told = "\n\n".join(_telling(call)[1].strip() for call in calls)
+    return str if redact(told) == told else redact
+
+
+def _blanked(result: _Result, counter: Counter, date: str, clean: Clean) -> Edit:
+    text = placeholder(result.result, result.call, date, clean)
     blank = ToolResult(result.result.call_id, (Text(text),), is_error=result.result.is_error)
-    saved = result.tokens - part_tokens(blank, counter)
+    saved = result.tokens - CALL_OVERHEAD - counter.count(text)
     return Edit(result.entry, result.part, "blanked", blank, saved=saved)
 
 
-def placeholder(result: ToolResult, call: ToolCall | None, date: str) -> str:
+def placeholder(result: ToolResult, call: ToolCall | None, date: str, clean: Clean = redact) -> str:
     """Return what stands in a blanked result's place: date, call, size, and the telling line of an error."""
     text = result.text
-    about = [label(call)] if call is not None else []
+    about = [label(call, clean)] if call is not None else []
     if text:
         about.append(_lines(text))
     if others := [part.kind for part in result.content if not isinstance(part, Text)]:
@@ -187,17 +197,25 @@ def _lines(text: str) -> str:
     return "1 line" if count == 1 else f"{count:,} lines"
 
 
-def label(call: ToolCall) -> str:
+def label(call: ToolCall, clean: Clean = redact) -> str:
     """Return the tool and the argument that tells most, on one line. Of a long path the end tells most."""
+    key, value = _telling(call)
+    if not value:
+        return one_line(call.name, LABEL_CAP)
+    told = f"{MARK}secret]" if is_secret_field(key, value) else clean(value.strip())
+    if len(told) > LABEL_CAP and len(told.split(maxsplit=1)) == 1:
+        told = f"…{told[-LABEL_CAP:]}"
+    return one_line(f"{call.name} {told}", LABEL_CAP + len(call.name) + 2)
+
+
+def _telling(call: ToolCall) -> tuple[str, str]:
+    """Return the argument of a call that tells most, its key and its text; two empty texts for none."""
     arguments = call.arguments if isinstance(call.arguments, dict) else {}
     for key in (*TELLING, *arguments):
         value = arguments.get(key)
         if isinstance(value, str) and value.strip():
-            told = f"{MARK}secret]" if is_secret_field(key, value) else redact(value.strip())
-            if len(told) > LABEL_CAP and len(told.split(maxsplit=1)) == 1:
-                told = f"…{told[-LABEL_CAP:]}"
-            return one_line(f"{call.name} {told}", LABEL_CAP + len(call.name) + 2)
-    return one_line(call.name, LABEL_CAP)
+            return key, value
+    return "", ""
 
 
 def _error_line(text: str) -> str:
