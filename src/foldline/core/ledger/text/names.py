@@ -40,6 +40,7 @@ _TICKET = re.compile(r"[A-Z][A-Z0-9]{1,9}-\d{1,6}|#[A-Za-z]?\d{1,8}")
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _PLACE = re.compile(r"(?::\d+)+(?::.*)?$")  # file.py:12:3
 _CONTEXT = re.compile(r"(\.\w{1,8})-(\d{1,6})-")  # a line around a search hit: file.py-12-text
+_BY_LINE = re.compile(rf"://| [ab]/|{_CONTEXT.pattern}")  # what is read otherwise, by the line it stands in
 _DIFF = re.compile(r"(?:\bdiff --git|---|\+\+\+) [ab]/")  # in a line of a diff that names its files
 _SIDE = re.compile(r"(?<= )[ab]/")
 _NOWHERE = frozenset(("dev/null", "usr/bin", "bin/bash", "bin/env", "bin/sh"))
@@ -63,10 +64,9 @@ class Name(msgspec.Struct, frozen=True, gc=False):
 
 def find(text: str) -> list[Name]:
     """List the names of a text in order, each occurrence; lines are read up to `MAX_LINE` characters."""
-    found: list[Name] = []
-    for line in text.split("\n"):
-        found.extend(in_line(line[:MAX_LINE]))
-    return found
+    lines = [line[:MAX_LINE] for line in text.split("\n")]
+    pieces = lines if _BY_LINE.search(text) else ["\n".join(lines)]
+    return [name for piece in pieces for name in in_line(piece)]
 
 
 def in_line(line: str) -> list[Name]:
@@ -88,7 +88,7 @@ def in_line(line: str) -> list[Name]:
     return found
 
 
-@lru_cache(maxsize=8_192)
+@lru_cache(maxsize=16_384)
 def read_run(run: str) -> tuple[Name, ...]:
     """Read one run of name characters: the names it holds, often none."""
     run = run.strip(".:%~$+@") if not run.startswith(("./", "../", "~/", "@")) else run.rstrip(".:%")
