@@ -5,7 +5,7 @@ A new kind is one file in `facts/`, its struct and its field of `Ledger`, and on
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -47,14 +47,16 @@ KINDS: Mapping[str, FactKind] = {
 }  # the names are the fields of Ledger
 
 
-def collect(entries: Sequence[Said], rules: Sequence[ConstraintFact] = ()) -> Ledger:
-    """Take every kind of fact from entries; what recall put into them is no new fact.
+def collect(
+    entries: Sequence[Said], rules: Sequence[ConstraintFact] = (), without: Collection[str] = ()
+) -> Ledger:
+    """Take every kind of fact from entries but those left out; what recall put into them is no new fact.
 
     `rules` are those that stood before them: the entries may end some.
     """
     entries = without_recall(entries)
     found = msgspec.structs.replace(stretch(entries), rules=rules)
-    facts: dict[str, Any] = {name: kind.collect(found) for name, kind in KINDS.items()}
+    facts: dict[str, Any] = {name: kind.collect(found) for name, kind in KINDS.items() if name not in without}
     turns = sum(item.kind == "user" for item in facts["items"])
     tokens = sum(entry.tokens for entry in entries)
     return Ledger(**facts, turns=turns, messages=len(entries), tokens=tokens, base=found.base)
@@ -103,7 +105,7 @@ def current(folded: Ledger, kept: Sequence[Said]) -> Ledger:
     What was said and done in kept entries stands in the view word for word: no item tells it again. Newer
     rules, plans and states of files and checks replace older ones.
     """
-    tail = collect(kept, folded.constraints)
+    tail = collect(kept, folded.constraints, without=("names",))
     full = with_next(folded, tail)
     ids = {entry.id for entry in kept}
     return msgspec.structs.replace(
