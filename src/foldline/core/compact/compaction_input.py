@@ -95,7 +95,7 @@ class CompactionInput(msgspec.Struct, frozen=True, dict=True):
         """Return the job with some fields changed; of the same view nothing is worked out again."""
         made = msgspec.structs.replace(self, **fields)
         if made.state is self.state:
-            made.__dict__.update(self.__dict__)
+            vars(made).update(vars(self))
         return made
 
     def asking(self, **changes: Any) -> CompactionInput:

@@ -80,8 +80,10 @@ def says_error(result: ToolResult) -> bool:
 def exit_code(text: str) -> int | None:
     """Return the exit code that a result names at its head or tail, one that failed before others."""
     text = ends(text)
-    said = any(word in text.lower() for word in ("exit", "returncode"))  # the pattern is slow, and they are rare
-    found = [int(one or other) for one, other in _EXIT.findall(text)] if said else []
+    lowered = text.lower()
+    if "exit" not in lowered and "returncode" not in lowered:  # most say neither, and the pattern is slow
+        return None
+    found = [int(one or other) for one, other in _EXIT.findall(text)]
     return next((code for code in found if code), 0) if found else None
 
 
