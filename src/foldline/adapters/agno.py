@@ -11,6 +11,7 @@ Agno's `Compaction` is asked once a run, so that a long loop of tools overflows.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
 from copy import copy
 from typing import Any, Unpack, cast
@@ -91,24 +92,17 @@ def use_foldline(
         shown = histories.view(of, said, lambda: _setup(model, system, asked))
         return {**asked, "messages": [*system, *shown]}
 
-    async def aview(asked: dict[str, Any]) -> dict[str, Any]:
-        system, said = parts(asked)
-        if (of := name(asked)) is None:
-            return asked
-        shown = await histories.aview(of, said, lambda: _setup(model, system, asked))
-        return {**asked, "messages": [*system, *shown]}
-
     def viewed(**asked: Any) -> Any:
         return plain.invoke(**view(asked))
 
     async def aviewed(**asked: Any) -> Any:
-        return await plain.ainvoke(**await aview(asked))
+        return await plain.ainvoke(**await asyncio.to_thread(view, asked))
 
     def streamed(**asked: Any) -> Iterator[Any]:
         yield from plain.invoke_stream(**view(asked))
 
     async def astreamed(**asked: Any) -> AsyncIterator[Any]:
-        async for part in plain.ainvoke_stream(**await aview(asked)):
+        async for part in plain.ainvoke_stream(**await asyncio.to_thread(view, asked)):
             yield part
 
     beside: dict[str, Any] = {
