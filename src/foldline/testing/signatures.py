@@ -10,9 +10,10 @@ import base64
 import hmac
 from collections.abc import Sequence
 from hashlib import sha256
-from typing import Any, Final, Literal, cast
+from typing import Any, Final, Literal
 
 from foldline.core.log.codec import encode
+from foldline.dialects.payload import fields_of, items_of
 from foldline.testing.meter import unmarked
 
 Binding = Literal["prefix", "block"]
@@ -25,22 +26,21 @@ _THINKING: Final = ("thinking", "redacted_thinking")
 class Signer:
     """Issue and check signatures. `binds`: to the prefix and the block, or to the block alone."""
 
-    def __init__(self, binds: Binding = "prefix", secret: bytes = _SECRET) -> None:
+    def __init__(self, binds: Binding = "prefix") -> None:
         self.binds = binds
-        self._secret = secret
 
     def prefix(self, system: Any, messages: Sequence[Any]) -> bytes:
         """Return the digest of what precedes a reply: system prompt and messages, without thinking."""
         if self.binds == "block":
             return b""
-        digest = sha256(encode(_plain(system)))
+        digest = sha256(encode(unmarked(system)))
         for message in messages:
             _add(digest, message)
         return digest.digest()
 
     def sign(self, prefix: bytes, thinking: str) -> str:
         """Return the signature of thinking that follows a prefix."""
-        mac = hmac.new(self._secret, prefix + thinking.encode("utf-8", "surrogatepass"), sha256)
+        mac = hmac.new(_SECRET, prefix + thinking.encode("utf-8", "surrogatepass"), sha256)
         return _MAGIC + base64.b64encode(mac.digest()).decode()
 
     def bad(self, system: Any, messages: Sequence[Any]) -> list[tuple[int, int]]:
@@ -48,7 +48,7 @@ class Signer:
         if not any(_thinks(message) for message in messages):
             return []
         found: list[tuple[int, int]] = []
-        digest = sha256(encode(_plain(system)))
+        digest = sha256(encode(unmarked(system)))
         for index, message in enumerate(messages):
             prefix = digest.digest() if self.binds == "prefix" else b""
             for place, block in _blocks(message):
@@ -71,7 +71,7 @@ class Signer:
     def seal(self, text: str) -> str:
         """Return encrypted reasoning as the Responses API does: the text, and a proof that it is ours."""
         raw = text.encode("utf-8", "surrogatepass")
-        return base64.urlsafe_b64encode(hmac.new(self._secret, raw, sha256).digest() + raw).decode()
+        return base64.urlsafe_b64encode(hmac.new(_SECRET, raw, sha256).digest() + raw).decode()
 
     def sealed(self, value: str) -> bool:
         """Return whether this signer issued the encrypted reasoning."""
@@ -79,17 +79,12 @@ class Signer:
             raw = base64.urlsafe_b64decode(value.encode("ascii", "replace"))
         except ValueError:
             return False
-        return hmac.compare_digest(hmac.new(self._secret, raw[32:], sha256).digest(), raw[:32])
+        return hmac.compare_digest(hmac.new(_SECRET, raw[32:], sha256).digest(), raw[:32])
 
 
 def _blocks(message: Any) -> list[tuple[int, dict[str, Any]]]:
-    content = cast("dict[str, Any]", message).get("content") if isinstance(message, dict) else None
-    blocks = cast("list[Any]", content) if isinstance(content, list) else []
-    return [
-        (place, cast("dict[str, Any]", block))
-        for place, block in enumerate(blocks)
-        if isinstance(block, dict)
-    ]
+    content = items_of(fields_of(message).get("content"))
+    return [(place, fields_of(block)) for place, block in enumerate(content) if isinstance(block, dict)]
 
 
 def _thinks(message: Any) -> bool:
@@ -98,12 +93,8 @@ def _thinks(message: Any) -> bool:
 
 def _add(digest: Any, message: Any) -> None:
     """Add a message to the prefix; a string counts as one text block."""
-    fields = cast("dict[str, Any]", message) if isinstance(message, dict) else {}
+    fields = fields_of(message)
     content = fields.get("content")
     blocks = [block for _, block in _blocks(fields) if block.get("type") not in _THINKING]
     said = [{"type": "text", "text": content}] if isinstance(content, str) else blocks
-    digest.update(encode([fields.get("role"), _plain(said)]) + b"\n")
-
-
-def _plain(value: Any) -> Any:
-    return unmarked(value)
+    digest.update(encode([fields.get("role"), unmarked(said)]) + b"\n")

@@ -201,11 +201,8 @@ def _quoted(last: _Piece | None, text: str, *, quotes: bool) -> bool:
 
 def _ended(piece: _Piece, text: str, *, code: bool) -> bool:
     """Return whether a line ends a stretch: after a quote, or after the fence of a call or result."""
-    if piece.kind == "text":
-        return False
-    if piece.kind in ("quote", "thought"):
-        return bool(text.strip())
-    return not code and bool(text.strip())
+    said = piece.kind in ("call", "result") and code  # a fence goes on
+    return piece.kind != "text" and not said and bool(text.strip())
 
 
 def _spoken(mark: SpeakerMark, pieces: list[_Piece]) -> Iterator[Record]:

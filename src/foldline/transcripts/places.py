@@ -16,12 +16,13 @@ from glob import escape
 from hashlib import sha256
 from heapq import nlargest
 from pathlib import Path
-from typing import Any, Final, NamedTuple, cast
+from typing import Final, NamedTuple
 
 import msgspec
 
+from foldline.dialects.payload import fields_of
 from foldline.errors import InputError, did_you_mean
-from foldline.transcripts.lines import read_sidecar
+from foldline.transcripts.lines import Row, read_sidecar
 
 LINES: Final = 20  # of a file, in which it says where its session was begun
 LONGEST: Final = 1024 * 1024  # bytes of such a line
@@ -168,37 +169,27 @@ def _belongs(found: FoundTranscript, folder: Path) -> bool:
     return not AGENTS[found.agent].must_say
 
 
-def _beginning(found: FoundTranscript) -> Iterator[Any]:
+def _beginning(found: FoundTranscript) -> Iterator[Row]:
     """Yield what may say where a session was begun: the file beside klaude-code's, then the first lines."""
     if found.agent == "klaude-code":
-        yield read_sidecar(found.path.with_name("meta.json"))
+        yield Row(fields_of(read_sidecar(found.path.with_name("meta.json"))))
     with suppress(OSError), found.path.open("rb") as file:
         for _ in range(LINES):
             with suppress(ValueError):
-                yield json.loads(file.readline(LONGEST))
+                yield Row(fields_of(json.loads(file.readline(LONGEST))))
 
 
-def _is_sub_agent(record: Any) -> bool:
+def _is_sub_agent(record: Row) -> bool:
     """Return whether a line of Codex's, or the file beside klaude-code's, says that a sub-agent has it."""
-    payload = _field(record, "payload")
+    payload = record.inner("payload")
     return (
-        _field(payload, "thread_source") == "subagent"
-        or _field(payload, "source", "subagent") is not None
-        or bool(_field(record, "sub_agent_state"))
+        payload.get("thread_source") == "subagent"
+        or payload.inner("source").get("subagent") is not None
+        or bool(record.get("sub_agent_state"))
     )
 
 
-def _cwd(record: Any) -> str | None:
+def _cwd(record: Row) -> str:
     """Return the folder that a line names: Claude Code, pi and Codex; Copilot CLI; then klaude-code."""
-    for keys in (("cwd",), ("payload", "cwd"), ("data", "context", "cwd"), ("work_dir",)):
-        found = _field(record, *keys)
-        if isinstance(found, str) and found:
-            return found
-    return None
-
-
-def _field(found: Any, *keys: str) -> Any:
-    """Return what is at the end of these keys; None where there is nothing."""
-    for key in keys:
-        found = cast("dict[str, Any]", found).get(key) if isinstance(found, dict) else None
-    return found
+    holders = (record, record.inner("payload"), record.inner("data", "context"))
+    return next((cwd for cwd in (one.text("cwd") for one in holders) if cwd), record.text("work_dir"))
