@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import takewhile
 from typing import Any
 
 import msgspec
 
 from foldline.core.log.entries import Compacted, Entry, Lifted, Noted, Pinned, Pruned, Said
-from foldline.core.log.log import digest
+from foldline.core.log.log import digest, undone
 from foldline.core.log.messages import Message, Text
 from foldline.core.log.steps import is_step, own_results
 from foldline.core.measure.tokens import OFFLINE
@@ -135,14 +136,9 @@ def view_steps(
 
 def _before(boundary: Compacted, path: Sequence[Entry]) -> tuple[FoldStep, ...]:
     """Return the boundaries that hold before another one."""
-    undone = {entry.target: entry.lifted for entry in path if isinstance(entry, Lifted)}
-    found: list[FoldStep] = []
-    for entry in path:
-        if isinstance(entry, Compacted) and entry.id == boundary.id:
-            break
-        if isinstance(entry, Compacted) and not undone.get(entry.id, False):
-            found.append(_fold_step(entry))
-    return tuple(found)
+    out = undone(path)
+    before = takewhile(lambda entry: entry.id != boundary.id, path)
+    return tuple(_fold_step(one) for one in before if isinstance(one, Compacted) and one.id not in out)
 
 
 def split_turn(step: SaidStep) -> list[SaidStep]:

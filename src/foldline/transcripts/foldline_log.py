@@ -12,7 +12,7 @@ import msgspec
 
 from foldline.core.log.codec import encode
 from foldline.core.log.entries import Compacted, Entry, Lifted, Noted, Pinned, Said, dated
-from foldline.core.log.log import entry_id
+from foldline.core.log.log import entry_id, undone
 from foldline.dialects.payload import fields_of
 from foldline.errors import FormatError
 from foldline.transcripts.chain import Chain, LostHead, Unplaceable, head_of, head_of_entry
@@ -101,12 +101,11 @@ def read_own(stream: BinaryIO, name: str) -> Iterator[Record]:
     on = tree.path(tree.places.get(leaf, len(tree.nodes) - 1))
     wanted = {node.line for node in tree.marked(on)}
     path = [one for one in found if isinstance(one, WarningRecord) or one.line in wanted]
-    lifts = [one.entry for one in path if isinstance(one, _Numbered) and isinstance(one.entry, Lifted)]
-    undone = {lift.target: lift.lifted for lift in lifts}  # the last undo or redo of each counts
+    out = undone(one.entry for one in path if isinstance(one, _Numbered))
     for item in path:
         if isinstance(item, WarningRecord):
             yield item
-        elif not undone.get(item.entry.id):
+        elif item.entry.id not in out:
             yield from _records(item)
     yield from beside("branches", tree.branches(on))
 
