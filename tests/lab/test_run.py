@@ -10,7 +10,6 @@ from foldline.catalogue import DEFAULT_WINDOW
 from foldline.core.decide.policy import Policy
 from foldline.core.decide.presets import PRESETS, preset
 from foldline.core.log.entries import Said
-from foldline.core.measure.tokens import OFFLINE
 from foldline.errors import FormatError, InputError
 from foldline.lab.run import ReplaySetup, replay_file, replay_many
 from foldline.lab.runner import Failed
@@ -48,29 +47,27 @@ def roles(found):
 
 
 def test_a_late_result_goes_to_its_call():
-    found = list(
-        steps(heard(user(), calls("c1"), calls("c2"), tool("c2"), tool("c1"), assistant("done")), OFFLINE)
-    )
+    found = list(steps(heard(user(), calls("c1"), calls("c2"), tool("c2"), tool("c1"), assistant("done"))))
     said = [step.message for step in found if isinstance(step, Said)]
     assert [m.role for m in said] == ["user", "assistant", "tool", "assistant", "tool", "assistant"]
     assert [m.results[0].call_id for m in said if m.results] == ["c1", "c2"]
 
 
 def test_a_result_that_nothing_called_for_is_told_with_its_line():
-    found = list(steps(heard(user(), tool("c9"), assistant("done")), OFFLINE))
+    found = list(steps(heard(user(), tool("c9"), assistant("done"))))
     assert roles(found) == ["user", "assistant"]
     assert [step.line for step in found if isinstance(step, WarningRecord)] == [2]
 
 
 def test_a_call_without_an_end_holds_back_only_so_many():
     talking = heard(user(), calls("c1"), *(assistant(str(n)) for n in range(3 * HELD_MOST)))
-    stream = steps(iter(talking), OFFLINE)
+    stream = steps(iter(talking))
     assert roles([next(stream)]) == ["user"]
     assert len(roles(stream)) == 3 * HELD_MOST + 1
 
 
 def test_entries_are_chained():
-    said = list(steps(heard(user(), assistant("a", call("c1")), tool("c1")), OFFLINE))
+    said = list(steps(heard(user(), assistant("a", call("c1")), tool("c1"))))
     assert [step.parent for step in said] == [None, said[0].id, said[1].id]
     assert all(step.tokens > 0 for step in said)
 

@@ -164,7 +164,7 @@ def retention(system: System, setup: BenchSetup) -> Figures:
 def own(names: Sequence[str]) -> Iterable[Messages]:
     """Yield the sessions of files, as messages of Chat Completions."""
     for file in session_files(names):
-        entries = [step for step in steps(read(file), OFFLINE) if isinstance(step, Said)]
+        entries = [step for step in steps(read(file)) if isinstance(step, Said)]
         view = ViewState(entries, counter=OFFLINE).view()
         yield get("openai-chat").render(native_items(view), whole=True).messages
 

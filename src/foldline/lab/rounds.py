@@ -6,7 +6,7 @@ Lasting rules, and settings that change, are planted into it to see whether they
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Any, NamedTuple
 
 import msgspec
@@ -24,9 +24,9 @@ from foldline.core.lab.retention import (
     scored_message,
 )
 from foldline.core.log.entries import Said
-from foldline.core.log.log import chained, said
+from foldline.core.log.log import chained
 from foldline.core.log.messages import Message, Text
-from foldline.core.measure.tokens import Counter, message_tokens
+from foldline.core.measure.tokens import OFFLINE
 from foldline.core.measure.window import Floor, Window
 from foldline.core.view import ViewState, native_items
 from foldline.dialects.edits import with_edits
@@ -34,7 +34,8 @@ from foldline.errors import FloorExceeded, InputError
 from foldline.folding import FoldOptions, fold_now
 from foldline.lab.report import shares
 from foldline.lab.scored_cuts import common_names
-from foldline.loading import from_entries
+from foldline.loading import as_recorded, from_entries
+from foldline.transcripts import MessageRecord
 
 SHARE = 0.1  # of all that was said so far, that a fold leaves
 LEAST_TARGET = 2_000  # tokens: standing rules may take a tenth of it
@@ -80,17 +81,16 @@ def decay(
     *,
     overhead: Floor,
     count: int,
-    counter: Counter,
 ) -> dict[str, list[dict[str, Any]]]:
     """Fold a growing session `count` times under each policy, to a tenth of what was said (2,000 at least).
 
     Returns what survived each round, by policy. Raises InputError for a session too short for so many pieces.
     """
-    grown = _grown(entries, count, counter)
-    return {policy.name: _rounds(grown, policy, window, overhead, counter) for policy in policies}
+    grown = _grown(entries, count)
+    return {policy.name: _rounds(grown, policy, window, overhead) for policy in policies}
 
 
-def _grown(entries: Sequence[Said], count: int, counter: Counter) -> Grown:
+def _grown(entries: Sequence[Said], count: int) -> Grown:
     """Cut a session into pieces where no call waits, and plant what is to survive."""
     messages = [scored_message(entry.message) for entry in entries]
     places = [cut_at(messages, step / count) for step in range(1, count)]
@@ -109,7 +109,7 @@ def _grown(entries: Sequence[Said], count: int, counter: Counter) -> Grown:
     names = (
         name for name, addressed in names_in_calls(calls).items() if addressed and name.key not in common
     )
-    return Grown(_chained(pieces, counter), frozenset(names))
+    return Grown(_chained(pieces), frozenset(names))
 
 
 def _first_words() -> list[Message]:
@@ -130,23 +130,14 @@ def _exchange(head: str, lines: list[str], answer: str) -> list[Message]:
     return [Message("user", (Text(said),)), Message("assistant", (Text(answer),))]
 
 
-def _chained(pieces: Sequence[Sequence[Message]], counter: Counter) -> list[list[Said]]:
-    parent, key, chains = None, "", list[list[Said]]()
-    for piece in pieces:
-        chain: list[Said] = []
-        for message in piece:
-            bare = msgspec.structs.replace(message, usage=None)
-            entry = said(bare, parent=parent, said_key=key, tokens=message_tokens(bare, counter))
-            parent, key = entry.id, entry.said_key
-            chain.append(entry)
-        chains.append(chain)
-    return chains
+def _chained(pieces: Sequence[Sequence[Message]]) -> list[list[Said]]:
+    bare = (msgspec.structs.replace(message, usage=None) for piece in pieces for message in piece)
+    entries = iter(as_recorded(map(MessageRecord, bare), OFFLINE))
+    return [list(islice(entries, len(piece))) for piece in pieces]
 
 
-def _rounds(
-    grown: Grown, policy: Policy, window: Window, overhead: Floor, counter: Counter
-) -> list[dict[str, Any]]:
-    state = ViewState(counter=counter)
+def _rounds(grown: Grown, policy: Policy, window: Window, overhead: Floor) -> list[dict[str, Any]]:
+    state = ViewState(counter=OFFLINE)
     past: list[ScoredMessage] = []
     found: list[dict[str, Any]] = []
     total = overhead.total
@@ -158,7 +149,7 @@ def _rounds(
         target = max(int(total * SHARE), LEAST_TARGET)
         info = ModelInfo(None, window)
         options = FoldOptions(
-            policy, info, target=target, counter=counter, overhead=overhead, number=number, recall=True
+            policy, info, target=target, counter=OFFLINE, overhead=overhead, number=number, recall=True
         )
         state, problem = _folded(state, options)
         future = [scored_message(entry.message) for later in grown.pieces[number:] for entry in later]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from foldline.core.lab.replay import Replay
 from foldline.core.lab.sizes import Learner
 from foldline.core.log.entries import Said
 from foldline.core.measure.accounting import is_credible
-from foldline.core.measure.tokens import OFFLINE, Counter
+from foldline.core.measure.tokens import OFFLINE
 from foldline.core.measure.window import Floor, Window
 from foldline.errors import FloorExceeded, InputError
 from foldline.executor import execute, run_sync
@@ -78,24 +78,22 @@ class SessionHead(msgspec.Struct):
     note: str = ""
 
 
-def replay_file(
-    file: str, setup: ReplaySetup, tick: Callable[[int], None] = lambda _: None, *, counter: Counter = OFFLINE
-) -> SessionReport:
+def replay_file(file: str, setup: ReplaySetup, tick: Callable[[int], None] = lambda _: None) -> SessionReport:
     """Replay a session file under every policy asked for; `tick` is told how many messages were taken.
 
     Raises FormatError for what cannot be read, InputError for a file without messages.
     """
-    facts = _facts(file, setup, counter)
-    cuts = Cuts.of(_steps(file, counter), setup.cuts) if setup.cuts else None
-    replays = SessionReplays(facts, setup, counter, cuts)
-    for step in _steps(file, counter):
+    facts = _facts(file, setup)
+    cuts = Cuts.of(steps(read(file)), setup.cuts) if setup.cuts else None
+    replays = SessionReplays(facts, setup, cuts)
+    for step in steps(read(file)):
         replays.take(step)
         if replays.said % EVERY == 0:
             tick(replays.said)
     if not replays.said:
         raise InputError(f"{file}: no message in this file")
     warnings = [*replays.warnings, *(cuts.warnings if cuts is not None else ())]
-    decayed = _decayed(file, facts, setup, counter)
+    decayed = _decayed(file, facts, setup)
     return SessionReport(
         file, facts.window.context, replays.finish(decayed), facts.model, facts.note, tuple(warnings)
     )
@@ -129,21 +127,15 @@ def _size(file: str) -> int:
         return 0
 
 
-def _decayed(
-    file: str, facts: SessionHead, setup: ReplaySetup, counter: Counter
-) -> dict[str, list[dict[str, Any]]]:
+def _decayed(file: str, facts: SessionHead, setup: ReplaySetup) -> dict[str, list[dict[str, Any]]]:
     if not setup.rounds:
         return {}
-    entries = [step for step in _steps(file, counter) if isinstance(step, Said)]
+    entries = [step for step in steps(read(file)) if isinstance(step, Said)]
     folding = [policy for policy in setup.policies if policy.enabled]
-    return decay(entries, folding, facts.window, overhead=facts.overhead, count=setup.rounds, counter=counter)
+    return decay(entries, folding, facts.window, overhead=facts.overhead, count=setup.rounds)
 
 
-def _steps(file: str, counter: Counter) -> Iterator[Step]:
-    return steps(read(file), counter)
-
-
-def _facts(file: str, setup: ReplaySetup, counter: Counter) -> SessionHead:
+def _facts(file: str, setup: ReplaySetup) -> SessionHead:
     """Read a file's beginning: its window, its system prompt and its model, which a reply may name first."""
     told: dict[str, Any] = {}
     heard = 0
@@ -165,7 +157,7 @@ def _facts(file: str, setup: ReplaySetup, counter: Counter) -> SessionHead:
         price=info.price,
         model=model,
         dialect=told.get("dialect") or "openai-chat",  # a session of ours may name none
-        overhead=overhead_of(told.get("system"), told.get("tools"), counter),
+        overhead=overhead_of(told.get("system"), told.get("tools"), OFFLINE),
         note=str(told.get("note") or ""),
     )
 
@@ -177,22 +169,19 @@ def _whole(value: Any) -> int | None:
 class SessionReplays:
     """All replays of one file, side by side."""
 
-    def __init__(
-        self, facts: SessionHead, setup: ReplaySetup, counter: Counter, cuts: Cuts | None = None
-    ) -> None:
+    def __init__(self, facts: SessionHead, setup: ReplaySetup, cuts: Cuts | None = None) -> None:
         self.said = 0
         self.warnings: list[str] = []
         self._facts = facts
-        self._counter = counter
         self._cuts = cuts
         self._learner = Learner(facts.overhead)
         self._recorded = 0  # tokens of all messages, in our count
-        self._summarizer = OfflineSummarizer(counter)
+        self._summarizer = OfflineSummarizer()
         self._rules = StandingRules() if setup.checks else None
         self._runs = [
             _PolicyReplay(
                 Replay(
-                    policy, facts.window, counter, model=facts.model, price=facts.price, fills=setup.fills
+                    policy, facts.window, OFFLINE, model=facts.model, price=facts.price, fills=setup.fills
                 ),
                 ViewChecks(facts.dialect, self._rules),
             )
@@ -245,7 +234,7 @@ class SessionReplays:
             started = time.perf_counter()
             outcome: Outcome | None = None
             try:
-                asked = plan(CompactionInput(run.replay.state, ask, self._counter, scale=scaled))
+                asked = plan(CompactionInput(run.replay.state, ask, OFFLINE, scale=scaled))
                 outcome = run_sync(execute(asked, self._summarizer))
             except FloorExceeded:
                 pass  # counted as refused

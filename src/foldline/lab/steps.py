@@ -8,7 +8,7 @@ from foldline.core.cut.repair import repair
 from foldline.core.log.entries import Said
 from foldline.core.log.log import said
 from foldline.core.log.messages import Message
-from foldline.core.measure.tokens import Counter, message_tokens
+from foldline.core.measure.tokens import OFFLINE, message_tokens
 from foldline.transcripts import CompactionRecord, FactRecord, MessageRecord, Record, WarningRecord
 
 HELD_MOST = 256  # messages that are held back for the result of a call
@@ -16,13 +16,13 @@ HELD_MOST = 256  # messages that are held back for the result of a call
 Step = Said | CompactionRecord | FactRecord | WarningRecord
 
 
-def steps(records: Iterable[Record], counter: Counter) -> Iterator[Step]:
+def steps(records: Iterable[Record]) -> Iterator[Step]:
     """Yield the entries of a transcript as they were said, and the file's other records.
 
     As when a file is loaded, results go to their calls if they follow within `HELD_MOST` messages; a later
     one is an orphan, left out with a warning.
     """
-    chain = _Chain(counter)
+    chain = _Chain()
     held: list[MessageRecord] = []
     waiting: set[str] = set()
     for record in records:
@@ -41,8 +41,7 @@ def steps(records: Iterable[Record], counter: Counter) -> Iterator[Step]:
 class _Chain:
     """Entries, chained as they would be in a log."""
 
-    def __init__(self, counter: Counter) -> None:
-        self._counter = counter
+    def __init__(self) -> None:
         self._parent: str | None = None
         self._key = ""
 
@@ -55,7 +54,7 @@ class _Chain:
             yield self._say(message, held[index].at)
 
     def _say(self, message: Message, at: float | None) -> Said:
-        tokens = message_tokens(message, self._counter)
+        tokens = message_tokens(message, OFFLINE)
         entry = said(message, parent=self._parent, said_key=self._key, tokens=tokens, at=at)
         self._parent, self._key = entry.id, entry.said_key
         return entry

@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 
 from foldline.core.log.entries import Entry, Noted, Said
 from foldline.core.log.log import chained
-from foldline.core.measure.tokens import OFFLINE, Counter
+from foldline.core.measure.tokens import OFFLINE
 from foldline.core.secrets.redact import redact
 from foldline.errors import InputError
 from foldline.loading.chain import Loaded
@@ -25,7 +25,6 @@ def from_stream(
     name: str,
     *,
     from_start: bool = False,
-    counter: Counter = OFFLINE,
     through: Through = lambda records: records,
 ) -> Loaded:
     """Read a session of any known format; `through` sees the records of other tools' files go by.
@@ -36,7 +35,7 @@ def from_stream(
     if not from_start and format_of(stream, name) == "foldline":
         loaded = from_own(stream, name)
     else:
-        loaded = from_records(through(read(stream, name=name)), counter, from_start=from_start)
+        loaded = from_records(through(read(stream, name=name)), OFFLINE, from_start=from_start)
     if not loaded.entries:
         raise InputError(f"{name}: no message in this file")
     return loaded
