@@ -72,10 +72,6 @@ def _other_than(led: tuple[str, ...], provider: Any) -> str:
     return provider if isinstance(provider, str) and provider not in led else ""
 
 
-def _claude_home() -> Path:
-    return home_of("claude-code")
-
-
 def _claude_json() -> Path:
     """Return the file with Claude Code's MCP servers: beside its folder, or in one that was moved."""
     moved = os.environ.get("CLAUDE_CONFIG_DIR")
@@ -87,11 +83,11 @@ def _claude(url: str) -> list[SettingsFile]:
         (("env", "ANTHROPIC_BASE_URL"), url),
         (("env", "DISABLE_AUTO_COMPACT"), "1"),
     ]
-    return [SettingsFile(_claude_home() / "settings.json", env)]
+    return [SettingsFile(home_of("claude-code") / "settings.json", env)]
 
 
 def _claude_elsewhere() -> str:
-    held = _held(_claude_home() / "settings.json")
+    held = _held(home_of("claude-code") / "settings.json")
     for name in _CLAUDE_CLOUDS:
         found = value_at(held, ("env", name))
         if (os.environ.get(name, "") if found is ABSENT else str(found)) not in ("", "0", "false"):
@@ -106,7 +102,7 @@ def _claude_server(command: list[str]) -> list[SettingsFile]:
 
 def _claude_status() -> list[SettingsFile]:
     about = {"type": "command", "command": shlex.join(_own_command("statusline"))}
-    return [SettingsFile(_claude_home() / "settings.json", [], [(("statusLine",), about)])]
+    return [SettingsFile(home_of("claude-code") / "settings.json", [], [(("statusLine",), about)])]
 
 
 def _codex_file() -> Path:
