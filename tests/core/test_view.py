@@ -5,6 +5,7 @@ import pytest
 from tests.support.log import Log
 from tests.support.logs import DIALECTS, ask_for, compact_log, fold_of, problems, put, say
 from tests.support.talk import (
+    Letters,
     assistant,
     call,
     calls,
@@ -655,15 +656,6 @@ def test_the_note_for_open_calls_is_not_in_the_context_size_since_it_gives_way()
     fold = fold_of(log_of(user("a"), calls("x")))
     assert fold.open_call_tokens > 0
     assert fold.context_size(overhead=5) == fold.tokens - fold.open_call_tokens + 5
-
-
-class Letters:
-    """A counter of its own: a token a letter."""
-
-    name = "letters"
-
-    def count(self, text: str) -> int:
-        return len(text)
 
 
 def test_everything_that_is_made_is_counted_by_the_counter_that_is_given():

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.support.talk import assistant, call, entries, tool, user
+from tests.support.talk import Letters, assistant, call, entries, tool, user
 
 from foldline.core.checkpoint.request import SummaryRequest
 from foldline.core.ledger.facts.kinds import (
@@ -135,13 +135,6 @@ def test_a_focus_and_the_goal_of_a_hand_off_pick_what_is_kept():
     for told, wanted in ((handed, "chimney"), (focused, "cellar")):
         others = [told.count(f"src/{part}") for part in PARTS if part != wanted]
         assert told.count(f"src/{wanted}") > 2 * max(others)
-
-
-class Letters:
-    name = "letters"
-
-    def count(self, text):
-        return len(text)
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,15 @@ from foldline.core.log.messages import Media, Message, Part, Text, Thinking, Too
 from foldline.core.view import Item, MessageItem
 
 
+class Letters:
+    """A counter that is easy to reckon with: a token a letter."""
+
+    name = "letters"
+
+    def count(self, text: str) -> int:
+        return len(text)
+
+
 def user(text: str = "hello", **more: Any) -> Message:
     return Message("user", (Text(text),), **more)
 

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
+from tests.core.decide.builders import LETTERS
 from tests.support.growth import grows_in_step
 from tests.support.talk import assistant, call, entries, results, tool, user
 
@@ -22,16 +23,6 @@ KINDS = get_args(RequestKind)
 POLICY = Policy(name="test")
 
 
-class Quarter:
-    """Four characters a token: a counter whose figures can be checked by hand."""
-
-    name = "chars/4"
-
-    def count(self, text):
-        return (len(text) + 3) // 4
-
-
-COUNTER = Quarter()
 LEDGER = Ledger(
     items=(Item("user", "Rename the table", "e1"),),
     constraints=(ConstraintFact("Never drop data.", "e1"),),
@@ -70,7 +61,7 @@ def asked(kind="first", *, policy=POLICY, previous=None, tokens=400, **more):
 
 
 def judged(text, *, stop="end", headings=None, **more):
-    return check(SummaryReply(text, "model", stop), asked(**more), headings, counter=COUNTER)
+    return check(SummaryReply(text, "model", stop), asked(**more), headings, counter=LETTERS)
 
 
 # ---- requests
@@ -144,17 +135,17 @@ def test_a_hand_off_without_a_goal_is_for_the_newest_request():
 def test_a_prompt_is_made_to_fit_the_summarisers_window(limit):
     long = entries(user("w" * 4_000), assistant("", call("c", "read", path="a")), tool("c", "r" * 20_000))
     wanted = request(POLICY, kind="first", folded=long, previous=None, ledger=LEDGER, tokens=9)
-    fitting = worded(wanted, limit=limit, counter=COUNTER)
+    fitting = worded(wanted, limit=limit, counter=LETTERS)
 
-    assert COUNTER.count(fitting.system) + COUNTER.count(fitting.prompt) <= limit
+    assert LETTERS.count(fitting.system) + LETTERS.count(fitting.prompt) <= limit
     assert fitting.prompt.startswith("<conversation>\n\n[User]: www")
     assert "characters left out ...]" in fitting.prompt
     assert fitting.prompt.count("\n</conversation>") == 1
-    assert worded(wanted, limit=10**9, counter=COUNTER) == worded(wanted)
+    assert worded(wanted, limit=10**9, counter=LETTERS) == worded(wanted)
 
 
 def test_a_limit_below_the_requests_own_words_leaves_an_empty_conversation():
-    assert "<conversation>\n\n[..." in worded(asked(), limit=10, counter=COUNTER).prompt
+    assert "<conversation>\n\n[..." in worded(asked(), limit=10, counter=LETTERS).prompt
 
 
 # ---- replies
@@ -249,7 +240,7 @@ def test_a_reply_that_did_not_end_by_itself_is_rejected(stop, why):
 
 
 def test_a_summary_larger_than_asked_or_than_its_input_is_rejected():
-    tokens = COUNTER.count(GOOD)
+    tokens = LETTERS.count(GOOD)
     small = entries(user("hi"), tokens=10)
 
     assert judged(GOOD, tokens=tokens) == Accepted(GOOD)
@@ -257,11 +248,11 @@ def test_a_summary_larger_than_asked_or_than_its_input_is_rejected():
         "too_large", f"{tokens} tokens where {tokens - 1} were asked for"
     )
     wanted = msgspec.structs.replace(asked(), folded=small)
-    assert check(SummaryReply(GOOD, "m"), wanted, counter=COUNTER) == Rejected(
+    assert check(SummaryReply(GOOD, "m"), wanted, counter=LETTERS) == Rejected(
         "too_large", f"larger than its input ({tokens} tokens of 10)"
     )
     unsized = msgspec.structs.replace(asked(), folded=entries(user("x" * 39), tokens=0), previous="y" * 8)
-    assert check(SummaryReply(GOOD, "m"), unsized, counter=COUNTER) == Rejected(
+    assert check(SummaryReply(GOOD, "m"), unsized, counter=LETTERS) == Rejected(
         "too_large", f"larger than its input ({tokens} tokens of 12)"
     )
 
@@ -273,8 +264,8 @@ def test_a_copy_of_the_conversation_is_rejected_and_a_quote_is_not():
     copy = SummaryReply(GOOD + "\n" + "\n".join(lines), "m")
     quote = SummaryReply(GOOD + "\n" + "\n".join(lines[:8]), "m")
 
-    assert check(copy, wanted, counter=COUNTER) == Rejected("copy", "a copy of the conversation")
-    assert isinstance(check(quote, wanted, counter=COUNTER), Accepted)
+    assert check(copy, wanted, counter=LETTERS) == Rejected("copy", "a copy of the conversation")
+    assert isinstance(check(quote, wanted, counter=LETTERS), Accepted)
 
 
 @pytest.mark.parametrize(
@@ -287,14 +278,14 @@ def test_a_copy_of_the_conversation_is_rejected_and_a_quote_is_not():
 )
 def test_a_summary_in_latin_letters_is_rejected_where_the_user_writes_in_others(said):
     wanted = msgspec.structs.replace(asked(), ledger=Ledger(items=(Item("user", said, "e1"),)))
-    assert check(SummaryReply(GOOD, "m"), wanted, counter=COUNTER) == Rejected(
+    assert check(SummaryReply(GOOD, "m"), wanted, counter=LETTERS) == Rejected(
         "language", "not in the language that the user writes in"
     )
     own = SummaryReply(GOOD + f"\n- {said} {said}", "m")
-    assert isinstance(check(own, wanted, counter=COUNTER), Accepted)
+    assert isinstance(check(own, wanted, counter=LETTERS), Accepted)
     mixed = Ledger(items=(Item("user", f"{said}\n" + "Traceback: the order was not found " * 9, "e1"),))
     wanted = msgspec.structs.replace(wanted, ledger=mixed)
-    assert isinstance(check(SummaryReply(GOOD, "m"), wanted, counter=COUNTER), Accepted), "logs are no words"
+    assert isinstance(check(SummaryReply(GOOD, "m"), wanted, counter=LETTERS), Accepted), "logs are no words"
 
 
 def test_secrets_in_a_reply_are_not_stored():
@@ -352,7 +343,7 @@ def test_a_hostile_summary_is_judged_and_grounded_in_step_with_its_size(unit):
     def check(size):
         text = GOOD + unit * (size // len(unit)) + "\nx"
         judged(text, tokens=10**6)
-        ground(text, LEDGER, [entry.message for entry in TALK], room=100, count=COUNTER.count)
+        ground(text, LEDGER, [entry.message for entry in TALK], room=100, count=LETTERS.count)
 
     assert grows_in_step(check, 8_000)
 
@@ -373,11 +364,11 @@ def test_reasoning_is_taken_off_up_to_its_own_end(name):
 
 def test_a_range_larger_than_the_window_is_split_between_messages():
     talk = tuple(entries(*(user(f"{n} " + "w" * 398) for n in range(10))))
-    runs = chunks(talk, 300, COUNTER)
+    runs = chunks(talk, 300, LETTERS)
 
     assert [len(run) for run in runs] == [2, 2, 2, 2, 2]
-    assert chunks(talk, 10**6, COUNTER) == [talk]
-    assert chunks((), 10, COUNTER) == []
+    assert chunks(talk, 10**6, LETTERS) == [talk]
+    assert chunks((), 10, LETTERS) == []
 
 
 MESSAGES = st.lists(
@@ -399,7 +390,7 @@ MESSAGES = st.lists(
 @given(MESSAGES, st.integers(1, 400))
 def test_chunks_lose_nothing_and_never_split_a_call_from_its_result(messages, limit):
     talk = tuple(entries(*messages))
-    runs = chunks(talk, limit, COUNTER)
+    runs = chunks(talk, limit, LETTERS)
 
     assert tuple(itertools.chain.from_iterable(runs)) == talk
     place = {entry.id: n for n, run in enumerate(runs) for entry in run}

@@ -1,7 +1,8 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.core.decide.builders import LETTERS, call, result
+from tests.core.decide.builders import LETTERS
+from tests.support.talk import call, result
 
 from foldline.core.cut.elide import elide, level, marker, shorten, shorten_all, splits
 from foldline.core.log.messages import Media, Opaque, Text, Thinking, ToolCall, ToolResult

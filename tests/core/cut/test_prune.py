@@ -2,7 +2,8 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.core.decide.builders import LETTERS, assistant, call, entries, result, tool, user
+from tests.core.decide.builders import LETTERS, entries
+from tests.support.talk import assistant, call, result, tool, user
 
 from foldline.core.cut.notes import with_held
 from foldline.core.cut.prune import Read, placeholder, prune, read_of, superseded

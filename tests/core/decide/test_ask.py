@@ -1,7 +1,8 @@
 import math
 
 import pytest
-from tests.core.decide.builders import LETTERS, assistant, call, tool, user
+from tests.core.decide.builders import LETTERS
+from tests.support.talk import assistant, call, tool, user
 
 from foldline.core.decide.ask import FoldRequest
 from foldline.core.decide.policy import Policy, message_estimate

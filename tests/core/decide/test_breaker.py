@@ -1,6 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.core.decide.builders import entries, user
+from tests.core.decide.builders import entries
+from tests.support.talk import user
 
 from foldline.core.decide.breaker import (
     NEW_MESSAGES,

@@ -1,5 +1,5 @@
 import pytest
-from tests.core.decide.builders import assistant, call, result, tool, user
+from tests.support.talk import assistant, call, result, tool, user
 
 from foldline.core.decide.continuation import Continuation, continuation
 from foldline.core.log.messages import Message, Text, ToolCall

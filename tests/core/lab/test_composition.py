@@ -1,6 +1,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.support.talk import Letters, user
 
 from foldline.core.lab.composition import composition
 from foldline.core.log.entries import Checkpoint, Compacted, Receipt
@@ -15,10 +16,6 @@ def history(*messages):
         entries.append(said(message, parent=parent, said_key=key))
         parent, key = entries[-1].id, entries[-1].said_key
     return entries
-
-
-def user(text):
-    return Message("user", (Text(text),))
 
 
 def asks(*calls, text=""):
@@ -41,17 +38,8 @@ def shares(found):
     return {share.name: (share.tokens, share.count) for share in found}
 
 
-class Characters:
-    """A counter that is easy to reckon with."""
-
-    name = "characters"
-
-    def count(self, text):
-        return len(text)
-
-
 def test_where_the_tokens_are():
-    count = Characters()
+    count = Letters()
     found = composition(
         history(
             Message("system", (Text("Be brief."),)),
@@ -144,7 +132,7 @@ def test_repeated_reads_cost_what_the_older_ones_take():
             asks(("8", "write", {**READ, "content": "c" * 900})),
             answers(("8", "ok")),
         ),
-        counter=Characters(),
+        counter=Letters(),
     )
     assert [(one.tool, one.what, one.times, one.tokens) for one in found.repeated] == [
         ("read", "read src/a.py", 2, 58)

@@ -1,7 +1,8 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.core.decide.builders import assistant, entries, tool, usage, user
+from tests.core.decide.builders import entries, usage
+from tests.support.talk import assistant, tool, user
 
 from foldline.core.log.messages import Usage
 from foldline.core.measure.accounting import Calibration, context_size, last_input, real_usage, update
