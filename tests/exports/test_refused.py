@@ -45,10 +45,6 @@ def quoting(messages=None):
     return path
 
 
-def codex_history(raw):
-    return [json.loads(line)["payload"] for line in raw.splitlines()]
-
-
 @pytest.mark.parametrize("model", ["gemini-3-flash", "claude-opus-4-5", "gpt-5.4", "somebody/else", None])
 def test_codex_is_told_of_no_provider(model):
     raw, _ = export(entries(model=model), "codex")

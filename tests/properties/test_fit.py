@@ -84,21 +84,6 @@ def test_an_invalid_list_that_fits_is_only_repaired(made):
         assert 0 <= orphan["index"] < len(payloads)
 
 
-@pytest.mark.parametrize("dialect", ["openai-chat", "anthropic", "openai-responses"])
-def test_a_late_result_moves_to_its_call(dialect):
-    script = [
-        ("user", "look"),
-        ("calls", [{"path": "a.py"}]),
-        ("user", "never mind"),
-        ("late result", "the file"),
-        ("assistant", "ok"),
-    ]
-    done = foldline.compact(write(dialect, script), target=10_000)
-    assert get(dialect).validate(done.messages) == []
-    text = str(done.messages)
-    assert text.index("the file") < text.index("never mind")
-
-
 @given(made=any_list, policy=policies)
 def test_constraints_survive_ten_folds_of_a_growing_list(made, policy):
     dialect, payloads = made

@@ -92,6 +92,14 @@ def timeless(items: list[Item]) -> list[Item]:
     ]
 
 
+def taken_out(path: list[Entry]) -> tuple[list[Said], set[str]]:
+    """Return what is left of the messages, and the words that stand in what was taken out alone."""
+    out = excluded(path)
+    said = [entry for entry in path if isinstance(entry, Said)]
+    left = [one for entry in said if (one := left_of(entry, out)) is not None]
+    return left, words_in([one.message.parts for one in said]) - words_in([one.message.parts for one in left])
+
+
 class Driver:
     """A live session that is driven by steps, and looked at after each."""
 
@@ -164,6 +172,7 @@ class Driver:
             assert self.session.view() == before
             return
         assert receipt.tokens_after == self.session.view_tokens
+        assert receipt.notes[-1].startswith("taken out of the context by the user: ")
         await self.undone(before)
 
     async def do_exclude_part(self, number: int) -> None:
@@ -194,6 +203,9 @@ class Driver:
             return
         if isinstance(done, Receipt):
             assert done.tokens_after == self.session.view_tokens
+            path = await self.path()
+            made = next(one for one in reversed(path) if isinstance(one, Compacted | Pruned))
+            assert not taken_out(path)[1] & words_in(made), "a fold tells of what was taken out"
             await self.undone(before)
         else:
             assert self.session.view() == before
@@ -263,10 +275,7 @@ class Driver:
         for dialect in APIS if items else ():
             assert problems(items, dialect) == []
         told = json.dumps([rendered(items, "anthropic"), rendered(items, "openai-chat")], ensure_ascii=False)
-        out = excluded(path)
-        said = [entry for entry in path if isinstance(entry, Said)]
-        left = [one for entry in said if (one := left_of(entry, out)) is not None]
-        gone = words_in([one.message.parts for one in said]) - words_in([one.message.parts for one in left])
+        left, gone = taken_out(path)
         assert not gone & set(WORD.findall(told)), "the view shows what was taken out"
         self.stays(path, left, told)
 

@@ -183,15 +183,6 @@ async def test_a_rule_that_the_user_replaced_is_no_rule_where_it_comes_back():
     assert said.index("[User] Always use tabs for indentation.") < said.index(f"[User] {new}")
 
 
-async def test_secrets_reach_neither_the_model_nor_the_checkpoint():
-    key = "gh" + "p_" + "a1B2c3D4e5" * 4
-    messages = [*work(3)[:-1], *tool(9, ".env", f"GITHUB_TOKEN={key}\n"), *work(4, start=10)[1:]]
-    served, done = await folded([GOOD.replace("- (none)", f"- The token is {key}", 1)], messages)
-    assert key not in str(served.requests[0].body)
-    assert key not in done.summary
-    assert "[redacted: GitHub token]" in served.requests[0].messages[-1]["content"]
-
-
 async def test_in_a_stored_session_too_constraints_survive_and_what_was_replaced_stays_replaced():
     stale = GOOD.replace(f"- {RULE}\n- {OTHER_RULE}", "- Use tabs for indentation.")
     served, summarizer = model(lambda asked: stale)

@@ -1,13 +1,11 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 from tests.transcripts.reading import about, folded, heard, records, said, warned
 
 from foldline import dialects
 from foldline.core.log.messages import Usage
-from foldline.transcripts import read
 
 
 class File:
@@ -354,17 +352,3 @@ def test_words_beside_a_result_stay_with_it():
         "user: result t2: B",
         "assistant: plain text",
     ]
-
-
-def test_real_sessions_pair_all_their_calls(recorded: Path):
-    for name, messages, unanswered in (
-        ("claude-code-1", 164, 0),
-        ("claude-code-2", 122, 0),
-        ("claude-code-3", 359, 1),
-    ):
-        found = list(read(recorded / "native" / f"{name}.jsonl"))
-        assert not warned(found)
-        assert len(heard(found)) == messages
-        payloads = [json.loads(record.message.native.raw) for record in heard(found)]
-        assert len(dialects.get("anthropic").validate(payloads)) == unanswered
-        assert len(folded(found)) == (name == "claude-code-3")

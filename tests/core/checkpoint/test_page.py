@@ -22,7 +22,7 @@ from foldline.core.ledger.facts.kinds import (
     MetName,
     PlanStep,
 )
-from foldline.core.ledger.table import bounded, collect, merge
+from foldline.core.ledger.table import bounded, collect
 from foldline.core.log.messages import Message, Text, ToolCall, ToolResult
 from foldline.core.measure.tokens import OFFLINE
 
@@ -218,17 +218,6 @@ def test_whatever_was_said_is_read_back_word_for_word(talk):
     ledger = Ledger(items=tuple(Item(kind, text) for kind, text in talk))
     read = parse(page(ledger, 20_000))
     assert [(item.kind, item.text) for item in read.items] == talk
-
-
-def test_ten_stateless_folds_keep_the_users_words():
-    messages = said(50, words=10)
-    chain = entries(*messages)
-    ledger = Ledger()
-    size = len(chain) // 10
-    for start in range(0, len(chain), size):
-        ledger = parse(page(merge(ledger, collect(chain[start : start + size])), 3_000))
-    text = page(ledger, 3_000)
-    assert all(f"[User] Request {turn}:" in text for turn in range(50))
 
 
 def test_one_long_message_takes_the_room_that_nobody_else_needs():

@@ -2,11 +2,10 @@
 
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from tests.support.log import Log
-from tests.support.logs import DIALECTS, ask_for, compact_log, fold_of, logs, problems, put, say
+from tests.support.logs import DIALECTS, ask_for, compact_log, fold_of, problems, put, say
 from tests.support.talk import (
+    Letters,
     assistant,
     calls,
     image,
@@ -238,35 +237,12 @@ def test_the_least_checkpoint_is_a_tenth_of_usable_at_most():
     assert large == make_checkpoint("", Frame(BARE), OFFLINE).tokens + 150
 
 
-def test_the_floor_that_a_refusal_names_can_be_met():
-    log = log_of(system(long("rule", 400)), user("a"), assistant("b"), user(long("a long letter", 300)))
-    with pytest.raises(FloorExceeded) as refused:
-        next(plan(CompactionInput(fold_of(log), ask_for(BARE, reason="target", target=150), OFFLINE)))
-    named = refused.value.floor
-    assert sum(refused.value.breakdown.values()) == named > 150
-    outcome = compact_log(log, ask_for(BARE, reason="target", target=named))
-    assert isinstance(outcome, Compacted)
-    assert fold_of(log).tokens <= named
-
-
 def test_leading_messages_larger_than_a_target_count_as_short_as_they_may_be():
     log = log_of(system(long("rule", 900)), user("a"), assistant("b"), user("c"))
     aimed = floor_of(fold_of(log), ask_for(BARE, reason="target", target=600), OFFLINE)
     live = floor_of(fold_of(log), ask_for(BARE), OFFLINE)
     assert aimed.system < 200
     assert live.system > 900
-
-
-@given(made=logs(), policy=st.sampled_from([*PRESETS]), target=st.integers(450, 2_500))
-def test_what_the_floor_allows_is_met(made, policy, target):
-    _, log = made
-    ask = ask_for(policy, reason="target", target=target)
-    floor = floor_of(fold_of(log), ask, OFFLINE)
-    outcome = compact_log(log, ask)
-    if isinstance(outcome, FloorExceeded):
-        assert floor.total > target
-    else:
-        assert fold_of(log).tokens <= target, outcome
 
 
 # ---- prune
@@ -829,13 +805,6 @@ def test_a_preset_acknowledges_only_before_what_is_not_an_assistants(policy):
     assert len(found.quoted) == len(outcome.quoted)
 
 
-def acknowledged(log: Log, **more) -> tuple[list[str], str | None]:
-    """The first kinds of the view and the acknowledgement that the checkpoint carries."""
-    outcome = compact_log(log, ask_for(changed(ack="Understood.", **more)))
-    assert recognise([sent(item) for item in fold_of(log).view()]).ack == (outcome.checkpoint.ack is not None)
-    return outline(fold_of(log).view())[:3], outcome.checkpoint.ack
-
-
 def test_an_undone_boundary_can_be_made_again():
     log = chat()
     first = compact_log(log, ask_for(BARE))
@@ -1106,15 +1075,6 @@ def test_why_a_gain_was_too_small_is_told_in_figures():
     told = compact_log(log, ask)
     assert told.detail.startswith("the checkpoint would be ")
     assert told.detail.endswith(" tokens larger than what it stands for")
-
-
-class Letters:
-    """A counter of its own: a token a letter."""
-
-    name = "letters"
-
-    def count(self, text: str) -> int:
-        return len(text)
 
 
 def test_the_counter_that_is_given_counts_everything_that_is_made():

@@ -389,16 +389,6 @@ def test_whatever_happens_it_ends_and_keeps_to_its_promises(policy, steps):
 
 
 @given(STEPS)
-def test_the_same_happenings_have_the_same_answers(steps):
-    first, second = Driver(SOFT), Driver(SOFT)
-    for step in steps:
-        first.take(*step)
-        second.take(*step)
-        assert first.watch.draft == second.watch.draft
-    assert [type(e) for e in first.view.path] == [type(e) for e in second.view.path]
-
-
-@given(STEPS)
 def test_a_machine_that_is_off_asks_for_nothing(steps):
     off = Driver(msgspec.structs.replace(SOFT, enabled=False))
     for what, grows, outcome in steps:
