@@ -215,10 +215,7 @@ async def test_a_range_larger_than_the_window_is_summed_up_in_parts():
     assert f"- part {len(told)} was read" in done.summary
     for number in range(8):
         assert sum(f"# part {number}\n" in prompt for prompt in told) == 1, "each result was shown once"
-    assert (
-        done.receipt.usage.output == sum(OFFLINE.count(GOOD) + 0 for _ in told)
-        or done.receipt.usage.output > 0
-    )
+    assert done.receipt.usage.output > OFFLINE.count(GOOD), "each part was paid for"
 
 
 async def test_a_second_attempt_at_the_whole_does_not_pay_for_the_parts_again():
