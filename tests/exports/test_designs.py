@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 
 import msgspec
@@ -15,9 +14,6 @@ from foldline.core.ledger.facts.kinds import FileFact, Item, Ledger, ToolFact
 from foldline.core.log.entries import Checkpoint, Compacted, Edit, Pruned, Receipt, Said
 from foldline.core.log.log import chained
 from foldline.core.log.messages import Media, Text, Thinking, ToolResult
-from foldline.core.measure.tokens import OFFLINE
-from foldline.loading import from_records
-from foldline.transcripts import read
 
 FACTS = Ledger(
     items=(
@@ -146,7 +142,7 @@ def test_an_import_of_gencodes_keeps_its_count_and_its_summary():
         "summaries": [told],
         "fullMessageCount": 102,
     }
-    loaded = from_records(read(io.BytesIO(json.dumps(given, indent=1).encode()), name="s"), OFFLINE)
+    loaded = load(json.dumps(given, indent=1).encode())
     for view in (False, True):
         document = json.loads(export(loaded.entries, "gencode", view=view)[0])
         assert document["fullMessageCount"] == 102

@@ -4,6 +4,7 @@ import io
 import json
 
 import msgspec
+from tests.exports.moving import load
 from tests.exports.sessions import entries, talk
 from tests.support.synthetic import SYNTHETIC
 
@@ -26,8 +27,7 @@ def written(path, **wish):
 
 
 def loaded(conversation):
-    raw = json.dumps(conversation).encode()
-    return from_records(read(io.BytesIO(raw), name="c"), OFFLINE)
+    return load(json.dumps(conversation).encode())
 
 
 def api_messages(conversation):
