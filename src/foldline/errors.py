@@ -38,6 +38,10 @@ class FoldlineError(Exception):
 
     exit_code = 1
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the error as it is: what its class is made of is not in `args`."""
+        return self.__new__, (type(self), *self.args), self.__dict__
+
 
 class InputError(FoldlineError):
     """The call or the input is wrong."""
