@@ -191,7 +191,7 @@ async def test_a_wrong_key_and_bad_json_are_refused():
             await client.chat.completions.create(model=MODEL, messages=[HI])
         assert caught.value.code == "invalid_api_key"
     async with serve(Scripted(["never"])) as url, gpt(url) as client:
-        for content in (b"{", b"[]", b""):
+        for content in (b"{", b"[]", b"", b"[" * 5_000):
             with pytest.raises(openai.BadRequestError, match="could not parse the JSON body"):
                 await client.post("/chat/completions", content=content, cast_to=object)
 

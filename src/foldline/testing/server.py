@@ -107,7 +107,7 @@ class Server:
             return api_of(dialect).refuse(refusal)
         try:
             body = decode(received.body)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             return self._served.refuse_body(dialect, str(error))
         if not isinstance(body, dict):
             return self._served.refuse_body(dialect, "expected an object")
