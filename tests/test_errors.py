@@ -18,7 +18,9 @@ EACH = [
     errors.CallsOpen(("call_1", "call_2")),
     errors.FloorExceeded(9_000, 4_000, {"system": 9_000}),
     errors.OverflowRemains("too long", view_tokens=9, floor=8, breakdown={"pins": 8}, limit=7, asked=10),
-    errors.ProviderError("too long", kind="overflow", status=400, overflow=Overflow(limit=7), provider="openai"),
+    errors.ProviderError(
+        "too long", kind="overflow", status=400, overflow=Overflow(limit=7), provider="openai"
+    ),
 ]
 
 

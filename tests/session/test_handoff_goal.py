@@ -1,4 +1,4 @@
-"""What a hand-off without a model says first: its goal; and that nothing answered is told as open."""
+"""What a hand-off says whoever writes it: its goal; and that nothing answered is told as open."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import pytest
 from tests.cli.calling import talk
 
 import foldline
-from foldline.core.checkpoint.request import SummaryRequest
+from foldline.core.checkpoint.request import SummaryReply, SummaryRequest
+from foldline.core.checkpoint.summary import worded
 from foldline.core.ledger.facts.kinds import Item, Ledger
 from foldline.core.measure.tokens import OFFLINE
 from foldline.core.view import AddedItem
@@ -50,3 +51,39 @@ async def test_what_waited_at_a_hand_off_and_was_answered_since_is_not_told_as_o
             text = checkpoint(new)
     assert "[User] Now write tests for it." in text
     assert "Newest request, being worked on: Now write tests" not in text
+
+
+class Forgetful:
+    """A summarizer that writes the headings asked for, and nothing of the goal."""
+
+    name = "forgetful"
+
+    async def summarize(self, request: SummaryRequest) -> SummaryReply:
+        asked = worded(request).prompt.rpartition("</conversation>")[2]
+        headings = [line for line in asked.splitlines() if line.startswith("#")]
+        return SummaryReply(
+            "\n\n".join(f"{line}\n- {line[3:]}: the page was mended." for line in headings), self.name
+        )
+
+
+async def test_a_model_that_leaves_the_goal_out_does_not_lose_it() -> None:
+    async with foldline.open(
+        "memory://", "s", window=WINDOW, dialect="openai-chat", summarizer=Forgetful()
+    ) as session:
+        await session.append(*talk(*FIRST, long=300))
+        async with await session.handoff("Write the release notes") as new:
+            assert "Handed over for: Write the release notes\n" in checkpoint(new)
+            await new.append(*talk(*THEN, long=400))
+            receipt = await new.compact()
+            assert isinstance(receipt, foldline.Receipt)
+            assert receipt.summarizer == "forgetful", receipt.notes
+            assert "Handed over for: Write the release notes\n" in checkpoint(new)
+
+
+async def test_a_checkpoint_that_the_user_wrote_keeps_its_goal_in_later_folds() -> None:
+    async with foldline.open("memory://", "s", window=WINDOW, dialect="openai-chat") as session:
+        await session.append(*talk(*FIRST, long=300))
+        async with await session.handoff("Write the release notes", text="The login page is mended.") as new:
+            await new.append(*talk(*THEN, long=400))
+            assert isinstance(await new.compact(), foldline.Receipt)
+            assert "Handed over for: Write the release notes\n" in checkpoint(new)

@@ -18,12 +18,13 @@ from typing import Any, Final
 
 import msgspec
 
-from foldline.core.checkpoint import conversation, listing, rules
+from foldline.core.checkpoint import conversation, listing, rules, state
 from foldline.core.checkpoint.page import USERS_RULES, WORDS
 from foldline.core.ledger.facts.constraints import ConstraintHistory, candidates, roots
 from foldline.core.ledger.facts.kinds import LEVELS, USER, ConstraintFact, Ledger
 from foldline.core.ledger.text import names
 from foldline.core.ledger.text.origin import prompts
+from foldline.core.ledger.text.sentences import clip, one_line
 from foldline.core.log.codec import encode
 from foldline.core.log.entries import Said
 from foldline.core.log.messages import Message, texts
@@ -71,11 +72,13 @@ def ground(
 
 
 def users_words(ledger: Ledger, room: int, count: Callable[[str], int]) -> str:
-    """Write what the user said, word for word, the first and the newest in any case, in `room` tokens."""
-    items = [item for item in ledger.items if LEVELS.get(item.kind) == USER and item.kind != "summary"]
-    if not items or room <= 0:
+    """Write the goal of a hand-off and what the user said, its first and newest in any case, in `room`."""
+    if room <= 0:
         return ""
-    return "\n".join(conversation.write(items, conversation.fill(items, room, count)))
+    items = [item for item in ledger.items if LEVELS.get(item.kind) == USER and item.kind != "summary"]
+    goal = [state.GOAL + clip(one_line(ledger.goal), state.REQUEST) + "\n"] if ledger.goal else []
+    room -= sum(map(count, goal))
+    return "\n".join([*goal, *conversation.write(items, conversation.fill(items, room, count))]).rstrip()
 
 
 def _without(body: str, lines: Iterable[str]) -> str:

@@ -18,7 +18,7 @@ _NOW, _SAID = "Newest request, being worked on: ", "Newest request: "
 _NEWEST = "Newest request, in the messages below: "
 _BEFORE = "Before it: "
 _FOLDER = "Folder: "
-_GOAL = "Handed over for: "
+GOAL = "Handed over for: "
 _UNCOMMITTED = "Changed since the last commit: "
 _PLAN = "The plan, as it was last written:"
 _DONE_OF_PLAN = "Done of the plan, the last first:"
@@ -46,7 +46,7 @@ def _lines(ledger: Ledger, goal: str) -> Iterator[str]:
     if ledger.base:
         yield _FOLDER + ledger.base
     if goal:
-        yield _GOAL + clip(goal, REQUEST)
+        yield GOAL + clip(goal, REQUEST)
     if request := ledger.asked or ledger.newest_request:
         yield (_NEWEST if ledger.asked else _NOW if ledger.goes_on else _SAID) + clip(request, REQUEST)
         if len(request) < BRIEF and (longer := [one for one in ledger.requests if len(one) >= BRIEF]):
@@ -116,7 +116,7 @@ def read(rows: Sequence[str]) -> Ledger:
     base = next((row.removeprefix(_FOLDER) for row in rows if row.startswith(_FOLDER)), "")
     return Ledger(
         base=base,
-        goal=next((row.removeprefix(_GOAL) for row in rows if row.startswith(_GOAL)), ""),
+        goal=next((row.removeprefix(GOAL) for row in rows if row.startswith(GOAL)), ""),
         plan=(*filter(is_done, reversed(steps)), *(step for step in steps if not is_done(step))),
         checks=tuple(reversed(checks)),
         commits=tuple(reversed(commits)),

@@ -80,6 +80,7 @@ def handoff(job: CompactionInput, start: Start, *, text: str | None = None) -> S
         return Nothing("nothing_to_fold")
     job = job.changed(carry=_carried(job, start, folded))
     ledger = ledger_of(job, folded, ())
+    ledger = msgspec.structs.replace(ledger, goal=redact(ask.goal or ledger.newest_request))
     taken_out: list[str] = []
     if text is not None:
         ledger, taken_out = held_in(text, ledger)
@@ -93,8 +94,7 @@ def handoff(job: CompactionInput, start: Start, *, text: str | None = None) -> S
     proposal = Proposal(job, base, choice, around, ledger, shown, taken_out)
     if text is not None:
         return _fitting(attempt_with(proposal, SummaryReply(redact(text), EDITED)))
-    goal = ask.goal or shown.newest_request or None
-    wanted = summary_request(proposal, "handoff", goal, choice.room)
+    wanted = summary_request(proposal, "handoff", ledger.goal or None, choice.room)
     return _fitting((yield from fit_summary(proposal, wanted)))
 
 
