@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import time
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from functools import cache
@@ -30,6 +31,9 @@ CACHE_READ_TOKENS: Final = "gen_ai.usage.cache_read.input_tokens"
 CACHE_WRITE_TOKENS: Final = "gen_ai.usage.cache_write.input_tokens"
 OUTPUT_TOKENS: Final = "gen_ai.usage.output_tokens"
 ERROR_TYPE: Final = "error.type"
+KIND: Final = (
+    "openinference.span.kind"  # by which Phoenix and Langfuse show a step that is no call of a model
+)
 MESSAGE_COUNT: Final = "foldline.message_count"  # native messages of the request
 
 Value = str | bool | int | float | list[str]
@@ -78,7 +82,10 @@ def span(name: str, values: Mapping[str, Value | None] | None = None) -> Generat
         return
     tracer = trace.get_tracer(LIBRARY)
     with tracer.start_as_current_span(
-        name, attributes=_present(values or {}), record_exception=False, set_status_on_exception=False
+        name,
+        attributes=_present({KIND: "CHAIN", **(values or {})}),
+        record_exception=False,
+        set_status_on_exception=False,
     ) as opened:
         made = Span(opened)
         try:
@@ -88,15 +95,21 @@ def span(name: str, values: Mapping[str, Value | None] | None = None) -> Generat
             raise
 
 
-def started(name: str, kind: str = "client", values: Mapping[str, Value | None] | None = None) -> Span:
-    """Start a span without children, ended by the caller: for a stream, whose reader may be anywhere."""
+def started(
+    name: str, kind: str = "client", values: Mapping[str, Value | None] | None = None, *, ago: float = 0.0
+) -> Span:
+    """Start a span without children, ended by the caller: for a stream, whose reader may be anywhere.
+
+    It began so many seconds `ago`.
+    """
     trace = _trace()
     if trace is None:
         return Span()
     tracer = trace.get_tracer(LIBRARY)
     kinds = trace.SpanKind
     found = kinds.CLIENT if kind == "client" else kinds.INTERNAL
-    return Span(tracer.start_span(name, kind=found, attributes=_present(values or {})))
+    began = time.time_ns() - int(ago * 1e9)
+    return Span(tracer.start_span(name, kind=found, attributes=_present(values or {}), start_time=began))
 
 
 @cache

@@ -6,11 +6,13 @@ import json
 import re
 from pathlib import Path
 
+import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from tests.service.api.client import api, talk, user
 from tests.service.served import in_front_of, served
 from tests.support import patient
 
+from foldline import tracing
 from foldline.config import TokenGrant
 
 
@@ -86,6 +88,36 @@ def test_a_request_is_a_span_and_the_parent_of_its_compaction(spans):
     assert asked.attributes["foldline.face"] == "api"
     assert made.parent.span_id == asked.context.span_id
     assert "Question" not in str([dict(one.attributes) for one in spans()])
+
+
+def test_each_request_is_a_trace_of_its_own_with_the_calls_of_its_model(spans):
+    with api() as (client, _):  # one connection for all of them
+        client.begin("one", messages=[*talk(2), user("x" * 200_000)])
+        client.turn("one", "Hello.")
+    made = {one.name: one for one in spans()}
+    asked, call = made["POST /api/sessions/{session}/turns"], made["chat scripted"]
+    assert [one.parent for one in (made["POST /api/sessions"], asked)] == [None, None]
+    assert call.parent.span_id == asked.context.span_id
+    assert asked.start_time <= call.start_time <= call.end_time <= asked.end_time
+
+
+@pytest.mark.parametrize("stream", [True, False])
+def test_what_an_agent_asks_through_the_gateway_is_the_call_of_a_model(spans, stream):
+    body = {"model": "gpt-5", "messages": [user("Hello.")]}
+    body |= {"stream": True, "stream_options": {"include_usage": True}} if stream else {}
+    with in_front_of(["Hello again."]) as (url, _):
+        headers = {"authorization": "Bearer k", "foldline-session": "one"}
+        assert patient.post(f"{url}/v1/chat/completions", json=body, headers=headers).status_code == 200
+    made = {one.name: one for one in spans()}
+    asked, call = made["POST /v1/chat/completions"], made["chat gpt-5"]
+    assert call.parent.span_id == asked.context.span_id
+    assert asked.start_time <= call.start_time <= call.end_time <= asked.end_time
+    told = call.attributes
+    assert (told[tracing.OPERATION], told[tracing.CONVERSATION]) == ("chat", "one")
+    assert (told[tracing.PROVIDER], told[tracing.REQUEST_MODEL]) == ("openai", "gpt-5")
+    assert told[tracing.INPUT_TOKENS] > 0
+    assert told[tracing.OUTPUT_TOKENS] > 0
+    assert "Hello" not in str(told)
 
 
 def test_the_dashboard_and_the_docs_ask_for_figures_that_there_are():

@@ -63,6 +63,7 @@ def test_requests_and_compactions_are_sent_to_a_collector(tmp_path, collector):
             spans |= {span.name: span for scope in resource.scope_spans for span in scope.spans}
         assert b"Question" not in body
     asked, made = spans["POST /api/sessions/{session}/compact"], spans["compaction"]
+    assert asked.parent_span_id == b"", "the request before it came over the same connection"
     assert made.parent_span_id == asked.span_id
     told = {one.key: one.value.string_value for one in made.attributes}
     assert told["gen_ai.conversation.id"] == "one"

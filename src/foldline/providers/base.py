@@ -11,6 +11,7 @@ from typing import Any, Final, Literal, Protocol
 
 import msgspec
 
+from foldline import tracing
 from foldline.core.log.messages import Usage
 from foldline.core.measure.overflow import Overflow
 from foldline.errors import ProviderError
@@ -21,7 +22,7 @@ DeltaKind = Literal["text", "thinking", "call", "restart", "wait"]
 # Seconds for a whole reply, or between two events of a stream: the SDKs' default.
 PATIENCE: Final = 600.0
 
-__all__ = ["PATIENCE", "Call", "Delta", "DeltaKind", "Provider", "ProviderError", "Reply", "Stop"]
+__all__ = ["PATIENCE", "Call", "Delta", "DeltaKind", "Provider", "ProviderError", "Reply", "Stop", "traced"]
 
 
 class Call(msgspec.Struct, frozen=True):
@@ -109,3 +110,13 @@ class Provider(Protocol):
     async def close(self) -> None:
         """Close the connections."""
         ...
+
+
+def traced(usage: Usage | None) -> dict[str, tracing.Value | None]:
+    """Return what the span of a call says of its usage."""
+    return {
+        tracing.INPUT_TOKENS: usage.total - usage.output if usage else None,
+        tracing.CACHE_READ_TOKENS: usage.cache_read if usage else None,
+        tracing.CACHE_WRITE_TOKENS: usage.cache_write if usage else None,
+        tracing.OUTPUT_TOKENS: usage.output if usage else None,
+    }

@@ -21,7 +21,7 @@ from foldline.core.log.messages import Message, Opaque, Text, Thinking
 from foldline.core.measure.overflow import overflow, silent
 from foldline.dialects import get as dialect_of
 from foldline.errors import InputError, ProviderError
-from foldline.providers.base import PATIENCE, Call, Delta, Reply, Stop
+from foldline.providers.base import PATIENCE, Call, Delta, Reply, Stop, traced
 from foldline.providers.failures import (
     Scrub,
     WebPage,
@@ -397,14 +397,10 @@ def _chat(package: str, model: str, call: Call, *, stream: bool = False) -> Gene
 
 def _answered(opened: Span, reply: Reply) -> None:
     """Record the reply in the span: the model, why it stopped, and the usage."""
-    usage = reply.usage
     opened.put(
         {
             tracing.RESPONSE_MODEL: reply.model,
             tracing.FINISH_REASONS: [reply.stop],
-            tracing.INPUT_TOKENS: usage.total - usage.output if usage else None,
-            tracing.CACHE_READ_TOKENS: usage.cache_read if usage else None,
-            tracing.CACHE_WRITE_TOKENS: usage.cache_write if usage else None,
-            tracing.OUTPUT_TOKENS: usage.output if usage else None,
+            **traced(reply.usage),
         }
     )

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import ExitStack, asynccontextmanager, suppress
 from functools import partial
 from typing import Final
 
@@ -17,6 +17,7 @@ from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Mount, Route, Router
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from foldline import providers
 from foldline.config import ServeSettings, Settings, settings
@@ -45,6 +46,7 @@ RETENTION_SECONDS: Final = 3_600.0  # between two looks for sessions that are to
 PRIVATE: Final = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
 
 Handler = Callable[[Request], Awaitable[Response]]
+Counted = Callable[[Request], Awaitable[ASGIApp]]
 
 
 class Service:
@@ -147,26 +149,33 @@ class Service:
 
     def _api_routes(self) -> list[Route]:
         """Return one route a path, so that a method that is not there is told with those that are."""
-        found: dict[str, dict[str, Handler]] = {}
+        found: dict[str, dict[str, Counted]] = {}
         for one in self.api.routes():
             for method in one.methods or ():
                 handler = self._counted("api", f"/api{one.path}", one.endpoint)
                 found.setdefault(one.path, {})[method] = handler
         return [Route(path, _by_method(those), methods=list(those)) for path, those in found.items()]
 
-    def _counted(self, face: str, route: str, handler: Handler) -> Handler:
-        """Count the answers of a handler, each in a span that is the parent of its compactions."""
+    def _counted(self, face: str, route: str, handler: Handler) -> Counted:
+        """Count the answers of a handler, each in a span that lasts until the answer has gone."""
 
-        async def counted(request: Request) -> Response:
+        async def counted(request: Request) -> ASGIApp:
             values = {"http.request.method": request.method, "http.route": route, "foldline.face": face}
-            with span(f"{request.method} {route}", values) as opened:
+            with ExitStack() as ends:
+                opened = ends.enter_context(span(f"{request.method} {route}", values))
                 response = await handler(request)
                 opened.put({"http.response.status_code": response.status_code})
+                open_span = ends.pop_all()
             if face == "api":
                 for name, value in PRIVATE.items():
                     response.headers.setdefault(name, value)
             self.metrics.answered(face, response.status_code)
-            return response
+
+            async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+                with open_span:
+                    await response(scope, receive, send)
+
+            return answer
 
         return counted
 
@@ -211,8 +220,8 @@ def _as_named(routes: list[Route]) -> Router:
     return Router(routes, redirect_slashes=False)
 
 
-def _by_method(handlers: dict[str, Handler]) -> Handler:
-    async def handle(request: Request) -> Response:
+def _by_method(handlers: dict[str, Counted]) -> Counted:
+    async def handle(request: Request) -> ASGIApp:
         return await handlers[request.method](request)
 
     return handle

@@ -85,6 +85,7 @@ def configured(
         log_level="warning",
         log_config=JSON_LOG if serve.log == "json" else LOGGING_CONFIG,
         access_log=False,
+        reset_contextvars=True,  # else requests of one connection are spans inside its first one
         server_header=False,
         date_header=False,
         timeout_keep_alive=75,  # longer than a balancer keeps a connection: who closes first must not be us

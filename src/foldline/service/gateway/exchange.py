@@ -15,6 +15,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.types import Message, Receive, Scope
 from starlette.types import Send as ASGISend
 
+from foldline import tracing
 from foldline.core.decide.price import cost
 from foldline.core.log.codec import encode_utf8
 from foldline.core.log.entries import Receipt
@@ -22,6 +23,7 @@ from foldline.core.log.messages import Usage
 from foldline.core.measure.overflow import refuses_roles
 from foldline.dialects.base import decode_reply
 from foldline.errors import FoldlineError
+from foldline.providers.base import traced
 from foldline.providers.failures import from_body, scrub_with
 from foldline.service.gateway.agent_session import AgentSession
 from foldline.service.gateway.request import AgentRequest
@@ -172,7 +174,21 @@ class Exchange:
         info = self._talk.session.setup.info
         model = f"{self._asked.endpoint.vendor}:{self._asked.model}"
         usd = cost(usage, info.price) if usage is not None and info.price is not None else None
-        self._metrics.replied(model, usage, usd, time.perf_counter() - self._sent)
+        seconds = time.perf_counter() - self._sent
+        self._metrics.replied(model, usage, usd, seconds)
+        self._trace(usage, seconds)
+
+    def _trace(self, usage: Usage | None, seconds: float) -> None:
+        """Put the reply into a trace as the span of a call, inside that of the request."""
+        values = {
+            tracing.OPERATION: "chat",
+            tracing.PROVIDER: self._asked.endpoint.vendor,
+            tracing.REQUEST_MODEL: self._asked.model,
+            tracing.REQUEST_STREAM: self._asked.streamed or None,
+            **(self._view.traced if self._view is not None else {}),
+            **traced(usage),
+        }
+        tracing.started(f"chat {self._asked.model}", values=values, ago=seconds).end()
 
     async def _mend(self, refused: Any, passage: Relayed) -> bytes | None:
         """Return the request folded after an overflow; None where it was none, or nothing can be done."""
