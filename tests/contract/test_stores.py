@@ -769,14 +769,19 @@ async def test_sessions_are_counted_and_paged(store: Store) -> None:
     assert await store.info("s0") is None
     assert await store.count() == 0
     for number in range(7):
-        await store.append(f"s{number}", [say(None, "x", at=float(number))], seen=None)
+        await store.append(f"s{number}", [say(None, "x", at=float(number // 2))], seen=None)
     every = await store.sessions()
     assert [info.id for info in every] == [f"s{number}" for number in reversed(range(7))]
     assert await store.count() == 7
     assert await store.sessions(limit=3) == every[:3]
-    assert await store.sessions(limit=3, offset=5) == every[5:]
-    assert await store.sessions(offset=4) == every[4:]
+    place = (every[3].updated, every[3].id)
+    assert await store.sessions(limit=2, after=place) == every[4:6]
     assert await store.sessions(limit=0) == []
+    await store.append("new", [say(None, "x", at=9.0)], seen=None)
+    await store.purge("s3")
+    assert await store.sessions(after=place) == every[4:], "whatever came or went meanwhile"
+    await store.purge("new")
+    every = await store.sessions()
     for info in every:
         assert await store.info(info.id) == info
 

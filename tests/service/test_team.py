@@ -75,6 +75,78 @@ def test_sessions_have_a_user_by_whom_they_are_listed_and_deleted(store):
         assert {(one["action"], one["session"]) for one in lines} >= {("deleted", "a1"), ("deleted", forked)}
 
 
+def test_user_metadata_and_title_of_a_session_are_changed(store):
+    with api(store=store) as (client, _):
+        client.begin("one", user="ada", title="Old", metadata={"project": "compiler", "to": "go"})
+        client.begin("two", user="ada")
+        leaf = client.leaf("one")
+        change = {"title": "New", "user": "bob", "metadata": {"project": "linker"}}
+        headers = {"If-Match": leaf}
+        changed = client.send("PATCH", "/sessions/one", json=change, headers=headers)
+        assert changed.headers["etag"] == client.leaf("one") != leaf
+        client.send("PATCH", "/sessions/one", 412, json=change, headers=headers)
+        client.say("one", user("Hello."))
+        client.send("PATCH", "/sessions/two", json={"metadata": {"a": "b"}})
+        client.send("PATCH", "/sessions/two", json={"metadata": {}})
+        client.send("PATCH", "/sessions/two", json={})
+        client.send("PATCH", "/sessions/two", 400, json={"user": ""})
+        client.send("PATCH", "/sessions/two", 400, json={"model": "m"})
+        for name, expected in (("one", ("New", "bob", {"project": "linker"})), ("two", ("", "ada", {}))):
+            shown = client.get(f"/sessions/{name}").json()
+            info = shown["info"]
+            assert (info.get("title"), info["user"], shown["metadata"]) == expected
+        assert ids(client, user="bob") == (1, {"one"})
+        forked = client.post("/sessions/one/fork", status=201).json()["id"]
+        client.post("/sessions/one/clear")
+        for name in ("one", forked):
+            shown = client.get(f"/sessions/{name}").json()
+            assert (shown["info"]["user"], shown["metadata"]) == ("bob", {"project": "linker"})
+        found = client.get("/audit", session="one").json()["lines"][-1]
+        assert (found["action"], found["data"]) == ("changed", {"fields": ["title", "user", "metadata"]})
+        assert "bob" not in str(found)
+
+
+def test_a_change_holds_on_every_branch_and_beside_the_user_that_an_agent_names():
+    body = {"model": "m", "messages": [user("Hello.")]}
+    with in_front_of(["Hello.", "Hello."]) as (url, _):
+
+        def ask(who):
+            headers = {"authorization": "Bearer k", "foldline-session": "one", "foldline-user": who}
+            assert patient.post(f"{url}/v1/chat/completions", json=body, headers=headers).status_code == 200
+
+        ask("ada")
+        changed = patient.request("PATCH", f"{url}/api/sessions/one", json={"metadata": {"a": "b"}})
+        assert changed.status_code == 200
+        ask("bob")
+        entry = patient.get(f"{url}/api/sessions/one/history").json()["items"][0]["entry"]
+        assert patient.post(f"{url}/api/sessions/one/rewind", json={"entry": entry}).status_code == 200
+        shown = patient.get(f"{url}/api/sessions/one").json()
+        assert (shown["info"]["user"], shown["metadata"]) == ("bob", {"a": "b"})
+
+
+def test_pages_have_every_session_once_whatever_comes_and_goes(store):
+    with api(store=store) as (client, _):
+        for number in range(7):
+            client.begin(f"s{number}", user="ada", title=f"The {number}th")
+        for query in ({}, {"user": "ada"}, {"title": "the"}, {"user": "ada", "title": "th"}):
+            names, cursor = [], {}
+            for number in range(9):
+                page = client.get("/sessions", limit=3, **query, **cursor).json()
+                names += [one["id"] for one in page["sessions"]]
+                client.begin(user="ada", title="The new one", name=f"n{len(query)}{len(str(query))}{number}")
+                if page["next"] is None:
+                    break
+                cursor = {"cursor": page["next"]}
+            old = [one for one in names if one.startswith("s")]
+            assert old == [f"s{number}" for number in reversed(range(7))]
+            assert len(set(names)) == len(names)
+        client.send("DELETE", f"/sessions/{names[2]}")
+        assert client.get("/sessions", **cursor).json()["sessions"] == page["sessions"]
+        for mangled in ("x", cursor["cursor"][:-6], cursor["cursor"] + "x", "bnVsbA=="):
+            refused = client.get("/sessions", 400, cursor=mangled).json()
+            assert refused["type"] == "/api/problems#the-request-is-wrong"
+
+
 def test_an_agent_names_the_user_of_its_session():
     body = {"model": "m", "messages": [user("Hello.")]}
     with in_front_of(["Hello.", "Hello.", "Hello."]) as (url, model):

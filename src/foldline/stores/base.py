@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Collection, Sequence
-from typing import Final, Literal, Protocol, get_args
+from typing import Final, Literal, Protocol, TypeAlias, get_args
 
 import msgspec
 
@@ -32,6 +32,9 @@ class SessionInfo(msgspec.Struct, frozen=True, omit_defaults=True):
     leaf: str | None
     user: str = ""
 
+
+Listed: TypeAlias = tuple[float, str]  # where a session stands in the list: its `updated` and its id
+FIRST: Final[Listed] = (float("inf"), "")  # before all of them
 
 _PAGE: Final = 256  # entries that `backwards` reads in one step
 FEW: Final = 3  # messages with every word of a query, below which a search goes on to those with some
@@ -131,8 +134,11 @@ class Store(Protocol):
         """Return the entries with these ids, in that order; raises StoreError naming those it lacks."""
         ...
 
-    async def sessions(self, *, limit: int | None = None, offset: int = 0) -> list[SessionInfo]:
-        """Return sessions, the last updated first: `limit` of them (None: all) from `offset` on."""
+    async def sessions(self, *, limit: int | None = None, after: Listed = FIRST) -> list[SessionInfo]:
+        """Return sessions, the last updated first: `limit` of them (None: all) behind the place `after`.
+
+        What is begun or updated meanwhile goes to the front, so that no page has a session again.
+        """
         ...
 
     async def info(self, session: str) -> SessionInfo | None:

@@ -103,6 +103,7 @@ class DatabaseStore(ABC, Generic[D]):
     active = _does(Tables.active)
     tail = _does(Tables.tail)
     marks = _does(Tables.marks)
+    notes = _does(Tables.notes)
     entry = _does(Tables.entry)
     entries = _does(Tables.entries)
     sessions = _does(Tables.sessions)

@@ -13,7 +13,7 @@ from foldline.core.log.entries import Compacted, Entry
 from foldline.core.log.log import digest
 from foldline.errors import LeafMoved, SessionNotFound, StoreCorrupt, StoreError
 from foldline.stores import tree
-from foldline.stores.base import MARKS, Mark, SessionInfo
+from foldline.stores.base import FIRST, MARKS, Listed, Mark, SessionInfo
 from foldline.stores.database import Contended, Database
 from foldline.stores.rows import unpack
 from foldline.stores.tree import Place, Spans
@@ -99,6 +99,11 @@ class Tables:
             key, spans = self.spans_of(session, leaf)
             return [entry for start, end in spans for entry in self._unsaid(key, start, end, kinds)]
 
+    def notes(self, session: str) -> list[Entry]:
+        """Return the notes on every branch of a session, in append order; [] for an unknown session."""
+        known = self.session(session)
+        return self._unsaid(known.key, 1, known.entries, {"noted"}) if known else []
+
     def page(self, session: Any, start: int, end: int) -> list[Entry]:
         """Return the entries from seq `start` to `end`, both included."""
         return list(self.read(session, [(start, end)]))
@@ -117,15 +122,14 @@ class Tables:
             raise StoreError(f"session {session} has no entry {', '.join(missing[:5])}")
         return [found[id_] for id_ in ids]
 
-    def sessions(self, *, limit: int | None = None, offset: int = 0) -> list[SessionInfo]:
+    def sessions(self, *, limit: int | None = None, after: Listed = FIRST) -> list[SessionInfo]:
         """Return sessions, the last updated first."""
-        return [
-            SessionInfo(*row) for row in self.database.rows("newest_sessions", limit=limit, offset=offset)
-        ]
+        rows = self.database.rows("newest_sessions", limit=limit, updated=after[0], id=after[1])
+        return [SessionInfo(*row) for row in rows]
 
-    def sessions_of(self, user: str, *, limit: int | None = None, offset: int = 0) -> list[SessionInfo]:
+    def sessions_of(self, user: str, *, limit: int | None = None, after: Listed = FIRST) -> list[SessionInfo]:
         """Return the sessions of a user, the last updated first."""
-        rows = self.database.rows("sessions_of_user", user=user, limit=limit, offset=offset)
+        rows = self.database.rows("sessions_of_user", user=user, limit=limit, updated=after[0], id=after[1])
         return [SessionInfo(*row) for row in rows]
 
     def count_of(self, user: str) -> int:

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import base64
 import logging
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Annotated, Any, Final, TypeAlias, cast
 
 import msgspec
 
+from foldline.core.log.codec import encode_utf8
 from foldline.core.log.log import chained
-from foldline.errors import LeafMoved, SessionNotFound, StoreError
-from foldline.service.api.operation import ApiCall, NewId, Offset, Page, Title, Words, etag, operation
+from foldline.errors import InputError, LeafMoved, SessionNotFound, StoreError
+from foldline.service.api.operation import ApiCall, NewId, Page, Title, Words, etag, operation
 from foldline.service.api.state import ApiState, SessionOptions, stored_options
 from foldline.service.problems import Refused
 from foldline.service.tenants import Tenant
 from foldline.session.links import Link
-from foldline.stores.base import Hit, SessionInfo, Store
+from foldline.stores.base import FIRST, Hit, Listed, SessionInfo, Store
 from foldline.stores.database_store import DatabaseStore
-from foldline.stores.tree import USER
+from foldline.stores.tree import SERVED, USER
 
 log = logging.getLogger("foldline")
 
@@ -47,17 +50,21 @@ class NewSession(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class SessionList(msgspec.Struct, frozen=True):
-    """Sessions, the last updated first; `total` is how many there are in all."""
+    """Sessions, the last updated first; `total` is how many there are, `next` the cursor of the next page."""
 
     sessions: list[SessionInfo]
     total: int
+    next: str | None = None
 
 
 class SessionPage(msgspec.Struct, frozen=True):
-    """Which of the sessions to list: those of a user, or with a title that holds some words."""
+    """Which of the sessions to list: those of a user, or with a title that holds some words.
+
+    `cursor` is the `next` of the page before. What is begun or updated meanwhile is on the first page.
+    """
 
     limit: Page = 50
-    offset: Offset = 0
+    cursor: Words | None = None
     title: str = ""
     user: User | None = None
 
@@ -93,10 +100,12 @@ class DetailQuery(msgspec.Struct, frozen=True):
     verify: bool = False
 
 
-class NewTitle(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The title to give to a session."""
+class SessionChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What to change of a session; what is not given stays. New `metadata` takes the place of all the old."""
 
-    title: Title
+    title: Title | None = None
+    user: User | None = None
+    metadata: Metadata | None = None
 
 
 class LeafResult(msgspec.Struct, frozen=True):
@@ -167,21 +176,34 @@ async def info_of(store: Store, name: str) -> SessionInfo:
 @operation("GET", "/sessions")
 async def list_sessions(call: ApiCall, query: SessionPage) -> SessionList:
     """List sessions, the last updated first."""
-    words = query.title.casefold().split()
-    store = call.tenant.store
-    if query.user is not None:
-        own = people(store)
-        if not words:
-            page = await own.sessions_of(query.user, limit=query.limit, offset=query.offset)
-            return SessionList(page, await own.count_of(query.user))
-        every = await own.sessions_of(query.user)
-    elif words:
-        every = await store.sessions()
+    words, after = query.title.casefold().split(), _place(query.cursor)
+    store, user = call.tenant.store, query.user
+    listed = store.sessions if user is None else partial(people(store).sessions_of, user)
+    if words:
+        every = [one for one in await listed() if all(word in one.title.casefold() for word in words)]
+        found = [one for one in every if (one.updated, one.id) < after][: query.limit + 1]
+        total = len(every)
     else:
-        page = await store.sessions(limit=query.limit, offset=query.offset)
-        return SessionList(page, await store.count())
-    found = [info for info in every if all(word in info.title.casefold() for word in words)]
-    return SessionList(found[query.offset : query.offset + query.limit], len(found))
+        found = await listed(limit=query.limit + 1, after=after)
+        total = await (store.count() if user is None else people(store).count_of(user))
+    page = found[: query.limit]
+    return SessionList(page, total, _cursor(page[-1]) if len(found) > len(page) else None)
+
+
+def _cursor(last: SessionInfo) -> str:
+    """Return where a page ends as letters of which nobody makes anything."""
+    return base64.urlsafe_b64encode(encode_utf8((last.updated, last.id))).decode()
+
+
+def _place(cursor: str | None) -> Listed:
+    """Return where the page before ended; raises InputError where that was not given by `_cursor`."""
+    if cursor is None:
+        return FIRST
+    try:
+        raw = base64.b64decode(cursor, altchars=b"-_", validate=True)
+        return msgspec.json.decode(raw, type=Listed)
+    except (ValueError, msgspec.DecodeError) as error:
+        raise InputError("the cursor is not the `next` of a page") from error
 
 
 @operation("GET", "/search")
@@ -205,11 +227,19 @@ async def show_session(call: ApiCall, query: DetailQuery) -> SessionDetail:
     )
 
 
-@operation("PATCH", AT, changes=True)
-async def rename_session(call: ApiCall, body: NewTitle) -> LeafResult:
-    """Give a session a title."""
-    await call.session.note("title", title=body.title)
-    return LeafResult(call.session.leaf)
+@operation("PATCH", AT, changes=True, example=EXAMPLE)
+async def change_session(call: ApiCall, body: SessionChange) -> LeafResult:
+    """Give a session another title, user or metadata."""
+    session, given = call.session, msgspec.to_builtins(body)
+    about = {name: value for name, value in given.items() if name != "title"}
+    if about:
+        people(call.tenant.store)
+        await session.note(SERVED, **about)
+    if body.title is not None:
+        await session.note("title", title=body.title)
+    if given:
+        await call.tenant.feed.tell("changed", session.id, fields=list(given))
+    return LeafResult(session.leaf)
 
 
 @operation("DELETE", AT, status=204, changes=True, scope="admin")

@@ -31,6 +31,7 @@ from foldline.session.kept import kept_of
 from foldline.session.preview import Preview
 from foldline.session.session import Session
 from foldline.stores import Store
+from foldline.stores.database_store import DatabaseStore
 from foldline.stores.key_values import KeyValues, pack, unpack
 from foldline.stores.tree import SERVED
 
@@ -67,8 +68,16 @@ class Opening(msgspec.Struct, frozen=True):
 
 
 async def stored_options(store: Store, session: str) -> SessionOptions:
-    """Return what a session was created with; raises SessionNotFound where there is no such session."""
-    return (await _opening(store, session)).options
+    """Return what a session was created with, and then given; raises SessionNotFound where there is none."""
+    created = (await _opening(store, session)).options
+    if not isinstance(store, DatabaseStore):
+        return created
+    notes: list[Entry] = await cast("DatabaseStore[Any]", store).notes(session)
+    changed: dict[str, Any] = {}
+    for note in notes:
+        if isinstance(note, Noted) and _options(note) is not None:
+            changed |= note.data
+    return msgspec.convert(changed, SessionOptions)
 
 
 async def _opening(store: Store, session: str) -> Opening:

@@ -17,7 +17,7 @@ from foldline.service.api import compaction, messages, sessions, transfers, tree
 from foldline.service.api.compaction import CompactionResult, CompactionWish, LiftResult
 from foldline.service.api.messages import ExclusionWish
 from foldline.service.api.operation import Operation
-from foldline.service.api.sessions import NewTitle
+from foldline.service.api.sessions import SessionChange
 from foldline.service.api.transfers import ExportQuery
 from foldline.service.api.tree import (
     BranchWish,
@@ -102,7 +102,7 @@ ACTIONS: Final[dict[str, PageAction]] = {
         "Handed off from {session}.",
         lambda form: HandoffWish(form.get("goal") or None, None, plain(form.get("text", "")) or None),
     ),
-    "rename": PageAction(sessions.rename_session, body=lambda form: NewTitle(form.get("title", ""))),
+    "rename": PageAction(sessions.change_session, body=lambda form: SessionChange(form.get("title", ""))),
     "clear": PageAction(sessions.clear_session, "Begun again. What was said is under Branches."),
     "delete": PageAction(sessions.delete_session),
 }

@@ -191,11 +191,11 @@ def _state(asked: PageRequest, newest: SessionList) -> str:
 
 async def _listed(asked: PageRequest, listed: ListQuery) -> tuple[list[ListedSession], int]:
     """Return the rows of a page of the list, and how many there are on all its pages."""
-    start = listed.offset
+    start, store = listed.offset, asked.tenant.store
     if listed.is_plain:
-        found = await asked.ask(sessions.list_sessions, query=SessionPage(LIMIT, start))
-        return await rows_of(asked, found.sessions), found.total
-    every = listed.rows(await rows_of(asked, await asked.tenant.store.sessions()))
+        found = await store.sessions(limit=start + LIMIT)
+        return await rows_of(asked, found[start:]), await store.count()
+    every = listed.rows(await rows_of(asked, await store.sessions()))
     return every[start : start + LIMIT], len(every)
 
 

@@ -18,24 +18,24 @@ WHERE s.session_id = :key AND s.id = :id
 SELECT s.id, s.title, s.created, s.updated, coalesce(e.messages, 0), s.entries,
     coalesce(e.compactions, 0), coalesce(e.tokens, 0), s.leaf, s.of_user
 FROM (
-    SELECT * FROM sessions ORDER BY updated DESC, begun DESC, session_id
-    LIMIT CAST(:limit AS bigint) OFFSET :offset
+    SELECT * FROM sessions WHERE (updated, id) < (:updated, :id)
+    ORDER BY updated DESC, id DESC LIMIT CAST(:limit AS bigint)
 ) s
 LEFT JOIN entries e ON e.session_id = s.session_id AND e.id = s.leaf
-ORDER BY s.updated DESC, s.begun DESC, s.session_id
+ORDER BY s.updated DESC, s.id DESC
 
 -- name: sessions_of_user
 SELECT s.id, s.title, s.created, s.updated, coalesce(e.messages, 0), s.entries,
     coalesce(e.compactions, 0), coalesce(e.tokens, 0), s.leaf, s.of_user
 FROM (
-    SELECT * FROM sessions WHERE of_user = :user ORDER BY updated DESC, begun DESC, session_id
-    LIMIT CAST(:limit AS bigint) OFFSET :offset
+    SELECT * FROM sessions WHERE of_user = :user AND of_user <> '' AND (updated, id) < (:updated, :id)
+    ORDER BY updated DESC, id DESC LIMIT CAST(:limit AS bigint)
 ) s
 LEFT JOIN entries e ON e.session_id = s.session_id AND e.id = s.leaf
-ORDER BY s.updated DESC, s.begun DESC, s.session_id
+ORDER BY s.updated DESC, s.id DESC
 
 -- name: count_sessions_of_user
-SELECT count(*) FROM sessions WHERE of_user = :user
+SELECT count(*) FROM sessions WHERE of_user = :user AND of_user <> '' -- so that the partial index is used
 
 -- name: idle_sessions
 SELECT id FROM sessions WHERE updated < :before ORDER BY updated LIMIT :limit

@@ -16,22 +16,25 @@ WHERE s.id = :id
 -- name: newest_sessions
 SELECT s.id, s.title, s.created, s.updated, coalesce(e.messages, 0), s.entries,
     coalesce(e.compactions, 0), coalesce(e.tokens, 0), s.leaf, s.of_user
-FROM (SELECT * FROM sessions ORDER BY updated DESC, no DESC LIMIT coalesce(:limit, -1) OFFSET :offset) s
+FROM (
+    SELECT * FROM sessions WHERE (updated, id) < (:updated, :id)
+    ORDER BY updated DESC, id DESC LIMIT coalesce(:limit, -1)
+) s
 LEFT JOIN entries e ON e.session_no = s.no AND e.id = s.leaf
-ORDER BY s.updated DESC, s.no DESC
+ORDER BY s.updated DESC, s.id DESC
 
 -- name: sessions_of_user
 SELECT s.id, s.title, s.created, s.updated, coalesce(e.messages, 0), s.entries,
     coalesce(e.compactions, 0), coalesce(e.tokens, 0), s.leaf, s.of_user
 FROM (
-    SELECT * FROM sessions WHERE of_user = :user
-    ORDER BY updated DESC, no DESC LIMIT coalesce(:limit, -1) OFFSET :offset
+    SELECT * FROM sessions WHERE of_user = :user AND of_user <> '' AND (updated, id) < (:updated, :id)
+    ORDER BY updated DESC, id DESC LIMIT coalesce(:limit, -1)
 ) s
 LEFT JOIN entries e ON e.session_no = s.no AND e.id = s.leaf
-ORDER BY s.updated DESC, s.no DESC
+ORDER BY s.updated DESC, s.id DESC
 
 -- name: count_sessions_of_user
-SELECT count(*) FROM sessions WHERE of_user = :user
+SELECT count(*) FROM sessions WHERE of_user = :user AND of_user <> '' -- so that the partial index is used
 
 -- name: idle_sessions
 SELECT id FROM sessions WHERE updated < :before ORDER BY updated LIMIT :limit
