@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
 
 from foldline.core.decide.ask import Nothing
@@ -49,6 +51,9 @@ class EditedSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     summary: Words | None = None
 
 
+EDITED: Final = {"summary": "The parser reads all but nested lists."}
+
+
 class LiftResult(msgspec.Struct, frozen=True):
     """The boundary that was undone or redone; null where there was none."""
 
@@ -75,7 +80,7 @@ def _told(call: ApiCall, outcome: Receipt | Nothing) -> CompactionResult:
     return CompactionResult(outcome, None, call.session.leaf)
 
 
-@operation("POST", f"{AT}/previews", changes=True, held=False, keyed=True)
+@operation("POST", f"{AT}/previews", changes=True, held=False, keyed=True, example={"target": 20_000})
 async def preview_compaction(call: ApiCall, body: CompactionWish) -> PreviewResult:
     """Show what a compaction would do, and keep it to be committed."""
     made = await call.session.preview(**msgspec.structs.asdict(body))
@@ -94,7 +99,7 @@ async def show_preview(call: ApiCall) -> PreviewResult:
     return _shown(await _kept(call))
 
 
-@operation("POST", f"{AT}/previews/{{preview}}/commit", changes=True, keyed=True)
+@operation("POST", f"{AT}/previews/{{preview}}/commit", changes=True, keyed=True, example=EDITED)
 async def commit_preview(call: ApiCall, body: EditedSummary) -> CompactionResult:
     """Append the boundary that a preview showed, with its summary as edited; it is kept if none is."""
     kept = await _kept(call)

@@ -79,7 +79,7 @@ async def unpin_entry(call: ApiCall) -> LeafResult:
     return LeafResult(call.session.leaf)
 
 
-@operation("POST", f"{AT}/entries/{{entry}}/exclude", changes=True, keyed=True)
+@operation("POST", f"{AT}/entries/{{entry}}/exclude", changes=True, keyed=True, example={"part": 0})
 async def exclude_entry(call: ApiCall, body: ExclusionWish) -> ExclusionResult:
     """Take a message, or a part of it, out of the context and of all later folds; undo brings it back."""
     receipt = await call.session.exclude(call.names["entry"], body.part)

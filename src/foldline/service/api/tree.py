@@ -72,6 +72,8 @@ class HandoffWish(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     text: Words | None = None
 
 
+ENTRY: Final = "a9e17dff01a45b4c1dc3fcadd11326f2"  # in examples
+GOAL: Final = {"goal": "Write the tests of the parser."}
 TITLE: Final = 80  # characters of a goal that a new session is called by
 
 
@@ -100,7 +102,7 @@ async def list_branches(call: ApiCall) -> BranchList:
     return BranchList(await call.session.branches())
 
 
-@operation("POST", f"{AT}/branch", changes=True, keyed=True)
+@operation("POST", f"{AT}/branch", changes=True, keyed=True, example={"entry": ENTRY})
 async def branch(call: ApiCall, body: BranchWish) -> LeafResult:
     """Go on from another entry; what is left stays as a branch."""
     await check_no_turn(call, call.session.id)
@@ -108,7 +110,7 @@ async def branch(call: ApiCall, body: BranchWish) -> LeafResult:
     return LeafResult(leaf)
 
 
-@operation("POST", f"{AT}/merge", changes=True, held=False, keyed=True)
+@operation("POST", f"{AT}/merge", changes=True, held=False, keyed=True, example={"branch": ENTRY})
 async def merge(call: ApiCall, body: MergeWish) -> MergeResult:
     """Note here what was done on another branch or in a fork; that stays as it is."""
     return MergeResult(
@@ -116,7 +118,7 @@ async def merge(call: ApiCall, body: MergeWish) -> MergeResult:
     )
 
 
-@operation("POST", f"{AT}/rewind", changes=True, keyed=True)
+@operation("POST", f"{AT}/rewind", changes=True, keyed=True, example={"entry": ENTRY})
 async def rewind(call: ApiCall, body: RewindWish) -> RewindResult:
     """Go back to before a message of the user's, whose text comes back for editing."""
     await check_no_turn(call, call.session.id)
@@ -124,7 +126,7 @@ async def rewind(call: ApiCall, body: RewindWish) -> RewindResult:
     return RewindResult(taken.text, taken.left, call.session.leaf)
 
 
-@operation("POST", f"{AT}/fork", status=201, changes=True, keyed=True, resumes=True)
+@operation("POST", f"{AT}/fork", status=201, changes=True, keyed=True, resumes=True, example={"entry": ENTRY})
 async def fork(call: ApiCall, body: ForkWish) -> NextSession:
     """Begin a session with a copy of the path."""
     name = body.id or f"{call.session.id}-{call.token[:8]}"
@@ -134,7 +136,9 @@ async def fork(call: ApiCall, body: ForkWish) -> NextSession:
     return await _begun(call, await call.session.fork(name, at=body.entry or first_try))
 
 
-@operation("POST", f"{AT}/handoff", status=201, changes=True, held=False, keyed=True, resumes=True)
+@operation(
+    "POST", f"{AT}/handoff", status=201, changes=True, held=False, keyed=True, resumes=True, example=GOAL
+)
 async def hand_off(call: ApiCall, body: HandoffWish) -> NextSession:
     """Begin a session for a goal with what of this one serves it."""
     name = body.id or f"{call.session.id}-{call.token[:8]}"
@@ -175,7 +179,7 @@ async def _noted(call: ApiCall, child: Session, title: str) -> NextSession:
     return NextSession(child.id, child.leaf)
 
 
-@operation("POST", f"{AT}/handoff/preview")
+@operation("POST", f"{AT}/handoff/preview", example=GOAL)
 async def preview_hand_off(call: ApiCall, body: HandoffGoal) -> HandoffText:
     """Show the summary that a hand-off would begin with; begins nothing."""
     return HandoffText(await call.session.preview_handoff(body.goal))
