@@ -50,10 +50,12 @@ def test_an_empty_list_shows_them_and_fills_by_itself(browser):
     assert "There is none yet. Waiting for the first request" in page
     assert f"foldline wrap claude --gateway {browser.client.url}" in page
     assert "foldline wrap claude" in browser.get("/web/connect")
+    assert "Nothing since" in browser.get("/web/overview")
     assert part(browser, page).status_code == 204  # nothing has changed
     browser.client.begin("first", title="The first", messages=[user("Hello."), reply("Hello.")])
     found = part(browser, page)
     assert "The first" in found.text
+    assert "folds in" not in browser.get("/web/s/first")  # in thousands of turns
     assert "<html" not in found.text
     assert part(browser, found.text).status_code == 204
     assert "<html" in browser.get("/web/list")  # without a script it is the page
@@ -88,6 +90,7 @@ def test_a_search_marks_its_words_has_pages_and_finds_a_message_once(browser):
     assert page.count("<mark>plank</mark>") == 20
     assert "<mark>green</mark>" in page
     assert "1 to 20" in page
+    assert 'id="list"' not in page  # what was found stands alone
     more = re.search(r'href="([^"]+)">More</a>', page)[1].replace("&amp;", "&")
     last = browser.get(more)
     assert last.count("<mark>plank</mark>") == 10
