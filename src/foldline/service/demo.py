@@ -60,4 +60,4 @@ async def _filled(url: str) -> None:
 
 
 def _reply(asked: Asked) -> str:
-    return f"{SAID}\n\nYou have asked this service {asked.index + 1} times."
+    return f"{SAID}\n\nThis was request {asked.index + 1} to this service."

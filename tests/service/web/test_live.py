@@ -11,7 +11,7 @@ from tests.service.api.test_turns import wait_for_end
 from tests.service.served import served
 from tests.service.web.browser import SECONDS, fold, menu, message, opened, panel, say, seen, steer, still
 
-from foldline.testing import Faulty, Scripted, serve_in_thread
+from foldline.testing import Answer, Faulty, Gate, Scripted, serve_in_thread
 
 pytestmark = pytest.mark.slow
 
@@ -75,6 +75,24 @@ def test_a_reply_is_seen_as_it_is_written_and_stop_keeps_the_question_alone(chro
             page.locator("#stop").wait_for(state="hidden")
             assert page.locator("#history article").count() == 2
             client.close()
+
+
+def test_a_fold_that_a_model_writes_says_so_and_is_stopped(chromium):
+    gate = Gate()
+    model = Scripted(lambda asked: Answer("A summary that nobody waited for.", wait=gate))
+    with api(model, summaries="upstream") as (client, _):
+        client.begin("waits", messages=talk(12))
+        page = chromium.new_page(base_url=client.url)  # its console tells of what was stopped
+        page.set_default_timeout(SECONDS * 1_000)
+        page.goto("/web/s/waits")
+        fold(page, "Fold at once")
+        seen(page, "Working …")
+        page.locator("#said").get_by_role("button", name="Cancel").click()
+        seen(page, "Stopped.")
+        wait_for_end(client, "waits")
+        gate.open()
+        assert client.get("/sessions/waits/boundaries").json()["boundaries"] == []
+        page.close()
 
 
 def test_what_could_not_be_sent_stands_in_its_field_again(chromium, service):

@@ -118,7 +118,7 @@ def test_keys_lead_through_the_messages_and_to_all_that_can_be_done(page, servic
     page.evaluate("document.activeElement.blur()")
     page.keyboard.press("/")
     page.locator("#recall:focus").wait_for()
-    page.keyboard.press("Control+k")
+    page.get_by_role("button", name="Commands").click()
     page.keyboard.type("download")
     assert page.locator("#palette li").all_inner_texts() == ["Download"]
     page.keyboard.press("Enter")

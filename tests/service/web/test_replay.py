@@ -177,7 +177,9 @@ def test_a_kept_session_is_replayed_and_its_retention_measured(browser, folder):
     name = browser.client.send("POST", "/imports", content=raw).json()["session"]
     browser.client.send("PATCH", f"/sessions/{name}", json={"title": "My <i>session</i>"})
     assert f'href="/web/replay?session={name}&amp;window=60000"' in browser.get(f"/web/s/{name}")
+    browser.client.begin("untitled", messages=[{"role": "user", "content": "Paint the shed."}])
     assert f'value="{name}" selected' in browser.get("/web/replay", session=name)
+    assert ">Paint the shed. (" in browser.get("/web/replay")  # as the list names it
     place = begin(browser, None, session=name, window="30000", policies=("foldline",))
     page = wait(browser, place)[-1]
     assert "Replay of My &lt;i&gt;session&lt;/i&gt;" in page

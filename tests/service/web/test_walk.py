@@ -143,6 +143,7 @@ def test_a_fold_is_shown_kept_edited_made_undone_and_redone(page, service, walke
     seen(page, "1 message kept by hand, under Rules.")
     mark = page.locator(".fold-line")
     assert mark.count() == 1
+    assert 0 < mark.bounding_box()["y"] < 900  # in sight
     mark.locator("summary").click()
     assert "Words of my own." in mark.inner_text()
     sent = page.locator("#panel").inner_text()
@@ -168,6 +169,11 @@ def test_every_panel_tells_of_the_session(page, service, walked, session):
     receipt = panel(page, "Folds").locator(".card").inner_text()
     for word in ("Fold 1", "asked for by hand", "code, no model", "all before this message", "Rules kept"):
         assert word in receipt
+    page.locator(".card").get_by_role("button", name="Undo").click()
+    seen(page, "The newest fold is undone")
+    page.locator(".card.undone").wait_for()
+    page.get_by_role("button", name="Redo fold").click()
+    seen(page, "The fold holds again.")
     rules = panel(page, "Rules").inner_text()
     assert walked.rule in rules
     assert walked.ended in rules

@@ -17,7 +17,7 @@ from foldline.errors import FoldlineError, SessionNotFound
 from foldline.service.api import sessions
 from foldline.service.api.api import Api
 from foldline.service.api.operation import Operation
-from foldline.service.bodies import TooLarge, read_form
+from foldline.service.bodies import TooLarge, read_form, while_there
 from foldline.service.jobs.replays import ReplayJobs
 from foldline.service.problems import Refused, status_of, words_of
 from foldline.service.tenants import TOO_MANY, Denied, Tenant, Tenants
@@ -157,7 +157,10 @@ class PageRequest:
             names["session"] = self.session
         kinds = {"body": (operation.body, body), "query": (operation.query, query)}
         given = {name: kind() if one is None else one for name, (kind, one) in kinds.items() if kind}
-        return await self._shared.api.ask(self.tenant, operation, names=names, raw=raw, **given)
+        doing = self._shared.api.ask(self.tenant, operation, names=names, raw=raw, **given)
+        if body is None or operation.held:
+            return await doing
+        return await while_there(self.request, doing)
 
     def page(
         self, template: str, status: int = 200, headers: dict[str, str] | None = None, **given: Any

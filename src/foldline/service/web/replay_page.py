@@ -69,6 +69,7 @@ async def _form(
     ticked: set[str] | None = None,
 ) -> Response:
     found = await asked.ask(sessions.list_sessions, query=SessionPage(LISTED))
+    infos = [one for one in found.sessions if one.messages]
     policies, usual = _offered(asked.settings)
     return asked.page(
         "replay.html",
@@ -78,7 +79,8 @@ async def _form(
         policies=policies,
         ticked=usual if ticked is None else ticked,
         window=window,
-        sessions=[one for one in found.sessions if one.messages],
+        sessions=infos,
+        names=await asked.savings.names(infos),
         session=session,
         max_body=asked.serve.max_body,
         jobs=await asked.replays.of(asked.tenant.presence),

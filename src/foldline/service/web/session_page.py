@@ -16,7 +16,7 @@ from foldline.core.log.entries import Compacted
 from foldline.errors import InputError
 from foldline.exports import agents
 from foldline.service.api import boundaries, history, messages, sessions, transfers, tree
-from foldline.service.api.boundaries import Timeline
+from foldline.service.api.boundaries import BoundaryList, Timeline
 from foldline.service.api.history import (
     HistoryPage,
     HistoryResult,
@@ -292,6 +292,8 @@ async def panel_content(asked: PageRequest, name: str, stats: StatsResult) -> di
             out = max(0, len(whole) - FIRST - NEWEST)
             shown = [*whole[:FIRST], *whole[-NEWEST:]] if out else whole
             given |= {"shown": [sent(one, view.dialect) for one in shown], "left_out": out, "first": FIRST}
+        case "receipts":
+            given["lifts"] = await _can_undo(asked, cast("BoundaryList", found).boundaries)
         case "rules":
             given["pinned"] = (await asked.ask(messages.list_pins)).pins
         case "tokens":

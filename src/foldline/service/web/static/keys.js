@@ -98,6 +98,16 @@
     );
   };
   asked.addEventListener("input", fill);
+  const open = () => {
+    asked.value = "";
+    fill();
+    palette.showModal();
+  };
+  const opener = document.createElement("button");
+  opener.className = "plain opener";
+  opener.innerHTML = "Commands <kbd>Ctrl-K</kbd>";
+  opener.addEventListener("click", open);
+  document.querySelector(".top nav").after(opener);
   palette.addEventListener("click", (event) => {
     event.stopPropagation(); // what it opens stays open
     if (event.target === palette) palette.close();
@@ -116,10 +126,7 @@
   document.addEventListener("keydown", (event) => {
     if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k") {
       event.preventDefault();
-      asked.value = "";
-      fill();
-      palette.showModal();
-      return;
+      return open();
     }
     if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, textarea, select")) return;
     if (!single()) return;

@@ -28,6 +28,7 @@ const said = (text, { stays = true, undo = false } = {}) => {
 const came = document.querySelector(".problem[tabindex], .notice[tabindex]");
 if (came) {
   came.focus({ preventScroll: true });
+  if (toast.contains(came)) going_away(20);
   const address = new URL(location);
   for (const name of ["notice", "problem", "draft_of", "undo"]) address.searchParams.delete(name);
   history.replaceState(history.state, "", address);
@@ -68,7 +69,9 @@ const follows = () => {
   if (atTheEnd) toTheEnd();
 };
 if (scroller && document.getElementById("live")) {
-  if (!location.hash || !document.getElementById(location.hash.slice(1))) toTheEnd();
+  // the browser may have gone to the place that the address names before this listens
+  atTheEnd = !(location.hash && document.getElementById(location.hash.slice(1)));
+  follows();
   const look = () => {
     const below = scrolls()
       ? scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight
@@ -336,18 +339,40 @@ if (going) {
   });
 }
 
-// an open menu ends at Escape, at a click beside it, and where another one is opened
-const menus = ".actions > details, .menu";
-document.addEventListener("htmx:beforeRequest", (event) => {
-  if (event.detail.target === toast) said("");
+// what takes more than a moment says so, and can be stopped: a model may write the summary
+let moment = 0;
+const takesLong = (stop) => {
+  moment = setTimeout(() => {
+    said("Working …");
+    const button = document.createElement("button");
+    button.textContent = "Cancel";
+    button.addEventListener("click", () => {
+      stop();
+      said("Stopped.", { stays: false });
+    });
+    toast.append(button);
+  }, 600);
+};
+document.addEventListener("submit", (event) => {
+  if (event.defaultPrevented || event.target.method !== "post" || event.target === drop) return;
+  takesLong(() => window.stop());
+});
+addEventListener("pageshow", (event) => event.persisted && said(""));
+document.addEventListener("htmx:beforeRequest", ({ detail: { elt, target } }) => {
+  if (target !== toast) return;
+  said("");
+  takesLong(() => htmx.trigger(elt, "htmx:abort"));
 });
 document.addEventListener("htmx:afterRequest", (event) => {
   if (event.detail.target !== toast) return;
+  clearTimeout(moment);
   if (event.detail.successful) {
     close(null);
     going_away(20);
   } else if (event.detail.xhr.status) said(`It was not done: the service answers ${event.detail.xhr.status}.`);
 });
+// an open menu ends at Escape, at a click beside it, and where another one is opened
+const menus = ".actions > details, .menu";
 const close = (but) => {
   for (const one of document.querySelectorAll(menus)) if (!one.contains(but)) one.open = false;
 };
