@@ -177,7 +177,7 @@ def test_a_session_of_the_gateway_has_its_agent_model_size_and_savings():
             page = listed(made)
             row = re.search(r"<tbody>(.*?)</tbody>", page, re.DOTALL)[1]
             assert "<td>claude-code</td>" in row
-            assert "<td>gpt-5.2</td>" in row
+            assert 'title="gpt-5.2">gpt-5.2</td>' in row
             assert "of 12k" in row
             saved = re.search(r'data-unit="saved">([\d.]+k?)', row)[1]
             assert saved != "0"
