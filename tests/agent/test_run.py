@@ -65,12 +65,21 @@ def test_the_demonstration_needs_no_model(tmp_path):
 @pytest.mark.slow
 def test_a_server_that_is_not_there_is_told_in_a_line(tmp_path):
     name = "openai-compatible:scripted@http://127.0.0.1:9/v1"
-    done = foldline(tmp_path, "run", "-p", "Hello.", "--model", name, "--window", "60000")
+    done = foldline(tmp_path, "run", "-p", "Hello.", "--json", "--model", name, "--window", "60000")
     assert done.returncode == 1
-    told, error = done.stderr.splitlines()
-    assert told.startswith("The model does not answer")
-    assert "no server answers there" in told
-    assert error.startswith("error: ")
+    [error] = done.stderr.splitlines()
+    assert error.startswith(f"error: {name}: connection: no server answers there")
+    assert [line["type"] for line in lines(done)].count("retrying") == 2
+
+
+@pytest.mark.slow
+def test_a_long_wait_is_told_and_a_short_one_is_not(tmp_path):
+    busy = [Refusal(529), Refusal(529, retry_after=5.0), "Here."]
+    with served(busy) as (_, name):
+        done = foldline(tmp_path, "run", "-p", "Hello.", "--model", name)
+    assert (done.returncode, done.stdout) == (0, "Here.\n")
+    [told] = done.stderr.splitlines()
+    assert told.startswith("The model does not answer (overloaded (503)")
 
 
 def test_the_answer_goes_to_standard_output_and_the_rest_to_standard_error(tmp_path):

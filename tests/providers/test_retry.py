@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import sys
 
 import msgspec
 import pytest
-from tests.providers.conftest import ASK, taken
+from tests.providers.conftest import ASK, NAMES, taken
 from tests.support.rawhttp import RESET, STALL, json_answer, sse_answer, text_answer
 from tests.support.replies import EVENTS, WHOLE
 
+from foldline import providers
 from foldline.core.measure.overflow import Overflow
 from foldline.errors import InputError, ProviderError
 from foldline.providers import Patience, Retrying
+from foldline.providers.failures import refused
 
 QUICK = Patience(first=0.001, longest=0.002, jitter=0.001)
 
@@ -124,6 +127,38 @@ async def test_leaving_a_stream_early_closes_the_connection_and_asks_no_more(dia
     await stream.aclose()
     await asyncio.wait_for(server.left.wait(), 60)
     assert len(server.requests) == 1
+
+
+@pytest.fixture
+def silent_port():
+    """A port of this machine that is taken, so that nobody else listens there, and where nothing does."""
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        yield held.getsockname()[1]
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+async def test_where_nothing_listens_it_is_asked_a_few_times_only(dialect, host, silent_port):
+    provider = providers.get(NAMES[dialect], base_url=f"http://{host}:{silent_port}/v1", dialect=dialect)
+    waits = []
+    with pytest.raises(ProviderError, match="no server answers there"):
+        async for delta in Retrying(provider, QUICK).stream(ASK):
+            waits.append((delta.kind, delta.index, delta.text.partition(":")[0]))
+    assert waits == [("wait", 1, "connection"), ("wait", 2, "connection")]
+    once = msgspec.structs.replace(QUICK, refused=1, first=60, longest=60)
+    with pytest.raises(ProviderError, match="no server answers there"):
+        await asyncio.wait_for(Retrying(provider, once).complete(ASK), 30)
+    await provider.close()
+
+
+def test_an_address_refuses_where_each_of_its_forms_does():
+    no, slow = ConnectionRefusedError(), TimeoutError()
+    failed = OSError("All connection attempts failed")
+    failed.__cause__ = ExceptionGroup("", [no, no])
+    assert refused(failed)
+    failed.__cause__ = ExceptionGroup("", [no, slow])
+    assert not refused(failed)
+    assert not refused(slow)
 
 
 async def test_cancelling_a_wait_ends_it(serve):

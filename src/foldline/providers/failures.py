@@ -125,6 +125,15 @@ def from_body(
     return ProviderError(shown, kind=kind, status=code, retry_after=wait, provider=provider)
 
 
+def refused(error: BaseException | None) -> bool:
+    """Return whether an error is that nothing listens at an address: asking again seldom helps."""
+    while error is not None and not isinstance(error, ConnectionRefusedError):
+        if isinstance(error, BaseExceptionGroup):
+            return all(map(refused, cast("BaseExceptionGroup[BaseException]", error).exceptions))
+        error = error.__cause__ or error.__context__
+    return error is not None
+
+
 def is_page(text: str) -> bool:
     """Return whether a text is a web page, not an API's answer."""
     return text.lstrip().startswith("<")

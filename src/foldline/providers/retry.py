@@ -8,26 +8,28 @@ from __future__ import annotations
 import importlib
 import random
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
-from functools import partial
 from typing import Any, cast
 
 import msgspec
 
 from foldline.errors import InputError, ProviderError
 from foldline.providers.base import PATIENCE, Call, Delta, Provider, Reply
+from foldline.providers.failures import refused
 
 
 class Patience(msgspec.Struct, frozen=True, kw_only=True):
     """How often, and how long, to ask again. Times in seconds.
 
     `attempts` in all, within `timeout` from the first on; waits double from `first` to `longest`, each with
-    up to `jitter` more. A Retry-After takes the place of the wait; longer than `most`, `timeout` or the
+    up to `jitter` more. Where nothing listens, which a mistyped port is like, there are `refused` attempts
+    only. A Retry-After takes the place of the wait; longer than `most`, `timeout` or the
     call's own timeout, it ends the asking.
     """
 
     attempts: int = 6
+    refused: int = 3
     timeout: float = 300.0
     first: float = 1.0
     longest: float = 30.0
@@ -89,33 +91,40 @@ class Retrying:
                 raise failure
             seconds = self._seconds(call, failure, attempt, time.monotonic() - began)
             if seconds is not None:
-                yield Delta("wait", str(failure), index=attempt.num, seconds=seconds)
+                why = str(failure).removeprefix(f"{failure.provider}: ")
+                yield Delta("wait", why, index=attempt.num, seconds=seconds)
 
     async def close(self) -> None:
         """Close the wrapped provider's connections."""
         await self.provider.close()
 
-    def _attempts(self, call: Call) -> Any:
-        patience = self.patience
-        return _stamina().retry_context(
-            on=partial(self._waits, call),
+    async def _attempts(self, call: Call) -> AsyncGenerator[Any]:
+        patience, number = self.patience, 0
+        tries = _stamina().retry_context(
+            on=lambda error: self._waits(call, error, number),
             attempts=patience.attempts,
             timeout=patience.timeout,
             wait_initial=patience.first,
             wait_max=patience.longest,
             wait_jitter=patience.jitter,
         )
+        async for attempt in tries:
+            number = attempt.num
+            yield attempt
 
     def _seconds(self, call: Call, error: ProviderError, attempt: Any, spent: float) -> float | None:
         """Return the least that is waited before the next attempt, in seconds; None where there is none."""
         patience = self.patience
-        if attempt.num >= patience.attempts or spent >= patience.timeout or not self._waits(call, error):
+        waits = self._waits(call, error, attempt.num)
+        if attempt.num >= patience.attempts or spent >= patience.timeout or not waits:
             return None
         return attempt.next_wait if error.retry_after is None else error.retry_after
 
-    def _waits(self, call: Call, error: Exception) -> bool | float:
-        """Whether to ask again (True: after the usual wait), or after how many seconds."""
+    def _waits(self, call: Call, error: Exception, number: int) -> bool | float:
+        """Whether to ask again after an attempt (True: after the usual wait), or after how many seconds."""
         if not isinstance(error, ProviderError) or not error.transient:
+            return False
+        if number >= self.patience.refused and refused(error):
             return False
         if error.retry_after is None:
             return True

@@ -27,6 +27,9 @@ from foldline.cli.tracing import traced
 from foldline.session.events import CompactionDone, Event, ProviderCompacted, PruneDone, WarningGiven
 
 CHARACTERS = 400_000  # of standard input
+LONG = (
+    5.0  # seconds of a wait that a person is told of; a server that is not there is told once, by the error
+)
 
 
 @command(
@@ -111,7 +114,7 @@ def _told(ended: TurnEnded, *, as_json: bool) -> int:
 async def _print(events: asyncio.Queue[Event | None], host: Host, *, as_json: bool) -> None:
     """Print events as they come: all as JSON, or what a person wants to know on standard error.
 
-    Of waits for one reason the first alone is told.
+    Of long waits for one reason the first alone is told.
     """
     waited = ""
     while (event := await events.get()) is not None:
@@ -125,7 +128,7 @@ async def _print(events: asyncio.Queue[Event | None], host: Host, *, as_json: bo
             err().print(f"[dim]folded, {event.receipt.reason}: {sizes}[/]")
         elif isinstance(event, ProviderCompacted):
             err().print(f"[dim]{compacted_by_provider(event)}[/]")
-        elif isinstance(event, ReplyDelayed) and event.why != waited:
+        elif isinstance(event, ReplyDelayed) and event.wait >= LONG and event.why != waited:
             waited = event.why
             err().print(f"[yellow]{escape(delayed(event))}[/]", soft_wrap=True)
         elif isinstance(event, WarningGiven):
