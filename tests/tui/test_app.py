@@ -7,6 +7,7 @@ import logging
 import os
 import signal
 
+import msgspec
 import pytest
 from tests.support import waiting
 from tests.tui.screen import chat, until
@@ -14,6 +15,7 @@ from tests.tui.screen import chat, until
 from foldline.agent.commands.registry import COMMANDS
 from foldline.agent.permissions import PermissionRequest
 from foldline.cli.commands.chat import resuming
+from foldline.errors import StoreError
 from foldline.providers import Delta, Patience, Retrying
 from foldline.summarizers import ModelSummarizer
 from foldline.testing import Answer, Gate, Refusal, Scripted, call, calls
@@ -56,14 +58,73 @@ async def test_what_goes_on_is_in_view_and_how_to_go_on_is_said_at_the_end(tmp_p
     assert session.endswith(f"-{talk.app.to_resume}")
 
 
-@pytest.mark.slow
-async def test_a_wait_is_told_once_for_one_reason(tmp_path):
-    model = Scripted([Refusal(529), Refusal(529), Refusal(529), "There."])
-    patient = Retrying(model, Patience(first=0.0, jitter=0.0))
+async def test_why_the_model_is_waited_for_is_in_view_for_as_long(tmp_path):
+    model = Scripted([Refusal(529), "There."])
+    patient = Retrying(model, Patience(first=60.0, longest=60.0))
     async with chat(tmp_path, model, provider=patient) as talk:
-        await talk.say("Hello.")
+        await talk.type("Hello.")
+        await talk.sees("waiting to ask again, after attempt 1", "· Esc stops · overloaded (503): The server")
+        await talk.pilot.press("escape")
+        await until(talk.pilot, talk.quiet)
+        assert "overloaded" not in talk.text
+        await talk.say("Again.")
         await talk.sees("There.")
-        assert talk.text.count("does not answer") == 1
+
+
+async def test_a_call_that_is_stopped_says_so(tmp_path):
+    async with chat(tmp_path, [call("bash", command="sleep 600")]) as talk:
+        await talk.type("Run it.")
+        await talk.sees("running bash")
+        await talk.pilot.press("escape")
+        await talk.sees("bash sleep 600  stopped", "Stopped. What is whole stays")
+
+
+async def test_a_permission_that_is_asked_for_is_what_is_waited_for(tmp_path):
+    async with chat(tmp_path, [call("bash", command="echo a"), "Done."], allow=()) as talk:
+        await talk.type("Run it.")
+        await talk.opened("PermissionScreen")
+        await talk.sees("waiting for your answer", "bash echo a …")
+        assert "· Esc stops" not in talk.text
+        await talk.pilot.press("escape")
+        await talk.closed()
+        await talk.sees("Done.")
+
+
+async def test_a_command_that_takes_long_is_seen_at_work(tmp_path, monkeypatch):
+    gate = asyncio.Event()
+
+    async def slow(host, argument):
+        await gate.wait()
+        return "It took long."
+
+    monkeypatch.setitem(COMMANDS, "stats", msgspec.structs.replace(COMMANDS["stats"], run=slow))
+    async with chat(tmp_path) as talk:
+        await talk.type("/stats")
+        await talk.sees("/stats ·", "· Esc stops")
+        gate.set()
+        await talk.sees("It took long.")
+        assert "· Esc stops" not in talk.text
+
+
+async def test_a_narrow_line_keeps_the_model_without_its_address(tmp_path):
+    async with chat(tmp_path, ["Done."], size=(60, 24)) as talk:
+        talk.host.model = "openai-compatible:llama-3.3@http://127.0.0.1:8080/v1"
+        await talk.app.talk.draw()
+        await talk.sees("openai-comp")
+        assert talk.text.splitlines()[-1].endswith("…")
+
+
+async def test_a_session_that_cannot_be_read_leaves_the_screen_as_it_was(tmp_path, monkeypatch):
+    async with chat(tmp_path, ["Done."]) as talk:
+        await talk.say("Hello.")
+
+        def broken(session):
+            raise StoreError("the disk is gone")
+
+        monkeypatch.setattr(talk.host.store, "path", broken)
+        with pytest.raises(StoreError):
+            await talk.app.transcript.load(talk.host.session)
+        await talk.sees("Hello.", "Done.")
 
 
 @pytest.mark.slow

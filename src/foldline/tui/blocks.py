@@ -57,7 +57,9 @@ class ReplyBlock(Block):
     DEFAULT_CSS = """
     ReplyBlock { padding: 0 1; margin: 0; }
     ReplyBlock Markdown { margin: 0; padding: 0; }
-    ReplyBlock .thinking { color: $text-muted; text-style: italic; }
+    ReplyBlock .thinking {
+        color: $text-muted; text-style: italic; text-wrap: nowrap; text-overflow: ellipsis;
+    }
     """
 
     def __init__(self, text: str = "", entry: str = "") -> None:
@@ -89,7 +91,7 @@ class ReplyBlock(Block):
         self.thinking += piece
         lines = self.thinking.strip().splitlines()
         self._thought.display = bool(lines)
-        self._thought.update(Text(clean(lines[-1]) if lines else "", no_wrap=True, overflow="ellipsis"))
+        self._thought.update(Text(clean(lines[-1]) if lines else ""))
 
     async def finish(self, text: str) -> None:
         """Show the whole text; what streamed may have been void."""
@@ -115,7 +117,7 @@ class CallBlock(Block):
         super().__init__(entry)
         self.tool = tool
         self.arguments = arguments
-        self.answer = ""
+        self._runs = True
         self._body = Static()
         self._fold = Collapsible(self._body, title=f"{self._title()} …", collapsed=True)
 
@@ -125,11 +127,17 @@ class CallBlock(Block):
 
     def show_answer(self, text: str, *, failed: bool) -> None:
         """Show what the tool answered."""
-        self.answer = text
+        self._runs = False
         self.set_class(failed, "failed")
         lines = text.count("\n") + 1
         self._fold.title = f"{self._title()}  {'failed' if failed else f'{lines} lines'}"
         self._body.update(self._told(text))
+
+    def stop(self) -> None:
+        """Say that it was stopped, unless it has answered."""
+        if self._runs:
+            self.show_answer("Stopped by the user.", failed=True)
+            self._fold.title = f"{self._title()}  stopped"
 
     def _told(self, text: str) -> Syntax | Text:
         cut = text if len(text) <= LONGEST else f"{text[:LONGEST]}\n… {len(text) - LONGEST:,} more characters"

@@ -27,7 +27,6 @@ from foldline.agent.events import (
     TextStreamed,
     ThinkingStreamed,
     TurnEnded,
-    delayed,
 )
 from foldline.agent.host import Host
 from foldline.agent.options import HostOptions
@@ -110,7 +109,8 @@ class Conversation:
         self._showing = False  # an event that was taken and is not on the screen yet
         self._doing = ""  # what goes on, for the status line
         self._beside = ""  # what goes on in the background
-        self._waited = ""  # why the model was last waited for
+        self._why = ""  # why the model is waited for
+        self._asks = False  # whether the user is asked for a permission
 
     async def open(self, options: HostOptions) -> None:
         """Open the host; raises what `Host.open` raises."""
@@ -160,6 +160,7 @@ class Conversation:
             if isinstance(screen, Dialog):
                 screen.action_leave()
         if self.host.interrupt():
+            self._do("stopping")
             self._app.run_worker(self._stopped(), group="turns")
         for worker in self._app.workers:
             if worker.group == "commands":
@@ -190,7 +191,9 @@ class Conversation:
     async def _command(self, text: str) -> None:
         name, _, argument = text[1:].strip().partition(" ")
         screen = self._screen_of(name, bare=not argument.strip())
-        agent = self.host.agent
+        agent, shown = self.host.agent, f"/{name}"
+        if not self._doing and screen is None:
+            self._do(shown)
         try:
             if screen is None:
                 outcome = await registry.run(self.host, text)
@@ -206,6 +209,9 @@ class Conversation:
             await self._stopped()
             await self._transcript.note("Stopped.", "warning")
             raise
+        finally:
+            if self._doing == shown:
+                self._do("")
         if outcome is not None:
             await self._show(outcome)
         if agent is not self.host.agent and agent.queue:  # what a turn that failed left
@@ -216,7 +222,8 @@ class Conversation:
         """Show no more of what was stopped: a fold that is cancelled does not tell of its end."""
         await self._events.join()
         await self._transcript.drop_summary()
-        self._rest()
+        if not self.host.agent.busy:
+            self._do("")
 
     async def _show(self, outcome: Outcome) -> None:
         """Show what a command answered, behind what happened meanwhile."""
@@ -316,9 +323,13 @@ class Conversation:
                 asked.set_result(answer or "no")
 
         try:
+            self._asks = True
+            self._tell()
             await self._app.push_screen(screen, answered)
             return await asked
         finally:
+            self._asks = False
+            self._tell()
             if screen in self._app.screen_stack:
                 screen.pop_until_active()
                 screen.dismiss("no")
@@ -339,8 +350,6 @@ class Conversation:
     async def _noticed(self, event: Event) -> None:
         """Say what goes on in the status line; what went wrong stands in the transcript."""
         said = _said_of(event)
-        if isinstance(event, ReplyDelayed):  # waits for one reason are told once
-            said, self._waited = (said if event.why != self._waited else None), event.why
         if said is not None:
             await self._transcript.note(*said)
         match event:
@@ -353,7 +362,7 @@ class Conversation:
             case CallEnded() | ReplyEnded():
                 return self._rest()
             case ReplyDelayed():
-                self._do(f"waiting to ask again, after attempt {event.attempt}")
+                self._do(f"waiting to ask again, after attempt {event.attempt}", " ".join(event.why.split()))
             case DraftStarted():
                 self._beside = "folding in the background"
             case DraftReady():
@@ -382,10 +391,10 @@ class Conversation:
         )
         self._tell()
 
-    def _do(self, what: str) -> None:
-        """Say in the status line what goes on."""
-        if what != self._doing:
-            self._doing = what
+    def _do(self, what: str, why: str = "") -> None:
+        """Say in the status line what goes on, and why."""
+        if (what, why) != (self._doing, self._why):
+            self._doing, self._why = what, why
             self._tell()
 
     def _rest(self) -> None:
@@ -394,11 +403,12 @@ class Conversation:
     def _tell(self) -> None:
         queued = len(self.host.agent.queue)
         parts = [
-            *(["Esc stops"] if self._doing else []),
+            *(["Esc stops"] if self._doing and not self._asks else []),
             *([f"{queued} queued"] if queued else []),
             *([self._beside] if self._beside else []),
+            *([self._why] if self._why else []),
         ]
-        self._status.show(self._doing, " · ".join(parts))
+        self._status.show("waiting for your answer" if self._asks else self._doing, " · ".join(parts))
 
 
 def _said_of(event: Event) -> tuple[str, str] | None:
@@ -415,8 +425,6 @@ def _said_of(event: Event) -> tuple[str, str] | None:
                 "Folding failed three times: it will not start by itself for a while. /compact still folds.",
                 "error",
             )
-        case ReplyDelayed():
-            return delayed(event), "warning"
         case OverflowRetried():
             return f"The request did not fit, so it is folded and made again: {event.why}", "warning"
         case WarningGiven():

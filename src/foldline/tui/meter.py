@@ -30,7 +30,7 @@ def colour(share: float) -> str:
 
 def meter_text(stats: Stats | None, *, model: str, usd: float, autocompact: bool, width: int) -> Text:
     """Return the line for a width in columns; without figures, what is known before there are any."""
-    line = Text(no_wrap=True, overflow="ellipsis")
+    line = Text()
     if stats is not None:
         share = stats.context_tokens / stats.usable if stats.usable else 1.0
         filled = min(CELLS, round(share * CELLS))
@@ -40,7 +40,7 @@ def meter_text(stats: Stats | None, *, model: str, usd: float, autocompact: bool
     if not autocompact:
         line.append("  auto-compact off", style="bold yellow")
     if model:
-        line.append(f"  {model}", style="cyan")
+        line.append(f"  {model.partition('@http')[0]}", style="cyan")  # its address would fill the line
     if usd:
         line.append(f"  ${usd:.4f}" if usd < 1 else f"  ${usd:.2f}")
     if stats is not None and width >= WIDE:
@@ -59,7 +59,9 @@ class StatusLine(Static):
     """What goes on, for how many seconds, and what stops it."""
 
     DEFAULT_CSS = """
-    StatusLine { height: 1; padding: 0 1; color: $text-muted; }
+    StatusLine {
+        height: 1; padding: 0 1; color: $text-muted; text-wrap: nowrap; text-overflow: ellipsis;
+    }
     """
 
     def __init__(self) -> None:
@@ -88,7 +90,7 @@ class StatusLine(Static):
             return
         seconds = time.monotonic() - self._since
         line = Text(f"{SPINNER[int(seconds / TICK) % len(SPINNER)]} ", style="bold")
-        words = [clean(self._doing), *([f"{seconds:.0f} s"] if seconds >= 1 else []), self._more]
+        words = [clean(self._doing), *([f"{seconds:.0f} s"] if seconds >= 1 else []), clean(self._more)]
         line.append(" · ".join(word for word in words if word), style="not bold")
         self.update(line)
 
@@ -97,7 +99,9 @@ class ContextMeter(Static):
     """The line; `show` draws it anew."""
 
     DEFAULT_CSS = """
-    ContextMeter { height: 1; padding: 0 1; background: $panel; }
+    ContextMeter {
+        height: 1; padding: 0 1; background: $panel; text-wrap: nowrap; text-overflow: ellipsis;
+    }
     """
 
     def show(self, stats: Stats | None, *, model: str, usd: float, autocompact: bool) -> None:

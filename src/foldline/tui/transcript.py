@@ -65,9 +65,8 @@ class Transcript(VerticalScroll, can_focus=False):
 
     async def load(self, session: Session) -> None:
         """Show the newest part of a session's path."""
-        await self.remove_children()
-        self._calls, self._reply, self._summarized = {}, None, None
         path = [entry async for entry in session.store.path(session.id)]
+        self._calls, self._reply, self._summarized = {}, None, None
         shown = path[-SHOWN:]
         blocks: list[Widget] = []
         if len(path) > len(shown):
@@ -77,8 +76,10 @@ class Transcript(VerticalScroll, can_focus=False):
             made = self._blocks(entry, lifted=entry.id in out)
             at = _cut_in(blocks, entry)
             blocks[at:at] = made
-        await self.mount(*blocks)
-        await self.dim(session)
+        with self.app.batch_update():  # the old one stays in view until the new one is there
+            await self.remove_children()
+            await self.mount(*blocks)
+            await self.dim(session)
         self.anchor()
 
     def _blocks(self, entry: Entry, *, lifted: bool = False) -> Iterable[Widget]:
@@ -184,7 +185,9 @@ class Transcript(VerticalScroll, can_focus=False):
         await reply.finish(event.text)
 
     async def end(self) -> None:
-        """A turn has ended: what streamed and was not stored is gone."""
+        """A turn has ended: what streamed and was not stored is gone, and no call is running any more."""
+        for block in self._calls.values():
+            block.stop()
         await self._drop_reply()
         await self.drop_summary()
 
