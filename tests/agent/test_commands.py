@@ -236,7 +236,7 @@ async def test_handoff_clear_resume_sessions_save_export(tmp_path):
         await host.prompt("Hello.")
         shown = (await run(host, "/sessions")).text
         assert "“" in shown  # each by what it began with
-        assert first in shown
+        assert await host.short(first) in shown
         assert shown.count("**here**") == 1
         assert "1. **here**" in shown
         everywhere = (await run(host, "/sessions all")).text

@@ -416,3 +416,14 @@ def test_a_name_of_nothing_is_neither_a_file_nor_a_session(command, foldline):
     done = foldline(command, "nobody")
     assert (done.code, done.out) == (2, "")
     assert "no such file, and no session 'nobody'" in done.err
+
+
+def test_a_list_shows_as_much_of_an_id_as_names_its_session(foldline, file):
+    for end in ("1129-130409-0dad", "1129-130409-0dae"):
+        foldline("import", str(file), "--id", f"work-5f2a9c11-{end}")
+    shown = foldline("sessions").out
+    assert {"130409-0dad", "130409-0dae"} <= set(shown.split())
+    assert foldline("show", "130409-0dad").out == foldline("show", "work-5f2a9c11-1129-130409-0dad").out
+    assert foldline("search", "tests", "--limit", "1").out.split()[0].startswith("130409-0da")
+    done = foldline("undo", "work-")
+    assert "matches 2 sessions: work-5f2a9c11-1129-130409-0dad, work-" in done.err

@@ -140,11 +140,12 @@ def silent_port():
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
 async def test_where_nothing_listens_it_is_asked_a_few_times_only(dialect, host, silent_port):
     provider = providers.get(NAMES[dialect], base_url=f"http://{host}:{silent_port}/v1", dialect=dialect)
-    waits = []
+    stream = Retrying(provider, QUICK).stream(ASK)
+    waits = [await anext(stream), await anext(stream)]
+    told = [(delta.kind, delta.index, delta.text.partition(":")[0]) for delta in waits]
+    assert told == [("wait", 1, "connection"), ("wait", 2, "connection")]
     with pytest.raises(ProviderError, match="no server answers there"):
-        async for delta in Retrying(provider, QUICK).stream(ASK):
-            waits.append((delta.kind, delta.index, delta.text.partition(":")[0]))
-    assert waits == [("wait", 1, "connection"), ("wait", 2, "connection")]
+        await anext(stream)
     once = msgspec.structs.replace(QUICK, refused=1, first=60, longest=60)
     with pytest.raises(ProviderError, match="no server answers there"):
         await asyncio.wait_for(Retrying(provider, once).complete(ASK), 30)

@@ -56,6 +56,7 @@ async def test_what_goes_on_is_in_view_and_how_to_go_on_is_said_at_the_end(tmp_p
         await until(talk.pilot, lambda: " · Esc stops" not in talk.text)
         session = talk.host.session.id
     assert session.endswith(f"-{talk.app.to_resume}")
+    assert len(talk.app.to_resume) >= 8
 
 
 async def test_why_the_model_is_waited_for_is_in_view_for_as_long(tmp_path):

@@ -37,7 +37,7 @@ from foldline.config import Settings, settings
 from foldline.core.decide.policy import Policy
 from foldline.core.log.messages import Message
 from foldline.core.measure.window import Window
-from foldline.errors import InputError, SessionNotFound
+from foldline.errors import InputError
 from foldline.files import expanded
 from foldline.providers import Provider, Retrying, get, missing
 from foldline.session.events import EVERY, Event, WarningGiven
@@ -47,6 +47,7 @@ from foldline.session.opening import open_with
 from foldline.session.session import Session
 from foldline.session.state import NOTE
 from foldline.stores import SessionInfo, find_store
+from foldline.stores.ids import find_session, short_ids
 
 log = logging.getLogger("foldline")
 
@@ -174,13 +175,11 @@ class Host:
 
     async def find(self, name: str) -> str:
         """Return the full id of a session from a part of it; raises SessionNotFound."""
-        ids = [info.id for info in await self.store.sessions()]
-        exact = [one for one in ids if one == name]
-        found = exact or [one for one in ids if name and (one.startswith(name) or one.endswith(name))]
-        if len(found) == 1:
-            return found[0]
-        why = f"is ambiguous: {', '.join(sorted(found)[:5])}" if found else "is not in the store"
-        raise SessionNotFound(f"session {name!r} {why}; /sessions lists them")
+        return await find_session(self.store, name)
+
+    async def short(self, session: str) -> str:
+        """Return as much of a session's id as names it."""
+        return (await short_ids(self.store))(session)
 
     async def resume(self, session: str) -> None:
         """Go on with another session, a new one too; the one before is closed and stays as it is."""

@@ -15,10 +15,10 @@ from foldline.errors import FormatError, SessionNotFound
 from foldline.exports.base import line
 from foldline.stores import MemoryStore, Store, open_store
 from foldline.stores.database_store import DatabaseStore
+from foldline.stores.ids import find_session
 from foldline.transcripts import header_line, open_transcript
 
 T = TypeVar("T")
-SHOWN = 5  # sessions that an ambiguous id names
 
 
 @asynccontextmanager
@@ -73,7 +73,7 @@ def open_source(source: str, url: str | None) -> Generator[BinaryIO]:
 def find_stored(source: str, url: str | None) -> str:
     """Return the id of the stored session that a FILE|ID names, which is no file."""
     try:
-        return with_store(url, lambda store: known(store, source))
+        return with_store(url, lambda store: find_session(store, source))
     except SessionNotFound as error:
         text = f"no such file, and {error}"
         if os.path.isdir(source):  # noqa: PTH112
@@ -89,22 +89,3 @@ async def write_log(store: Store, session: str, put: Callable[[bytes], object]) 
         put(line(entry))
         count += 1
     return count
-
-
-async def known(store: Store, session: str) -> str:
-    """Return the full id of a session from its id or the beginning of it; raises SessionNotFound."""
-    if session and await store.info(session) is not None:
-        return session
-    found = await store.ids(session, SHOWN + 1) if session else []
-    if len(found) == 1:
-        return found[0]
-    if found:
-        more = "more than " if len(found) > SHOWN else ""
-        shown = ", ".join(sorted(found)[:SHOWN])
-        raise SessionNotFound(
-            f"{session!r} is ambiguous, it matches {more}{min(len(found), SHOWN)} sessions: {shown}"
-        )
-    raise SessionNotFound(
-        f"no session {session!r} in the store: `foldline sessions` lists them; "
-        "--store URL names another store"
-    )

@@ -57,7 +57,7 @@ class ChatApp(App[None]):
     def __init__(self, options: HostOptions, *, demo: bool = False) -> None:
         super().__init__()
         self.talk: Conversation | None = None  # None until it is loaded
-        self.to_resume = ""  # once it was left: the end of the session's id, where something was said
+        self.to_resume = ""  # once it was left: the session's id, where something was said
         self.transcript: Transcript
         self.editor: Editor
         self._hints: Static
@@ -114,7 +114,7 @@ class ChatApp(App[None]):
         """Close what is open."""
         if self.talk is not None:
             if self.talk.session.leaf is not None and not self._demo:
-                self.to_resume = self.talk.session.id.rpartition("-")[2]
+                self.to_resume = await self.talk.host.short(self.talk.session.id)
             await self.talk.close()
 
     # ---- what the user types

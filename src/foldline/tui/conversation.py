@@ -266,7 +266,7 @@ class Conversation:
         if text is None:
             return None
         made = await self.session.handoff(goal, to=self.host.new_id(), text=text)
-        before = self.session.id
+        before = await self.host.short(self.session.id)
         await self.host.resume(made.id)
         return Outcome(f"A new session for “{goal}”. The other one: `/resume {before}`.", moved=True)
 

@@ -73,7 +73,9 @@ async def fork(host: Host, argument: str) -> Outcome:
         made = await host.session.fork(host.new_id(), at=end)
         await host.resume(made.id)
     up_to = f" up to before “{line(place.text)}”" if place else ""
-    text = f"This is a copy{up_to}, session `{host.session.id}`; the other one stays as it is."
+    text = (
+        f"This is a copy{up_to}, session `{await host.short(host.session.id)}`; the other one stays as it is."
+    )
     return Outcome(text, editor=place.text if place else None, moved=True)
 
 
@@ -102,7 +104,7 @@ async def merge(host: Host, argument: str) -> str:
             branches, "`/merge N` notes here what was done on branch N, `/merge SESSION` in a fork."
         )
     place, _, focus = argument.partition(" ")
-    other = numbered(branches, place, "merge").leaf if place.isdecimal() else place
+    other = numbered(branches, place, "merge").leaf if place.isdecimal() else await host.find(place)
     note = await host.session.merge(other, instructions=focus.strip() or None)
     return f"What was done there is noted here (`{note[:8]}`); it stays as it is."
 

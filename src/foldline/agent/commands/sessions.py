@@ -11,6 +11,7 @@ from foldline.agent.host import Host
 from foldline.errors import InputError
 from foldline.session.tree import first_words
 from foldline.stores import SessionInfo
+from foldline.stores.ids import short_ids
 
 SUFFIXES = {"markdown": ".md", "jsonl": ".jsonl"}
 
@@ -21,7 +22,7 @@ async def handoff(host: Host, argument: str) -> Outcome:
     if not argument:
         raise InputError("/handoff GOAL: what the new session is for")
     made = await host.session.handoff(argument, to=host.new_id())
-    before = host.session.id
+    before = await host.short(host.session.id)
     await host.resume(made.id)
     return Outcome(
         f"A new session for “{argument}”, with what serves it. The other one: `/resume {before}`.", moved=True
@@ -36,24 +37,22 @@ async def sessions(host: Host, argument: str) -> str:
 
 async def _listed(host: Host, argument: str = "") -> str:
     everywhere = argument == "all"
-    infos = await host.sessions(everywhere=everywhere)
+    infos, short = await host.sessions(everywhere=everywhere), await short_ids(host.store)
     rows = [
         f"{'-' if everywhere else f'{number}.'} {'**here** ' if info.id == host.session.id else ''}"
-        f"{await _told(host, info)}"
+        f"{await _told(host, info)}, `{short(info.id)}`"
         for number, info in enumerate(infos, 1)
     ]
     more = "`/resume N` goes on with one; `/sessions all` lists those of other folders."
     if everywhere:
-        more = "`/resume ID` goes on with one; the end of its id is enough."
+        more = "`/resume ID` goes on with one."
     return "\n".join([*rows, "", more]) if rows else "No session of this folder is stored yet."
 
 
 async def _told(host: Host, info: SessionInfo) -> str:
     about = await subject(host, info)
     folds = f"{info.compactions} compaction{'s' * (info.compactions != 1)}"
-    return (
-        f"{f'“{line(about)}”, ' if about else ''}{info.messages} messages, {folds}, {when(info)}, `{info.id}`"
-    )
+    return f"{f'“{line(about)}”, ' if about else ''}{info.messages} messages, {folds}, {when(info)}"
 
 
 def when(info: SessionInfo) -> str:
@@ -80,13 +79,12 @@ async def resume(host: Host, argument: str) -> Outcome:
 
 async def stands(host: Host) -> str:
     """Return where a session that was opened again stands, in words."""
-    where = await host.session.standing()
+    where, name = await host.session.standing(), f"Session `{await host.short(host.session.id)}`"
     if where.state == "mid_tool":
-        told = "its last turn did not end. `/continue` lets it go on, or say something else."
-        return f"Session `{host.session.id}`: {told}"
+        return f"{name}: its last turn did not end. `/continue` lets it go on, or say something else."
     if where.state == "waiting" and where.question:
-        return f"Session `{host.session.id}`: it asked “{where.question}”"
-    return f"Session `{host.session.id}`."
+        return f"{name}: it asked “{where.question}”"
+    return f"{name}."
 
 
 @command(idle=True, takes="turn")
@@ -104,7 +102,9 @@ async def save(host: Host, _argument: str) -> str:
     await host.session.settled()
     leaf = host.session.leaf
     what = f"up to entry `{leaf[:8]}`" if leaf else "nothing was said yet"
-    return f"Saved: session `{host.session.id}`, {what}. Everything is stored as it is said."
+    return (
+        f"Saved: session `{await host.short(host.session.id)}`, {what}. Everything is stored as it is said."
+    )
 
 
 @command("[FORM] [FILE]")
@@ -129,6 +129,6 @@ def _written(host: Host, name: str, data: bytes) -> str:
 @command(idle=True)
 async def clear(host: Host, _argument: str) -> Outcome:
     """Begin a new session; the old one is kept."""
-    before = host.session.id
+    before = await host.short(host.session.id)
     await host.resume(host.new_id())
     return Outcome(f"A new session. The other one is kept: `/resume {before}`.", moved=True)

@@ -8,12 +8,13 @@ import msgspec
 from foldline.cli.options import STORE, Shown, argument, command, option
 from foldline.cli.output import out
 from foldline.cli.reports.fold import print_figures
-from foldline.cli.store import known, with_store
+from foldline.cli.store import with_store
 from foldline.core.log.entries import Receipt
 from foldline.errors import InputError
 from foldline.session.opening import open_session
 from foldline.session.session import Session
 from foldline.stores import Store
+from foldline.stores.ids import find_session
 
 
 @command(
@@ -34,7 +35,7 @@ def exclude(
     """
 
     async def work(store: Store) -> Receipt:
-        async with open_session(store, await known(store, session)) as opened:
+        async with open_session(store, await find_session(store, session)) as opened:
             return await opened.exclude(await _named(opened, entry), part)
 
     receipt = with_store(store_url, work)

@@ -9,11 +9,12 @@ import click
 
 from foldline.cli.options import STORE, argument, command, option
 from foldline.cli.output import tell
-from foldline.cli.store import known, with_store
+from foldline.cli.store import with_store
 from foldline.config import settings
 from foldline.errors import InputError
 from foldline.mcp.sessions import Sessions, StoredSessions, TranscriptSessions
 from foldline.stores import open_store
+from foldline.stores.ids import find_session
 from foldline.transcripts.places import agent_of
 
 STORED = ("opencode", "hermes")  # their sessions are in databases: they read what the gateway stored
@@ -73,7 +74,7 @@ def _sessions(source: str | None, agent: str | None, store_url: str | None) -> S
         return TranscriptSessions(folder, name, Path(source).resolve())
     if source is None and store_url is None:
         return TranscriptSessions(folder, name)
-    session = with_store(store_url, lambda store: known(store, source)) if source is not None else None
+    session = with_store(store_url, lambda store: find_session(store, source)) if source is not None else None
     return StoredSessions(open_store(store_url or known_settings.store), session)
 
 

@@ -7,13 +7,14 @@ import msgspec
 from foldline.cli.options import STORE, Shown, argument, command, option
 from foldline.cli.output import local_time, out, progress, row, table
 from foldline.cli.reports.fold import print_text
-from foldline.cli.store import known, with_store
+from foldline.cli.store import with_store
 from foldline.core.log.entries import Said
 from foldline.errors import InputError
 from foldline.session.opening import open_session
 from foldline.session.session import Session
 from foldline.session.tree import Branch
 from foldline.stores import Store
+from foldline.stores.ids import find_session
 
 
 class Merged(msgspec.Struct, frozen=True):
@@ -43,12 +44,12 @@ def merge(
     """
 
     async def work(store: Store) -> list[Branch] | Merged:
-        name = await known(store, session)
+        name = await find_session(store, session)
         async with open_session(store, name, model=model) as opened:
             branches = await opened.branches()
             if branch is None:
                 return branches
-            other = _leaf(branches, branch) or await known(store, branch)
+            other = _leaf(branches, branch) or await find_session(store, branch)
             return await _merged(opened, other, instructions)
 
     with progress("summing up"):

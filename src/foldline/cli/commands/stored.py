@@ -10,7 +10,7 @@ from rich.console import Console
 from foldline.cli.options import STORE, Shown, argument, command, option
 from foldline.cli.output import escape, local_time, out, row, table
 from foldline.cli.reports.fold import gist, print_figures, print_text, print_view
-from foldline.cli.store import known, with_store
+from foldline.cli.store import with_store
 from foldline.core.cut.edits import folds
 from foldline.core.log.codec import pretty
 from foldline.core.log.entries import Compacted, Entry, Lifted, Noted, Pinned, Pruned, Said
@@ -20,6 +20,7 @@ from foldline.core.view import AddedItem, Item, ViewState
 from foldline.errors import InputError
 from foldline.session.tree import first_words
 from foldline.stores import Hit, SessionInfo, Store
+from foldline.stores.ids import ShortIds, find_session, short_ids
 from foldline.stores.search import words
 
 TITLE = 60  # characters of a first request that stand for a title
@@ -29,6 +30,7 @@ TITLE = 60  # characters of a first request that stand for a title
 def sessions(store_url: str | None = STORE) -> Shown:
     """List the stored sessions, the last updated first."""
     found = with_store(store_url, _sessions)
+    short = ShortIds(info.id for info in found)
 
     def show() -> None:
         if not found:
@@ -39,7 +41,7 @@ def sessions(store_url: str | None = STORE) -> Shown:
         rows = table("=id", "title", "#messages", "#tokens", "#compactions", "=updated")
         for info in found:
             figures = (f"{info.messages:,}", f"{info.tokens:,}", f"{info.compactions:,}")
-            row(rows, info.id, info.title, *figures, local_time(info.updated))
+            row(rows, short(info.id), info.title, *figures, local_time(info.updated))
         out().print(rows)
 
     return Shown(lambda: msgspec.to_builtins(found), show)
@@ -85,7 +87,7 @@ def show(
 
 
 async def _path(store: Store, session: str) -> list[Entry]:
-    name = await known(store, session)
+    name = await find_session(store, session)
     return [entry async for entry in store.path(name)]
 
 
@@ -140,13 +142,13 @@ def search(
     """Search everything that was said in the stored sessions, the best matches first."""
     if not words(query):
         raise InputError("nothing to search for: give a word, such as foldline search migrations")
-    hits = with_store(store_url, lambda store: _search(store, query, session, limit))
+    hits, short = with_store(store_url, lambda store: _search(store, query, session, limit))
 
     def show() -> None:
         console = out()
         for hit in hits:
             console.print(
-                f"[green]{escape(hit.session)}[/] [dim]{hit.entry[:8]} {hit.role}[/]  "
+                f"[green]{escape(short(hit.session))}[/] [dim]{hit.entry[:8]} {hit.role}[/]  "
                 f"{escape(' '.join(hit.snippet.split()))}",
                 soft_wrap=not console.is_terminal,
             )
@@ -156,6 +158,6 @@ def search(
     return Shown(lambda: msgspec.to_builtins(hits), show)
 
 
-async def _search(store: Store, query: str, session: str | None, limit: int) -> list[Hit]:
-    name = await known(store, session) if session else None
-    return await store.search(query, name, limit)
+async def _search(store: Store, query: str, session: str | None, limit: int) -> tuple[list[Hit], ShortIds]:
+    name = await find_session(store, session) if session else None
+    return await store.search(query, name, limit), await short_ids(store)

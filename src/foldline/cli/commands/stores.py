@@ -10,10 +10,11 @@ import click
 
 from foldline.cli.options import STORE, Shown, argument, command, option
 from foldline.cli.output import err, escape, out, progress
-from foldline.cli.store import is_missing, known, opened, with_store
+from foldline.cli.store import is_missing, opened, with_store
 from foldline.config import settings
 from foldline.errors import InputError
 from foldline.stores import SqliteStore, Store, open_store
+from foldline.stores.ids import find_session
 from foldline.stores.transfer import Transferred, back_up, differences, transfer
 from foldline.terminal import clean
 
@@ -42,7 +43,7 @@ def _emptied(url: str | None) -> list[str]:
 
 
 async def _verify(store: Store, session: str | None) -> list[str]:
-    return await store.verify(await known(store, session) if session else None)
+    return await store.verify(await find_session(store, session) if session else None)
 
 
 @command(
@@ -121,7 +122,7 @@ def purge(
     store_url: str | None = STORE,
 ) -> Shown:
     """Delete the stored session ID with all its entries permanently."""
-    name = with_store(store_url, lambda store: known(store, session))
+    name = with_store(store_url, lambda store: find_session(store, session))
     if not yes:
         shown = clean(name)
         question = f"Delete {shown} permanently? `foldline export {shown}` keeps a copy."

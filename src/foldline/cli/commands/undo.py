@@ -8,11 +8,12 @@ import msgspec
 
 from foldline.cli.options import STORE, Shown, argument, command
 from foldline.cli.output import out
-from foldline.cli.store import known, with_store
+from foldline.cli.store import with_store
 from foldline.errors import InputError
 from foldline.session.opening import open_session
 from foldline.session.session import Session
 from foldline.stores import Store
+from foldline.stores.ids import find_session
 
 
 class Changed(msgspec.Struct, frozen=True):
@@ -42,7 +43,7 @@ def _changed(
     session: str, url: str | None, change: Callable[[Session], Awaitable[str | None]], nothing: str
 ) -> Changed:
     async def work(store: Store) -> Changed:
-        name = await known(store, session)
+        name = await find_session(store, session)
         async with open_session(store, name) as opened:
             if (entry := await change(opened)) is None:
                 raise InputError(f"{nothing} in {name}: `foldline show {name}` lists its boundaries")
