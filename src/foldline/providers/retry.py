@@ -100,8 +100,12 @@ class Retrying:
 
     async def _attempts(self, call: Call) -> AsyncGenerator[Any]:
         patience, number = self.patience, 0
+
+        def waits(error: Exception) -> bool | float:
+            return self._waits(call, error, number)
+
         tries = _stamina().retry_context(
-            on=lambda error: self._waits(call, error, number),
+            on=waits,
             attempts=patience.attempts,
             timeout=patience.timeout,
             wait_initial=patience.first,

@@ -198,7 +198,7 @@ class BoundaryBlock(Block):
         what = "folded" if self.summary else "taken out" if self._excludes else "pruned"
         line = f"{what} above: {token_change(receipt)} ({receipt.reason})"
         if self.lifted:
-            return f"undone: {line}; /redo takes it up again"
+            return f"undone: {line}; /redo brings it back"
         if self.number >= DEGRADES and self.summary:
             line += f"; compaction {self.number}, quality may degrade: /handoff starts fresh"
         return line

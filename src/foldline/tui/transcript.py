@@ -76,7 +76,7 @@ class Transcript(VerticalScroll, can_focus=False):
             made = self._blocks(entry, lifted=entry.id in out)
             at = _cut_in(blocks, entry)
             blocks[at:at] = made
-        with self.app.batch_update():  # the old one stays in view until the new one is there
+        async with self.batch():  # the old one stays in view until the new one is there
             await self.remove_children()
             await self.mount(*blocks)
             await self.dim(session)
