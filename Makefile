@@ -10,6 +10,7 @@ UV     := $(BIN)/uv
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 JOBS   ?= $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')  # one waits while others compute
 PYTEST := $(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal
+unexport PYTHONDONTWRITEBYTECODE  # set in many containers: each process then compiles anew all that it imports
 
 .DEFAULT_GOAL := help
 .PHONY: help setup run serve test live check format lint types layers cover slow adapters races corpus bench soak mutate wheel sbom docs lock
@@ -49,7 +50,7 @@ $(LIVE): $(READY) requirements-live.lock
 		|| echo "there is no llama-server for this machine: the tests that need one are skipped"
 	@touch $@
 
-check: format lint types layers test cover slow adapters  ## all that must be green before a change lands: test, and the rest
+check: format lint types layers docs test cover slow adapters  ## all that must be green before a change lands: test, and the rest
 
 format: $(READY)
 	@$(BIN)/ruff format --check --quiet . || { echo "run: $(BIN)/ruff format ."; exit 1; }
@@ -70,8 +71,9 @@ cover: $(READY)
 	@FOLDLINE_HYPOTHESIS=quick $(PYTEST) --cov --cov-report= tests/core tests/properties
 	@$(BIN)/coverage report --include='src/foldline/core/*' --fail-under=98
 
+# only from the files that name the mark: to import all of the others takes longer than many of the tests
 slow: $(LIVE)  ## the slow tests
-	@$(PYTEST) -m slow
+	@$(PYTEST) -m slow $$(grep -rl --include='test_*.py' --exclude-dir=adapters 'mark\.slow' tests)
 
 # frameworks pin versions that others need newer: an environment of their own
 $(FRAMES)/.ready: $(RUN) requirements-adapters.lock

@@ -20,6 +20,8 @@ from foldline.core.measure.tokens import OFFLINE
 from foldline.core.measure.window import Window
 from foldline.core.view import ViewState
 
+pytestmark = pytest.mark.slow
+
 LARGE = 60_000  # tokens of a view that are worth folding
 KEEPING = [policy for policy in PRESETS.values() if policy.keep.amount is not None]
 WINDOWS = (200_000, 100_000)

@@ -18,6 +18,8 @@ from foldline.dialects import get
 from foldline.loading import from_records
 from foldline.transcripts import CompactionRecord, FactRecord, MessageRecord, WarningRecord, read
 
+pytestmark = pytest.mark.slow
+
 FORMATS = {
     "claude-code": "claude-code", "codex": "codex", "copilot": "copilot-cli", "gemini": "gemini-cli",
     "opencode": "opencode", "pi": "pi",

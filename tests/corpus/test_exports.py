@@ -20,6 +20,8 @@ from foldline.executor import execute, run_sync
 from foldline.policies import policy
 from foldline.summarizers.offline import OfflineSummarizer
 
+pytestmark = pytest.mark.slow
+
 NAMES = ("claude-code-1", "claude-code-2", "claude-code-3", "pi-1", "pi-2")
 QUICK = ("claude-code-3", "pi-2")
 RISING = {"claude-code-2", "claude-code-3"}  # the others hold lines that are older than those before them

@@ -18,6 +18,8 @@ from foldline.core.view import MessageItem
 from foldline.dialects import get
 from foldline.loading import from_messages
 
+pytestmark = pytest.mark.slow
+
 ALL = corpus.sessions(corpus.ROOT)
 SAMPLE = corpus.sample(ALL)
 EVERY = [*product(PRESETS, corpus.SHARES)]

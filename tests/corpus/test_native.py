@@ -15,6 +15,8 @@ from foldline.core.view import ViewState
 from foldline.loading import from_records
 from foldline.transcripts import CompactionRecord, MessageRecord, read
 
+pytestmark = pytest.mark.slow
+
 NAMES = ("claude-code-1", "claude-code-2", "claude-code-3", "pi-1", "pi-2")
 SHARES = (0.1, 0.5)
 

@@ -17,9 +17,12 @@ REFERENCE = corpus.ROOT.parent / "checks" / "recall_metric.py"
 CUTS = (0.5, 0.75)
 NEAR = 0.01
 
-pytestmark = pytest.mark.skipif(
-    not REFERENCE.exists(), reason="no reference script beside the checkout (../shared/data)"
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        not REFERENCE.exists(), reason="no reference script beside the checkout (../shared/data)"
+    ),
+]
 
 
 @pytest.fixture(scope="module")

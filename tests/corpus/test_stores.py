@@ -14,7 +14,7 @@ from foldline.stores.transfer import differences, transfer
 from foldline.transcripts import dump
 
 pytest.importorskip("psycopg", reason="needs the extra foldline[postgres]")
-pytestmark = pytest.mark.corpus
+pytestmark = [pytest.mark.corpus, pytest.mark.slow]
 
 
 async def exported(store: Store, session: str) -> list[bytes]:

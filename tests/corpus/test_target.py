@@ -10,6 +10,8 @@ from foldline.core.measure.tokens import OFFLINE
 from foldline.core.view import MessageItem, ViewState
 from foldline.errors import FloorExceeded
 
+pytestmark = pytest.mark.slow
+
 NATIVE = sorted((corpus.ROOT / "native").glob("*.jsonl"))
 TARGETS = (20_000, 32_000, 50_000)
 TOLD = (("claude-code-2", 20_000), ("gemini-1", 20_000), ("claude-code-3", 32_000), ("claude-code-2", 50_000))
