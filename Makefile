@@ -68,7 +68,7 @@ layers: $(READY)
 # measuring doubles the time of a test: those of the core run a second time to be measured, with few examples
 cover: $(READY)
 	@rm -f .coverage .coverage.*
-	@FOLDLINE_HYPOTHESIS=quick $(PYTEST) --cov --cov-report= tests/core tests/properties
+	@FOLDLINE_HYPOTHESIS=quick $(PYTEST) -m 'not slow' --cov --cov-report= tests/core tests/properties
 	@$(BIN)/coverage report --include='src/foldline/core/*' --fail-under=98
 
 # only from the files that name the mark: to import all of the others takes longer than many of the tests
