@@ -105,7 +105,7 @@ def test_half_a_pair_in_what_a_tool_says_reaches_the_client(tmp_path):
 def test_prompts_in_a_burst_are_all_worked_on_in_order(tmp_path):
     (tmp_path / "work").mkdir()
     (tmp_path / "work/a.txt").write_text("a")
-    count = 40
+    count = 12
     with served(answers) as (_, name):
         rpc = opened(tmp_path, name)
         texts = [f"Prompt {n}{' @a.txt' if n % 3 == 0 else ''}" for n in range(count)]
@@ -218,11 +218,11 @@ def test_what_is_queued_behind_a_failed_turn_is_worked_on_before_the_end(tmp_pat
 def test_lines_of_megabytes(tmp_path):
     with served(answers, window=20_000) as (_, name):
         rpc = opened(tmp_path, name)
-        rpc.raw("x" * 10_000_000)
+        rpc.raw("x" * 2_000_000)
         assert set(rpc.next()) == {"type", "error"}
-        rpc.raw(json.dumps({"type": "nosuch", "more": "y" * 10_000_000}))
+        rpc.raw(json.dumps({"type": "nosuch", "more": "y" * 2_000_000}))
         assert len(rpc.next()["error"]) < 1_000
-        ended = rpc.prompt("z " * 500_000)
+        ended = rpc.prompt("z " * 200_000)
         assert ended["how"] == "done"
         prompts = rpc.ask(type="prompts")["prompts"]
         while rpc.seen[-1]["type"] == "error":
@@ -260,7 +260,7 @@ def test_two_programs_on_one_session(tmp_path):
         first = opened(tmp_path, name)
         first.prompt("Begin.")
         second = opened(tmp_path, name, "--resume", first.session)
-        for n in range(12):
+        for n in range(8):
             for who, rpc in (("first", first), ("second", second)):
                 rpc.send(type="prompt", message=f"{who} {n}")
                 if n % 4 == 3:
@@ -271,7 +271,7 @@ def test_two_programs_on_one_session(tmp_path):
     whole(tmp_path, first)
 
 
-@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(n, marks=pytest.mark.soak) for n in range(2, 12))])
+@pytest.mark.parametrize("seed", [0, *(pytest.param(n, marks=pytest.mark.soak) for n in range(1, 12))])
 def test_anything_at_any_moment(tmp_path, seed):
     some = random.Random(seed)
 

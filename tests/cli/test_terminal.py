@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 
 import pytest
 from tests.agent.program import environment, served
@@ -96,15 +97,22 @@ def test_every_command_is_looked_at():
     assert {name.partition(",")[0] for name in CASES} | ELSEWHERE == set(COMMANDS)
 
 
-@pytest.mark.parametrize("words", CASES.values(), ids=CASES.keys())
-def test_no_command_steers_a_terminal(tmp_path, words):
-    work = tmp_path / "work"
-    work.mkdir()
-    file = write_lines(
-        work / NAME.replace("/", ""), [{"title": f"A title {STEERING}", "model": f"m{STEERING}"}, *hostile()]
-    )
-    code, _ = on_a_terminal(tmp_path, "import", str(file), "--id", "work")
+@pytest.fixture(scope="module")
+def imported(tmp_path_factory):
+    """A folder with a hostile session: as a file, and in the store of its home."""
+    folder = tmp_path_factory.mktemp("imported")
+    (folder / "work").mkdir()
+    said = [{"title": f"A title {STEERING}", "model": f"m{STEERING}"}, *hostile()]
+    file = write_lines(folder / "work" / NAME.replace("/", ""), said)
+    code, _ = on_a_terminal(folder, "import", str(file), "--id", "work")
     assert code == 0
+    return folder
+
+
+@pytest.mark.parametrize("words", CASES.values(), ids=CASES.keys())
+def test_no_command_steers_a_terminal(tmp_path, imported, words):
+    shutil.copytree(imported, tmp_path, dirs_exist_ok=True)
+    file = tmp_path / "work" / NAME.replace("/", "")
     with served(answers) as (_, model):
         known = {"FILE": str(file), "ID": "work", "MODEL": model}
         _, written = on_a_terminal(tmp_path, *[known.get(word, word) for word in words])

@@ -11,7 +11,7 @@ from tests.support.talkers import DIALECTS, calling, question, results, talker
 import foldline
 from foldline.dialects import decode_all, get
 
-TURNS, SOAK_TURNS = 20, 200
+FEW_TURNS, TURNS, SOAK_TURNS = 10, 20, 200
 SMALL = 2_048  # reading takes long: a quarter of the window is read in a tenth of the time
 pytestmark = pytest.mark.slow
 MOST = 4  # tokens of a reply: the model is small and slow, and what it says is of no matter
@@ -124,10 +124,10 @@ async def received(session):
     return [entry.tokens async for entry in session.store.path(session.id) if hasattr(entry, "said_key")]
 
 
-async def test_twenty_turns_outgrow_a_real_window_and_nobody_notices():
+async def test_ten_turns_outgrow_a_real_window_and_nobody_notices():
     with running(SMALL) as url:
-        for speaker in await converse(url, TURNS, (3, 1), ["anthropic"], window=SMALL):
-            assert speaker.sent >= TURNS
+        for speaker in await converse(url, FEW_TURNS, (7, 2), ["anthropic"], window=SMALL):
+            assert speaker.sent >= FEW_TURNS
 
 
 @pytest.mark.soak

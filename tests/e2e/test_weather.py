@@ -15,7 +15,7 @@ from tests.support.weather import plan_of, weather
 pytestmark = pytest.mark.slow
 
 TOGETHER = 5  # runs at a time: most of one is waiting
-CHECKED, SOAKED = 30, 1_000
+CHECKED, SOAKED = 15, 1_000
 UNMENDED = (
     0.05  # share of runs that may end with an error of ours: a window told too wide, a message too long
 )

@@ -281,5 +281,5 @@ def figures(info: SessionInfo) -> list[object]:
 def test_histories(postgres_url: str) -> None:
     run_state_machine_as_test(
         lambda: Histories(postgres_url),
-        settings=settings(max_examples=40, stateful_step_count=25, deadline=None),
+        settings=settings(max_examples=20, stateful_step_count=25, deadline=None),
     )

@@ -146,7 +146,7 @@ async def test_what_fills_the_window_is_always_in_view(tmp_path):
 
 async def test_a_boundary_is_a_marker_and_folded_messages_are_dimmed_and_there(tmp_path):
     async with chat(tmp_path, answers) as talk:
-        for turn in range(6):
+        for turn in range(3):
             await talk.say(f"Turn {turn}. Never push to main.")
         await talk.say("/compact the rule")
         [marker] = talk.app.transcript.query("BoundaryBlock")
@@ -180,7 +180,7 @@ class _HeldSummaries(Scripted):
 async def test_a_summary_is_in_view_while_a_model_writes_it(tmp_path):
     model = _HeldSummaries(answers, window=60_000)
     async with chat(tmp_path, model) as talk:
-        for turn in range(6):
+        for turn in range(3):
             await talk.say(f"Turn {turn}. Never push to main.")
         talk.host.session.summarizer = ModelSummarizer(model, window=model.window)
         model.gate = Gate()
@@ -265,7 +265,7 @@ async def test_a_permission_goes_away_with_a_turn_that_ends_before_it_is_on_the_
 
 async def test_preview_shows_what_goes_and_stays_and_commits_what_was_shown(tmp_path):
     async with chat(tmp_path, answers) as talk:
-        for turn in range(6):
+        for turn in range(3):
             await talk.say(f"Turn {turn}.")
         await talk.type("/preview the turns")
         screen = await talk.opened("PreviewScreen")
@@ -283,7 +283,7 @@ async def test_preview_shows_what_goes_and_stays_and_commits_what_was_shown(tmp_
 @pytest.mark.slow
 async def test_a_message_ticked_in_the_preview_stays_word_for_word(tmp_path, anew):
     async with chat(tmp_path, answers) as talk:
-        for turn in range(6):
+        for turn in range(3):
             await talk.say(f"Turn {turn} about zebras.")
         await talk.type("/preview")
         screen = await talk.opened("PreviewScreen")
@@ -307,7 +307,7 @@ async def test_a_message_ticked_in_the_preview_stays_word_for_word(tmp_path, ane
 async def test_a_preview_is_not_committed_while_it_is_drawn_up_anew(tmp_path):
     model = _HeldSummaries(answers, window=60_000)
     async with chat(tmp_path, model) as talk:
-        for turn in range(6):
+        for turn in range(3):
             await talk.say(f"Turn {turn}. Never push to main.")
         talk.host.session.summarizer = ModelSummarizer(model, window=model.window)
         await talk.type("/preview")
@@ -330,7 +330,7 @@ async def test_a_preview_is_not_committed_while_it_is_drawn_up_anew(tmp_path):
 @pytest.mark.slow
 async def test_leaving_the_preview_leaves_everything_as_it_was(tmp_path):
     async with chat(tmp_path, answers) as talk:
-        for turn in range(6):
+        for turn in range(3):
             await talk.say(f"Turn {turn}.")
         await talk.type("/preview")
         screen = await talk.opened("PreviewScreen")
@@ -361,7 +361,7 @@ async def test_autocompact_is_a_selector_and_is_saved(tmp_path):
 @pytest.mark.slow
 async def test_branch_lists_messages_and_puts_the_chosen_one_into_the_editor(tmp_path):
     async with chat(tmp_path, answers) as talk:
-        for turn in range(6):
+        for turn in range(3):
             await talk.say(f"Turn {turn}.")
         await talk.say("/compact")
         await talk.type("/branch")
@@ -572,7 +572,7 @@ async def test_ctrl_c_takes_every_question_away(tmp_path):
 @pytest.mark.slow
 async def test_ctrl_c_leaves_the_screen_of_a_command(tmp_path, line):
     async with chat(tmp_path, answers) as talk:
-        for turn in range(6):
+        for turn in range(3):
             await talk.say(f"Turn {turn}.")
         session = talk.host.session.id
         await talk.type(line)
@@ -581,14 +581,14 @@ async def test_ctrl_c_leaves_the_screen_of_a_command(tmp_path, line):
         await talk.closed()
         assert talk.host.session.id == session
         await talk.say("And now?")
-        await talk.sees("Answer 6.")
+        await talk.sees("Answer 3.")
 
 
 @pytest.mark.slow
 async def test_a_fold_that_is_stopped_is_on_the_screen_no_more(tmp_path):
     model = _HeldSummaries(answers, window=60_000)
     async with chat(tmp_path, model) as talk:
-        for turn in range(6):
+        for turn in range(3):
             await talk.say(f"Turn {turn}. Never push to main.")
         talk.host.session.summarizer = ModelSummarizer(model, window=model.window)
         model.gate = Gate()
@@ -622,7 +622,7 @@ async def test_what_is_only_logged_is_on_the_screen(tmp_path):
     (tmp_path / "work/AGENTS.md").symlink_to("/etc/hostname")
     async with chat(tmp_path, answers) as talk:
         await talk.sees("no theme 'textual-lite' (did you mean 'textual-light'?)", "AGENTS.md is left out")
-        for turn in range(6):
+        for turn in range(3):
             await talk.say(f"Turn {turn}.")
         await talk.say("/compact")
         await talk.sees("hook 'exit 3' ended with 3", "Folded")

@@ -51,9 +51,9 @@ FILES = (
 )
 
 
-@pytest.fixture(params=FILES, ids=lambda one: one.file)
-def walked(request):
-    return request.param
+def on(*files):
+    """Walk through these files: the actions are the same for any, what a panel shows is not."""
+    return pytest.mark.parametrize("walked", files, ids=lambda one: one.file)
 
 
 @pytest.fixture
@@ -69,6 +69,7 @@ def stats(service, name):
     return service.get(f"/sessions/{name}/stats").json()["stats"]
 
 
+@on(FILES[1])
 def test_a_file_is_dropped_listed_searched_and_downloaded(page, service, walked, tmp_path):
     page.goto("/web/")
     page.evaluate(DROP, [walked.text, walked.file])
@@ -109,6 +110,7 @@ def test_a_file_is_dropped_listed_searched_and_downloaded(page, service, walked,
     assert page.url.partition("?")[0] != place
 
 
+@on(*FILES)
 def test_a_fold_is_shown_kept_edited_made_undone_and_redone(page, service, walked, session):
     page.goto(f"/web/s/{session}")
     assert page.get_by_role("button", name="Undo fold").is_disabled()
@@ -160,6 +162,7 @@ def test_a_fold_is_shown_kept_edited_made_undone_and_redone(page, service, walke
     assert stats(service, session)["summaries"] == 1
 
 
+@on(*FILES)
 def test_every_panel_tells_of_the_session(page, service, walked, session):
     service.post(f"/sessions/{session}/compact")
     page.goto(f"/web/s/{session}")
@@ -200,6 +203,7 @@ def test_every_panel_tells_of_the_session(page, service, walked, session):
     assert page.locator("#recall").input_value() == walked.searched
 
 
+@on(FILES[0])
 def test_messages_are_pinned_forked_rewound_left_and_handed_off(page, service, walked, session):
     service.post(f"/sessions/{session}/compact")
     page.goto(f"/web/s/{session}")
@@ -244,6 +248,7 @@ def test_messages_are_pinned_forked_rewound_left_and_handed_off(page, service, w
     assert "all of them" in page.locator("#panel").text_content()
 
 
+@on(FILES[1])
 def test_a_session_is_talked_to_renamed_cleared_and_deleted(page, service, walked, session):
     page.goto(f"/web/s/{session}")
     page.get_by_role("button", name="Answer the last message").click()
