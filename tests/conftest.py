@@ -35,16 +35,15 @@ collect_ignore = ["adapters"]  # `make adapters` runs them where the frameworks 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave the long runs out unless they are asked for by their marker; see that `make slow` finds its tests."""
-    marked = {item.path for item in items if item.get_closest_marker("slow")}
-    if unseen := [str(path) for path in marked if "mark.slow" not in path.read_text("utf-8")]:
+    asked = set((config.getoption("-m") or "").split())
+    marks = {item: {mark.name for mark in item.iter_markers()} for item in items}
+    slow = {item.path for item in items if "slow" in marks[item] and not marks[item] & LONG}
+    if unseen := [str(path) for path in slow if "mark.slow" not in path.read_text("utf-8")]:
         raise pytest.UsageError(f"`make slow` runs files that say mark.slow, which these do not: {unseen}")
-    asked = config.getoption("-m") or ""
-    out = [
-        item for item in items if {mark.name for mark in item.iter_markers()} & (LONG - set(asked.split()))
-    ]
+    out = [item for item in items if marks[item] & (LONG - asked)]
     if out:
         config.hook.pytest_deselected(items=out)
-        items[:] = [item for item in items if item not in out]
+        items[:] = [item for item in items if not marks[item] & (LONG - asked)]
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, exitstatus: int) -> None:
