@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import sqlite3
 import stat
@@ -22,7 +23,7 @@ from tests.stores.writer import all_told, check_linear
 import foldline.stores.sqlite as sqlite_module
 from foldline.core.log.entries import Entry
 from foldline.errors import FormatError, StoreCorrupt, StoreError, StoreVersion
-from foldline.stores import SqliteStore, index, sqlite_database, tree
+from foldline.stores import MemoryStore, SqliteStore, index, sqlite_database, tree
 
 T = TypeVar("T")
 ROOT = Path(__file__).parents[2]
@@ -666,3 +667,24 @@ def test_a_long_message_takes_less_room_than_it_came_in(file: Path) -> None:
     assert use(file, lambda store: store.search("takes less room"))
     assert use(file, lambda store: store.search("ess roo"))
     assert file.stat().st_size < len(text) * 50
+
+
+async def test_a_store_in_memory_frees_its_database_closed_or_dropped(monkeypatch) -> None:
+    """From Python 3.13 on a connection that is left open says so where it is collected."""
+    opened: list[sqlite3.Connection] = []
+
+    def connect() -> sqlite3.Connection:
+        opened.append(sqlite_database.connect_to_memory())
+        return opened[-1]
+
+    monkeypatch.setattr(sqlite_module, "connect_to_memory", connect)
+    closed, dropped = MemoryStore(), MemoryStore()
+    await closed.count()
+    await closed.close()
+    await dropped.count()
+    del dropped
+    gc.collect()
+    assert len(opened) == 2
+    for database in opened:
+        with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+            database.execute("SELECT 1")

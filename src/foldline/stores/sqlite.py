@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import sqlite3
 import threading
+import weakref
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from functools import partial
@@ -127,6 +128,7 @@ class MemoryStore(DatabaseStore[SqliteDatabase]):
     def __init__(self) -> None:
         super().__init__("the store in memory", SqliteIndex(), _audit)
         self._database: SqliteDatabase | None = None
+        self._free: weakref.finalize[[], MemoryStore] | None = None
         self._lock = threading.Lock()  # sessions of several event loops may use one store
 
     async def purge(self, session: str) -> None:
@@ -134,14 +136,17 @@ class MemoryStore(DatabaseStore[SqliteDatabase]):
         await self.ask(lambda database: _purge(database, session))
 
     async def close(self) -> None:
-        """Forget everything."""
+        """Forget everything, as is done when the store is dropped."""
         self._closed, self._database = True, None
+        if self._free is not None:
+            self._free()
 
     async def _do(self, work: Callable[[SqliteDatabase], T], *, writes: bool = False) -> T:
         del writes
         with self._lock:
             if self._database is None:
                 self._database = SqliteDatabase(connect_to_memory())
+                self._free = weakref.finalize(self, self._database.connection.close)
             try:
                 return work(self._database)
             except (sqlite3.Error, UnicodeEncodeError, OverflowError) as error:
