@@ -52,6 +52,7 @@ NewId: TypeAlias = Annotated[
 ]
 Words: TypeAlias = Annotated[str, msgspec.Meta(max_length=100_000)]
 Title: TypeAlias = Annotated[str, msgspec.Meta(max_length=1_000)]
+Cursor: TypeAlias = Annotated[str, msgspec.Meta(max_length=1_000)]
 Page: TypeAlias = Annotated[int, msgspec.Meta(ge=1, le=1_000)]
 Offset: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
 Target: TypeAlias = Annotated[int, msgspec.Meta(ge=1, le=2**53, description="A budget of the view in tokens")]

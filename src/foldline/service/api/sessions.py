@@ -14,7 +14,7 @@ import msgspec
 from foldline.core.log.codec import encode_utf8
 from foldline.core.log.log import chained
 from foldline.errors import InputError, LeafMoved, SessionNotFound, StoreError
-from foldline.service.api.operation import ApiCall, NewId, Page, Title, Words, etag, operation
+from foldline.service.api.operation import ApiCall, Cursor, NewId, Page, Title, Words, etag, operation
 from foldline.service.api.state import ApiState, SessionOptions, stored_options
 from foldline.service.problems import Refused
 from foldline.service.tenants import Tenant
@@ -64,7 +64,7 @@ class SessionPage(msgspec.Struct, frozen=True):
     """
 
     limit: Page = 50
-    cursor: Words | None = None
+    cursor: Cursor | None = None
     title: str = ""
     user: User | None = None
 
