@@ -15,6 +15,7 @@ from foldline.core.log.entries import Noted, Pinned, Said
 from foldline.core.log.messages import Message
 from foldline.dialects import decode_all
 from foldline.dialects.base import decode_reply, in_dialect, message_dialect, reply_dialect
+from foldline.dialects.payload import DEEPEST, is_deep
 from foldline.errors import InputError
 from foldline.session.events import PinChanged, ProviderCompacted, WarningGiven
 from foldline.session.recall import as_text
@@ -104,7 +105,9 @@ class Appends:
             self._shared.events.emit(PinChanged(entry=at, on=False))
 
     async def note(self, kind: str, **data: Any) -> None:
-        """Note something about the session, such as its title."""
+        """Note something about the session, such as its title; raises InputError for deeply nested data."""
+        if is_deep(data, DEEPEST):
+            raise InputError(f"the note {kind!r} cannot be stored: it is nested deeper than {DEEPEST} levels")
         async with self._shared.locked() as cursor:
             await cursor.write(Noted("", None, kind, data, at=time.time()))
 
