@@ -22,7 +22,7 @@ from foldline.core.ledger.facts.kinds import (
     MetName,
     PlanStep,
 )
-from foldline.core.ledger.table import bounded, collect
+from foldline.core.ledger.table import bounded, collect, current
 from foldline.core.log.messages import Message, Text, ToolCall, ToolResult
 from foldline.core.measure.tokens import OFFLINE
 
@@ -243,13 +243,51 @@ def test_what_was_done_is_told_at_length_where_there_is_room_and_read_back():
     assert (told.text, told.more) == ("edit a.py", "- one\n## two")
 
 
-def test_of_many_checks_those_are_told_that_hold_for_the_files_as_they_are():
-    old, new = (
+def test_checks_that_hold_for_the_files_as_they_are_come_first():
+    old, new, silent = (
         CheckFact("make lint", "3 errors", False, outdated=True),
         CheckFact("make test", "9 passed", True),
+        CheckFact("make all", ""),
     )
-    assert "make lint" not in page(Ledger(checks=(old, new)))
-    assert "`make lint`: 3 errors (files were changed since)" in page(Ledger(checks=(old,)))
+    assert page(Ledger(checks=(new, old, silent))) == (
+        "## State\n- `make test`: 9 passed\n- `make lint`: 3 errors (files were changed since)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("kept", "line"),
+    [
+        ([user("And the docks?")], "Nothing was done on it yet."),
+        ([assistant("The table is renamed. Shall I push?")], "The assistant's last words: The table is renamed. Shall I push?"),
+        (used("bash", {"command": "make test"}, "2 failed, 7 passed"), "Done last: $ make test -> 2 failed, 7 passed"),
+    ],
+)  # fmt: skip
+def test_the_state_says_what_was_said_or_done_last(kept: list[Message], line: str) -> None:
+    said = entries(user("Rename the table everywhere, please."), assistant("I do."), *kept)
+    state = page(current(collect(said[:2]), said[2:])).partition("\n\n")[0]
+    assert line in state.split("\n")
+
+
+def test_the_state_names_the_branch_and_says_that_nothing_was_committed() -> None:
+    on = used("bash", {"command": "git status"}, "On branch lamp-2\nnothing to commit")
+    edit = used("Edit", {"file_path": "a.py", "old_string": "a", "new_string": "b"})
+    commit = used("bash", {"command": "git commit -m x"}, "[lamp-3 1a2b3c4] x")
+    shown = page(collect(entries(user("Go."), *on, *edit)))
+    assert "Branch: lamp-2\n" in shown
+    assert "There is no commit so far." in shown
+    assert parse(shown).branch == "lamp-2"
+    shown = page(collect(entries(user("Go."), *on, *edit, *commit)))
+    assert "Branch: lamp-3\n" in shown
+    assert "no commit" not in shown
+
+
+def test_a_commit_in_another_project_is_none_of_the_works() -> None:
+    edit = used("Edit", {"file_path": "/home/ada/lamp/a.py", "old_string": "a", "new_string": "b"})
+    made = used("bash", {"command": "cd /tmp/scratch && git commit -m x && touch b.py"}, "[main 1a2b3c4] x")
+    ledger = collect(entries(user("Go."), *edit, *edit, *edit, *made))
+    assert ledger.commits == ()
+    assert [fact.path for fact in ledger.uncommitted] == ["/home/ada/lamp/a.py"]
+    assert "$ (in /tmp/scratch) git commit -m x && touch b.py -> [main 1a2b3c4] x" in page(ledger)
 
 
 def test_a_plan_keeps_its_order_however_often_it_is_read_back():

@@ -91,16 +91,18 @@ PATCH = "*** Begin Patch\n*** Update File: src/a.py\n-old\n+newThing = other_thi
     ("name", "arguments", "output", "expected"),
     [
         ("Read", {"file_path": "src/a.py"}, "1\tx", ("looked", "read src/a.py")),
-        ("Grep", {"pattern": "def run", "path": "src"}, "src/a.py:1", ("looked", "searched 'def run' in src")),
+        ("Grep", {"pattern": "def run", "path": "src"}, "src/a.py:1", ("looked", "searched 'def run' in src -> src/a.py:1")),
+        ("Grep", {"pattern": "def run"}, "", ("looked", "searched 'def run' -> nothing")),
+        ("Grep", {"pattern": "def run"}, "a.py\nb.py\nc.py", ("looked", "searched 'def run' -> 3 lines")),
         ("WebFetch", {"url": "https://a.example/b"}, "text", ("looked", "read https://a.example/b")),
         ("bash", {"command": "cat a.py | head -20"}, "x", ("looked", "$ cat a.py")),
         ("bash", {"command": "sed -n '1,240p' src/lamp.py && cat src/dock.py"}, "x", ("looked", "read src/lamp.py, src/dock.py")),
         ("bash", {"command": "cat src/lamp.py | grep class"}, "class Lamp: ...", ("looked", "$ cat src/lamp.py")),
         ("bash", {"command": "make test"}, "3 failed, 9 passed in 2s", ("ran", "$ make test -> 3 failed, 9 passed in 2s")),
-        ("Edit", {"file_path": "a.py", "old_string": "x = 1", "new_string": "x = 2"}, "ok", ("edit", "edit a.py: `x = 2`")),
+        ("Edit", {"file_path": "a.py", "old_string": "x = 1", "new_string": "x = 2"}, "ok", ("edit", "edit a.py: `x = 1` → `x = 2`")),
         ("Write", {"file_path": "b.py", "content": "def newName():\n    return otherName\n"}, "ok", ("edit", "write b.py: adds newName, otherName")),
         ("apply_patch", {"input": PATCH}, "ok", ("edit", "edit src/a.py, b.md: adds newThing, other_thing")),
-        ("Edit", {"file_path": "a.py", "old_string": "x", "new_string": "y"}, "String to replace not found", ("edit", "edit a.py (failed): `y`")),
+        ("Edit", {"file_path": "a.py", "old_string": "x", "new_string": "y"}, "String to replace not found", ("edit", "edit a.py (failed): `x` → `y`")),
         ("bash", {"command": "git commit -m 'Mend it'"}, "[main 1a2b3c4] Mend it\n 1 file changed", ("commit", "commit 1a2b3c4 Mend it (on main)")),
         ("bash", {"command": "make all"}, "a\nall 3 parts made\n</persisted-output>\n```", ("ran", "$ make all -> a / all 3 parts made")),
         ("refund", {"order": "O-17", "amount": 4}, "refunded", ("called", "refund(order=O-17, amount=4) -> refunded")),
@@ -128,10 +130,24 @@ def test_a_run_that_failed_has_its_output_and_one_that_passed_has_none() -> None
     assert (failed.more, passed.more) == ("checking\nx is 3, not 4\n1 failed", "")
 
 
-def test_an_edit_has_its_new_lines() -> None:
+def test_an_edit_has_its_old_and_its_new_lines() -> None:
     new = "def load():\n    return open_all()"
-    (told,) = taken(*used("Edit", {"file_path": "a.py", "old_string": "pass", "new_string": new}))
+    (told,) = taken(*used("Edit", {"file_path": "a.py", "old_string": "    pass", "new_string": new}))
+    assert told.more == "- pass\n+ def load():\n+     return open_all()"
+    (told,) = taken(*used("Write", {"file_path": "a.py", "content": new}))
     assert told.more == new
+
+
+def test_of_a_large_file_the_lines_are_told_that_are_indented_least() -> None:
+    body = "".join(f"        step_{number}(lamp)\n" for number in range(40))
+    new = "".join(f"class Part{number}:\n    def load(self):\n{body}\n\n" for number in range(20))
+    (told,) = taken(*used("Write", {"file_path": "a.py", "content": new}))
+    assert told.more.split("\n") == [
+        row for number in range(20) for row in (f"class Part{number}:", "    def load(self):")
+    ]
+    (told,) = taken(*used("Write", {"file_path": "a.py", "content": "word\n" * 900}))
+    assert len(told.more) < 1_300
+    assert "[…]" in told.more
 
 
 def test_a_name_is_known_by_the_file_that_showed_it_first() -> None:
@@ -160,7 +176,7 @@ def test_what_the_provider_ran_is_told_like_any_other_call() -> None:
             "content": [{"type": "web_search_result", "title": "Tides"}],
         },
     )
-    assert ("looked", "searched 'tides'") in lines(Message("assistant", (ran, found)))
+    assert ("looked", "searched 'tides' -> Tides") in lines(Message("assistant", (ran, found)))
 
 
 # ---- the user's answers
@@ -180,6 +196,17 @@ def test_an_answer_through_a_question_tool_is_the_users_word() -> None:
     assert kind == "answer"
     assert text.startswith("[Asked] Which database? (SQLite / PostgreSQL)\n[User answered] ")
     assert "keep SQLite for tests" in text
+
+
+def test_an_answer_stands_without_the_question_and_the_frame_of_its_tool() -> None:
+    asked = {"questions": [{"question": "Which one?"}, {"question": "When?"}]}
+    output = (
+        'User has answered your questions: "Which one?"="The red one", "When?"="Now". '
+        "You can now continue with the user's answers in mind."
+    )
+    assert did("AskUserQuestion", asked, output)[1] == (
+        '[Asked] Which one? When?\n[User answered] "The red one", "Now"'
+    )
 
 
 def test_answers_in_json_are_told_as_their_words() -> None:
@@ -293,7 +320,9 @@ def test_what_is_done_again_within_one_request_is_told_once() -> None:
         *used("bash", {"command": "make test"}, "9 passed"),
     ]
     (item,) = taken(*twice)
-    assert (item.text, item.calls) == ("$ make test -> 9 passed", 2)
+    assert (item.text, item.calls) == ("$ make test -> 9 passed; before: 1 failed", 2)
+    (third,) = taken(*twice, *twice[2:])
+    assert (third.text, third.calls) == ("$ make test -> 9 passed; before: 1 failed", 3)
     asked = taken(user("Go."), *twice[:2], user("Again."), *twice[2:])
     assert [item.text for item in asked if item.kind == "ran"] == [
         "$ make test -> 1 failed",
@@ -380,6 +409,51 @@ def test_commands_are_told_from_the_folder_of_the_work() -> None:
     runs = used("bash", {"command": "git -C /home/ada/lamp push && rm /home/ada/lamp/x.txt"}, "")
     at = used("Read", {"file_path": "/home/ada/lamp/c.py"}, "x")
     assert lines(*reads[0], *reads[1], *at, *runs)[-1] == ("ran", "$ git push && rm x.txt")
+
+
+def test_the_folder_of_the_work_is_that_of_most_paths_whatever_is_done_elsewhere() -> None:
+    lamp = [
+        used("Read", {"file_path": f"/home/ada/lamp/{name}"}, "x")
+        for name in ("src/a.py", "src/b.py", "c.md")
+    ]
+    scratch = used("bash", {"command": "cd /tmp/scratch && make x"}, "done")
+    cable = used("Read", {"file_path": "/home/ada/cable/d.py"}, "x")
+    told = [text for _, text in lines(*(one for read in lamp for one in read), *scratch, *cable)]
+    assert told == [
+        "read src/a.py",
+        "read src/b.py",
+        "read c.md",
+        "$ (in /tmp/scratch) make x -> done",
+        "read /home/ada/cable/d.py",
+    ]
+
+
+def test_a_long_command_is_told_with_what_its_caller_says_of_it() -> None:
+    long = "for each in one two three four five six; do make $each CFLAGS=-O2 LDFLAGS=-lm; done; make check; make all"
+    command = {"command": f"{long} {long}", "description": "Build all parts -> twice"}
+    assert did("bash", command, "done") == (
+        "ran",
+        ("$ for each in one two three four five six; do make $each CFLAGS=-O2 LDFLAGS=-lm; d … "
+        "LDFLAGS=-lm; done; make check; make all  # Build all parts->twice -> done"),
+    )
+    assert did("bash", {"command": "make all", "description": "Build"}, "done") == (
+        "ran",
+        "$ make all -> done",
+    )
+
+
+def test_a_command_that_goes_on_over_lines_is_one() -> None:
+    assert did("bash", {"command": "\\\n  A=1 \\\n  make all"}, "done") == ("ran", "$ A=1 make all -> done")
+
+
+def test_the_output_of_a_run_tells_lines_that_are_alike_once() -> None:
+    output = "\n".join(
+        [*(f"part-{number}.js done in {number}.5 s" for number in range(40)), "linked", "1 failed"]
+    )
+    (told,) = taken(*used("bash", {"command": "make all"}, output))
+    assert (
+        told.more == "part-0.js done in 0.5 s\n[… 38 like these]\npart-39.js done in 39.5 s\nlinked\n1 failed"
+    )
 
 
 def test_edits_of_one_file_tell_each_name_once() -> None:

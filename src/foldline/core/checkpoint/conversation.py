@@ -52,6 +52,7 @@ MORE_LEAST = 40  # tokens that are worth it
 LINES = 4  # lines from which on a text is shortened line by line
 LEAD = 160  # characters that a line of a shortened text may have in any case
 _CODE = re.compile(r"(^ *```[^\n]*\n.*?(?:^ *```[^\n]*$|\Z))", re.MULTILINE | re.DOTALL)
+_BULLET = re.compile(r"(?<=\s)(?:\d{1,2}[.)]|[-*•])\Z")  # of an item of a list that is cut off behind it
 _ENDS = ("\n", ". ", "。", "! ", "? ")
 
 MARKS = {
@@ -106,8 +107,8 @@ def fill(
         )
         left -= size - used[each]
         used[each] = size
-    left -= _add_more(items, members[DONE], shown[DONE], left, count)
-    shown[ASIDES], _ = _level(members[ASIDES], left, left, texts)
+    shown[ASIDES], size = _level(members[ASIDES], left, left, texts)
+    _add_more(items, members[DONE], shown[DONE], left - size, count)
     told = {index: text for taken in shown.values() for index, text in taken.items()}
     for index, after in pairwise(sorted(told)):  # more of the assistant's words follow what announces a call
         if index in shown[ASIDES] and items[after].kind in ("said", "aside"):
@@ -116,10 +117,9 @@ def fill(
 
 
 def _add_more(
-    items: Sequence[Item], members: Sequence[int], shown: dict[int, str], room: int, count: Count
-) -> int:
-    """Put more of what was done behind it, newest first, in `room` tokens; return what it took."""
-    left = room
+    items: Sequence[Item], members: Sequence[int], shown: dict[int, str], left: int, count: Count
+) -> None:
+    """Put more of what was done behind it, newest first, in `left` tokens."""
     for index in members:
         if items[index].more and index in shown and left >= MORE_LEAST:
             rows = _between(items[index].more.split("\n"), left * 2, end=0.0)
@@ -128,7 +128,6 @@ def _add_more(
             if size <= left:
                 shown[index] += told
                 left -= size
-    return room - left
 
 
 def _members(items: Sequence[Item], level: Sequence[int], focus: Collection[str]) -> dict[int, list[int]]:
@@ -256,7 +255,7 @@ def _opening(text: str, most: int) -> str:
     head = text[:most]
     stop = max(head.rfind(mark) for mark in _ENDS)
     stop = stop + 1 if stop > len(head) // 2 else head.rfind(" ")
-    return head[: stop if stop > 0 else None].rstrip()
+    return _BULLET.sub("", head[: stop if stop > 0 else None].rstrip())
 
 
 def _leads(text: str, most: int) -> list[str]:
@@ -276,9 +275,9 @@ def _leads(text: str, most: int) -> list[str]:
 
 
 def _announces(row: str) -> bool:
-    """Whether a line only says what follows: a heading, or a line in bold."""
+    """Whether a line only says what follows: a heading, a line in bold, one that ends with a colon."""
     bare = row.strip()
-    return bare.startswith("#") or (bare.startswith("**") and bare.endswith(("**", ":**", "**:")))
+    return bare.startswith("#") or bare.endswith(":") or (bare.startswith("**") and bare.endswith("**"))
 
 
 def _between(rows: Sequence[str], most: int, end: float) -> list[str]:
@@ -289,7 +288,9 @@ def _between(rows: Sequence[str], most: int, end: float) -> list[str]:
     first, last = most - int(most * end), int(most * end)
     head = next((at for at in range(len(rows)) if sum(sizes[: at + 1]) > first), len(rows))
     tail = next((at for at in range(len(rows)) if sum(sizes[len(rows) - at - 1 :]) > last), 0)
-    begins = rows[:head] or [_opening(rows[0], first)]
+    begins = list(rows[:head]) or [_opening(rows[0], first)]
+    while len(begins) > 1 and _announces(begins[-1]):
+        begins.pop()
     return [*begins, "[…]", *rows[len(rows) - tail :]]
 
 

@@ -35,6 +35,8 @@ STATE_SHARE, LIST_SHARE, NAMES_SHARE = 0.1, 0.06, 0.1  # of what the rules leave
 FRAME = 24  # tokens of headings and line breaks
 ATTEMPTS = 5  # times that a page is written, with less room each time it came out too long
 FOCUS_WORD = 4  # letters of a word of a focus that counts
+_NUMBER = re.compile(r"\d+")
+_WORD = re.compile(r"[A-Za-z]{4}")  # names that differ in their numbers alone tell the same; ids do not
 
 
 class Composed(msgspec.Struct, frozen=True):
@@ -105,9 +107,10 @@ def _others(ledger: Ledger, text: str, listed: AbstractSet[str], room: int, coun
     for name in ledger.names:
         path = relative(name.text, ledger.base)
         short = "/".join(path.split("/")[-2:]) if "://" not in path else path
-        if short in text or short in told or ", " in short or path in listed:
+        shape = _NUMBER.sub("0", short) if _WORD.search(short) else short
+        if short in text or shape in told or ", " in short or "..." in short or path in listed:
             continue
-        told.add(short)
+        told.add(shape)
         place = name.file or ELSEWHERE
         left -= count(short) + 1 + (0 if place in found else count(place) + 3)
         if left < 0:

@@ -5,19 +5,25 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 
-from foldline.core.ledger.facts.kinds import CheckFact, CommitFact, FileFact, Ledger, PlanStep
+from foldline.core.ledger.facts.commands import middle_out
+from foldline.core.ledger.facts.kinds import CheckFact, CommitFact, FileFact, Item, Ledger, PlanStep
 from foldline.core.ledger.facts.touches import relative
+from foldline.core.ledger.text.origin import typed
 from foldline.core.ledger.text.sentences import clip, one_line
 
 REQUEST = 400  # characters of the newest request
-BRIEF = 40  # characters of a request that says little: the last longer one is told with it
+BRIEF = 40  # bytes of UTF-8 of a request that says little: the last longer one is told with it
+LAST = 300  # characters of what was said or done last
 SENTENCE = 160  # characters of a request or of open work that a sentence quotes
 CHECKS, COMMITS, FILES = 8, 6, 12  # how many are told, of checks and commits the newest
 
 _NOW, _SAID = "Newest request, being worked on: ", "Newest request: "
 _NEWEST = "Newest request, in the messages below: "
 _BEFORE = "Before it: "
-_FOLDER = "Folder: "
+_FOLDER, _BRANCH = "Folder: ", "Branch: "
+_NOTHING = "Nothing was done on it yet."
+_SAID_LAST, _DONE_LAST = "The assistant's last words: ", "Done last: "
+_NO_COMMIT = "There is no commit so far."
 GOAL = "Handed over for: "
 _UNCOMMITTED = "Changed since the last commit: "
 _PLAN = "The plan, as it was last written:"
@@ -45,12 +51,15 @@ def lines(ledger: Ledger, room: int, count: Callable[[str], int], goal: str = ""
 def _lines(ledger: Ledger, goal: str) -> Iterator[str]:
     if ledger.base:
         yield _FOLDER + ledger.base
+    if ledger.branch:
+        yield _BRANCH + ledger.branch
     if goal:
         yield GOAL + clip(goal, REQUEST)
     if request := ledger.asked or ledger.newest_request:
         yield (_NEWEST if ledger.asked else _NOW if ledger.goes_on else _SAID) + clip(request, REQUEST)
-        if len(request) < BRIEF and (longer := [one for one in ledger.requests if len(one) >= BRIEF]):
-            yield _BEFORE + clip(longer[-1], REQUEST)
+        if len(request.encode()) < BRIEF and (longer := _longer(ledger.requests)):
+            yield _BEFORE + clip(longer, REQUEST)
+        yield from _last(ledger.last)
     open_steps = [step for step in ledger.plan if not is_done(step)]
     if open_steps:
         yield _PLAN
@@ -59,9 +68,10 @@ def _lines(ledger: Ledger, goal: str) -> Iterator[str]:
         more = f" and {len(ledger.uncommitted) - FILES} more" if len(ledger.uncommitted) > FILES else ""
         paths = (relative(fact.path, ledger.base) for fact in ledger.uncommitted[:FILES])
         yield f"{_UNCOMMITTED}{', '.join(paths)}{more}"
+    elif ledger.uncommitted:
+        yield _NO_COMMIT
     checks = _checks(ledger)
-    fresh = [check for check in checks if not check.outdated]
-    for check in reversed((fresh or checks[-1:])[-CHECKS:]):
+    for check in reversed(checks[-CHECKS:]):
         command = check.command.replace("`", "'")
         yield f"- `{command}`: {_outcome(check)}{_STALE if check.outdated else ''}"
     for commit in reversed(ledger.commits[-COMMITS:]):
@@ -72,9 +82,27 @@ def _lines(ledger: Ledger, goal: str) -> Iterator[str]:
         yield from (_step(step) for step in reversed(ledger.plan) if is_done(step))
 
 
+def _last(item: Item | None) -> Iterator[str]:
+    """Yield what was said or done last."""
+    if item is not None and item.kind == "user":
+        yield _NOTHING
+    elif item is not None and item.kind in ("said", "aside"):
+        yield _SAID_LAST + middle_out(one_line(item.text), LAST)
+    elif item is not None and item.kind in ("edit", "ran", "commit", "called", "looked"):
+        yield _DONE_LAST + middle_out(one_line(item.text), LAST)
+
+
+def _longer(requests: Sequence[str]) -> str:
+    """Return the last request that says more, in the user's own words; "" for none."""
+    return next((one for one in reversed(requests) if len(typed(one).strip().encode()) >= BRIEF), "")
+
+
 def _checks(ledger: Ledger) -> list[CheckFact]:
-    """Return the checks among the runs of a ledger."""
-    return [check for check in ledger.checks if not check.only_ran]
+    """Return the checks among the runs of a ledger that say how they ended, those that hold still last."""
+    found = [
+        check for check in ledger.checks if not check.only_ran and (check.outcome or check.passed is not None)
+    ]
+    return sorted(found, key=lambda check: not check.outdated)
 
 
 def _outcome(check: CheckFact) -> str:
@@ -116,6 +144,7 @@ def read(rows: Sequence[str]) -> Ledger:
     base = next((row.removeprefix(_FOLDER) for row in rows if row.startswith(_FOLDER)), "")
     return Ledger(
         base=base,
+        branch=next((row.removeprefix(_BRANCH) for row in rows if row.startswith(_BRANCH)), ""),
         goal=next((row.removeprefix(GOAL) for row in rows if row.startswith(GOAL)), ""),
         plan=(*filter(is_done, reversed(steps)), *(step for step in steps if not is_done(step))),
         checks=tuple(reversed(checks)),

@@ -13,7 +13,7 @@ import msgspec
 from foldline.core.cut.notes import without_recall
 from foldline.core.ledger.facts import constraints, files, items, met, runs
 from foldline.core.ledger.facts.actions import Stretch, stretch
-from foldline.core.ledger.facts.kinds import ConstraintFact, Ledger
+from foldline.core.ledger.facts.kinds import ConstraintFact, FileFact, Ledger
 from foldline.core.log.entries import Said
 
 
@@ -59,7 +59,9 @@ def collect(
     facts: dict[str, Any] = {name: kind.collect(found) for name, kind in KINDS.items() if name not in without}
     turns = sum(item.kind == "user" for item in facts["items"])
     tokens = sum(entry.tokens for entry in entries)
-    return Ledger(**facts, turns=turns, messages=len(entries), tokens=tokens, base=found.base)
+    return Ledger(
+        **facts, turns=turns, messages=len(entries), tokens=tokens, base=found.base, branch=runs.branch(found)
+    )
 
 
 def merge(old: Ledger, new: Ledger) -> Ledger:
@@ -70,6 +72,7 @@ def merge(old: Ledger, new: Ledger) -> Ledger:
     return Ledger(
         **facts,
         base=new.base or old.base,
+        branch=new.branch or old.branch,
         goal=new.goal or old.goal,
         goes_on=new.goes_on,
         turns=old.turns + new.turns,
@@ -102,8 +105,8 @@ def bounded(ledger: Ledger) -> Ledger:
 def current(folded: Ledger, kept: Sequence[Said]) -> Ledger:
     """Return the ledger of what is folded, brought up to date by what is kept.
 
-    What was said and done in kept entries stands in the view word for word: no item tells it again. Newer
-    rules, plans and states of files and checks replace older ones.
+    What was said and done in kept entries stands in the view word for word: no item tells it again, only the
+    state. Newer rules, plans and states of files and checks replace older ones.
     """
     tail = collect(kept, folded.constraints, without=("names",))
     full = with_next(folded, tail)
@@ -111,10 +114,11 @@ def current(folded: Ledger, kept: Sequence[Said]) -> Ledger:
     return msgspec.structs.replace(
         full,
         items=folded.items,
-        **{name: _not_only_in(getattr(full, name), ids) for name in ("checks", "commits", "files")},
+        files=_not_only_in(full.files, ids),
         names=folded.names,
         base=folded.base or tail.base,
         asked=tail.newest_request,
+        last=next(reversed((*folded.items, *tail.items)), None),
         goes_on=bool(kept) and not kept[0].message.is_prompt,
         turns=folded.turns,
         messages=folded.messages,
@@ -122,7 +126,7 @@ def current(folded: Ledger, kept: Sequence[Said]) -> Ledger:
     )
 
 
-def _not_only_in(facts: Sequence[Any], kept: set[str]) -> tuple[Any, ...]:
+def _not_only_in(facts: Sequence[FileFact], kept: set[str]) -> tuple[FileFact, ...]:
     return tuple(fact for fact in facts if not fact.entries or not kept.issuperset(fact.entries))
 
 

@@ -17,6 +17,7 @@ from foldline.core.ledger.facts.commands import (
     as_list,
     by_plain_key,
     folder_beside,
+    git_verb,
     is_notable,
     middle_out,
     normal,
@@ -25,8 +26,17 @@ from foldline.core.ledger.facts.commands import (
     strings,
 )
 from foldline.core.ledger.facts.kinds import CommitFact, ConstraintFact
-from foldline.core.ledger.facts.outcomes import RunEnd, fell, outcome, printed, refusal, says_error
-from foldline.core.ledger.facts.touches import NEW, OLD, WHOLE, common_folder, patch_in, paths_in, relative
+from foldline.core.ledger.facts.outcomes import FEW, RunEnd, fell, outcome, printed, refusal, says_error
+from foldline.core.ledger.facts.touches import (
+    NEW,
+    OLD,
+    WHOLE,
+    common_folder,
+    elsewhere,
+    patch_in,
+    paths_in,
+    relative,
+)
 from foldline.core.ledger.facts.uses import Action, Use, uses
 from foldline.core.ledger.text import names
 from foldline.core.ledger.text.sentences import cut, uncoloured, word_set
@@ -36,11 +46,14 @@ from foldline.core.log.opaque import opened
 from foldline.core.measure.media import media_label
 
 COMMAND = 220  # characters of a command
+DESCRIBED = 120  # characters of one that its caller describes, and of the description
 SUBJECT = 120  # characters of a commit's first line
 ARGUMENT = 140  # characters of an argument
 RESULT = 160  # characters of a result
 MORE = 1_200  # characters of the new lines of an edit, and of the end of an output
+REMOVED = 400  # characters of the lines that an edit takes out
 REPORT = 4_000  # characters of what another agent reports
+HITS = 2  # lines of what a search found that are told
 QUESTION = 400  # characters of a question that is put to the user
 ANSWER = 12_000  # characters of an answer or of a plan that is put to the user
 NAMES = 5  # names that an edit brings
@@ -49,8 +62,12 @@ SCANNED = 20_000  # characters of one text that are read
 _COMMITTED = re.compile(
     r"^\[(detached HEAD|[^\s\]]+)(?: \([^)\n]*\))? ([0-9a-f]{7,40})\] ([^\n]*)$", re.MULTILINE
 )
+_WORD = re.compile(r"\w{2}")
 _ASKS = re.compile(
     r"ask.?user|request.?user.?input|elicit|ask.?(?:follow.?up.?)?question$|^question$|clarif", re.IGNORECASE
+)
+_FRAME = re.compile(
+    r"\AUser has answered your questions?: |\. You can now continue with the user's answers in mind\.\s*\Z"
 )
 _BESIDE_A_QUESTION = word_set(
     "questions question message prompt options choices header multiselect multiple followup suggestions type "
@@ -70,7 +87,7 @@ def action(use: Use, base: str) -> Action | None:
         if words is not None:
             return _refused(use, words)
     if asked and not (use.result and says_error(use.result)):
-        answered = f"{asked}\n[User answered] {middle_out(_answers(use.output), ANSWER)}"
+        answered = f"{asked}\n[User answered] {middle_out(_answers(use), ANSWER)}"
         return Action("answer", answered if use.output else asked)
     if isinstance(plan, str) and len(plan) > RESULT:
         return Action("proposal", middle_out(plan, ANSWER))
@@ -79,9 +96,7 @@ def action(use: Use, base: str) -> Action | None:
     patch = patch_in(use.args)
     if patch is not None or changes:
         return _edit(use, patch, base)
-    done = (_run(use, use.command, base) if use.command is not None else _look(use.args, base)) or _called(
-        use
-    )
+    done = (_run(use, use.command, base) if use.command is not None else _look(use, base)) or _called(use)
     seen = " ".join(map(media_label, media_in(use)))
     return msgspec.structs.replace(done, text=f"{done.text} {seen}") if seen else done
 
@@ -110,13 +125,16 @@ def _question(use: Use) -> str:
     return "[Asked] " + " ".join(asked) if asked else ""
 
 
-def _answers(text: str) -> str:
-    """Return the answers of a JSON result, its strings; another result as it is."""
+def _answers(use: Use) -> str:
+    """Return the answers of a result: the strings of JSON, else its text without frame and questions."""
     try:
-        found = list(strings(msgspec.json.decode(text), depth=6))
+        found = list(strings(msgspec.json.decode(use.output), depth=6))
     except (msgspec.DecodeError, RecursionError):
         found = []
-    return "; ".join(found) or text
+    text = "; ".join(found) or _FRAME.sub("", use.output)
+    for row in rows_of(use.args.get("questions"), 50):
+        text = text.replace(f'"{row.get("question")}"=', "")
+    return text
 
 
 def _label(option: Any) -> str:
@@ -221,17 +239,40 @@ def _edit(use: Use, patch: str | None, base: str) -> Action:
 
 
 def _novelty(args: dict[str, Any], patch: str | None) -> tuple[str, str]:
-    """Say what is new in an edit: its one changed line, or the names that it brings and its new lines."""
+    """Say what an edit changed: its one line, or the names that it brings, and its old and new lines."""
     old, new = _sides(args, patch)
-    before = {line.strip() for line in old.split("\n")}
-    fresh = [line for line in new.split("\n") if line.strip() and line.strip() not in before]
-    lines = [line.strip() for line in fresh]
-    if len(lines) == 1 and len(lines[0]) <= ARGUMENT:
-        return f": `{lines[0]}`", ""
+    gone, fresh = _lines_not_in(old, new), _lines_not_in(new, old)
+    if len(fresh) == 1 and len(fresh[0].strip()) <= ARGUMENT:
+        before = f"`{gone[0].strip()}` → " if len(gone) == 1 and len(gone[0].strip()) <= ARGUMENT else ""
+        return f": {before}`{fresh[0].strip()}`", ""
     known = {name.text for name in names.find(old)}
-    found = Counter(name.text for line in lines for name in names.in_line(line) if name.text not in known)
+    found = Counter(name.text for line in fresh for name in names.in_line(line) if name.text not in known)
     top = [name for name, _ in found.most_common(NAMES)]
-    return f": adds {', '.join(top)}" if top else "", middle_out(dedent("\n".join(fresh)), MORE)
+    taken, put = outline(gone, REMOVED), outline(fresh, MORE)
+    rows = [*(f"- {line}" for line in taken), *(f"+ {line}" if taken else line for line in put)]
+    return f": adds {', '.join(top)}" if top else "", "\n".join(rows)
+
+
+def _lines_not_in(text: str, other: str) -> list[str]:
+    """Return the lines of a text that another one does not have, with their indentation."""
+    known = {line.strip() for line in other.split("\n")}
+    fresh = [line for line in text.split("\n") if line.strip() and line.strip() not in known]
+    return dedent("\n".join(fresh)).split("\n") if fresh else []
+
+
+def outline(lines: Sequence[str], most: int) -> list[str]:
+    """Return lines in about `most` characters: where all are too many, those that are indented least."""
+    told = [line for line in lines if _WORD.search(line)]
+    for depth in sorted({_depth(line) for line in told}, reverse=True):
+        shallow = [line for line in told if _depth(line) <= depth]
+        if sum(len(line) + 1 for line in shallow) <= most:
+            return shallow
+    first = [line for line in told if _depth(line) == min(map(_depth, told))]
+    return middle_out("\n".join(first), most).split("\n") if first else []
+
+
+def _depth(line: str) -> int:
+    return len(line) - len(line.lstrip())
 
 
 def _sides(args: dict[str, Any], patch: str | None) -> tuple[str, str]:
@@ -255,14 +296,27 @@ def _run(use: Use, command: str, base: str) -> Action:
         return Action("looked", _read(use, base) or f"$ {short}")
     ended = outcome(use.output, is_error=use.passed is False) if use.result else RunEnd(None, "no answer")
     made = list(_COMMITTED.finditer(uncoloured(use.output))) if "commit" in command else []
-    if made:
+    if made and not any(elsewhere(step.cwd, base) for step in use.steps if git_verb(step) == "commit"):
         branch, key, subject = made[-1].groups()
         fact = CommitFact(key, branch, cut(subject, SUBJECT), entries=use.cites)
         return Action("commit", f"commit {key} {fact.subject} (on {branch})", short, ended, fact)
-    text = f"$ {short} -> {ended.text}" if ended.text else f"$ {short}"
+    text = f"$ {_described(short, use.args)}"
+    refused = refusal(use.result, quotes=False) if use.result is not None else None
+    if refused is not None:  # as a tool's text has it: the words may be nobody's
+        return Action("ran", f"{text} -> refused: {middle_out(' '.join(refused.split()), QUESTION)}", short)
     more = "" if ended.passed else printed(use.output, MORE)
-    never_ran = use.result is not None and refusal(use.result, quotes=False) is not None
-    return Action("ran", text, short, None if never_ran else ended, more=more if "\n" in more else "")
+    text = f"{text} -> {ended.text}" if ended.text else text
+    return Action("ran", text, short, ended, more=more if more.count("\n") >= FEW else "")
+
+
+def _described(short: str, args: dict[str, Any]) -> str:
+    """Return a command; one that is long shorter, with what its caller says of it behind it."""
+    about = args.get("description")
+    if len(short) <= DESCRIBED or not isinstance(about, str) or not about.strip():
+        return short
+    return (
+        f"{middle_out(short, DESCRIBED)}  # {cut(' '.join(about.replace(' -> ', '->').split()), DESCRIBED)}"
+    )
 
 
 def _read(use: Use, base: str) -> str:
@@ -287,15 +341,29 @@ def _shown(command: str, beside: str, base: str) -> str:
 _SOUGHT = ("pattern", "query", "regex", "q", "glob", "searchterm")
 
 
-def _look(args: dict[str, Any], base: str) -> Action | None:
-    given = {key: value for key, value in args.items() if isinstance(value, str)}
+def _look(use: Use, base: str) -> Action | None:
+    given = {key: value for key, value in use.args.items() if isinstance(value, str)}
     sought = next((given[key] for key in _SOUGHT if key in given), "")
-    read = [relative(path, base) for path in paths_in(args)]
+    read = [relative(path, base) for path in paths_in(use.args)]
     where = next(iter(read), given.get("url", given.get("uri", "")))
+    failed = " (failed)" if use.passed is False else ""
     if sought:
         inside = f" in {cut(where, ARGUMENT)}" if where else ""
-        return Action("looked", f"searched {cut(' '.join(sought.split()), 80)!r}{inside}")
-    return Action("looked", f"read {cut(where, ARGUMENT)}") if where else None
+        told = f"searched {cut(' '.join(sought.split()), 80)!r}{inside}{failed}"
+        return Action("looked", f"{told}{_hits(use.output, base)}" if use.result is not None else told)
+    return Action("looked", f"read {cut(where, ARGUMENT)}{failed}") if where else None
+
+
+def _hits(output: str, base: str) -> str:
+    """Say what a search found: its one or two lines, or how many."""
+    lines = [line.strip() for line in uncoloured(output[:SCANNED]).split("\n") if line.strip()]
+    if len(lines) <= HITS:
+        return (
+            f" -> {cut(', '.join(lines).replace(base, '').replace('; ', ', '), RESULT)}"
+            if lines
+            else " -> nothing"
+        )
+    return f" -> {len(lines)} lines"
 
 
 def _called(use: Use) -> Action:

@@ -278,7 +278,7 @@ def normal(command: str, cwd: str = "") -> tuple[str, str]:
     `cwd` is the folder given beside it; a `cd` before it is followed. A pipe that cuts its output is left
     out, and of a heredoc its two ends stay.
     """
-    short = command[:SCANNED].strip()
+    short = command[:SCANNED].replace("\\\n", " ").strip()
     while (moved := _LEADING_FOLDER.match(short)) is not None:
         cwd, short = join(cwd, moved[1].strip("'\"")), short[moved.end() :]
     short = " ".join(_HEREDOC.sub(_heredoc, short).split())

@@ -11,6 +11,7 @@ from foldline.core.ledger.facts.actions import Stretch
 from foldline.core.ledger.facts.kinds import LEVELS, SPOKEN, Item, Ledger
 from foldline.core.ledger.facts.uses import Action
 from foldline.core.ledger.text.origin import UserSpeech, shown
+from foldline.core.ledger.text.sentences import cut
 from foldline.core.log.entries import Said
 from foldline.core.log.messages import Media, Text, ToolCall
 from foldline.core.measure.media import media_label
@@ -19,6 +20,8 @@ ASIDE = 240  # characters of prose right before a call that only announces it
 SENT_AGAIN = 60  # characters of a message that nobody says twice by chance
 MORE = 2_400  # characters of the new lines of the edits of one file
 NAMES = 10  # names that the edits of one file bring
+BEFORE, OUTCOME = "; before: ", 100  # what stands before an earlier outcome, and its characters
+SILENT = "no output"
 CHANGED = 200  # characters of the changed lines of the edits of one file
 HEAD, TAIL = 12_000, 4_000  # characters of one message that are carried: its opening and its end
 CARRIED = {0: 160_000, 1: 80_000, 2: 60_000, 3: 60_000, 4: 16_000}  # characters of a level from fold to fold
@@ -78,7 +81,7 @@ def _spoken(kind: str, text: str, entry: str) -> Item:
 def _key(item: Item) -> str:
     """What a repeat shares with it: a look's words, the file of an edit, the command of a run."""
     if item.kind == "looked":
-        return f"looked {item.text}"
+        return f"looked {item.text.partition(' -> ')[0]}"
     if item.kind == "ran":
         return item.text.partition(" -> ")[0]
     if item.kind == "edit":
@@ -110,10 +113,20 @@ def _once(items: Sequence[Item]) -> Iterator[Item]:
         else:
             out[before] = None
             text, more = (
-                (_both(old, item), _more_of(old, item)) if item.kind == "edit" else (item.text, item.more)
+                (_both(old, item), _more_of(old, item))
+                if item.kind == "edit"
+                else (_with_before(old, item), item.more)
             )
             out.append(msgspec.structs.replace(item, text=text, more=more, calls=old.calls + item.calls))
     yield from (item for item in out if item is not None)
+
+
+def _with_before(old: Item, new: Item) -> str:
+    """Return the words of a run with the outcome of the one before it, where that differed."""
+    before, now = (item.text.partition(" -> ")[2].partition(BEFORE)[0] or SILENT for item in (old, new))
+    if before == now:
+        return new.text + "".join(old.text.partition(BEFORE)[1:])
+    return f"{new.text.partition(' -> ')[0]} -> {now}{BEFORE}{cut(before, OUTCOME)}"
 
 
 def _sent_again(old: Item, new: Item) -> bool:

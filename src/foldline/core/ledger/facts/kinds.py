@@ -149,6 +149,7 @@ class Ledger(msgspec.Struct, frozen=True, omit_defaults=True):
 
     `base` is the folder that paths are relative to, `goal` what the session was handed over for, `asked` the
     newest request of what is kept; `goes_on`: what is kept goes on with the last request of what is folded.
+    `branch` is the one at work, `last` what was said or done last, kept or folded.
     `tokens` are those of all folded messages.
     """
 
@@ -163,7 +164,9 @@ class Ledger(msgspec.Struct, frozen=True, omit_defaults=True):
     names: tuple[MetName, ...] = ()
     base: str = ""
     goal: str = ""
+    branch: str = ""
     asked: str = ""
+    last: Item | None = None
     goes_on: bool = False
     turns: int = 0
     messages: int = 0

@@ -6,7 +6,8 @@ Exit codes and flags first; a few words that programs print where there is none.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 
 import msgspec
 
@@ -109,6 +110,8 @@ def ends(text: str) -> str:
 
 LINE = 160  # characters of a line that is quoted
 FEW = 2  # lines of an output that is quoted whole
+ALIKE = 4  # lines in a row that differ in their numbers alone and are all told
+_NUMBER = re.compile(r"\d+(?:\.\d+)?")
 
 _COUNTS = re.compile(
     r"\b\d+ (?:passed|passing|failed|failing|failures?|errors?|skipped|pending|problems?|warnings?|todo|"
@@ -163,13 +166,21 @@ def outcome(output: str, *, is_error: bool) -> RunEnd:
 
 def printed(output: str, most: int) -> str:
     """Return the last lines that a run itself printed, in at most `most` characters."""
-    text = "\n".join(_own(uncoloured(output[-2 * most :])))
+    text = "\n".join(_each_shape(_own(uncoloured(output[-4 * most :]))))
     return text if len(text) <= most else text[-most:].partition("\n")[2]
 
 
 def _own(text: str) -> list[str]:
     """Return the lines of an output that are the program's own, not those of what ran it, and not empty."""
     return [line.rstrip() for line in text.split("\n") if line.strip() and not _ENVELOPE.match(line)]
+
+
+def _each_shape(lines: Sequence[str]) -> Iterator[str]:
+    """Yield lines; of several in a row that differ in their numbers alone the first and the last."""
+    for _, found in groupby(lines, lambda line: _NUMBER.sub("0", line)):
+        alike = list(found)
+        left_out = [f"[… {len(alike) - 2} like these]"] if len(alike) > ALIKE else alike[1:-1]
+        yield from (*alike[:1], *left_out, *alike[1:][-1:])
 
 
 def _first_error(lines: Sequence[str], verdict: Sequence[str]) -> list[str]:

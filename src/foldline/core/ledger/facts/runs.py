@@ -12,6 +12,7 @@ from foldline.core.ledger.facts.actions import Stretch, steps_of, stretch, task_
 from foldline.core.ledger.facts.commands import changes_files, git_verb, is_notable, strings
 from foldline.core.ledger.facts.kinds import CheckFact, CommitFact, FileFact, Ledger, PlanStep, ToolFact
 from foldline.core.ledger.facts.outcomes import printed
+from foldline.core.ledger.facts.touches import elsewhere
 from foldline.core.ledger.facts.uses import Use
 from foldline.core.ledger.text import names
 from foldline.core.ledger.text.sentences import clip
@@ -24,6 +25,8 @@ SHOWN = 100  # characters of a use
 EMPTIED = ("(the list was emptied)", "completed")  # the one step of an empty plan: it replaces older ones
 _BACK = re.compile(r"HEAD(?:~(\d{0,3})|(\^+))")
 _QUIET = re.compile(r"-[a-zA-Z]*q[a-zA-Z]*")
+_TELL_BRANCH = frozenset(("status", "checkout", "switch", "branch"))
+_BRANCH = re.compile(r"^(?:On branch (\S+)|Switched to (?:a new )?branch '([^']+)'|\* (\S+))$", re.MULTILINE)
 _NO_PUSH = frozenset(("--dry-run", "-n", "--tags", "--delete"))
 _NOT_PUSHED = re.compile(r"^ ?! \[(?:remote )?rejected\]|failed to push|^fatal: ", re.MULTILINE)
 Place = tuple[str, int]  # (entry id, index of the part)
@@ -149,7 +152,11 @@ def uncommitted(found: Stretch) -> tuple[FileFact, ...]:
         if use.done is not None and (use.done.commit is not None or _commits_silently(use)):
             changed.clear()
         elif _changes(use):
-            touched = (touch for touch in use.touches if touch.status != "read")
+            touched = (
+                touch
+                for touch in use.touches
+                if touch.status != "read" and not elsewhere(touch.path, found.base)
+            )
             changed |= {touch.path: FileFact(touch.path, touch.status, use.cites) for touch in touched}
     return tuple(changed.values())
 
@@ -190,6 +197,19 @@ def merge_commits(
 ) -> tuple[CommitFact, ...]:
     """Put the commits of two ranges together, one for each hash."""
     return tuple({fact.key: fact for fact in (*old, *new)}.values())
+
+
+def branch(found: Stretch) -> str:
+    """Return the branch at work, as git named it last; "" where it named none."""
+    for use in reversed(found.calls):
+        if use.done is not None and use.done.commit is not None:
+            return use.done.commit.branch
+        told = any(
+            git_verb(step) in _TELL_BRANCH and not elsewhere(step.cwd, found.base) for step in use.steps
+        )
+        if told and (named := _BRANCH.search(use.output)):
+            return named[named.lastindex or 0]
+    return ""
 
 
 def tools(found: Stretch) -> tuple[ToolFact, ...]:

@@ -147,24 +147,38 @@ def patched(text: str) -> Iterator[Touch]:
 
 # ---- the folder of the work
 
-SHARED = 0.9  # share of the absolute paths that lie in a folder from which it is the folder of the work
+SHARED = 0.9  # share of a project's paths that lie in a folder from which it is the folder of the work
+NEAR_ROOT, MOST = (
+    4,
+    0.5,
+)  # slashes up to which a folder may hold several projects: that of most paths is meant
 
 
 def common_folder(paths: Iterable[str]) -> str:
-    """Return the deepest folder that most absolute paths lie in, with its last slash; "" for none."""
+    """Return the folder of the work, with its last slash: the deepest with its absolute paths.
+
+    "" for none. Paths of another tree (a scratch folder, a second checkout) do not count.
+    """
     found = Counter(path for path in paths if path.startswith("/"))
-    best = ""
+    best, held = "/", found.total()
     while True:
         below: Counter[str] = Counter()
         for path, times in found.items():
-            if path.startswith(best or "/"):
-                name, slash, _ = path[len(best) or 1 :].partition("/")
+            if path.startswith(best):
+                name, slash, _ = path[len(best) :].partition("/")
                 if slash:
-                    below[f"{best or '/'}{name}/"] += times
+                    below[f"{best}{name}/"] += times
         folder, times = next(iter(below.most_common(1)), ("", 0))
-        if not folder or times < SHARED * found.total():
+        near = best.count("/") < NEAR_ROOT
+        if not folder or times < held * (MOST if near else SHARED):
             return best if best.count("/") > 2 else ""
-        best = folder
+        best, held = folder, times if near else held
+
+
+def elsewhere(path: str, base: str) -> bool:
+    """Whether an absolute path lies in another project than the folder of the work."""
+    project = "/".join(base.split("/")[: NEAR_ROOT + 1])
+    return bool(base) and path.startswith(("/", "~", "$")) and not f"{path}/".startswith(project)
 
 
 def folders(path: str) -> Iterator[str]:
