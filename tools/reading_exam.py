@@ -46,6 +46,7 @@ EACH = 3  # questions in a category
 QUESTIONS = EACH * len(CATEGORIES)
 NAMED = 4  # contexts that are not marked yet are named; of the others there is a count
 BEST = 2  # marks for an answer that is right and complete
+PROMPTS = ("system", "developer")  # what every request begins with, whatever is folded: on no page
 ENORMOUS = 8_000  # characters of a result from which on past.md shows its head and tail
 ABOUT = {
     "goal": "Goal and rules: what the user wants in the end, and the rules that hold for all the work.",
@@ -132,10 +133,11 @@ def make(session: Path, folder: Path, cut: str) -> Exam:
     end = place_of(cut, messages, summaries)
     first = max((place for place in summaries if place < end), default=0)
     past = [msgspec.structs.replace(message, native=None) for message in messages[first:end]]
+    said = [message for message in past if message.role not in PROMPTS]
     if not past:
         raise ExamError(f"--cut {cut}: nothing stands before it")
-    exam = Exam(session.name, first + 1, end, sum(map(message_tokens, past)), summaries.get(end, ""))
-    chat = get(OPENAI_CHAT).render([(message, ()) for message in past]).messages
+    exam = Exam(session.name, first + 1, end, sum(map(message_tokens, said)), summaries.get(end, ""))
+    chat = get(OPENAI_CHAT).render([(message, ()) for message in said]).messages
     for name in ("contexts", "answers", "marks"):
         (folder / name).mkdir(parents=True, exist_ok=True)
     _write(folder / "exam.json", msgspec.json.format(msgspec.json.encode(exam)).decode())

@@ -268,17 +268,26 @@ def test_the_state_says_what_was_said_or_done_last(kept: list[Message], line: st
     assert line in state.split("\n")
 
 
+def test_the_state_quotes_the_answer_that_the_newest_request_follows_where_it_is_folded() -> None:
+    said = entries(
+        user("Rename it."), assistant("It is renamed."), user("Again."), assistant("Done."), user("Push it.")
+    )
+    line = "The answer before it: Done."
+    for folded, told in ((5, True), (4, True), (3, False)):
+        assert (line in page(current(collect(said[:folded]), said[folded:]))) is told
+
+
 def test_the_state_names_the_branch_and_says_that_nothing_was_committed() -> None:
     on = used("bash", {"command": "git status"}, "On branch lamp-2\nnothing to commit")
     edit = used("Edit", {"file_path": "a.py", "old_string": "a", "new_string": "b"})
     commit = used("bash", {"command": "git commit -m x"}, "[lamp-3 1a2b3c4] x")
     shown = page(collect(entries(user("Go."), *on, *edit)))
     assert "Branch: lamp-2\n" in shown
-    assert "There is no commit so far." in shown
+    assert "No commit was made in this conversation." in shown
     assert parse(shown).branch == "lamp-2"
     shown = page(collect(entries(user("Go."), *on, *edit, *commit)))
     assert "Branch: lamp-3\n" in shown
-    assert "no commit" not in shown
+    assert "No commit" not in shown
 
 
 def test_a_commit_in_another_project_is_none_of_the_works() -> None:

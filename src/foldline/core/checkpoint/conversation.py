@@ -42,12 +42,18 @@ ROUNDS = (  # level, its part of what is left, and the most tokens of one messag
 )
 USERS_MOST = 0.85  # of the room, what the user's words may take where all of them are shortened
 SHORT, SHORT_LEAST = 300, 100  # characters to which an older message is shortened, by how many there are
+TAIL, SAIDS_TAIL, ASKS_TAIL = (
+    0.33,
+    0.6,
+    0.8,
+)  # the end's part of what is shortened, of prose that works, of a question
 FEW_WORDS = 80  # characters of an answer that says little without what was asked
 FIRM = 2  # of a level, those that come first do not give way: the user's newest words, and the first
 GAP = 12  # what is left out, calls and four times the messages, from which on a line says so
 
 MORE = "    "  # begins a line of what is told behind an item
-MORE_LEAST = 40  # tokens that are worth it
+MORE_LEAST, MORE_WHOLE = 40, 300  # tokens that are worth it, and up to which one may take all that is left
+RATIOS = 4, 3, 2  # characters of a token that are tried
 
 LINES = 4  # lines from which on a text is shortened line by line
 LEAD = 160  # characters that a line of a shortened text may have in any case
@@ -119,15 +125,16 @@ def fill(
 def _add_more(
     items: Sequence[Item], members: Sequence[int], shown: dict[int, str], left: int, count: Count
 ) -> None:
-    """Put more of what was done behind it, newest first, in `left` tokens."""
+    """Put more of what was done behind it, newest first, each in half of what is left of `left` tokens."""
     for index in members:
-        if items[index].more and index in shown and left >= MORE_LEAST:
-            rows = _between(items[index].more.split("\n"), left * 2, end=0.0)
-            told = "".join(f"\n{MORE}{row}" for row in rows)
-            size = count(told)
-            if size <= left:
+        rows = items[index].more.split("\n") if index in shown and left >= MORE_LEAST else []
+        most = max(left // 2, min(left, MORE_WHOLE))
+        for ratio in RATIOS if any(rows) else ():
+            told = "".join(f"\n{MORE}{row}" for row in _between(rows, most * ratio, end=0.0))
+            if (size := count(told)) <= most:
                 shown[index] += told
                 left -= size
+                break
 
 
 def _members(items: Sequence[Item], level: Sequence[int], focus: Collection[str]) -> dict[int, list[int]]:
@@ -171,7 +178,8 @@ class _Texts:
     def __init__(self, items: Sequence[Item], level: Sequence[int], count: Count) -> None:
         self._items = items
         self._count = count
-        self._asks = _asks(items, level)
+        self._tails = {index: SAIDS_TAIL for index, each in enumerate(level) if each == SAID}
+        self._tails |= dict.fromkeys(_asks(items, level), ASKS_TAIL)
         self._known: dict[tuple[int, int], tuple[str, int]] = {}
 
     def form(self, index: int, most: int) -> tuple[str, int]:
@@ -180,7 +188,7 @@ class _Texts:
         most = most if item.kind in SPOKEN else WHOLE
         key = (index, most if len(item.text) > most else 0)
         if key not in self._known:
-            text = shortened(item.text, most, end=0.8 if index in self._asks else 0.33)
+            text = shortened(item.text, most, end=self._tails.get(index, TAIL))
             self._known[key] = (text, self._count(line_of(item, text)) + 1)
         return self._known[key]
 
@@ -229,7 +237,7 @@ def _asks(items: Sequence[Item], level: Sequence[int]) -> set[int]:
     return found
 
 
-def shortened(text: str, most: int, *, end: float = 0.33) -> str:
+def shortened(text: str, most: int, *, end: float = TAIL) -> str:
     """Shorten a text: to the lead of each of its lines, without code; then to its opening and its end.
 
     `end` is the part of `most` that the end has; with little room the larger of the two stands alone.

@@ -31,9 +31,11 @@ STATE, RULES, CONVERSATION = "## State", "## Rules", "## Conversation"
 WORDS, USERS_RULES = "## User's words", "## User's rules"  # beside a model's summary
 NAMES = "Names met in what is not shown, to search for:"
 ELSEWHERE = "elsewhere"
-STATE_SHARE, LIST_SHARE, NAMES_SHARE = 0.1, 0.06, 0.1  # of what the rules leave, at most
+STATE_SHARE, LIST_SHARE, NAMES_SHARE = 0.1, 0.06, 0.06  # of what the rules leave, at most
+STATE_LEAST = 400  # tokens of the state on a small page, up to a quarter of it
 FRAME = 24  # tokens of headings and line breaks
 ATTEMPTS = 5  # times that a page is written, with less room each time it came out too long
+UNUSED = 20  # a page that leaves more than 1 / UNUSED of its room is written once more
 FOCUS_WORD = 4  # letters of a word of a focus that counts
 _NUMBER = re.compile(r"\d+")
 _WORD = re.compile(r"[A-Za-z]{4}")  # names that differ in their numbers alone tell the same; ids do not
@@ -61,6 +63,9 @@ def compose(
     for attempt in range(ATTEMPTS):
         text = _written(ledger, room, count, instructions, goal)
         over = count(text) - budget
+        if attempt == 0 and -over > budget // UNUSED:  # parts that need less than their share left room
+            fuller = _written(ledger, budget - over, count, instructions, goal)
+            text = fuller if count(fuller) <= budget else text
         if over <= 0:
             return Composed(text, carried)
         room -= over + (4 << attempt)
@@ -70,7 +75,7 @@ def compose(
 def _written(ledger: Ledger, budget: int, count: Count, focus: str | None, goal: str) -> str:
     block = rules.block(rules.lines_of(ledger.constraints))
     left = max(0, budget - FRAME - (count("\n".join(block)) + 1 if block else 0))
-    stands = state.lines(ledger, int(left * STATE_SHARE), count, goal)
+    stands = state.lines(ledger, max(int(left * STATE_SHARE), min(STATE_LEAST, left // 4)), count, goal)
     lists = listing.write(ledger.files, ledger.base, count, int(left * LIST_SHARE))
     left -= count("\n".join(stands)) + (count("\n".join(lists)) if lists else 0)
     for_names = int(budget * NAMES_SHARE) if ledger.names else 0

@@ -11,7 +11,7 @@ from foldline.core.ledger.facts.touches import relative
 from foldline.core.ledger.text.origin import typed
 from foldline.core.ledger.text.sentences import clip, one_line
 
-REQUEST = 400  # characters of the newest request
+REQUEST = 300  # characters of the newest request
 BRIEF = 40  # bytes of UTF-8 of a request that says little: the last longer one is told with it
 LAST = 300  # characters of what was said or done last
 SENTENCE = 160  # characters of a request or of open work that a sentence quotes
@@ -21,9 +21,10 @@ _NOW, _SAID = "Newest request, being worked on: ", "Newest request: "
 _NEWEST = "Newest request, in the messages below: "
 _BEFORE = "Before it: "
 _FOLDER, _BRANCH = "Folder: ", "Branch: "
+_ANSWERED = "The answer before it: "
 _NOTHING = "Nothing was done on it yet."
 _SAID_LAST, _DONE_LAST = "The assistant's last words: ", "Done last: "
-_NO_COMMIT = "There is no commit so far."
+_NO_COMMIT = "No commit was made in this conversation."
 GOAL = "Handed over for: "
 _UNCOMMITTED = "Changed since the last commit: "
 _PLAN = "The plan, as it was last written:"
@@ -60,6 +61,8 @@ def _lines(ledger: Ledger, goal: str) -> Iterator[str]:
         if len(request.encode()) < BRIEF and (longer := _longer(ledger.requests)):
             yield _BEFORE + clip(longer, REQUEST)
         yield from _last(ledger.last)
+        if ledger.answer:
+            yield _ANSWERED + middle_out(one_line(ledger.answer), LAST)
     open_steps = [step for step in ledger.plan if not is_done(step)]
     if open_steps:
         yield _PLAN

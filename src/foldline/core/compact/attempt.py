@@ -273,13 +273,14 @@ def filled(room: Room, attempt: Attempt) -> SummarySteps[Attempt]:
 
 def _fuller(room: Room, attempt: Attempt) -> SummarySteps[Attempt | None]:
     """Return an attempt that uses more of the target; None where nothing comes of it."""
-    choice = _keeping_more(room, attempt)
+    choice, before = _keeping_more(room, attempt), attempt.proposal.choice
+    if choice is not None and choice.folded == before.folded:
+        return _with_choice(attempt, choice, attempt.proposal.ledger)
     if choice is not None and (not attempt.model_asked or attempt.reply.summarizer == OFFLINE):
         try:
             return (yield from folded(room, choice, attempt.cost, in_vain=attempt.model_asked))
         except FloorExceeded:
             return None
-    before = attempt.proposal.choice
     if choice is not None and _shows(choice, before.quoted):
         fuller = _with_choice(attempt, choice)
         if 0 <= fuller.spare < attempt.spare:

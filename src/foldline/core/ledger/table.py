@@ -13,7 +13,7 @@ import msgspec
 from foldline.core.cut.notes import without_recall
 from foldline.core.ledger.facts import constraints, files, items, met, runs
 from foldline.core.ledger.facts.actions import Stretch, stretch
-from foldline.core.ledger.facts.kinds import ConstraintFact, FileFact, Ledger
+from foldline.core.ledger.facts.kinds import ConstraintFact, FileFact, Item, Ledger
 from foldline.core.log.entries import Said
 
 
@@ -119,11 +119,20 @@ def current(folded: Ledger, kept: Sequence[Said]) -> Ledger:
         base=folded.base or tail.base,
         asked=tail.newest_request,
         last=next(reversed((*folded.items, *tail.items)), None),
+        answer=_answer(folded.items, tail.items),
         goes_on=bool(kept) and not kept[0].message.is_prompt,
         turns=folded.turns,
         messages=folded.messages,
         tokens=folded.tokens,
     )
+
+
+def _answer(folded: Sequence[Item], kept: Sequence[Item]) -> str:
+    """Return what the assistant said last before the newest request; "" where that is kept."""
+    items = (*folded, *kept)
+    newest = max((at for at, item in enumerate(items) if item.kind == "user"), default=0)
+    at = max((at for at in range(newest) if items[at].kind == "said"), default=len(folded))
+    return items[at].text if at < len(folded) else ""
 
 
 def _not_only_in(facts: Sequence[FileFact], kept: set[str]) -> tuple[FileFact, ...]:

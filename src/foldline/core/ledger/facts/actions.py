@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from textwrap import dedent
 from typing import Any
 
@@ -46,12 +47,12 @@ from foldline.core.log.opaque import opened
 from foldline.core.measure.media import media_label
 
 COMMAND = 220  # characters of a command
-DESCRIBED = 120  # characters of one that its caller describes, and of the description
+DESCRIBED = 120  # characters from which on one is told with its description, and of that
 SUBJECT = 120  # characters of a commit's first line
 ARGUMENT = 140  # characters of an argument
 RESULT = 160  # characters of a result
-MORE = 1_200  # characters of the new lines of an edit, and of the end of an output
-REMOVED = 400  # characters of the lines that an edit takes out
+MORE = 1_200  # characters of the end of an output
+ADDED, REMOVED = 3_000, 400  # characters of the lines that an edit puts in, and of those that it takes out
 REPORT = 4_000  # characters of what another agent reports
 HITS = 2  # lines of what a search found that are told
 QUESTION = 400  # characters of a question that is put to the user
@@ -247,8 +248,9 @@ def _novelty(args: dict[str, Any], patch: str | None) -> tuple[str, str]:
         return f": {before}`{fresh[0].strip()}`", ""
     known = {name.text for name in names.find(old)}
     found = Counter(name.text for line in fresh for name in names.in_line(line) if name.text not in known)
-    top = [name for name, _ in found.most_common(NAMES)]
-    taken, put = outline(gone, REMOVED), outline(fresh, MORE)
+    defined = (name.text for line in _heads(fresh) for name in names.in_line(line) if name.text in found)
+    top = list(dict.fromkeys((*defined, *(name for name, _ in found.most_common(NAMES)))))[:NAMES]
+    taken, put = outline(gone, REMOVED), outline(fresh, ADDED)
     rows = [*(f"- {line}" for line in taken), *(f"+ {line}" if taken else line for line in put)]
     return f": adds {', '.join(top)}" if top else "", "\n".join(rows)
 
@@ -269,6 +271,12 @@ def outline(lines: Sequence[str], most: int) -> list[str]:
             return shallow
     first = [line for line in told if _depth(line) == min(map(_depth, told))]
     return middle_out("\n".join(first), most).split("\n") if first else []
+
+
+def _heads(lines: Sequence[str]) -> list[str]:
+    """Return the lines behind which one is indented more, those that are indented least first."""
+    found = [line for line, after in pairwise(lines) if _depth(after) > _depth(line)]
+    return sorted(found, key=_depth)
 
 
 def _depth(line: str) -> int:
@@ -310,13 +318,11 @@ def _run(use: Use, command: str, base: str) -> Action:
 
 
 def _described(short: str, args: dict[str, Any]) -> str:
-    """Return a command; one that is long shorter, with what its caller says of it behind it."""
+    """Return a command; one that is long with what its caller says of it behind it."""
     about = args.get("description")
     if len(short) <= DESCRIBED or not isinstance(about, str) or not about.strip():
         return short
-    return (
-        f"{middle_out(short, DESCRIBED)}  # {cut(' '.join(about.replace(' -> ', '->').split()), DESCRIBED)}"
-    )
+    return f"{short}  # {cut(' '.join(about.replace(' -> ', '->').split()), DESCRIBED)}"
 
 
 def _read(use: Use, base: str) -> str:

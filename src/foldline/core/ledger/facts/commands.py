@@ -292,11 +292,12 @@ def _heredoc(found: re.Match[str]) -> str:
 
 
 def middle_out(text: str, most: int) -> str:
-    """Return the two ends of a text that is longer than `most` characters, in whole lines if it has some."""
+    """Return the two ends of a text that is longer than `most` characters, in whole lines or words."""
     text = text.strip()
     if len(text) <= most:
         return text
     head, tail = text[: most * 2 // 3], text[-most // 3 :]
     if "\n" in head and "\n" in tail:
         return f"{head.rpartition(chr(10))[0].rstrip()}\n[…]\n{tail.partition(chr(10))[2]}"
+    head, tail = head.rpartition(" ")[0] or head, tail.partition(" ")[2] or tail
     return f"{head.rstrip()} … {tail.lstrip()}"

@@ -18,7 +18,7 @@ from foldline.core.measure.media import media_label
 
 ASIDE = 240  # characters of prose right before a call that only announces it
 SENT_AGAIN = 60  # characters of a message that nobody says twice by chance
-MORE = 2_400  # characters of the new lines of the edits of one file
+MORE = 4_800  # characters of the new lines of the edits of one file
 NAMES = 10  # names that the edits of one file bring
 BEFORE, OUTCOME = "; before: ", 100  # what stands before an earlier outcome, and its characters
 SILENT = "no output"

@@ -147,9 +147,10 @@ class MetName(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 class Ledger(msgspec.Struct, frozen=True, omit_defaults=True):
     """What code took from all that is folded, oldest first in each list.
 
-    `base` is the folder that paths are relative to, `goal` what the session was handed over for, `asked` the
-    newest request of what is kept; `goes_on`: what is kept goes on with the last request of what is folded.
-    `branch` is the one at work, `last` what was said or done last, kept or folded.
+    `base` is the folder that paths are relative to, `branch` the one at work, `goal` what the session was
+    handed over for. `asked` is the newest request of what is kept, `answer` what the assistant said last
+    before the newest request, where that is folded, `last` what was said or done last of all; `goes_on`: what
+    is kept goes on with the last request of what is folded.
     `tokens` are those of all folded messages.
     """
 
@@ -167,6 +168,7 @@ class Ledger(msgspec.Struct, frozen=True, omit_defaults=True):
     branch: str = ""
     asked: str = ""
     last: Item | None = None
+    answer: str = ""
     goes_on: bool = False
     turns: int = 0
     messages: int = 0
