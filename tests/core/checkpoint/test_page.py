@@ -277,6 +277,14 @@ def test_the_state_quotes_the_answer_that_the_newest_request_follows_where_it_is
         assert (line in page(current(collect(said[:folded]), said[folded:]))) is told
 
 
+def test_a_message_that_announces_a_paste_keeps_its_words():
+    told = f"What does this cost, and who pays for it:\n```\n{'a 1 b 2 c 3' * 400}\n```\n" + "\n\n\n".join(
+        "xy"
+    )
+    ledger = collect(entries(user(told), *said(12)))
+    assert "[User] What does this cost, and who pays for it:" in page(ledger, 600)
+
+
 def test_the_state_names_the_branch_and_says_that_nothing_was_committed() -> None:
     on = used("bash", {"command": "git status"}, "On branch lamp-2\nnothing to commit")
     edit = used("Edit", {"file_path": "a.py", "old_string": "a", "new_string": "b"})

@@ -275,7 +275,7 @@ def _leads(text: str, most: int) -> list[str]:
             left_out = at % 2 or (pasted and row)
             pasted = bool(row) and (pasted or printed(row))
             shown = "[…]" if left_out else row
-            while shown == "[…]" and rows and _announces(rows[-1]):
+            while shown == "[…]" and rows and (_announces if rows[1:] else _is_heading)(rows[-1]):
                 rows.pop()
             rows += [shown] if shown and shown != "".join(rows[-1:]) else []
     lead = max(elide.level([len(row) + 1 for row in rows], most), LEAD)
@@ -283,9 +283,13 @@ def _leads(text: str, most: int) -> list[str]:
 
 
 def _announces(row: str) -> bool:
-    """Whether a line only says what follows: a heading, a line in bold, one that ends with a colon."""
+    """Whether a line only says what follows: a heading, or a few words before a colon."""
+    return _is_heading(row) or (len(row) <= FEW_WORDS and row.rstrip().endswith(":"))
+
+
+def _is_heading(row: str) -> bool:
     bare = row.strip()
-    return bare.startswith("#") or bare.endswith(":") or (bare.startswith("**") and bare.endswith("**"))
+    return bare.startswith("#") or (bare.startswith("**") and bare.endswith(("**", ":**", "**:")))
 
 
 def _between(rows: Sequence[str], most: int, end: float) -> list[str]:

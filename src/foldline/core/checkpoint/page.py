@@ -32,7 +32,7 @@ WORDS, USERS_RULES = "## User's words", "## User's rules"  # beside a model's su
 NAMES = "Names met in what is not shown, to search for:"
 ELSEWHERE = "elsewhere"
 STATE_SHARE, LIST_SHARE, NAMES_SHARE = 0.1, 0.06, 0.06  # of what the rules leave, at most
-STATE_LEAST = 400  # tokens of the state on a small page, up to a quarter of it
+STATE_LEAST = 400  # tokens of the state on a small page, up to a sixth of it
 FRAME = 24  # tokens of headings and line breaks
 ATTEMPTS = 5  # times that a page is written, with less room each time it came out too long
 UNUSED = 20  # a page that leaves more than 1 / UNUSED of its room is written once more
@@ -75,7 +75,7 @@ def compose(
 def _written(ledger: Ledger, budget: int, count: Count, focus: str | None, goal: str) -> str:
     block = rules.block(rules.lines_of(ledger.constraints))
     left = max(0, budget - FRAME - (count("\n".join(block)) + 1 if block else 0))
-    stands = state.lines(ledger, max(int(left * STATE_SHARE), min(STATE_LEAST, left // 4)), count, goal)
+    stands = state.lines(ledger, max(int(left * STATE_SHARE), min(STATE_LEAST, left // 6)), count, goal)
     lists = listing.write(ledger.files, ledger.base, count, int(left * LIST_SHARE))
     left -= count("\n".join(stands)) + (count("\n".join(lists)) if lists else 0)
     for_names = int(budget * NAMES_SHARE) if ledger.names else 0

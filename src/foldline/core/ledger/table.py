@@ -97,9 +97,8 @@ def with_next(old: Ledger, new: Ledger) -> Ledger:
 
 def bounded(ledger: Ledger) -> Ledger:
     """Return a ledger that is bounded, however long the session is."""
-    return msgspec.structs.replace(
-        ledger, **{name: kind.bounded(getattr(ledger, name)) for name, kind in KINDS.items()}
-    )
+    facts = {name: kind.bounded(getattr(ledger, name)) for name, kind in KINDS.items()}
+    return msgspec.structs.replace(ledger, **facts, last=None, answer="")
 
 
 def current(folded: Ledger, kept: Sequence[Said]) -> Ledger:
