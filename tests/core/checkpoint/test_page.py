@@ -293,6 +293,8 @@ def test_the_state_names_the_branch_and_says_that_nothing_was_committed() -> Non
     assert "Branch: lamp-2\n" in shown
     assert "No commit was made in this conversation." in shown
     assert parse(shown).branch == "lamp-2"
+    silent = used("bash", {"command": "git commit -qam x"}, "")
+    assert "No commit" not in page(collect(entries(user("Go."), *silent, *edit)))
     shown = page(collect(entries(user("Go."), *on, *edit, *commit)))
     assert "Branch: lamp-3\n" in shown
     assert "No commit" not in shown

@@ -255,7 +255,8 @@ def shortened(text: str, most: int, *, end: float = TAIL) -> str:
     tail = text[len(text) - last :]
     begin = min((at for mark in _ENDS if 0 <= (at := tail.find(mark)) < len(tail) // 2), default=-1)
     begin = begin if begin >= 0 else tail.find(" ", 0, len(tail) // 2)
-    return f"{_opening(text, most - last)} […] {tail[begin + 1 :].lstrip()}".strip()
+    head = _opening(text, most - last).removesuffix("[…]").rstrip()
+    return f"{head} […] {tail[begin + 1 :].removeprefix('[…]').lstrip()}".strip()
 
 
 def _opening(text: str, most: int) -> str:

@@ -15,7 +15,7 @@ REQUEST = 300  # characters of the newest request
 BRIEF = 40  # bytes of UTF-8 of a request that says little: the last longer one is told with it
 LAST = 300  # characters of what was said or done last
 SENTENCE = 160  # characters of a request or of open work that a sentence quotes
-CHECKS, COMMITS, FILES = 8, 6, 12  # how many are told, of checks and commits the newest
+CHECKS, STALE, COMMITS, FILES = 8, 2, 6, 12  # how many are told, of checks and commits the newest
 
 _NOW, _SAID = "Newest request, being worked on: ", "Newest request: "
 _NEWEST = "Newest request, in the messages below: "
@@ -71,7 +71,7 @@ def _lines(ledger: Ledger, goal: str) -> Iterator[str]:
         more = f" and {len(ledger.uncommitted) - FILES} more" if len(ledger.uncommitted) > FILES else ""
         paths = (relative(fact.path, ledger.base) for fact in ledger.uncommitted[:FILES])
         yield f"{_UNCOMMITTED}{', '.join(paths)}{more}"
-    elif ledger.uncommitted:
+    elif ledger.uncommitted and not ledger.committed:
         yield _NO_COMMIT
     checks = _checks(ledger)
     for check in reversed(checks[-CHECKS:]):
@@ -102,10 +102,9 @@ def _longer(requests: Sequence[str]) -> str:
 
 def _checks(ledger: Ledger) -> list[CheckFact]:
     """Return the checks among the runs of a ledger that say how they ended, those that hold still last."""
-    found = [
-        check for check in ledger.checks if not check.only_ran and (check.outcome or check.passed is not None)
-    ]
-    return sorted(found, key=lambda check: not check.outdated)
+    found = [one for one in ledger.checks if not one.only_ran and (one.outcome or one.passed is not None)]
+    stale = [one for one in found if one.outdated]
+    return [*stale[-STALE:], *(one for one in found if not one.outdated)]
 
 
 def _outcome(check: CheckFact) -> str:
@@ -154,6 +153,7 @@ def read(rows: Sequence[str]) -> Ledger:
         commits=tuple(reversed(commits)),
         uncommitted=tuple(FileFact(path, "modified") for path in _MANY.sub("", changed).split(", ") if path),
         goes_on=goes_on,
+        committed=_NO_COMMIT not in rows,
     )
 
 

@@ -60,7 +60,13 @@ def collect(
     turns = sum(item.kind == "user" for item in facts["items"])
     tokens = sum(entry.tokens for entry in entries)
     return Ledger(
-        **facts, turns=turns, messages=len(entries), tokens=tokens, base=found.base, branch=runs.branch(found)
+        **facts,
+        base=found.base,
+        branch=runs.branch(found),
+        committed=runs.committed(found),
+        turns=turns,
+        messages=len(entries),
+        tokens=tokens,
     )
 
 
@@ -75,6 +81,7 @@ def merge(old: Ledger, new: Ledger) -> Ledger:
         branch=new.branch or old.branch,
         goal=new.goal or old.goal,
         goes_on=new.goes_on,
+        committed=old.committed or new.committed,
         turns=old.turns + new.turns,
         messages=old.messages + new.messages,
         tokens=old.tokens + new.tokens,

@@ -150,7 +150,7 @@ class Ledger(msgspec.Struct, frozen=True, omit_defaults=True):
     `base` is the folder that paths are relative to, `branch` the one at work, `goal` what the session was
     handed over for. `asked` is the newest request of what is kept, `answer` what the assistant said last
     before the newest request, where that is folded, `last` what was said or done last of all; `goes_on`: what
-    is kept goes on with the last request of what is folded.
+    is kept goes on with the last request of what is folded; `committed`: something was, told or not.
     `tokens` are those of all folded messages.
     """
 
@@ -170,6 +170,7 @@ class Ledger(msgspec.Struct, frozen=True, omit_defaults=True):
     last: Item | None = None
     answer: str = ""
     goes_on: bool = False
+    committed: bool = False
     turns: int = 0
     messages: int = 0
     tokens: int = 0

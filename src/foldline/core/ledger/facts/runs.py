@@ -181,6 +181,15 @@ def _commits_silently(use: Use) -> bool:
     )
 
 
+def committed(found: Stretch) -> bool:
+    """Whether any call may have committed something, whatever it printed."""
+    return any(
+        use.passed is not False
+        and ("commit" in use.call.name.lower() or any(git_verb(step) == "commit" for step in use.steps))
+        for use in found.calls
+    )
+
+
 def _pushed(use: Use) -> set[str]:
     """Return the branches that a call pushes, "HEAD" for the one at work."""
     pushes = [step.words for step in use.steps if git_verb(step) == "push" and not _NO_PUSH & {*step.words}]
