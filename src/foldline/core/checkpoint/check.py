@@ -19,7 +19,7 @@ from foldline.core.secrets.redact import redact
 
 PREAMBLE = 400  # characters before the first heading that are dropped; more of them is no summary
 SCRIPT_SAID, SCRIPT_LEAST = 0.5, 0.1  # shares of letters that are not Latin: the user's, and a summary's
-COPIED = 0.8  # share of a reply that may be lines of the conversation as they stand there
+COPIED = 0.8  # share of a reply that may be lines copied from the conversation
 
 Rejection = Literal["stopped", "continuation", "empty", "headings", "too_large", "copy", "loop", "language"]
 
@@ -31,7 +31,7 @@ class Accepted(msgspec.Struct, frozen=True):
 
 
 class Rejected(msgspec.Struct, frozen=True):
-    """A reply that is no summary: why, and in the words that a receipt and the next request say it in."""
+    """A rejected reply, with the reason in the words of the receipt and of the next request."""
 
     why: Rejection
     words: str
@@ -45,7 +45,7 @@ def check(
 ) -> Accepted | Rejected:
     """Say whether a reply may be stored (invariant 7), and as what text.
 
-    `headings` (default: those of the request's family and kind) must all stand in it. Wrappers such as code
+    `headings` (default: those of the request's family and kind) must all be in it. Wrappers such as code
     fences, `<summary>` and `<analysis>`, and a short remark before the first heading, are taken off.
     """
     wanted = prompts.headings(request.family, request.kind) if headings is None else tuple(headings)
@@ -110,13 +110,13 @@ def _without_asides(text: str) -> str:
 
 
 def _inside(text: str, opening: re.Match[str]) -> str:
-    """Return what a tag holds; all behind it where it is not closed."""
+    """Return the content of a tag; all that follows it if it is not closed."""
     end = re.compile(f"</{opening[1]}>", re.IGNORECASE).search(text, opening.end())
     return text[opening.end() : end.start() if end else len(text)].strip()
 
 
 def _headings_in(text: str, wanted: Sequence[str]) -> dict[str, int]:
-    """Return where each of the wanted headings first stands in a text; those that do not are left out."""
+    """Return where each wanted heading first occurs in a text; missing ones are left out."""
     found = {heading: _heading(heading).search(text) for heading in wanted}
     return {heading: match.start() for heading, match in found.items() if match is not None}
 
@@ -146,7 +146,7 @@ _SPEAKER = re.compile(r"^(human|user|assistant|ai):\s", re.IGNORECASE | re.MULTI
 
 
 def _not_a_summary(text: str, wanted: Sequence[str]) -> Rejected | None:
-    """Reject a text that is no summary by its form."""
+    """Reject a text whose form shows that it is not a summary."""
     if not re.search(r"\w", text):
         return Rejected("empty", "empty")
     found = _headings_in(text, wanted)

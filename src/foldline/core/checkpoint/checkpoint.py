@@ -1,4 +1,4 @@
-"""The checkpoint as it stands in a view, and how a later fold without a log recognises it.
+"""The checkpoint as it appears in a view, and how a later fold without a log recognises it.
 
 The whole message is wrapped in one versioned marker, the same for every policy. Its attributes say what
 belongs to it: whether an acknowledgement follows and how many quoted user messages stand beside it.
@@ -46,7 +46,7 @@ _STANDS = {
 class Recognised(msgspec.Struct, frozen=True):
     """A checkpoint of ours in a list of messages: its index, text, what was in it, and what belongs to it.
 
-    `more` says that other parts stand behind it in the same message: a dialect may join turns of one role.
+    `more` says that other parts follow it in the same message: a dialect may join turns of one role.
     """
 
     index: int
@@ -63,14 +63,14 @@ class Recognised(msgspec.Struct, frozen=True):
 
 
 class Frame(msgspec.Struct, frozen=True):
-    """What stands around a summary in its checkpoint, by a policy's words.
+    """The text around a summary in its checkpoint, in the words of a policy.
 
-    `pins` are all pins; those that are `shown` (by entry id) stand in the view anyway and are not quoted.
+    `pins` are all pins; those that are `shown` (by entry id) are in the view anyway and are not quoted.
     `marks` are the words that the user marked, in the same way.
     `carried` are the instructions and earlier summaries that it quotes.
-    `quoted` counts the user messages kept word for word beside it, `number` the session's compactions from 1;
-    `ack`: an acknowledgement follows. `standing` says where the session stands; it is recorded, and said in
-    the text unless what is kept shows it (`told`).
+    `quoted` counts the user messages kept word for word with it, `number` the session's compactions from 1;
+    `ack`: an acknowledgement follows. `standing` is the state of the session; it is recorded, and in the text
+    too unless what is kept shows it (`told`).
     """
 
     policy: Policy
@@ -111,7 +111,7 @@ def range_text(summary: str, frame: Frame) -> str:
 
 
 def _summary_blocks(summary: str, frame: Frame) -> list[str]:
-    """Return a summary with the instructions, pins and marks that stand beside it, word for word."""
+    """Return a summary with its instructions, pins and marks, word for word."""
     pinned, kept = (
         [_block(tag, "entry", pin.entry, pin.text) for pin in pins if pin.entry not in frame.shown]
         for tag, pins in (("pinned", frame.pins), ("kept-words", frame.marks))
@@ -191,7 +191,7 @@ def make_checkpoint(
 
 
 def requoted(text: str, quoted: int) -> str:
-    """Return a checkpoint's text with the number of the quoted messages that stand beside it now."""
+    """Return a checkpoint's text with the number of messages that are quoted with it now."""
     return _OPEN.sub(rf'<foldline-checkpoint version="\1" ack="\2" quoted="{quoted}">\n', text)
 
 
@@ -203,7 +203,7 @@ def as_message(text: str, role: str) -> Message:
 def checkpoint_split_off(message: Message) -> Message:
     """Return a message with the checkpoint that it begins with as a part of its own.
 
-    Where user and assistant have to speak in turn, what the user says behind it stands in the same text.
+    Where user and assistant must take turns, the next user message is joined to the same text.
     """
     first = next(iter(message.parts), None)
     if message.role != "user" or not isinstance(first, Text) or not _OPEN.match(first.text):
@@ -217,9 +217,9 @@ def checkpoint_split_off(message: Message) -> Message:
 
 
 def recognise(messages: Sequence[Message]) -> Recognised | None:
-    """Find a checkpoint of ours where a view renders one: behind system messages and sealed compactions.
+    """Find a checkpoint of ours where a view renders one: after system messages and sealed compactions.
 
-    Only user messages (those it quotes) may stand before it. Nowhere else is one recognised, so that a tool
+    Only user messages (those it quotes) may come before it. It is recognised nowhere else, so that a tool
     result or a later message that quotes a marker stays what it is.
     """
     start = 0
@@ -253,7 +253,7 @@ def _read(messages: Sequence[Message], index: int, first: int) -> Recognised | N
     behind = text[end:]
     quoted = int(head[3])
     after = index - first >= quoted > 0
-    follows = messages[index + 1 : index + 3]  # an acknowledgement, which something always stands behind
+    follows = messages[index + 1 : index + 3]  # an acknowledgement, which is never the last message
     ack = head[2] == "1" and len(follows) == 2 and follows[0].role == "assistant" and not follows[0].calls
     first_quoted = index - quoted if after else index + 1 + int(ack)
     return Recognised(

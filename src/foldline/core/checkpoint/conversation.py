@@ -51,14 +51,14 @@ FEW_WORDS = 80  # characters of an answer that says little without what was aske
 FIRM = 2  # of a level, those that come first do not give way: the user's newest words, and the first
 GAP = 12  # what is left out, calls and four times the messages, from which on a line says so
 
-MORE = "    "  # begins a line of what is told behind an item
+MORE = "    "  # begins a further line of an item
 MORE_LEAST, MORE_WHOLE = 40, 300  # tokens that are worth it, and up to which one may take all that is left
 RATIOS = 4, 3, 2  # characters of a token that are tried
 
 LINES = 4  # lines from which on a text is shortened line by line
 LEAD = 160  # characters that a line of a shortened text may have in any case
 _CODE = re.compile(r"(^ *```[^\n]*\n.*?(?:^ *```[^\n]*$|\Z))", re.MULTILINE | re.DOTALL)
-_BULLET = re.compile(r"(?<=\s)(?:\d{1,2}[.)]|[-*•])\Z")  # of an item of a list that is cut off behind it
+_BULLET = re.compile(r"(?<=\s)(?:\d{1,2}[.)]|[-*•])\Z")  # of a list item whose text is cut off
 _ENDS = ("\n", ". ", "。", "! ", "? ")
 
 MARKS = {
@@ -71,7 +71,7 @@ MARKS = {
 
 
 def levels(items: Sequence[Item], *, closed: bool = True) -> list[int]:
-    """Return the level of each item: prose behind which the user speaks next is a closing.
+    """Return the level of each item: prose that the user answers next is a closing.
 
     `closed`: what follows the last item is the user's, too.
     """
@@ -116,7 +116,7 @@ def fill(
     shown[ASIDES], size = _level(members[ASIDES], left, left, texts)
     _add_more(items, members[DONE], shown[DONE], left - size, count)
     told = {index: text for taken in shown.values() for index, text in taken.items()}
-    for index, after in pairwise(sorted(told)):  # more of the assistant's words follow what announces a call
+    for index, after in pairwise(sorted(told)):  # prose that only announces a call goes if more prose follows
         if index in shown[ASIDES] and items[after].kind in ("said", "aside"):
             del told[index]
     return told
@@ -125,7 +125,7 @@ def fill(
 def _add_more(
     items: Sequence[Item], members: Sequence[int], shown: dict[int, str], left: int, count: Count
 ) -> None:
-    """Put more of what was done behind it, newest first, each in half of what is left of `left` tokens."""
+    """Add the further lines of what was done, newest first, each in half of the tokens that are left."""
     for index in members:
         rows = items[index].more.split("\n") if index in shown and left >= MORE_LEAST else []
         most = max(left // 2, min(left, MORE_WHOLE))
@@ -140,7 +140,7 @@ def _add_more(
 def _members(items: Sequence[Item], level: Sequence[int], focus: Collection[str]) -> dict[int, list[int]]:
     """Return the items of each level in the order in which they are offered room: newest first.
 
-    What a session began with comes right behind what was said last: it is told in any case.
+    The first request comes right after the newest one: it is always shown.
     """
     wanted = _about(items, focus)
     members: dict[int, list[int]] = {each: [] for each in range(ASIDES + 1)}
@@ -160,7 +160,7 @@ def _members(items: Sequence[Item], level: Sequence[int], focus: Collection[str]
 def _about(items: Sequence[Item], focus: Collection[str]) -> set[int]:
     """Return the items that hold a word of the focus: of its rarest, and of more up to a fifth of all.
 
-    A word of most items tells nothing.
+    A word that most items contain is ignored.
     """
     lowered = [item.text.lower() for item in items] if focus else []
     holders = [{index for index, text in enumerate(lowered) if word in text} for word in focus]
@@ -226,7 +226,7 @@ def _level(
 
 
 def _asks(items: Sequence[Item], level: Sequence[int]) -> set[int]:
-    """Return the closing messages that a few words answer: what they ask stands at their end."""
+    """Return the closing messages that a short answer follows: their question is at their end."""
     found: set[int] = set()
     answer = ""
     for index in range(len(items) - 1, -1, -1):
@@ -240,7 +240,7 @@ def _asks(items: Sequence[Item], level: Sequence[int]) -> set[int]:
 def shortened(text: str, most: int, *, end: float = TAIL) -> str:
     """Shorten a text: to the lead of each of its lines, without code; then to its opening and its end.
 
-    `end` is the part of `most` that the end has; with little room the larger of the two stands alone.
+    `end` is the part of `most` that the end has; with little room only the larger of the two is kept.
     """
     if len(text) <= most + 40:
         return text
@@ -308,7 +308,7 @@ def _between(rows: Sequence[str], most: int, end: float) -> list[str]:
 
 
 def line_of(item: Item, text: str) -> str:
-    """Write one item as it stands on the page."""
+    """Write one item as a line of the page."""
     mark = MARKS.get(item.kind)
     if mark is not None:
         return (mark.replace("]", f" {_name(item.by)}]", 1) if item.by else mark) + _escaped(text)
@@ -324,11 +324,11 @@ def line_of(item: Item, text: str) -> str:
 _TOLD_BELOW = {
     "called": " -> ",
     "edit": ": ",
-}  # what stands behind it on the line is in the lines below it, too
+}  # what follows it on the line is repeated in the lines below
 
 
 def _name(by: str) -> str:
-    """Return a speaker's name as it may stand between brackets."""
+    """Return a speaker's name in a form that is safe between brackets."""
     return one_line(by).replace("]", ")")
 
 
@@ -362,9 +362,9 @@ def _could_begin(row: str) -> bool:
 
 
 def write(items: Sequence[Item], shown: Mapping[int, str]) -> list[str]:
-    """Write the conversation: the items that are shown, and true counts of what is left out between them.
+    """Write the conversation: the items that are shown, and counts of what is left out between them.
 
-    What is too little for a line of its own is counted in the next one.
+    A gap too small for its own line is added to the next one.
     """
     lines: list[str] = []
     looks: list[str] = []
@@ -394,7 +394,7 @@ def write(items: Sequence[Item], shown: Mapping[int, str]) -> list[str]:
 
 
 def gap_line(gap: Item) -> list[str]:
-    """Write a gap as it stands on the page, `... 12 messages, 31 calls`; no line where it is empty."""
+    """Write a gap, `... 12 messages, 31 calls`; no line for an empty one."""
     counts = ((gap.messages, "message"), (gap.calls, "call"))
     told = ", ".join(f"{number:,} {what}{'s' * (number != 1)}" for number, what in counts if number)
     return [f"... {told}"] if told else []
@@ -429,7 +429,7 @@ _KINDS = (
 
 
 def read(text: str) -> list[Item]:
-    """Read a conversation back as items; a line that begins nothing goes on with the item before it."""
+    """Read a conversation back as items; a line that begins no item belongs to the one before."""
     found: list[tuple[Item, list[str]]] = []
     for row in text.split("\n") if text else ():
         begins = _BEGINS.match(row)
@@ -474,7 +474,7 @@ def _item(row: str, begins: re.Match[str]) -> Item:
 
 
 def _looks_in(text: str) -> int:
-    """Count the calls that a line of looks tells of: `read a.py, b.py; searched "x"`."""
+    """Count the calls in a line of looks: `read a.py, b.py; searched "x"`."""
     parts = text.split("; ")
     return sum(1 + part.count(", ") if part.startswith("read ") else 1 for part in parts)
 

@@ -1,12 +1,11 @@
 """A model's summary checked against what code knows, and completed.
 
-Names that stand in no entry are marked where they stand, and a mark never washes out; nothing that a model
-wrote is taken away. Behind it code puts what no model may lose: the user's standing rules in the block that
-code alone writes, the user's words, and the lists of files. Grounding a grounded summary changes nothing.
+Names that occur in no entry are marked in place, and a mark stays through all later folds; nothing that a
+model wrote is removed. Code appends what no model may lose: the user's standing rules in the block that only
+code writes, the user's words, and the lists of files. Grounding a grounded summary changes nothing.
 
-A line under a summary's rules that stands word for word in a sentence of the user's makes that whole sentence
-a standing constraint, with the entry that it stands in (`proven`). What the user said about it later decides
-as always.
+A line under a summary's rules that quotes a sentence of the user word for word makes that whole sentence a
+standing constraint, with its entry (`proven`). What the user said about it later decides as always.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ _OURS = re.compile(rf"^(?:{WORDS}|{USERS_RULES}\n{rules.OPEN})\n(?:(?!## ).*\n?)
 
 
 class Grounded(msgspec.Struct, frozen=True):
-    """A grounded summary, and the names in it that stand nowhere."""
+    """A grounded summary, and the names in it that occur in no entry."""
 
     text: str
     unverified: tuple[str, ...] = ()
@@ -50,7 +49,7 @@ def ground(
     room: int = 0,
     count: Callable[[str], int] = len,
 ) -> Grounded:
-    """Mark what stands nowhere in a summary, and put rules, the user's words and file lists behind it.
+    """Mark unknown names in a summary, and append rules, the user's words and file lists.
 
     `said` are the folded messages (or their texts), `previous` the summary that they follow; the user's words
     may take `room` tokens, as `count` counts them.
@@ -87,7 +86,7 @@ def _without(body: str, lines: Iterable[str]) -> str:
     return "\n".join(row for row in body.split("\n") if row not in gone).rstrip()
 
 
-# ---- names that stand nowhere
+# ---- names that occur in no entry
 
 UNVERIFIED = "(unverified)"
 _ENDS = r"[`'\")\]>*]*+"  # what closes a quoted name
@@ -95,11 +94,11 @@ _MARKED = re.compile(
     rf"(?:{names.URL}|(?<![{names.CHARACTERS}])[{names.CHARACTERS}]++){_ENDS} {re.escape(UNVERIFIED)}"
 )
 _GROUPED = re.compile(r"(?<=\d)[,_](?=\d{3}(?!\d))")
-LONG_NUMBER = 5  # digits from which a number has to stand somewhere
+LONG_NUMBER = 5  # digits from which a number must occur in an entry
 
 
 def marked(body: str, quoted: Sequence[str], evidence: Evidence) -> tuple[str, tuple[str, ...]]:
-    """Mark the names that stand nowhere, but in lines that quote a rule; return also those names."""
+    """Mark the names that occur in no entry, except in lines that quote a rule; return also these names."""
     unverified: dict[str, None] = {}
     rows = [
         row if any(words and words in row for words in quoted) else _mark_names(row, evidence, unverified)
@@ -109,7 +108,7 @@ def marked(body: str, quoted: Sequence[str], evidence: Evidence) -> tuple[str, t
 
 
 def _mark_names(row: str, evidence: Evidence, unverified: dict[str, None]) -> str:
-    """Mark the names of a line that stand nowhere."""
+    """Mark the names of a line that occur in no entry."""
     for name in dict.fromkeys(names.in_line(row)):
         if _checked(name) and not evidence.stands(name):
             unverified[name.text] = None
@@ -124,7 +123,7 @@ def _mark_names(row: str, evidence: Evidence, unverified: dict[str, None]) -> st
 
 
 def _checked(name: names.Name) -> bool:
-    """Whether a name must stand somewhere: prose such as `read/write` only looks like a path."""
+    """Whether a name must occur in an entry: prose such as `read/write` only looks like a path."""
     if name.kind == "number":
         return len(name.text) >= LONG_NUMBER
     if name.kind == "path":
@@ -155,12 +154,12 @@ class Evidence:
         return _GROUPED.sub("", self._text)
 
     def has(self, text: str) -> bool:
-        """Whether a text stands in the evidence, letter case aside."""
+        """Whether the evidence contains a text, ignoring case."""
         text = text.replace("\\", "/")
         return text in self._text or text.casefold() in self._folded
 
     def stands(self, name: names.Name) -> bool:
-        """Whether a name stands there, in any of its spellings.
+        """Whether the evidence contains a name, in any of its spellings.
 
         A path also counts where its last two parts do, or its folder and its last part apart (a listing); an
         id where its first seven letters do; a number whichever way its digits are grouped.
@@ -199,7 +198,7 @@ def _written(arguments: dict[str, Any]) -> str:
 # ---- rules that a summary proposes: the model recalls, code proves
 
 
-RULES: Final = (  # the headings under which a summary's rules stand
+RULES: Final = (  # the headings of a summary's rules
     "Constraints & Preferences",
     "Rules",
     "User Requests & Constraints",
@@ -247,7 +246,7 @@ def _bare(text: str) -> str:
 
 
 def _is_proposed(sentence: str, lines: Sequence[str]) -> bool:
-    """Whether one of the lines stands in a sentence word for word; a question states no rule."""
+    """Whether a sentence contains one of the lines word for word; a question states no rule."""
     plain = _bare(sentence)
     if plain.endswith(("?", "\uff1f")):
         return False

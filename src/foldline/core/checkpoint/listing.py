@@ -23,13 +23,13 @@ _MARK = re.compile(r" \((created|modified|deleted)\)$")
 _MORE = re.compile(r"\(\d+ more\)$")
 _QUOTED = re.compile(r"`(.*)`(?: \((created|modified|deleted)\))?$")
 _AMBIGUOUS = re.compile(r"/: |, [^/]*$|^[`<\s]|\s$| \((?:created|modified|deleted)\)$|^\(\d+ more\)$|\n")
-"""A path that could be mistaken for several, for a mark or for the end of a block stands in backticks."""
+"""A path that could be mistaken for several, for a mark or for the end of a block is put in backticks."""
 
 
 def write(files: Sequence[FileFact], base: str, count: Count, most: int) -> list[str]:
     """Write the two blocks in `most` tokens, modified files first in line, the newest first.
 
-    A folder of a file that is there is no file, and was made again if it had been deleted.
+    The folder of an existing file is not listed as a file, even if it had been deleted before.
     """
     lines: list[str] = []
     inside = {folder for fact in files if fact.status != "deleted" for folder in folders(fact.path)}

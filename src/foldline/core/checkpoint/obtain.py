@@ -57,7 +57,7 @@ SummarySteps = Generator[SummaryRequest, SummaryReply | None, Result]  # yields 
 class Obtained(msgspec.Struct, frozen=True):
     """A summary, with what all attempts cost and why one was rejected.
 
-    A model may be asked `asks_left` times more; `model_asked`: one was asked, whoever wrote the summary.
+    A model may be asked `asks_left` times more; `model_asked`: one was asked, even if code wrote the summary.
     """
 
     reply: SummaryReply

@@ -1,9 +1,9 @@
-"""The offline checkpoint: the conversation without its machinery, and above it where the work stands.
+"""The offline checkpoint: the conversation without its machinery, below the state of the work.
 
     ## State          from structure: the request, the plan, the newest outcome of each check, commits
     ## Rules          the user's standing rules, word for word, in the one block that is believed later
     ## Conversation   what was said, word for word as far as there is room, a line for each run of calls
-    Names met         what results named and nobody said, by file, in at most a tenth of the room
+    Names met         names from results that are not on the page, by file, in at most 6% of the room
     <read-files> <modified-files>
 
 A page is written from items and facts, and is read back as items: a later fold without a log loses nothing
@@ -28,7 +28,7 @@ from foldline.core.ledger.text.sentences import clip
 Count = Callable[[str], int]
 
 STATE, RULES, CONVERSATION = "## State", "## Rules", "## Conversation"
-WORDS, USERS_RULES = "## User's words", "## User's rules"  # beside a model's summary
+WORDS, USERS_RULES = "## User's words", "## User's rules"  # added to a model's summary
 NAMES = "Names met in what is not shown, to search for:"
 ELSEWHERE = "elsewhere"
 STATE_SHARE, LIST_SHARE, NAMES_SHARE = 0.1, 0.06, 0.06  # of what the rules leave, at most
@@ -38,7 +38,7 @@ ATTEMPTS = 5  # times that a page is written, with less room each time it came o
 UNUSED = 20  # a page that leaves more than 1 / UNUSED of its room is written once more
 FOCUS_WORD = 4  # letters of a word of a focus that counts
 _NUMBER = re.compile(r"\d+")
-_WORD = re.compile(r"[A-Za-z]{4}")  # names that differ in their numbers alone tell the same; ids do not
+_WORD = re.compile(r"[A-Za-z]{4}")  # of names that differ only in numbers one is enough; ids are all listed
 
 
 class Composed(msgspec.Struct, frozen=True):
@@ -99,13 +99,13 @@ def _written(ledger: Ledger, budget: int, count: Count, focus: str | None, goal:
 
 
 def _words_of(focus: str | None) -> list[str]:
-    """Return the words of a focus that can tell one text from another, each once."""
+    """Return the distinctive words of a focus, each once."""
     words = dict.fromkeys(word.lower().strip(".,:;!?\"'()`") for word in (focus or "").split())
     return [word for word in words if len(word) >= (FOCUS_WORD if word.isascii() else 2)]
 
 
 def _others(ledger: Ledger, text: str, listed: AbstractSet[str], room: int, count: Count) -> str:
-    """List the names that stand nowhere on the page, the weightiest first, by the files that showed them."""
+    """List the names that are not on the page, the weightiest first, by the file they come from."""
     found: dict[str, list[str]] = {}
     told: set[str] = set()
     left = room - count(NAMES)

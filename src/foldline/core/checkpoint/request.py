@@ -78,16 +78,16 @@ class SummaryRequest(msgspec.Struct, frozen=True):
 
     @property
     def story_tokens(self) -> int:
-        """What a model's text may take: the user's words stand beside it, in a share of the tokens."""
+        """The tokens for a model's text: a share is kept for the user's words."""
         said = sum(len(item.text) for item in self.ledger.items if item.kind == "user")
         return max(1, self.tokens - min(int(self.tokens * WORDS_SHARE), said // 3))
 
     @property
     def page_tokens(self) -> int:
-        """What the offline checkpoint may take: two thirds of what it stands for, so that the fold gains."""
+        """The tokens for an offline checkpoint: two thirds of what it replaces, so that the fold gains."""
         stood = sum(entry.tokens for entry in self.folded) + len(self.previous or "") // 4
         rules = sum(len(fact.told) + 40 for fact in self.ledger.constraints) // 3
-        beside = self.kind in ("branch", "merge", "handoff")  # it takes the place of nothing
+        beside = self.kind in ("branch", "merge", "handoff")  # it replaces nothing
         return self.tokens if beside or not stood else min(self.tokens, max(stood * 2 // 3, rules))
 
 

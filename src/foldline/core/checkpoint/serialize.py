@@ -158,7 +158,7 @@ def _named(call: ToolCall) -> str:
 
 
 def _call(call: ToolCall, cap: int) -> str:
-    """A call as `name(key="value", n=1)`; arguments that did not parse stand as they came."""
+    """A call as `name(key="value", n=1)`; arguments that did not parse are left as received."""
     if isinstance(call.arguments, str):
         return f"{call.name}({shorten(_named_data(call.arguments), cap)})"
     shown = [f"{key}={_argument(value, cap)}" for key, value in call.arguments.items()]

@@ -1,4 +1,4 @@
-"""Where the work stands, from structure alone: request, plan, newest outcome of each check, commits."""
+"""The state of the work, from structure alone: request, plan, newest outcome of each check, commits."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from foldline.core.ledger.text.origin import typed
 from foldline.core.ledger.text.sentences import clip, one_line
 
 REQUEST = 300  # characters of the newest request
-BRIEF = 40  # bytes of UTF-8 of a request that says little: the last longer one is told with it
+BRIEF = 40  # bytes of UTF-8 of a request that says little: the last longer one is shown with it
 LAST = 300  # characters of what was said or done last
 SENTENCE = 160  # characters of a request or of open work that a sentence quotes
-CHECKS, STALE, COMMITS, FILES = 8, 2, 6, 12  # how many are told, of checks and commits the newest
+CHECKS, STALE, COMMITS, FILES = 8, 2, 6, 12  # how many are shown, of checks and commits the newest
 
 _NOW, _SAID = "Newest request, being worked on: ", "Newest request: "
 _NEWEST = "Newest request, in the messages below: "
@@ -124,7 +124,7 @@ def _step(step: PlanStep) -> str:
 
 
 def _read_step(box: str, text: str, state: str | None) -> PlanStep:
-    """Read a step; what stands in brackets behind an open one is no state that says it is done."""
+    """Read a step; brackets after an open step never say that it is done."""
     step = PlanStep(text, state or ("completed" if box == "x" else "pending"))
     return PlanStep(f"{text} ({state})", "pending") if state and box != "x" and is_done(step) else step
 

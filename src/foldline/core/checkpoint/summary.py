@@ -135,7 +135,7 @@ def chunks(
 
 
 def _spans(folded: Sequence[Said]) -> list[bool]:
-    """For each entry, whether a call at or before it has its result behind it."""
+    """For each entry, whether a call at or before it has its result after it."""
     edges = [0] * (len(folded) + 1)
     for result, call in calls_answered(entry.message for entry in folded).items():
         edges[call[0]] += 1

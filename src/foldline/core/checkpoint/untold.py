@@ -26,7 +26,7 @@ EVERY = 1_000_000_000  # tokens: all lines of the state, whatever room they had
 def untold(
     boundary: Compacted, whole: Sequence[Said], left: Sequence[Said], counter: Counter, *, quoted: int
 ) -> Compacted:
-    """Return a boundary that tells nothing of what was taken out since; `quoted` messages stand beside it.
+    """Return a boundary without what was taken out since; `quoted` messages are kept with it.
 
     `whole` are the entries that something was taken out of, without secrets, and `left` what is left of them.
     """
@@ -49,15 +49,15 @@ def untold(
 
 
 def untold_range(text: str, whole: Sequence[Said], left: Sequence[Said]) -> str:
-    """Return the summary of a folded range without what it tells of parts that were taken out since.
+    """Return the summary of a folded range without what it says of parts that were taken out since.
 
-    They stood behind the range; `whole` and `left` as in `untold`.
+    They came after the range; `whole` and `left` as in `untold`.
     """
     return _without_lines(text, _lines_on(whole) - _lines_on(left))
 
 
 def _lines_on(entries: Sequence[Said]) -> set[str]:
-    """Return the lines by which a page before these entries may tell of them."""
+    """Return the lines that an earlier page may hold about these entries."""
     found = collect(entries)
     facts = (
         msgspec.structs.replace(fact, later=later) for fact in found.constraints for later in (False, True)
@@ -67,7 +67,7 @@ def _lines_on(entries: Sequence[Said]) -> set[str]:
 
 
 def _without(ledger: Ledger, whole: Sequence[Said], left: Sequence[Said]) -> Ledger:
-    """Return a ledger without the facts that stand in what was taken out alone."""
+    """Return a ledger without the facts that only the removed parts hold."""
     cited = {entry.id for entry in whole}
     told, still = collect(whole), collect(left)
     calling = {entry.id for entry in left if entry.message.calls}
@@ -89,7 +89,7 @@ def _without(ledger: Ledger, whole: Sequence[Said], left: Sequence[Said]) -> Led
 
 
 def _rules_left(ledger: Ledger, cited: set[str], left: Sequence[Said]) -> tuple[ConstraintFact, ...]:
-    """Return the rules that still stand; one that was said before as well stands in that entry."""
+    """Return the rules that still hold; one that was stated earlier too cites that entry."""
     texts = {entry.id: _plain(entry.message.text) for entry in left}
     found = {
         fact: fact

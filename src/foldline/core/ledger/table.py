@@ -50,7 +50,7 @@ KINDS: Mapping[str, FactKind] = {
 def collect(
     entries: Sequence[Said], rules: Sequence[ConstraintFact] = (), without: Collection[str] = ()
 ) -> Ledger:
-    """Take every kind of fact from entries but those left out; what recall put into them is no new fact.
+    """Take every kind of fact from entries but those left out; what recall put into them is not taken as new.
 
     `rules` are those that stood before them: the entries may end some.
     """
@@ -91,7 +91,7 @@ def merge(old: Ledger, new: Ledger) -> Ledger:
 def extended(ledger: Ledger, entries: Sequence[Said]) -> Ledger:
     """Return the ledger of a range and of the entries that follow it.
 
-    What the user says there is read as it was said: no item holds all of it.
+    The user's new words are read from the entries: an item may hold only a part of them.
     """
     return with_next(ledger, collect(entries, ledger.constraints))
 
@@ -111,8 +111,8 @@ def bounded(ledger: Ledger) -> Ledger:
 def current(folded: Ledger, kept: Sequence[Said]) -> Ledger:
     """Return the ledger of what is folded, brought up to date by what is kept.
 
-    What was said and done in kept entries stands in the view word for word: no item tells it again, only the
-    state. Newer rules, plans and states of files and checks replace older ones.
+    Kept entries are in the view word for word: only the state repeats what they say, no item does. Newer
+    rules, plans and states of files and checks replace older ones.
     """
     tail = collect(kept, folded.constraints, without=("names",))
     full = with_next(folded, tail)

@@ -157,7 +157,7 @@ def _commands() -> dict[str, list[_Command]]:
 
 
 def _pattern(word: str) -> str:
-    """Return the pattern of a word, with what stands before it."""
+    """Return the pattern of a word, with what may precede it."""
     if word in _SIGNS or word.startswith("=@"):
         return _SIGNS.get(word, "")
     before, at, _ = word.partition("@")
@@ -181,7 +181,7 @@ _HEADS = re.compile(  # by their first letters: else each word of a text is comp
     + r")(?![\w\-])"
 )
 _LINE_END = re.compile(r"[\n|;]|&&")
-_REACH = 600  # characters before a command in which its standard input may stand
+_REACH = 600  # characters before a command that are searched for its standard input
 
 
 def commanded(text: str) -> Iterator[SecretSpan]:

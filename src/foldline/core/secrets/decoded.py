@@ -39,7 +39,7 @@ _PIECE = re.compile(
 
 
 class DecodedText:
-    """A text with some pieces read otherwise, and where each of its characters stands in the original."""
+    """A text with some pieces read otherwise, and the place of each character in the original."""
 
     def __init__(self, original: str) -> None:
         said: list[str] = []

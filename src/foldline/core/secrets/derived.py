@@ -114,7 +114,7 @@ class Sweep:
 
 
 def _lines(secret: str) -> Iterable[str]:
-    """Return the lines of a secret; those of a key without what stands around it."""
+    """Return the lines of a secret; those of a key without its header and footer."""
     return [line.strip() for line in re.split(r"\\n|\n", secret) if "-----" not in line]
 
 

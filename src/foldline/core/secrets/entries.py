@@ -115,11 +115,11 @@ def _arguments(value: Any, found: dict[str, str]) -> Any:
         made, learned = clean, []
     for secret, span in learned:
         found.update((one, span.kind) for one in (secret, *span.said) if MARK not in one)
-    return made if made != clean else clean  # a mark may stand where any value is secret
+    return made if made != clean else clean  # any value may have been replaced by a mark
 
 
 def _in_strings(text: str, spans: Sequence[SecretSpan]) -> Iterator[SecretSpan]:
-    """Yield what of spans stands in the strings of a JSON text: a span may begin before one."""
+    """Yield the parts of spans inside the strings of a JSON text: a span may begin before one."""
     strings = [match.span(1) for match in _STRING.finditer(text)] if spans else []
     ends = [end for _, end in strings]
     for span in spans:

@@ -1,4 +1,4 @@
-"""Secrets by their names: what stands after `password`, `secret`, `token`, `api_key` ..., if it is a value.
+"""Secrets by their names: what follows `password`, `secret`, `token`, `api_key` ..., if it is a value.
 
 The less the place says, the more the form of the value must: `PASSWORD=` in an environment file takes nearly
 anything, `token:` in a text only what looks drawn at random.
@@ -93,8 +93,8 @@ _PARTS = 5  # parts of a shell's word that are read
 _WORD = re.compile(r"[\w!#%^*+=@.\-]{1,200}+(?=[\s;&|]|$)")
 _UNBROKEN = re.compile(r"(?:[^\s,;)\]}]\S*)?")
 _VARIABLE = re.compile(r"\$[A-Za-z_]\w*")
-_BESIDE = 64  # characters beside a variable by which they are judged
-_BETWEEN = " _-./:"  # what stands between a variable and the words beside it
+_BESIDE = 64  # characters next to a variable that are judged
+_BETWEEN = " _-./:"  # what separates a variable from the words next to it
 _NEXT_PAIR = r"[ ]?[A-Za-z][\w .\-]{0,30}[:=]"
 _BARE = re.compile(
     rf"(?:[^\s\"'`<>|;&,\\]|;(?!\s|$|{_NEXT_PAIR})|&(?!&|\s|$|{_NEXT_PAIR}|amp;)|,(?!\s|$|{_NEXT_PAIR}|[\"'\[{{])"
@@ -109,7 +109,7 @@ _REST = {
 _TAGGED = re.compile(r"(?:<!\[CDATA\[)?(?P<inner>[^<>\n]{1,400})(?=\]\]>|</)")
 _FLAG = re.compile(r"(?:^|[\s\"',\[])--?[\w\-.]{0,30}$")
 _ENV = re.compile(r"(?:^|[^\w.$\-])(?:export[ ])?[A-Z][A-Z0-9_]*$")
-_IS_WHOLE = re.compile(r"(?:^|[\"'`(\[{,])[\w.\-]*$")  # what stands before the end of a name, and no more
+_IS_WHOLE = re.compile(r"(?:^|[\"'`(\[{,])[\w.\-]*$")  # all that may precede the end of a name
 _FOLDER = re.compile(r"[~/]|[A-Za-z]:[\\/]")
 _STRONG = re.compile(r"pass|pwd|contrase|psk|mot_")
 
@@ -142,7 +142,7 @@ def is_secret_field(name: str, value: str) -> bool:
 
 @lru_cache(maxsize=1_024)
 def _may_name_a_secret(said: str) -> bool:
-    """Whether a secret's name stands in what is said before a value: most fields have few names."""
+    """Whether the text before a value holds the name of a secret: most fields have few names."""
     return any(_names(_lower(said)))
 
 
@@ -152,7 +152,7 @@ def _lower(text: str) -> str:
 
 
 def _names(lower: str) -> Iterator[tuple[int, int]]:
-    """Yield where names of secrets stand."""
+    """Yield the spans of names of secrets."""
     for letters, name, leads in _NAMES:
         for match in name.finditer(lower) if letters in lower else ():
             before = lower[max(0, match.start() - 40) : match.start()]
@@ -161,7 +161,7 @@ def _names(lower: str) -> Iterator[tuple[int, int]]:
 
 
 def _after(text: str, shown: str, start: int, end: int) -> SecretSpan | None:
-    """Return the value behind the name at text[start:end], if it is a secret; `shown` is the text masked."""
+    """Return the value after the name at text[start:end], if it is a secret; `shown` is the text masked."""
     name = text[start:end].lower()
     if text[start:end] in ("PASS", "Pass") and text[end : end + 1] == ":" and text[start - 1 : start] != "_":
         return None  # the verdict of a test
@@ -172,7 +172,7 @@ def _after(text: str, shown: str, start: int, end: int) -> SecretSpan | None:
     match = field or _TO_VALUE.match(text, end)
     if match is None:
         return None
-    if shown[start] == FILLER == shown[match.end()]:  # both in one template: it is no template
+    if shown[start] == FILLER == shown[match.end()]:  # both inside one "template": it is none
         shown = text
     tagged = _TAGGED.match(shown, match.end()) if not field and match["tag"] else None
     if tagged is not None:
@@ -207,7 +207,7 @@ def _place(text: str, start: int, match: re.Match[str]) -> str:
 def _value(text: str, at: int) -> _Value | None:
     """Return the value at a place; what is quoted may hold spaces.
 
-    Parts of a shell's word that stand side by side are one value: "$A"'...'.
+    Adjacent parts of a shell word are one value: "$A"'...'.
     """
     first = _quoted(text, at)
     if first is None:
@@ -232,7 +232,7 @@ def _quoted(text: str, at: int) -> _Value | None:
 
 
 def _next_part(text: str, last: _Value) -> _Value | None:
-    """Return what stands in quotes right behind other quotes, or the word that goes on there."""
+    """Return the quoted text right after other quotes, or the rest of the word."""
     at = last.behind
     if at == last.end or text[at - 1] not in "\"'" or text.startswith("`", at):  # a fence
         return None
@@ -292,7 +292,7 @@ _FILES = (".json", ".pem", ".txt", ".yaml", ".yml", ".key")
 
 
 def _kind(name: str) -> str:
-    """Return what a mark says: the last word of a name that tells, as in `SECRET_KEY_BASE`."""
+    """Return the kind for a mark: the last telling word of a name, as in `SECRET_KEY_BASE`."""
     if _STRONG.match(name):
         return "password"
     words = ("secret", "credential", "token", "key")

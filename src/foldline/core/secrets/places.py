@@ -69,7 +69,7 @@ _PORT = re.compile(r"[0-9]{1,5}(?:[/?#]|$)")
 
 
 def placed(text: str) -> Iterator[SecretSpan]:
-    """Yield the secrets that stand in a known place of a text."""
+    """Yield the secrets in known places of a text."""
     for kind, match in searched(text, _PLACES):
         value = match["secret"]
         if is_literal(value) and (kind != "credentials" or _is_drawn(value)):

@@ -1,4 +1,4 @@
-"""What stands in a secret's place and is none: code, a placeholder, prose, a name, what a template puts in.
+"""Values that are not secret: code, a placeholder, prose, a name, what a template inserts.
 
 What a template puts into a value (`${user}` in "${user}-tail") is code: only the rest can be a secret.
 """
@@ -80,14 +80,14 @@ def is_mixed(value: str) -> bool:
 
 
 def is_odd(value: str) -> bool:
-    """Whether a value holds signs that stand in passwords, and in no name."""
+    """Whether a value holds signs that occur in passwords but not in names."""
     return _ODD.search(value) is not None
 
 
 def is_name(value: str) -> bool:
     """Whether a value of several words names something, in any spelling of code: `reset_email_v2`.
 
-    Digits count as part of a name where they are few and stand at the end of a word.
+    Digits count as part of a name where they are few and at the end of a word.
     """
     if _NAME.match(value) is None:
         return False
@@ -116,7 +116,7 @@ def is_random(value: str) -> bool:
 
 # ---- templates
 
-FILLER = "\ufdd0"  # stands for each character of what a template puts in; no text holds it
+FILLER = "\ufdd0"  # replaces each character that a template inserts; no text holds it
 
 # None of them may hold the character that opens it, so that no run of openings is looked at twice.
 _INSERTED = re.compile(

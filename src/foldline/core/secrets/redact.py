@@ -49,7 +49,7 @@ def redact(text: str) -> str:
 
 
 def find(text: str) -> list[SecretSpan]:
-    """Return where secrets stand in a text, in order; none overlap."""
+    """Return the secrets of a text as spans, in order; none overlap."""
     if len(text) < SHORTEST:
         return []
     reads = [DecodedText(text)]

@@ -52,7 +52,7 @@ _HEADED = (
     ("Twitter token", "AAAAAAAAAAAAAAAAAAAA", r"[A-Za-z0-9%]{60,}+"),
     ("xAI key", "xai-", r"[A-Za-z0-9]{40,}+"),
 )
-# heads that nothing else begins with; what follows is long, holds digits and is no name
+# prefixes of tokens alone; what follows is long, holds digits and is not a name
 _KNOWN_HEADS = """
     aio_ p8e- AGE-SECRET-KEY-1 LTAI AKCp AKID AQVN ATATT3 ATCTT3 bkua_ cfat_ cfut_ csk- CCIPAT_ CLOJARS_
     CFPAT- crsr_ dckr_ duffel_ e2b_ EZAK EZTK figd_ figo_ FLWSECK fo1_ fio-u- GR1348941 glsa_ HRKU- ico-
@@ -66,7 +66,7 @@ _OF_A_HEAD = "API token"
 _CRYPT = r"\${1,2}(?:apr1|[1567y]|gy|2[aby]|argon2id?)\${1,2}[./A-Za-z0-9$=,+]{22,}+"  # shadow, htpasswd
 _CRYPTS = ("$apr1", "$1", "$5", "$6", "$7", "$y", "$gy", "$2a", "$2b", "$2y", "$argon2i", "$argon2id")
 
-_GITHUB_HEADS = ("ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_")  # also beside a `-`: `old-ghp_...`
+_GITHUB_HEADS = ("ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_")  # also after a `-`: `old-ghp_...`
 _GITHUB = (
     r"(?=[A-Za-z_]{0,40}[0-9])[A-Za-z0-9_]{22,}+"
     r"(?:[A-Za-z0-9_\-]*+\.[A-Za-z0-9_\-]{8,}+\.[A-Za-z0-9_\-]{8,}+)?"  # of an app: a JWT
@@ -108,7 +108,7 @@ _HELD = (
     *(("API key", head, rf"\b{head}[A-Za-z0-9+/=_\-]{{32,}}+") for head in _WITH_SLASHES),
 )  # fmt: skip
 
-_RUN = re.compile(r"(?:-|_+)?(?P<run>[A-Za-z0-9_\-]{16,}+)")  # behind what a diff or Markdown puts before it
+_RUN = re.compile(r"(?:-|_+)?(?P<run>[A-Za-z0-9_\-]{16,}+)")  # after what a diff or Markdown puts before it
 _END = r"(?![_\-]*[A-Za-z0-9])"
 _BY_WHOLE = (
     re.compile(rf"[a-f0-9]{{32}}-(?:us[0-9]{{1,2}}|[a-f0-9]{{8}}-[a-f0-9]{{8}}){_END}"),  # Mailchimp, Mailgun
@@ -150,14 +150,14 @@ def shaped(text: str) -> Iterator[SecretSpan]:
 
 
 _EDGE = re.compile(r"-----(BEGIN|END) [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
-# lines of base64 or armour headers, behind what `cat -n`, `diff`, `grep -n` or a quote put before them
+# lines of base64 or armour headers, after what `cat -n`, `diff`, `grep -n` or a quote put before them
 _GUTTER = r"(?:[ \t]{0,40}+(?:[\w./\-]{0,80}+[:\-])?[0-9]{0,7}+[:|\u2192>+\-]?[ \t]{0,4}+)[\"' ]{0,4}"
 _BODY = r"(?:[A-Za-z0-9+/=]{16,}+|=[A-Za-z0-9+/]{4}|(?:Proc-Type|DEK-Info|Version|Comment|Hash): [^\n]{0,80})"
 _ROWS = re.compile(
     rf"(?:(?<![^\n]){_GUTTER}{_BODY})?(?:(?:[ \t\"',]{{0,8}}{BREAK}){{1,4}}{_GUTTER}{_BODY}){{0,400}}+"
     rf"(?:(?:{BREAK}){{1,4}}{_GUTTER}[A-Za-z0-9+/]{{4,76}}={{0,2}}[\"',]{{0,2}}(?=\s|\\|$))?"  # the last one
 )
-_FILLER = " \t\r\n\\nr\"',+->|0123456789:"  # what may stand between the rows and the foot
+_FILLER = " \t\r\n\\nr\"',+->|0123456789:"  # what may separate the rows from the footer
 _SOLID = re.compile(r"[A-Za-z0-9+/=]{32}")  # else it is the name of a key's edges in code, or a placeholder
 _MOST = 20_000  # characters of one key: 16,384 bits take 13,000
 _PUTTY = re.compile(r"(?<=Private-Lines: )[0-9]{1,3}\s*\n(?:[A-Za-z0-9+/=]{4,}+\s*\n?){1,100}")
@@ -166,7 +166,7 @@ _KIND = "private key"
 
 
 def blocks(text: str) -> Iterator[SecretSpan]:
-    """Yield private keys, and what stands in secrets of Kubernetes."""
+    """Yield private keys, and the values of Kubernetes secrets."""
     if "PRIVATE KEY" in text:
         yield from _armoured(text)
     if "Private-Lines: " in text:
@@ -178,7 +178,7 @@ def blocks(text: str) -> Iterator[SecretSpan]:
 
 
 def _armoured(text: str) -> Iterator[SecretSpan]:
-    """Yield what stands between the edges of a key; where one is missing, as far as it looks like a key."""
+    """Yield the text from header to footer of a key; if one is missing, as far as it looks like a key."""
     done = 0
     for edge, after in pairwise([*_EDGE.finditer(text), None]):
         if edge is None or edge.start() < done:
@@ -203,7 +203,7 @@ def _body_start(text: str, first: int, end: int) -> int:
     return rows[-1].start() if rows and not text[rows[-1].end() : end].strip(_FILLER) else end
 
 
-# ---- a Secret of Kubernetes: whatever stands in its data, in YAML or in JSON
+# ---- a Kubernetes Secret: all of its data, in YAML or in JSON
 
 _SECRET = re.compile(r"\bkind[\"']?\s{0,4}:\s{0,4}[\"']?Secret\b")
 _DOCUMENT = "\n---"

@@ -1,4 +1,4 @@
-"""Where a secret stands in a text."""
+"""The span of a secret in a text."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ def joined(spans: Iterable[SecretSpan]) -> list[SecretSpan]:
 GUTTER = r"(?:(?:[\w./\-]{1,120}:)?[ \t]{0,8}[0-9]{1,7}[ \t]?[:|\u2192\t\-]|[+>|])?"
 BREAK = r"\r?\n"
 
-_REACH = 400  # characters before a needle, and ten times as many behind it, in which its pattern may match
+_REACH = 400  # characters before a needle, and ten times as many after it, that its pattern is tried on
 
 
 def lines_with(text: str, needle: str) -> Iterator[tuple[int, int]]:
-    """Yield where the lines stand that hold a needle, long ones as far as a secret may reach; none overlap.
+    """Yield the spans of lines that hold a needle, of long ones as far as a secret may reach; none overlap.
 
     Looking there alone is much faster than looking for a pattern in all of a text.
     """

@@ -1,4 +1,4 @@
-"""What a call does, told by the shape of its arguments.
+"""What a call does, derived from the shape of its arguments.
 
 It changes files, runs a command, asks the user, proposes a plan, looks at something, or does something else.
 """
@@ -47,14 +47,14 @@ from foldline.core.log.opaque import opened
 from foldline.core.measure.media import media_label
 
 COMMAND = 220  # characters of a command
-DESCRIBED = 120  # characters from which on one is told with its description, and of that
+DESCRIBED = 120  # characters from which a command is shown with its description, and of the description
 SUBJECT = 120  # characters of a commit's first line
 ARGUMENT = 140  # characters of an argument
 RESULT = 160  # characters of a result
 MORE = 1_200  # characters of the end of an output
 ADDED, REMOVED = 3_000, 400  # characters of the lines that an edit puts in, and of those that it takes out
 REPORT = 4_000  # characters of what another agent reports
-HITS = 2  # lines of what a search found that are told
+HITS = 2  # lines of search results that are shown
 QUESTION = 400  # characters of a question that is put to the user
 ANSWER = 12_000  # characters of an answer or of a plan that is put to the user
 NAMES = 5  # names that an edit brings
@@ -147,7 +147,7 @@ def _label(option: Any) -> str:
 
 
 def _refused(use: Use, words: str) -> Action:
-    """Return what the user refused and said beside it."""
+    """Return what the user refused, and the reason given."""
     what = use.command or next((touch.path for touch in use.touches), "") or use.call.name
     return Action(
         "refused",
@@ -240,7 +240,7 @@ def _edit(use: Use, patch: str | None, base: str) -> Action:
 
 
 def _novelty(args: dict[str, Any], patch: str | None) -> tuple[str, str]:
-    """Say what an edit changed: its one line, or the names that it brings, and its old and new lines."""
+    """Say what an edit changed: its one line, or the names it defines, and its old and new lines."""
     old, new = _sides(args, patch)
     gone, fresh = _lines_not_in(old, new), _lines_not_in(new, old)
     if len(fresh) == 1 and len(fresh[0].strip()) <= ARGUMENT:
@@ -274,7 +274,7 @@ def outline(lines: Sequence[str], most: int) -> list[str]:
 
 
 def _heads(lines: Sequence[str]) -> list[str]:
-    """Return the lines behind which one is indented more, those that are indented least first."""
+    """Return the lines that a more indented one follows, those that are indented least first."""
     found = [line for line, after in pairwise(lines) if _depth(after) > _depth(line)]
     return sorted(found, key=_depth)
 
@@ -310,7 +310,7 @@ def _run(use: Use, command: str, base: str) -> Action:
         return Action("commit", f"commit {key} {fact.subject} (on {branch})", short, ended, fact)
     text = f"$ {_described(short, use.args)}"
     refused = refusal(use.result, quotes=False) if use.result is not None else None
-    if refused is not None:  # as a tool's text has it: the words may be nobody's
+    if refused is not None:  # on the word of a tool's output: the user may have said nothing
         return Action("ran", f"{text} -> refused: {middle_out(' '.join(refused.split()), QUESTION)}", short)
     more = "" if ended.passed else printed(use.output, MORE)
     text = f"{text} -> {ended.text}" if ended.text else text
@@ -318,7 +318,7 @@ def _run(use: Use, command: str, base: str) -> Action:
 
 
 def _described(short: str, args: dict[str, Any]) -> str:
-    """Return a command; one that is long with what its caller says of it behind it."""
+    """Return a command; a long one with its caller's description appended."""
     about = args.get("description")
     if len(short) <= DESCRIBED or not isinstance(about, str) or not about.strip():
         return short
@@ -333,12 +333,12 @@ def _read(use: Use, base: str) -> str:
 
 
 def _shown(command: str, beside: str, base: str) -> str:
-    """Spell a command as runs are told apart: its folder where that is not that of the work, then itself."""
+    """Spell a command so that equal runs look equal: with its folder, unless that of the work."""
     folder, short = normal(command, beside)
     inside = "" if not folder or f"{folder}/" == base else f"(in {relative(folder, base)}) "
     if base:
         short = short.replace(f" -C {base.rstrip('/')} ", " ").replace(base, "")
-    return inside + middle_out(short.replace(" -> ", "->"), COMMAND)  # the arrow stands before the outcome
+    return inside + middle_out(short.replace(" -> ", "->"), COMMAND)  # the arrow introduces the outcome
 
 
 # ---- looks, and all else

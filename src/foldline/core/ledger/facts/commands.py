@@ -111,12 +111,12 @@ def _line(value: Any) -> str:
 
 
 def folder_beside(args: dict[str, Any]) -> str:
-    """Return the folder that is given beside a command; "" for none."""
+    """Return the folder argument of a command; "" for none."""
     return next((value for key in _FOLDER_KEYS if isinstance(value := args.get(key), str)), "").rstrip("/")
 
 
 def changes_files(step: Step) -> bool:
-    """Whether a step changes a file; the output that a program is told to keep changes none."""
+    """Whether a step changes a file; redirected output does not count."""
     written = step.into if step.name in ("cat", "echo", "printf") else ()
     done = () if step.name in ("tee", "touch") else _by_name(step)
     return any(
@@ -201,7 +201,7 @@ _TRIVIAL_GIT = word_set(
 
 
 def git_verb(step: Step) -> str:
-    """Return what git is told to do; "" for another program."""
+    """Return the git subcommand; "" for another program."""
     words = step.words[1:] if step.name == "git" else ()
     while words and words[0].startswith("-"):
         words = words[2 if words[0] in ("-C", "-c") else 1 :]
@@ -275,7 +275,7 @@ _OUTPUT_CUT = re.compile(
 def normal(command: str, cwd: str = "") -> tuple[str, str]:
     """Return the folder a command runs in, and the command as two runs of it are equal.
 
-    `cwd` is the folder given beside it; a `cd` before it is followed. A pipe that cuts its output is left
+    `cwd` is its folder argument; a leading `cd` is followed. A pipe that cuts its output is left
     out, and of a heredoc its two ends stay.
     """
     short = command[:SCANNED].replace("\\\n", " ").strip()

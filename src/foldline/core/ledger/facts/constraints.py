@@ -145,7 +145,7 @@ def verdict(new: str, old: str) -> Verdict:
 
 
 def _agrees(new: str, change: Change, old: str) -> bool:
-    """Whether a sentence leaves what a rule bans banned: nobody has to do it, or is to do another thing."""
+    """Whether a sentence leaves a ban in force: it lifts a duty, or asks for something else."""
     first, second, banned = frozenset(roots(old)), frozenset(roots(change.said)), _banned(old)
     if change.waives:
         return first & second <= banned
@@ -226,13 +226,13 @@ def _alternative(here: frozenset[str], there: frozenset[str]) -> Verdict:
     return "later" if common or not here else "none"
 
 
-# ---- what stands
+# ---- the rules that hold
 
 
 class ConstraintHistory:
-    """The rules that the user's own words leave standing in a conversation that goes on.
+    """The rules that hold after the user's words so far, as the conversation goes on.
 
-    A rule is found again by its words: what a new sentence may change is a lookup, however many rules stand.
+    Rules are indexed by their words: what a new sentence may change is a lookup, however many there are.
     """
 
     def __init__(self, facts: Iterable[ConstraintFact] = ()) -> None:
@@ -247,7 +247,7 @@ class ConstraintHistory:
 
     @property
     def standing(self) -> tuple[ConstraintFact, ...]:
-        """Those that stand, oldest first."""
+        """The rules that hold, oldest first."""
         return tuple(self._facts.values())
 
     def read(self, entries: Iterable[Said], proven: Container[str] = ()) -> None:
@@ -267,7 +267,7 @@ class ConstraintHistory:
             self.add(ConstraintFact(sentence, entry, by=by), standing=standing)
 
     def add(self, fact: ConstraintFact, *, standing: bool = True) -> None:
-        """Append a fact, and take out what it ends; what is no rule itself must change one.
+        """Append a fact, and take out what it ends; a sentence that is not a rule must change one.
 
         It is a later one only where it ends nothing: "you may now log the tokens of search" is about that.
         What one named speaker stated, another one does not end.
@@ -331,7 +331,7 @@ def collect(found: Stretch) -> tuple[ConstraintFact, ...]:
 def merge(
     old: Sequence[ConstraintFact], new: Sequence[ConstraintFact], _later: Ledger
 ) -> tuple[ConstraintFact, ...]:
-    """Put rules that came without the user's words to those that stand."""
+    """Add rules that came without the user's words to those that hold."""
     held = ConstraintHistory(old)
     for fact in new:
         if fact not in old:

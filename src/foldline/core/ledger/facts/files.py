@@ -14,7 +14,7 @@ from foldline.core.ledger.facts.touches import folders
 from foldline.core.log.entries import Noted, Said
 
 CITED = 12  # entries that a fact cites: the newest
-FILES: Final = "files"  # the kind of note by which a program tells of files: {status: [path, ...]}
+FILES: Final = "files"  # the kind of note with which a program reports files: {status: [path, ...]}
 Status = Literal["read", "created", "modified", "deleted"]
 STATUSES: Final[tuple[Status, ...]] = get_args(Status)
 MOVES = 4  # of folders, one after the other, that are followed
@@ -110,7 +110,7 @@ def files_note(files: Mapping[Status, Sequence[str]]) -> dict[str, Any]:
 def tracked(
     notes: Sequence[Noted], before: Sequence[FileFact], found: Sequence[FileFact], said: Sequence[Said]
 ) -> tuple[Ledger, Ledger]:
-    """Return the files that notes tell of, each citing its note: what calls used again later, and the rest.
+    """Return the files in notes, each citing its note: those that calls used again later, and the rest.
 
     `found` is what the calls in `said` used, `before` what is known of earlier folds: notes up to the newest
     that it cites are in it.

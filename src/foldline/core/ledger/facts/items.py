@@ -17,20 +17,20 @@ from foldline.core.log.messages import Media, Text, ToolCall
 from foldline.core.measure.media import media_label
 
 ASIDE = 240  # characters of prose right before a call that only announces it
-SENT_AGAIN = 60  # characters of a message that nobody says twice by chance
+SENT_AGAIN = 60  # characters of a message that is not repeated by chance
 MORE = 4_800  # characters of the new lines of the edits of one file
 NAMES = 10  # names that the edits of one file bring
-BEFORE, OUTCOME = "; before: ", 100  # what stands before an earlier outcome, and its characters
+BEFORE, OUTCOME = "; before: ", 100  # what introduces an earlier outcome, and its characters
 SILENT = "no output"
 CHANGED = 200  # characters of the changed lines of the edits of one file
 HEAD, TAIL = 12_000, 4_000  # characters of one message that are carried: its opening and its end
 CARRIED = {0: 160_000, 1: 80_000, 2: 60_000, 3: 60_000, 4: 16_000}  # characters of a level from fold to fold
-ENVELOPE = 60  # characters that an item takes beside its text
-CARRIED_MORE = 60_000  # characters of what is told only where there is room
+ENVELOPE = 60  # characters that an item takes in addition to its text
+CARRIED_MORE = 60_000  # characters of the further lines of items
 
 
 def collect(found: Stretch) -> tuple[Item, ...]:
-    """Take the items of entries, repeats within one request told once."""
+    """Take the items of entries, with repeats within one request once."""
     by_place: dict[tuple[str, str], list[Action | None]] = {}
     for use in found.calls:
         by_place.setdefault((use.entry, use.call.id), []).append(use.done)
@@ -90,7 +90,7 @@ def _key(item: Item) -> str:
 
 
 def _once(items: Sequence[Item]) -> Iterator[Item]:
-    """Yield the items; of those that repeat within one request the newest stands for all, looks for good."""
+    """Yield the items; of repeats within one request only the newest, of repeated looks only the first."""
     last: dict[str, int] = {}
     request = 0
     out: list[Item | None] = []
@@ -130,7 +130,7 @@ def _with_before(old: Item, new: Item) -> str:
 
 
 def _sent_again(old: Item, new: Item) -> bool:
-    """Whether the user said the same again at once, with more behind it: the first was interrupted."""
+    """Whether the user said the same again at once, with more after it: the first was interrupted."""
     return old.kind == new.kind == "user" and len(old.text) >= SENT_AGAIN and new.text.startswith(old.text)
 
 
@@ -154,7 +154,7 @@ def _both(old: Item, new: Item) -> str:
 
 
 def merge(old: Sequence[Item], new: Sequence[Item], _later: Ledger) -> tuple[Item, ...]:
-    """Put the items of a later range behind those of an earlier one."""
+    """Append the items of a later range to those of an earlier one."""
     known = {item.entry for item in old if item.entry and item.kind in SPOKEN}
     return tuple(_once([*old, *(item for item in new if not (item.kind in SPOKEN and item.entry in known))]))
 
@@ -185,7 +185,7 @@ def bound(items: Sequence[Item]) -> tuple[Item, ...]:
 
 
 def gap_of(items: Iterable[Item]) -> Item:
-    """Count what items stand for, as a gap; prose that only announces a call is not counted."""
+    """Count items as a gap; prose that only announces a call is not counted."""
     messages = calls = 0
     for item in items:
         messages += item.messages + (item.kind in SPOKEN and item.kind != "aside")

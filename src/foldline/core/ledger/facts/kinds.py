@@ -39,9 +39,9 @@ SPOKEN: Final = ("user", "answer", "refused", "summary", "proposal", "said", "as
 
 
 class Item(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """One piece of a folded entry: its kind (a key of LEVELS), its text, and the entry that it stands in.
+    """One piece of a folded entry: its kind (a key of LEVELS), its text, and the entry it comes from.
 
-    `more` is told behind the text where there is room: the new lines of an edit, the output of a run. `by`
+    `more` is shown after the text where there is room: the new lines of an edit, the output of a run. `by`
     names the speaker, where several people speak as the user. `calls` are the calls that it tells of, repeats
     included. A gap stands for `messages` and `calls` that are no items any more.
     """
@@ -68,9 +68,9 @@ class FileFact(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class CheckFact(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The newest run of a command that says how the work stands; `outdated`: a file was changed after it.
+    """The newest run of a command that checks the work; `outdated`: a file was changed after it.
 
-    `only_ran`: it counts nothing and never failed beside another run, so nothing says yet that it is a check.
+    `only_ran`: it reports no counts and never failed between other runs, so it may not be a check.
     """
 
     command: str
@@ -92,9 +92,9 @@ class CommitFact(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class PlanStep(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A step of the plan or todo list as it was last written; `state` in the words of its tool.
+    """A step of the plan or todo list as last written; `state` in the words of its tool.
 
-    `task`: it is a task with a number of its own, no step of a whole list; None where a page does not say.
+    `task`: a task with its own number rather than a step of a list; None where a page does not say.
     """
 
     text: str
@@ -112,7 +112,7 @@ class PlanStep(msgspec.Struct, frozen=True, omit_defaults=True):
 class ConstraintFact(msgspec.Struct, frozen=True, omit_defaults=True):
     """A standing constraint, verbatim.
 
-    `later` holds where it may change an older one that stands too; `by` names the speaker, where several
+    `later` holds where it may change an older one that is kept too; `by` names the speaker, where several
     people speak as the user.
     """
 

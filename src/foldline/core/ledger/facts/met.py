@@ -1,4 +1,4 @@
-"""Names that calls used or results showed: what a later call may need though nobody said it in prose."""
+"""Names that calls used or results showed: what a later call may need though no prose mentions it."""
 
 from __future__ import annotations
 

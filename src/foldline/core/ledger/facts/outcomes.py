@@ -43,7 +43,7 @@ _REFUSED_BRIEFLY = re.compile(
     r"\W{0,4}(?:<tool_use_error>|error:)?\s*(?:user (?:rejected|denied|declined|cancelled)|"
     r"(?:\w+ ){0,3}rejected by (?:the )?user|(?:the )?tool use was rejected)",
     re.IGNORECASE,
-)  # forms so short that only the flag of an error tells them from what a tool prints
+)  # too short to be told from a tool's output without the error flag
 _FELL = re.compile(
     r"\W{0,4}(?:<tool_use_error>)?\s*(?:sibling tool call|cancelled: parallel tool call)", re.IGNORECASE
 )
@@ -54,7 +54,7 @@ _WORDS = re.compile(
 
 
 def refusal(result: ToolResult, *, quotes: bool = True) -> str | None:
-    """Return what the user said beside a refusal of a call, "" for nothing; None where nobody refused it.
+    """Return the user's words in the refusal of a call, "" for none; None for a call that was not refused.
 
     Only a result that begins as a harness writes a refusal is one: the rest is text of a tool. What a call
     `quotes` of others may begin so, too: there words count only with the flag of an error.
@@ -110,7 +110,7 @@ def ends(text: str) -> str:
 
 LINE = 160  # characters of a line that is quoted
 FEW = 2  # lines of an output that is quoted whole
-ALIKE = 4  # lines in a row that differ in their numbers alone and are all told
+ALIKE = 4  # lines in a row that differ only in numbers and are all shown
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 
 _COUNTS = re.compile(
@@ -140,7 +140,7 @@ _ENVELOPE = re.compile(
 
 
 class RunEnd(msgspec.Struct, frozen=True):
-    """Whether a run passed (None: nothing says so), the line that tells, and whether it counts anything."""
+    """Whether a run passed (None: unknown), the line that says so, and whether that line has counts."""
 
     passed: bool | None
     text: str
@@ -176,7 +176,7 @@ def _own(text: str) -> list[str]:
 
 
 def _each_shape(lines: Sequence[str]) -> Iterator[str]:
-    """Yield lines; of several in a row that differ in their numbers alone the first and the last."""
+    """Yield lines; of several in a row that differ only in numbers the first and the last."""
     for _, found in groupby(lines, lambda line: _NUMBER.sub("0", line)):
         alike = list(found)
         left_out = [f"[… {len(alike) - 2} like these]"] if len(alike) > ALIKE else alike[1:-1]

@@ -20,7 +20,7 @@ from foldline.core.log.entries import Said
 from foldline.core.log.messages import ToolResult
 
 CITED = 12  # entries that a check cites: the newest
-NOTABLE = 3  # uses of a tool that are told
+NOTABLE = 3  # uses of a tool that are shown
 SHOWN = 100  # characters of a use
 EMPTIED = ("(the list was emptied)", "completed")  # the one step of an empty plan: it replaces older ones
 _BACK = re.compile(r"HEAD(?:~(\d{0,3})|(\^+))")
@@ -70,7 +70,7 @@ def merge_plan(old: Sequence[PlanStep], new: Sequence[PlanStep], _later: Ledger)
 def checks(found: Stretch) -> tuple[CheckFact, ...]:
     """Take the newest run of each command: a check is one that counts what passed, or failed and ran again.
 
-    One is outdated when a file was changed behind it; an edit that failed changes none.
+    One is outdated when a file was changed after it; a failed edit changes none.
     """
     runs: dict[str, CheckFact] = {}
     ran_at: dict[str, int] = {}
@@ -146,7 +146,7 @@ def _taken_back(use: Use) -> int:
 
 
 def uncommitted(found: Stretch) -> tuple[FileFact, ...]:
-    """Take the files that were changed behind the last commit."""
+    """Take the files that were changed after the last commit."""
     changed: dict[str, FileFact] = {}
     for use in found.calls:
         if use.done is not None and (use.done.commit is not None or _commits_silently(use)):
@@ -169,7 +169,7 @@ def merge_uncommitted(
 
 
 def _commits_silently(use: Use) -> bool:
-    """Whether a call commits and is told to print nothing of it."""
+    """Whether a call commits with a quiet flag."""
     quiet = (
         word == "--quiet" or _QUIET.fullmatch(word)
         for step in use.steps
@@ -246,7 +246,7 @@ def _added(old: ToolFact, new: ToolFact) -> ToolFact:
 
 
 def merge_tools(old: Sequence[ToolFact], new: Sequence[ToolFact], _later: Ledger) -> tuple[ToolFact, ...]:
-    """Add the counts of two ranges; the newest notable uses are told."""
+    """Add the counts of two ranges; the newest notable uses are kept."""
     found = {fact.name: fact for fact in old}
     for fact in new:
         found[fact.name] = _added(found.get(fact.name, ToolFact(fact.name, 0)), fact)
@@ -256,7 +256,7 @@ def merge_tools(old: Sequence[ToolFact], new: Sequence[ToolFact], _later: Ledger
 def held(
     entries: Sequence[Said], blanked: AbstractSet[Place], budget: int, count: Callable[[str], int]
 ) -> dict[Place, str]:
-    """Return a line for each blanked result that has something to tell, within `budget` tokens in all."""
+    """Return a line for each blanked result that is worth one, within `budget` tokens in all."""
     found: dict[Place, str] = {}
     most = budget // max(1, len(blanked)) - BESIDE
     calls = stretch(entries).calls

@@ -1,4 +1,4 @@
-"""What a call does to files, told by the shape of its arguments; the tool's name is a hint at most."""
+"""What a call does to files, derived from the shape of its arguments; the tool's name is only a hint."""
 
 from __future__ import annotations
 

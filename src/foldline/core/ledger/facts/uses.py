@@ -19,7 +19,7 @@ from foldline.core.log.opaque import stored_calls
 
 
 class Action(msgspec.Struct, frozen=True):
-    """What one call did: an item's kind, text and more; its command as told, how it ended, its commit."""
+    """What one call did: an item's kind, text and more; its command as shown, how it ended, its commit."""
 
     kind: str
     text: str
@@ -37,7 +37,7 @@ class Action(msgspec.Struct, frozen=True):
 
 
 class Use(msgspec.Struct, dict=True):
-    """One call: the entries it stands in, and its result if there is one.
+    """One call: its entries, and its result if there is one.
 
     `passed` is what the result says about itself, None where it says nothing; `done` what the call did, None
     for a list of steps: that is the plan.
@@ -67,7 +67,7 @@ class Use(msgspec.Struct, dict=True):
 
     @cached_property
     def steps(self) -> tuple[Step, ...]:
-        """The simple commands that it runs, in the folder that is given beside them."""
+        """The simple commands that it runs, in the folder given with them."""
         return steps(self.command or "", folder_beside(self.args))
 
     @cached_property
@@ -77,12 +77,12 @@ class Use(msgspec.Struct, dict=True):
 
     @property
     def cites(self) -> tuple[str, ...]:
-        """The entries that it stands in."""
+        """The entries of the call and its result."""
         return tuple(dict.fromkeys((self.entry, self.answered_in)))
 
 
 def _as_it_was(result: ToolResult) -> ToolResult:
-    """Return a result without the note that stands in its place, if there is one: only its error is left."""
+    """Return a result without the note that replaced it, if any: only its error is left."""
     if not is_cleared(result.text):
         return result
     error = error_in(result.text) if result.is_error else ""

@@ -15,7 +15,7 @@ from foldline.core.log.messages import Text
 
 OPEN, CLOSE = "<keep>", "</keep>"
 _BEFORE = 20  # messages before one that say whether a program wrote it: a command, the launch of a skill
-_PLACE = "\ue000"  # of private use: stands around the number of a mark in a text without its words
+_PLACE = "\ue000"  # of private use: encloses the number of a mark in a text without its words
 _CODE = re.compile(r"^```.*?(?:^```|\Z)", re.MULTILINE | re.DOTALL)
 
 

@@ -20,7 +20,7 @@ MAX_NAME = 160
 CHARACTERS = r"\w./@~+#:$%-"  # of which names are made
 URL = r"https?://[^\s\"'<>)\]}`\\,|]{4,400}"
 SPACELESS = "\u0e00-\u0eff\u2e80-\ua4cf\uac00-\ud7af\uf900-\ufaff\uff01-\uffef"
-"""Of scripts whose words stand without spaces between them, and right beside a name."""
+"""Of scripts that put no spaces between words, nor between words and a name."""
 _RUN = re.compile(rf"[{CHARACTERS}]{{3,}}")
 _URL = re.compile(URL)
 _SPACELESS = re.compile(f"[{SPACELESS}]")
@@ -40,7 +40,7 @@ _TICKET = re.compile(r"[A-Z][A-Z0-9]{1,9}-\d{1,6}|#[A-Za-z]?\d{1,8}")
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _PLACE = re.compile(r"(?::\d+)+(?::.*)?$")  # file.py:12:3
 _CONTEXT = re.compile(r"(\.\w{1,8})-(\d{1,6})-")  # a line around a search hit: file.py-12-text
-_BY_LINE = re.compile(rf"://| [ab]/|{_CONTEXT.pattern}")  # what is read otherwise, by the line it stands in
+_BY_LINE = re.compile(rf"://| [ab]/|{_CONTEXT.pattern}")  # what depends on its line
 _DIFF = re.compile(r"(?:\bdiff --git|---|\+\+\+) [ab]/")  # in a line of a diff that names its files
 _SIDE = re.compile(r"(?<= )[ab]/")
 _NOWHERE = frozenset(("dev/null", "usr/bin", "bin/bash", "bin/env", "bin/sh"))

@@ -57,7 +57,7 @@ _SUMMARISE = (
 _RESULTS = "|".join(
     re.escape(note).replace(r"\{\}", r"[^\n]*") for note in (notes.LATE, notes.LATE_REPLY, notes.STORED)
 )
-"""What Foldline writes above a result that it can only tell as a user's message."""
+"""What Foldline writes above a result that it can only send as a user message."""
 
 _NOTICES = (_INTERRUPTED, _CAVEAT, _AGENTS_FILE)
 _NOTICES_TO_THE_END = (
@@ -103,7 +103,7 @@ PLACEHOLDER = (
     r"\[Image: original \d+x\d+, displayed at \d+x\d+\.[^\]\n]{0,120}\]|"
     r"\[Old image left out \d{4}-\d\d-\d\d: [^\]\n]{1,200}\]"
 )
-"""What stands where a picture was, and nothing else: "[Image #1]", "[Image: source: /tmp/a.png]"."""
+"""Placeholders of pictures, and nothing else: "[Image #1]", "[Image: source: /tmp/a.png]"."""
 
 
 def _any_of(closed: Iterable[str], to_the_end: Iterable[str]) -> re.Pattern[str]:
@@ -174,7 +174,7 @@ _PERHAPS = _Programs(_FORM_OR_LIKE_ONE, _tags(_MACHINE | _OWN | _COMMON))
 
 
 def spans(text: str) -> tuple[str, ...]:
-    """Cut what programs may have written out of one text of a user message; each span stands in it."""
+    """Cut what programs may have written out of one text of a user message; each span is a part of it."""
     return _without(_PERHAPS, text)
 
 
@@ -196,7 +196,7 @@ def _without(programs: _Programs, text: str) -> tuple[str, ...]:
 
 
 def _around_pictures(piece: str) -> Iterator[str]:
-    """Yield what stands around placeholders of pictures that begin a line."""
+    """Yield the text around placeholders of pictures that begin a line."""
     found = _PICTURES.split(piece) if "[" in piece else [piece]
     yield from (span for span in map(str.strip, found) if span)
 
@@ -219,7 +219,7 @@ Reader = Callable[[str], tuple[str, ...]]
 
 
 def own(message: Message, read: Reader = spans) -> tuple[str, ...]:
-    """Return the spans of a message that the user wrote: none for any message that is no prompt."""
+    """Return the spans of a message that the user wrote: none for a message that is not a prompt."""
     if not message.is_prompt:
         return ()
     return tuple(span for part in message.parts if isinstance(part, Text) for span in read(part.text))
@@ -256,7 +256,7 @@ def is_plan(span: str) -> bool:
 # ---- what was pasted rather than typed: logs, diffs, listings, stacks, data, checkpoints
 
 
-REPEATED = 3  # times that a line or a sentence stands in a message which no person repeats
+REPEATED = 3  # times that a line occurs in a message that no person typed
 _LOOKED_AT = 400  # characters of a line that say what it is
 _MOST_TYPED = 3  # lines for each of a program's, from which on a message is not mostly that
 _LEAST_OUTPUT = 5  # lines of a program's, from which on a message may be mostly that
@@ -298,7 +298,7 @@ _LEAST_HEADINGS = 4  # headings of a checkpoint from which on a text is one
 
 
 def _checkpoint_lines(lines: Sequence[str]) -> set[int]:
-    """Return the places of the lines that stand under the headings of a checkpoint, these included."""
+    """Return the indices of the lines under the headings of a checkpoint, and of the headings."""
     headings = {at: found["name"].lower() for at, line in enumerate(lines) if (found := _HEADING.match(line))}
     known = _OF_A_CHECKPOINT.intersection(headings.values())
     if len(known) < _LEAST_HEADINGS:

@@ -19,7 +19,7 @@ _NUMBERING = re.compile(
 )
 """A number that begins what follows, not one that ends a sentence ("set the retries to 10.")."""
 _NUMBERED = 40
-"""Characters before a full stop in which such a number stands."""
+"""Characters before a full stop that are searched for such a number."""
 _HALF_QUOTED = re.compile(r'\A"|(?<=[.!?])"\Z')
 """A mark of a quotation that holds more than the one sentence."""
 _LONGEST = 600
@@ -28,7 +28,7 @@ _CODES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[
 
 
 def without_code(text: str) -> Iterator[str]:
-    """Yield what stands outside fenced blocks, in order."""
+    """Yield the text outside fenced blocks, in order."""
     at = 0
     for match in _FENCE.finditer(text) if "```" in text or "~~~" in text else ():
         yield text[at : match.start()]

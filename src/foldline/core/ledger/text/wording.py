@@ -57,7 +57,7 @@ _PARTS: Final = {
     r"once|until|(?<!as of )(?<!from )today|tonight|noch nicht|nur heute|diesmal|pas encore|cette fois|"
     r"todavía no|esta vez)\b|先不要|先别|暂时|这次|今回",
 }
-"""Parts of patterns, by the name that stands for them in angle brackets. All patterns are for lower case."""
+"""Parts of patterns, by their name in angle brackets. All patterns are for lower case."""
 
 
 def _compiled(*choices: str) -> re.Pattern[str]:
@@ -253,7 +253,7 @@ _ASKS: Final = _compiled(
 def clauses(sentence: str) -> Iterator[tuple[str, bool]]:
     """Yield the clauses of a sentence, and whether each bans what it is about.
 
-    A ban goes on over commas, until something is asked for: "no tabs, no spaces", "never a, b or c".
+    A ban extends over commas, until something is asked for: "no tabs, no spaces", "never a, b or c".
     """
     bans = False
     for clause in _CLAUSE.split(sentence.lower()):
