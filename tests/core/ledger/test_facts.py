@@ -13,6 +13,7 @@ from foldline.core.checkpoint import state
 from foldline.core.checkpoint.state import is_done
 from foldline.core.ledger.facts.kinds import CheckFact, CommitFact, Ledger, PlanStep
 from foldline.core.ledger.facts.outcomes import outcome
+from foldline.core.ledger.facts.touches import elsewhere
 from foldline.core.ledger.table import KINDS, bounded, collect, current, merge
 from foldline.core.log.messages import Message, Text, ToolCall, ToolResult
 
@@ -197,6 +198,34 @@ def test_a_push_counts_for_the_branch_that_it_names(push, pushed):
 def test_what_was_committed_in_any_way_is_changed_no_more(commit, output):
     assert of(*EDIT, *ran(commit, output)).uncommitted == ()
     assert of(*EDIT, *ran("git commit -qm a", "nothing to commit")).uncommitted != ()
+
+
+@pytest.mark.parametrize(
+    ("command", "output", "named"),
+    [
+        ("git status", "On branch lamp-2\nnothing to commit", "lamp-2"),
+        ("git checkout -b lamp-3", "Switched to a new branch 'lamp-3'", "lamp-3"),
+        ("git branch", "  dock\n* lamp-4", "lamp-4"),
+        ("git branch --show-current", "lamp-5\n", "lamp-5"),
+        ("git commit -m x", "[lamp-6 1a2b3c4] x", "lamp-6"),
+        ("git branch", "* (HEAD detached at 1a2b3c4)", ""),
+        ("git log", "On branch lamp-7", ""),
+        ("git -C /tmp/scratch status && cd /tmp/scratch && git status", "", ""),
+    ],
+)
+def test_the_branch_at_work_is_the_one_that_git_named_last(command, output, named):
+    assert of(*ran(command, output)).branch == named
+    assert of(*ran("git status", "On branch old"), *ran(command, output)).branch == (named or "old")
+
+
+def test_what_lies_in_another_project_is_elsewhere():
+    base = "/home/ada/work/lamp/src/"
+    assert not elsewhere("/home/ada/work/lamp/docs/a.md", base)
+    assert not elsewhere("docs/a.md", base)
+    assert not elsewhere("/home/ada/work/lamp", base)
+    assert elsewhere("/home/ada/work/lamp-old/a.py", base)
+    assert elsewhere("/tmp/a.py", base)
+    assert not elsewhere("/tmp/a.py", "")
 
 
 def test_a_commit_on_no_branch_is_read_back():

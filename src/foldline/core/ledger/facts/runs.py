@@ -209,15 +209,16 @@ def merge_commits(
 
 
 def branch(found: Stretch) -> str:
-    """Return the branch at work, as git named it last; "" where it named none."""
+    """Return the branch at work, as git named it last; "" if it named none."""
     for use in reversed(found.calls):
         if use.done is not None and use.done.commit is not None:
             return use.done.commit.branch
-        told = any(
-            git_verb(step) in _TELL_BRANCH and not elsewhere(step.cwd, found.base) for step in use.steps
-        )
-        if told and (named := _BRANCH.search(use.output)):
+        steps = [step for step in use.steps if not elsewhere(step.cwd, found.base)]
+        named = _BRANCH.search(use.output) if any(git_verb(step) in _TELL_BRANCH for step in steps) else None
+        if named is not None:
             return named[named.lastindex or 0]
+        if len(steps) == 1 and "--show-current" in steps[0].words and use.passed is not False:
+            return use.output.strip().partition("\n")[0]
     return ""
 
 

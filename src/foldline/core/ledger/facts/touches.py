@@ -177,7 +177,7 @@ def common_folder(paths: Iterable[str]) -> str:
 
 def elsewhere(path: str, base: str) -> bool:
     """Whether an absolute path lies in another project than the folder of the work."""
-    project = "/".join(base.split("/")[: NEAR_ROOT + 1])
+    project = "/".join(base.rstrip("/").split("/")[: NEAR_ROOT + 1]) + "/"
     return bool(base) and path.startswith(("/", "~", "$")) and not f"{path}/".startswith(project)
 
 
