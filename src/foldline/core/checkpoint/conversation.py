@@ -130,9 +130,9 @@ def _add_more(
         rows = items[index].more.split("\n") if index in shown and left >= MORE_LEAST else []
         most = max(left // 2, min(left, MORE_WHOLE))
         for ratio in RATIOS if any(rows) else ():
-            told = "".join(f"\n{MORE}{row}" for row in _between(rows, most * ratio, end=0.0))
-            if (size := count(told)) <= most:
-                shown[index] += told
+            lines = "".join(f"\n{MORE}{row}" for row in _between(rows, most * ratio, end=0.0))
+            if (size := count(lines)) <= most:
+                shown[index] += lines
                 left -= size
                 break
 
@@ -396,8 +396,8 @@ def write(items: Sequence[Item], shown: Mapping[int, str]) -> list[str]:
 def gap_line(gap: Item) -> list[str]:
     """Write a gap, `... 12 messages, 31 calls`; no line for an empty one."""
     counts = ((gap.messages, "message"), (gap.calls, "call"))
-    told = ", ".join(f"{number:,} {what}{'s' * (number != 1)}" for number, what in counts if number)
-    return [f"... {told}"] if told else []
+    text = ", ".join(f"{number:,} {what}{'s' * (number != 1)}" for number, what in counts if number)
+    return [f"... {text}"] if text else []
 
 
 def _grouped(looks: Sequence[str]) -> list[str]:
@@ -442,12 +442,12 @@ def read(text: str) -> list[Item]:
 
 def _with_rows(item: Item, rows: Sequence[str]) -> Item:
     """Return an item with its further lines."""
-    done = LEVELS.get(item.kind) == DONE
-    more = [row.removeprefix(MORE) for row in rows if done and row.startswith(MORE)]
+    is_action = LEVELS.get(item.kind) == DONE
+    more = [row.removeprefix(MORE) for row in rows if is_action and row.startswith(MORE)]
     text = [
         row[1:] if row.startswith(" ") and _could_begin(row) else row
         for row in rows
-        if not (done and row.startswith(MORE))
+        if not (is_action and row.startswith(MORE))
     ]
     whole = "\n".join((item.text, *text)).rstrip("\n")
     return msgspec.structs.replace(item, text=whole, more="\n".join(more))

@@ -75,9 +75,9 @@ def compose(
 def _written(ledger: Ledger, budget: int, count: Count, focus: str | None, goal: str) -> str:
     block = rules.block(rules.lines_of(ledger.constraints))
     left = max(0, budget - FRAME - (count("\n".join(block)) + 1 if block else 0))
-    stands = state.lines(ledger, max(int(left * STATE_SHARE), min(STATE_LEAST, left // 6)), count, goal)
+    status = state.lines(ledger, max(int(left * STATE_SHARE), min(STATE_LEAST, left // 6)), count, goal)
     lists = listing.write(ledger.files, ledger.base, count, int(left * LIST_SHARE))
-    left -= count("\n".join(stands)) + (count("\n".join(lists)) if lists else 0)
+    left -= count("\n".join(status)) + (count("\n".join(lists)) if lists else 0)
     for_names = int(budget * NAMES_SHARE) if ledger.names else 0
     shown = conversation.fill(
         ledger.items,
@@ -86,11 +86,11 @@ def _written(ledger: Ledger, budget: int, count: Count, focus: str | None, goal:
         closed=not ledger.goes_on,
         focus=_words_of(focus or goal),
     )
-    told = conversation.write(ledger.items, shown)
+    lines = conversation.write(ledger.items, shown)
     sections = [
-        "\n".join((STATE, *stands)) if stands else "",
+        "\n".join((STATE, *status)) if status else "",
         "\n".join((RULES, *block)) if block else "",
-        "\n".join((CONVERSATION, *told)) if told else "",
+        "\n".join((CONVERSATION, *lines)) if lines else "",
     ]
     text = "\n\n".join(section for section in sections if section)
     listed = {fact.path for fact in listing.read("\n".join((*lists, "")))[0]}
@@ -107,15 +107,15 @@ def _words_of(focus: str | None) -> list[str]:
 def _others(ledger: Ledger, text: str, listed: AbstractSet[str], room: int, count: Count) -> str:
     """List the names that are not on the page, the weightiest first, by the file they come from."""
     found: dict[str, list[str]] = {}
-    told: set[str] = set()
+    seen: set[str] = set()
     left = room - count(NAMES)
     for name in ledger.names:
         path = relative(name.text, ledger.base)
         short = "/".join(path.split("/")[-2:]) if "://" not in path else path
         shape = _NUMBER.sub("0", short) if _WORD.search(short) else short
-        if short in text or shape in told or ", " in short or "..." in short or path in listed:
+        if short in text or shape in seen or ", " in short or "..." in short or path in listed:
             continue
-        told.add(shape)
+        seen.add(shape)
         place = name.file or ELSEWHERE
         left -= count(short) + 1 + (0 if place in found else count(place) + 3)
         if left < 0:

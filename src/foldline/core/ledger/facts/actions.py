@@ -264,12 +264,12 @@ def _lines_not_in(text: str, other: str) -> list[str]:
 
 def outline(lines: Sequence[str], most: int) -> list[str]:
     """Return lines in about `most` characters: where all are too many, those that are indented least."""
-    told = [line for line in lines if _WORD.search(line)]
-    for depth in sorted({_depth(line) for line in told}, reverse=True):
-        shallow = [line for line in told if _depth(line) <= depth]
+    with_words = [line for line in lines if _WORD.search(line)]
+    for depth in sorted({_depth(line) for line in with_words}, reverse=True):
+        shallow = [line for line in with_words if _depth(line) <= depth]
         if sum(len(line) + 1 for line in shallow) <= most:
             return shallow
-    first = [line for line in told if _depth(line) == min(map(_depth, told))]
+    first = [line for line in with_words if _depth(line) == min(map(_depth, with_words))]
     return middle_out("\n".join(first), most).split("\n") if first else []
 
 
@@ -355,8 +355,8 @@ def _look(use: Use, base: str) -> Action | None:
     failed = " (failed)" if use.passed is False else ""
     if sought:
         inside = f" in {cut(where, ARGUMENT)}" if where else ""
-        told = f"searched {cut(' '.join(sought.split()), 80)!r}{inside}{failed}"
-        return Action("looked", f"{told}{_hits(use.output, base)}" if use.result is not None else told)
+        text = f"searched {cut(' '.join(sought.split()), 80)!r}{inside}{failed}"
+        return Action("looked", f"{text}{_hits(use.output, base)}" if use.result is not None else text)
     return Action("looked", f"read {cut(where, ARGUMENT)}{failed}") if where else None
 
 
@@ -375,12 +375,14 @@ def _hits(output: str, base: str) -> str:
 def _called(use: Use) -> Action:
     given = use.call.arguments
     pairs = list(given.items()) if isinstance(given, dict) else [("input", given)] if given else []
-    shown = ", ".join(_argument(key, value) for key, value in pairs[:4])
-    told = cut(" ".join(use.output[:SCANNED].split()), RESULT)
+    arguments = ", ".join(_argument(key, value) for key, value in pairs[:4])
+    output = cut(" ".join(use.output[:SCANNED].split()), RESULT)
     most = REPORT if isinstance(use.args.get("prompt"), str) else MORE
     more = middle_out(use.output, most) if len(use.output) > RESULT else ""
     failed = " (failed)" if use.passed is False else ""
-    return Action("called", f"{use.call.name}({shown}){failed}" + (f" -> {told}" if told else ""), more=more)
+    return Action(
+        "called", f"{use.call.name}({arguments}){failed}" + (f" -> {output}" if output else ""), more=more
+    )
 
 
 def _argument(key: str, value: Any) -> str:

@@ -156,12 +156,12 @@ def outcome(output: str, *, is_error: bool) -> RunEnd:
     bad = [line for line in counts if _BAD_COUNT.search(line)]
     failed = is_error or bool(code) or bool(bad)
     verdict = (bad or counts or [line for line in lines if _VERDICT.search(line)])[-1:]
-    told = [*(["exit " + str(code)] if code else []), *(cut(line, LINE) for line in verdict)]
+    parts = [*(["exit " + str(code)] if code else []), *(cut(line, LINE) for line in verdict)]
     if failed:
-        told += [cut(line, LINE) for line in _first_error(lines, verdict)]
-        return RunEnd(False, _joined(told) or _first(lines) or "failed", bool(counts))
+        parts += [cut(line, LINE) for line in _first_error(lines, verdict)]
+        return RunEnd(False, _joined(parts) or _first(lines) or "failed", bool(counts))
     passed = True if code == 0 or verdict else None
-    return RunEnd(passed, _joined(told) or _last(lines), bool(counts))
+    return RunEnd(passed, _joined(parts) or _last(lines), bool(counts))
 
 
 def printed(output: str, most: int) -> str:

@@ -273,10 +273,10 @@ def held(
 
 def _names(text: str, most: int, count: Callable[[str], int]) -> str:
     """List the names of a text, in its order, in `most` tokens."""
-    told: list[str] = []
+    listed: list[str] = []
     for name in dict.fromkeys(name.text for name in names.find(text)):
         most -= count(name) + 1
         if most < 0:
             break
-        told.append(name)
-    return ", ".join(told)
+        listed.append(name)
+    return ", ".join(listed)

@@ -242,10 +242,10 @@ class UserSpeech:
 
 def prompts(entries: Iterable[Said]) -> Iterator[tuple[Said, tuple[str, ...]]]:
     """Yield each entry in which the user speaks, with the user's own spans."""
-    shown = UserSpeech()
+    speech = UserSpeech()
     for entry in entries:
-        if mine := shown.own(entry):
-            yield entry, mine
+        if own_spans := speech.own(entry):
+            yield entry, own_spans
 
 
 def is_plan(span: str) -> bool:
@@ -331,8 +331,8 @@ def typed(text: str) -> str:
         if head and not pasted and _OUTPUT.match(head):
             output.append(len(kept))
         kept.append("" if pasted else line)
-    told = sum(bool(line.strip()) for line in kept)
-    if len(output) >= _LEAST_OUTPUT and len(output) * _MOST_TYPED >= told:  # typed: before it, and behind it
+    line_count = sum(bool(line.strip()) for line in kept)
+    if len(output) >= _LEAST_OUTPUT and len(output) * _MOST_TYPED >= line_count:  # typed: before and after it
         ends = next((at for at in range(output[-1], len(kept)) if not kept[at].strip()), len(kept))
         kept[output[0] : ends] = []
     return "\n".join(kept)
