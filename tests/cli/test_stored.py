@@ -9,7 +9,7 @@ from io import StringIO
 from pathlib import Path
 
 import pytest
-from tests.cli.calling import talk, work, write_lines
+from tests.cli.calling import EXAMPLES, talk, work, write_lines
 
 from foldline.core.log.codec import encode
 from foldline.core.log.entries import Compacted, Entry, Said
@@ -142,7 +142,7 @@ def test_a_session_that_went_on_differently_is_refused(foldline, file, tmp_path)
     assert foldline("import", other, "--id", name).code == 0
     refused = foldline("import", third, "--id", name)
     assert refused.code == 2
-    assert "continued differently: choose another id" in refused.err
+    assert "already exists with different messages: import under another id" in refused.err
     assert len(stored(name)[0]) == 19
     assert foldline("import", third, "--id", "another").code == 0
 
@@ -427,3 +427,12 @@ def test_a_list_shows_as_much_of_an_id_as_names_its_session(foldline, file):
     assert foldline("search", "tests", "--limit", "1").out.split()[0].startswith("130409-0da")
     done = foldline("undo", "work-")
     assert "matches 2 sessions: work-5f2a9c11-1129-130409-0dad, work-" in done.err
+
+
+def test_an_imported_session_is_listed_with_the_agent_that_wrote_it(foldline, file):
+    assert foldline("import", file, "--id", "plain").code == 0
+    assert "agent" not in foldline("sessions").out
+    assert foldline("import", EXAMPLES / "research.jsonl", "--id", "research").code == 0
+    agents = {row["id"]: row["agent"] for row in foldline("sessions", "--json").json}
+    assert agents == {"plain": "", "research": "pi"}
+    assert " pi " in foldline("sessions").out

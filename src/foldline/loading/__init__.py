@@ -3,11 +3,12 @@
 from foldline.loading.chain import Loaded
 from foldline.loading.lists import from_messages
 from foldline.loading.records import as_recorded, from_records, index_of
-from foldline.loading.restore import restore
+from foldline.loading.restore import agents_of, restore
 from foldline.loading.stream import from_entries, from_own, from_stream, with_notes
 
 __all__ = [
     "Loaded",
+    "agents_of",
     "as_recorded",
     "from_entries",
     "from_messages",

@@ -27,6 +27,7 @@ from foldline.dialects.payload import items_of
 from foldline.transcripts.lines import Row, text_or
 
 _READ, _MODIFIED = ("read_files", "readFiles"), ("modified_files", "modifiedFiles")
+_FORMATS_OF_NO_AGENT = ("json", "jsonl", "plain", "markdown", "foldline")
 _NOTABLE = 3  # uses of a tool that a ledger keeps
 
 
@@ -56,6 +57,11 @@ class Loaded(msgspec.Struct):
     session: str | None = None
     about: dict[str, dict[str, Any]] = {}
     given: Sequence[Any] | None = None
+
+    @property
+    def agent(self) -> str:
+        """The agent that wrote the file; "" for message lists, Markdown and our own form, which name none."""
+        return "" if self.format in _FORMATS_OF_NO_AGENT else self.format
 
     def number_by(self, places: Sequence[int]) -> None:
         """Name messages by their places in the input, where a message is several of its items."""

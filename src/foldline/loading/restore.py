@@ -1,25 +1,36 @@
-"""Put a log that was loaded into a store: what the store lacks is appended, branches included."""
+"""Put a loaded log into a store: entries that the store lacks are appended, branches included."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final
 
 from foldline.core.log.entries import Entry, Noted, Said
-from foldline.errors import LeafMoved, SessionDiverged
+from foldline.errors import LeafMoved, SessionDiverged, StoreError
 from foldline.stores.base import Store
+from foldline.stores.key_values import KeyValues
 
+AGENTS: Final = "agent"  # the key-value space that holds the agent of each session
+KEPT_SECONDS: Final = 10 * 365 * 86_400.0  # how long values about a session are kept
 PAGE: Final = 500  # entries in one commit
-TRIES: Final = 5  # times that the rest is computed again because another process imports the same session
+TRIES: Final = 5  # attempts while another process imports the same session
 
 
 async def restore(
-    store: Store, session: str, log: list[Entry], leaf: str, tick: Callable[[int], None] = lambda _: None
+    store: Store,
+    session: str,
+    log: list[Entry],
+    leaf: str,
+    tick: Callable[[int], None] = lambda _: None,
+    *,
+    agent: str = "",
 ) -> int:
     """Append the entries of a log that the store lacks, branches included; return their number.
 
-    `log` is in append order; afterwards the session's leaf is `leaf`. Raises SessionDiverged if the stored
-    session continued differently.
+    `log` is in append order; afterwards the session's leaf is `leaf`. `agent` wrote the session;
+    `tick` is called with the number of entries appended. Raises SessionDiverged if the stored session
+    continued differently.
     """
     new = 0
     for left in range(TRIES, 0, -1):
@@ -30,20 +41,34 @@ async def restore(
             await _append(store, session, missing, tick)
             new += len(missing)
             at = await store.leaf(session)
-            if at != leaf and (
-                missing or at == log[-1].id
-            ):  # the latter: the process was killed just before the move
+            killed_before_move = at == log[-1].id
+            if at != leaf and (missing or killed_before_move):
                 await store.move(session, leaf, seen=at)
         except LeafMoved:
             if left == 1:
                 raise
         else:
             break
+    if agent and (values := getattr(store, "key_values", None)):
+        await note_agent(values, session, agent)
     return new
 
 
+async def note_agent(values: KeyValues, session: str, agent: str) -> None:
+    """Store the agent of a session, for lists of sessions; do nothing if the store refuses."""
+    with suppress(StoreError):
+        await values.put_all(AGENTS, {session: agent.encode()}, seconds=KEPT_SECONDS)
+
+
+async def agents_of(store: Store) -> dict[str, str]:
+    """Return the agent of each session in a store, by session id, where one is known."""
+    values: KeyValues | None = getattr(store, "key_values", None)
+    agents = {} if values is None else await values.values(AGENTS)
+    return {session: agent.decode("utf-8", "replace") for session, agent in agents.items()}
+
+
 async def _append(store: Store, session: str, entries: list[Entry], tick: Callable[[int], None]) -> None:
-    """Append entries, one commit for each page of a chain, moving the leaf to where a branch grows."""
+    """Append entries, one commit per page of a chain; move the leaf to where each branch starts."""
     at = await store.leaf(session)
     start = 0
     while start < len(entries):
@@ -64,13 +89,15 @@ async def _check_same(store: Store, session: str, log: list[Entry]) -> None:
     newest = next((entry for entry in reversed(path) if not isinstance(entry, Noted)), None)
     if newest is None or any(entry.id == newest.id for entry in log):
         return
-    if isinstance(newest, Said) and any(_goes_on(newest, entry) for entry in log):
+    if isinstance(newest, Said) and any(_completes(newest, entry) for entry in log):
         return
-    raise SessionDiverged(f"session {session!r} exists and continued differently: choose another id")
+    raise SessionDiverged(
+        f"session {session!r} already exists with different messages: import under another id"
+    )
 
 
-def _goes_on(old: Said, new: Entry) -> bool:
-    """Return whether a stored message was incomplete: the new one has the same parts and more."""
+def _completes(old: Said, new: Entry) -> bool:
+    """Return whether a new entry is a stored reply with further parts."""
     return (
         isinstance(new, Said)
         and (new.parent, new.message.role) == (old.parent, old.message.role)

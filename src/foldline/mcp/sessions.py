@@ -272,4 +272,5 @@ def _load(path: Path) -> Loaded:
 
 async def _put(store: Store, name: str, loaded: Loaded) -> None:
     log = with_notes(loaded)
-    await restore(store, name, log, loaded.entries[-1].id if loaded.log else log[-1].id)
+    leaf = loaded.entries[-1].id if loaded.log else log[-1].id
+    await restore(store, name, log, leaf, agent=loaded.agent)

@@ -6,7 +6,6 @@ Wrong tokens are counted by the address that they come from: who sends many is t
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import ipaddress
 import time
 from collections.abc import Callable, Mapping
@@ -18,7 +17,7 @@ from starlette.requests import HTTPConnection
 from starlette.responses import Response
 
 from foldline.config import ServeSettings, TokenGrant
-from foldline.errors import StoreError
+from foldline.loading.restore import note_agent
 from foldline.service.at_hand import at_hand, begin
 from foldline.service.feed import Feed, Webhooks
 from foldline.service.jobs.drafts import DraftLimit, StoredDrafts
@@ -34,8 +33,6 @@ from foldline.stores.urls import url_beside
 
 HEADER: Final = "foldline-token"  # stands for the client's own key, which then goes on to the model
 MAIN: Final = "default"  # the tenant where there are no others
-AGENTS: Final = "agent"  # the space of the programs that sessions are of
-KEPT_SECONDS: Final = 10 * 365 * 86_400.0  # that what is known of a session is kept beside its log
 GUESS_SECONDS: Final = 60.0  # over which wrong tokens are counted, from the first one on
 MOST_GUESSES: Final = 10  # wrong tokens of one address in that time
 ADDRESSES: Final = 10_000  # that are remembered; the one that was quiet for longest is forgotten first
@@ -59,8 +56,7 @@ class Tenant:
 
     async def note_agent(self, session: str, agent: str) -> None:
         """Keep which program a session is of, beside its log; a store that refuses that has no agent."""
-        with contextlib.suppress(StoreError):
-            await self.values.put_all(AGENTS, {session: agent.encode()}, seconds=KEPT_SECONDS)
+        await note_agent(self.values, session, agent)
 
 
 class Tenants:

@@ -38,7 +38,11 @@ def import_(
     leaf = loaded.entries[-1].id if loaded.log else log[-1].id
     name = session or loaded.session or f"{_stem(file)}-{digest(log[0].id.encode())[:8]}"
     with progress("storing") as tick:
-        new = with_store(store_url, lambda store: restore(store, name, log, leaf, tick), make=True)
+        new = with_store(
+            store_url,
+            lambda store: restore(store, name, log, leaf, tick, agent=loaded.agent),
+            make=True,
+        )
     said = sum(isinstance(entry, Said) for entry in log)
     folds = sum(isinstance(entry, Compacted) for entry in log)
 

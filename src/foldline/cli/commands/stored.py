@@ -18,6 +18,7 @@ from foldline.core.measure.tokens import OFFLINE
 from foldline.core.secrets.redact import redact
 from foldline.core.view import AddedItem, Item, ViewState
 from foldline.errors import InputError
+from foldline.loading import agents_of
 from foldline.session.tree import first_words
 from foldline.stores import Hit, SessionInfo, Store
 from foldline.stores.ids import ShortIds, find_session, short_ids
@@ -29,7 +30,7 @@ TITLE = 60  # characters of a first request that stand for a title
 @command("foldline sessions", "foldline sessions --store sqlite:///team.db --json")
 def sessions(store_url: str | None = STORE) -> Shown:
     """List the stored sessions, the last updated first."""
-    found = with_store(store_url, _sessions)
+    found, agents = with_store(store_url, _sessions)
     short = ShortIds(info.id for info in found)
 
     def show() -> None:
@@ -38,22 +39,24 @@ def sessions(store_url: str | None = STORE) -> Shown:
                 "No session is stored yet: `foldline import FILE` adds one; --store URL names another store."
             )
             return
-        rows = table("=id", "title", "#messages", "#tokens", "#compactions", "=updated")
+        agent_column = ["agent"] if agents else []
+        rows = table("=id", "title", *agent_column, "#messages", "#tokens", "#compactions", "=updated")
         for info in found:
+            agent = [agents.get(info.id, "")] if agents else []
             figures = (f"{info.messages:,}", f"{info.tokens:,}", f"{info.compactions:,}")
-            row(rows, short(info.id), info.title, *figures, local_time(info.updated))
+            row(rows, short(info.id), info.title, *agent, *figures, local_time(info.updated))
         out().print(rows)
 
-    return Shown(lambda: msgspec.to_builtins(found), show)
+    return Shown(lambda: [{**msgspec.to_builtins(i), "agent": agents.get(i.id, "")} for i in found], show)
 
 
-async def _sessions(store: Store) -> list[SessionInfo]:
-    """Return every session; one without a title has the beginning of its first request as one."""
-    infos = await store.sessions()
-    return [
+async def _sessions(store: Store) -> tuple[list[SessionInfo], dict[str, str]]:
+    """Return every session, titled by its first request if it has no title, and the agents by session id."""
+    infos = [
         msgspec.structs.replace(info, title=redact(info.title).strip() or await _begins(store, info))
-        for info in infos
+        for info in await store.sessions()
     ]
+    return infos, await agents_of(store)
 
 
 async def _begins(store: Store, info: SessionInfo) -> str:

@@ -22,14 +22,13 @@ from foldline.config import ServeSettings
 from foldline.core.log.entries import Compacted, Entry, Said
 from foldline.core.log.log import digest
 from foldline.errors import InputError
-from foldline.exports import OWN, ExportRequest, agents, export_stored, formats
+from foldline.exports import OWN, ExportRequest, export_stored, formats
 from foldline.loading import Loaded, from_stream, restore, with_notes
 from foldline.service.api.operation import BYTES, JSON, ApiCall, NewId, operation
 from foldline.service.api.sessions import AT, check_no_turn
 from foldline.service.api.state import IMPORTED
 from foldline.service.bodies import TooLarge, check_lists, too_many
 from foldline.transcripts import MessageRecord, Record
-from foldline.transcripts.places import AGENTS
 
 LIST: Final = "json"  # the session's own dialect, as a list
 LINES: Final = "application/jsonl"
@@ -133,8 +132,8 @@ async def import_transcript(call: ApiCall, query: ImportQuery) -> ImportResult:
         leaf = loaded.entries[-1].id if loaded.log else log[-1].id
         async with call.state.of(call.tenant).lock(name):
             new = await _restored(call, name, log, leaf)
-    if loaded.format in (*agents(), *AGENTS):
-        await call.tenant.note_agent(name, loaded.format)
+    if loaded.agent:
+        await call.tenant.note_agent(name, loaded.agent)
     call.headers["location"] = f"/api/sessions/{name}"
     return ImportResult(
         session=name,

@@ -25,7 +25,8 @@ from foldline.core.log.entries import Compacted, Entry, Lifted, Noted, Pruned, R
 from foldline.core.log.messages import Usage
 from foldline.core.measure.window import Window
 from foldline.errors import FoldlineError, StoreError
-from foldline.service.tenants import AGENTS, KEPT_SECONDS, Tenant
+from foldline.loading.restore import AGENTS, KEPT_SECONDS
+from foldline.service.tenants import Tenant
 from foldline.service.web.shown import line
 from foldline.session.branch_summary import BRANCH_NOTE
 from foldline.session.kept import MODEL, kept_in
