@@ -20,8 +20,8 @@ from foldline.summarizers.named import summarizer_for
 P = ParamSpec("P")
 
 
-class _Prepared(NamedTuple):
-    """What a call asks for, read and checked; `own` says that the summariser was made for it."""
+class _FoldCall(NamedTuple):
+    """The checked arguments of a call; `own`: the summariser was made for it, and is closed after it."""
 
     loaded: Loaded
     options: FoldOptions
@@ -29,7 +29,7 @@ class _Prepared(NamedTuple):
     own: bool
 
 
-def _prepared(
+def _prepare(
     messages: Sequence[Any],
     target: int | None = None,
     policy: str | Policy | None = None,
@@ -42,18 +42,17 @@ def _prepared(
     dialect: str | None = None,
     counter: Counter = OFFLINE,
     summarizer: Summarizer | None = None,
-) -> _Prepared:
-    """Fit a list of native messages into a budget; no model, key or network is needed, unless one is named.
+) -> _FoldCall:
+    """Fit a list of native messages into a budget; needs no model, key or network unless one is named.
 
-    `messages` are native messages of any dialect (dicts or SDK objects; of OpenAI's Responses: items),
-    `target` the budget in tokens (default: what `policy` leaves usable of `window`, or of the model's).
-    `system` and `tools` count but are not changed. `instructions` say what to look at first. A valid list
-    that fits comes back unchanged. `summarizer` writes the summary, or `model` (`provider:model`) where its
-    key is in the environment; else code alone does, and the receipt says why. `policy`, `window` and the
-    model's limits that are not given are those of the settings files. Inside a running event loop, which
-    `compact` stops in the meantime, await `acompact`; there a `summarizer` that is given stays open. Raises
-    FloorExceeded where the budget cannot be met, DialectError for what is no message, InputError for an
-    argument of the wrong type.
+    `messages` are native messages of any dialect (dicts or SDK objects; for OpenAI's Responses: items),
+    `target` is the budget in tokens (default: what `policy` leaves usable of `window`, or of the model's).
+    `system` and `tools` count but are not changed. `instructions` tell the summary what to focus on. A valid
+    list that fits is returned unchanged. `summarizer` writes the summary, or `model` (`provider:model`) if
+    its key is in the environment; otherwise code alone does, and the receipt says why. `policy`, `window` and
+    the model's limits default to the settings files. `compact` blocks a running event loop: await `acompact`
+    there, which leaves a given `summarizer` open. Raises FloorExceeded if the budget cannot be met,
+    DialectError for a value that is not a message, InputError for an argument of the wrong type.
     """
     check(
         target=target,
@@ -66,51 +65,52 @@ def _prepared(
         counter=counter,
         summarizer=summarizer,
     )
-    known = settings()
-    rules = known.find_policy(policy)
-    info = known.model_info(model, window)
+    current = settings()
+    info = current.model_info(model, window)
     loaded = from_messages(messages, counter, dialect=dialect)
     loaded.system, loaded.tools = system, tools
-    options = FoldOptions(rules, info, target=target, instructions=instructions, counter=counter)
+    options = FoldOptions(
+        current.find_policy(policy), info, target=target, instructions=instructions, counter=counter
+    )
     if summarizer is not None:
-        return _Prepared(loaded, options, summarizer, own=False)
-    made = asked_summarizer(model, info, options.resolved_policy, known.catalogue(), counter)
-    return _Prepared(loaded, options, made, own=True)
+        return _FoldCall(loaded, options, summarizer, own=False)
+    summarizer = asked_summarizer(model, info, options.resolved_policy, current.catalogue(), counter)
+    return _FoldCall(loaded, options, summarizer, own=True)
 
 
-def _now(prepare: Callable[P, _Prepared]) -> Callable[P, Done]:
+def _as_sync(prepare: Callable[P, _FoldCall]) -> Callable[P, Done]:
     @functools.wraps(prepare, assigned=("__doc__",))
     def compact(*args: P.args, **kwargs: P.kwargs) -> Done:
-        asked = prepare(*args, **kwargs)
-        return fold_now(asked.loaded, asked.options, asked.summarizer)
+        call = prepare(*args, **kwargs)
+        return fold_now(call.loaded, call.options, call.summarizer)
 
-    compact.__qualname__ = compact.__name__  # by which it is pickled
+    compact.__qualname__ = compact.__name__  # pickle finds it by this name
     return compact
 
 
-def _async(prepare: Callable[P, _Prepared]) -> Callable[P, Coroutine[Any, Any, Done]]:
+def _as_async(prepare: Callable[P, _FoldCall]) -> Callable[P, Coroutine[Any, Any, Done]]:
     @functools.wraps(prepare, assigned=("__doc__",))
     async def acompact(*args: P.args, **kwargs: P.kwargs) -> Done:
-        asked = prepare(*args, **kwargs)
-        fold = fold_and_close if asked.own else fold_once
-        return await fold(asked.loaded, asked.options, asked.summarizer)
+        call = prepare(*args, **kwargs)
+        fold = fold_and_close if call.own else fold_once
+        return await fold(call.loaded, call.options, call.summarizer)
 
     acompact.__qualname__ = acompact.__name__
     return acompact
 
 
-compact = _now(_prepared)
-acompact = _async(_prepared)
+compact = _as_sync(_prepare)
+acompact = _as_async(_prepare)
 
 
 def asked_summarizer(
     model: str | None, info: ModelInfo, policy: Policy, catalogue: Catalogue, counter: Counter = OFFLINE
 ) -> Summarizer:
-    """Return who writes a summary for which a call names `model`; `info` is what is known of it.
+    """Return the summariser for a call that names `model`; `info` is its catalogue entry.
 
-    `policy` is the policy as it is for the model in use; its `summary_model` is asked all the same. None asks
-    no other model: one of the settings, or of a file, gives its window alone. Raises InputError for a name
-    that neither a provider nor the catalogue knows.
+    `policy` is resolved for the model in use; its `summary_model` is called in any case. Without `model` no
+    other model is called: one from the settings or from a file only sets the window. Raises InputError for a
+    name that neither a provider nor the catalogue knows.
     """
     if model is None:
         info = catalogue.look_up(None)

@@ -18,9 +18,8 @@ from foldline.loading import from_messages
 class Converted(msgspec.Struct, frozen=True):
     """Messages of another dialect, ready to send.
 
-    `system` is the system prompt, where that dialect takes it separately.
-    `warnings` name what the dialect could not carry, and what was left out, moved or added so that the list
-    is valid.
+    `system` is the system prompt if that dialect takes it separately. `warnings` list what the dialect could
+    not represent, and what was left out, moved or added to make the list valid.
     """
 
     messages: list[Any]
@@ -32,9 +31,9 @@ class Converted(msgspec.Struct, frozen=True):
 def convert(messages: Sequence[Any], to: str, *, dialect: str | None = None, system: Any = None) -> Converted:
     """Write a list of native messages in the dialect `to`; nothing is shortened.
 
-    `messages` are dicts or SDK objects, of `dialect` (default: found out); `system` is the system prompt that
-    stands beside them. Messages that already are of that dialect come back as they are. Raises DialectError
-    for what is no message, InputError for a dialect there is none of.
+    `messages` are dicts or SDK objects in `dialect` (default: detected); `system` is their separate system
+    prompt. Messages that are already in that dialect are returned unchanged. Raises DialectError for a value
+    that is not a message, InputError for an unknown dialect.
     """
     check(to=to, dialect=dialect, system=system)
     target = get(to)

@@ -39,16 +39,16 @@ from foldline.summarizers.model import ModelSummarizer
 from foldline.summarizers.offline import OfflineSummarizer
 from foldline.waiting import run_waiting
 
-SLIM_SHARE: Final = 5  # a session to go on in is folded to a fifth of what the policy uses of the window
+SLIM_SHARE: Final = 5  # `slim` folds to a fifth of what the policy uses of the window
 
 
 class FoldOptions(msgspec.Struct, frozen=True):
     """How to fold: under which policy, for which model, into how many tokens.
 
-    `target` None: what the policy leaves usable of the model's window. `dialect` is that of the messages that
-    come out (None: as they came in). `overhead` are the tokens of a system prompt and tools (None: those that
-    were loaded). `number` counts the session's compactions from 1; `recall` says whether what is left out can
-    be recalled; `now` is ISO 8601 UTC (None: the clock's). `chosen` is a range to fold, whatever its size.
+    `target` None: what the policy leaves usable of the model's window. `dialect` is the output dialect (None:
+    the input's). `overhead` counts the tokens of the system prompt and tools (None: those loaded). `number`
+    counts the session's compactions from 1; `recall`: folded messages can be recalled; `now` is ISO 8601 UTC
+    (None: the clock's). `chosen` is a range to fold, whatever its size.
     """
 
     policy: Policy
@@ -65,7 +65,7 @@ class FoldOptions(msgspec.Struct, frozen=True):
 
     @property
     def resolved_policy(self) -> Policy:
-        """The policy as it is for the model: its `per_model` and `limits` are applied."""
+        """The policy with its `per_model` and `limits` applied for the model."""
         return resolve(self.policy, self.model.name, self.model.window)
 
     @property
@@ -74,16 +74,16 @@ class FoldOptions(msgspec.Struct, frozen=True):
         return usable_of(self.resolved_policy, self.model.window) if self.target is None else self.target
 
     def slim(self) -> FoldOptions:
-        """Return options that, where no target is named, fold so small that an agent can go on for long."""
+        """Return options that, without a target, leave an agent room for a long continuation."""
         return msgspec.structs.replace(self, target=self.target or self.budget // SLIM_SHARE)
 
 
 class Done(msgspec.Struct):
     """A folded list. Token figures are Foldline's own count, `system` and `tools` included.
 
-    `messages` are in `dialect`, ready to send; `system` is what the dialect wants beside them. `cut` is
-    {"first_kept": index in the input, or the entry id, "split": whether inside a turn}, `summary` the
-    checkpoint's text and `ledger` its facts, None where nothing had to be folded.
+    `messages` are in `dialect`, ready to send; `system` is the system prompt where the dialect takes it
+    separately. `cut` is {"first_kept": index in the input, or the entry id, "split": whether inside a turn},
+    `summary` the checkpoint's text and `ledger` its facts; all None if nothing was folded.
     """
 
     messages: list[Any]
@@ -99,10 +99,10 @@ class Done(msgspec.Struct):
 
 
 async def fold_once(loaded: Loaded, options: FoldOptions, summarizer: Summarizer | None = None) -> Done:
-    """Fold loaded messages into the budget of the options; valid ones that fit come back as they are.
+    """Fold loaded messages into the budget of the options; valid messages that fit are returned unchanged.
 
-    Without a `summarizer` code alone writes the checkpoint. Raises FloorExceeded where the budget cannot be
-    met, InputError where nothing can be folded.
+    Without a `summarizer` code alone writes the checkpoint. Raises FloorExceeded if the budget cannot be met,
+    InputError if nothing can be folded.
     """
     started = time.perf_counter()
     counter = options.counter
@@ -111,47 +111,44 @@ async def fold_once(loaded: Loaded, options: FoldOptions, summarizer: Summarizer
         dialect=options.dialect or loaded.dialect,
         system_dialect=loaded.system_dialect or loaded.dialect,
     )
-    ask = _ask(loaded, options)
+    request = _fold_request(loaded, options)
     view = ViewState(loaded.entries, counter=counter)
-    warnings = [
-        *loaded.warnings,
-        *([options.model.warning] if options.target is None and options.model.warning else []),
-    ]
-    loaded.warnings = warnings
-    done = _as_it_is(loaded, view, ask)
-    if done is None:
-        steps = plan(CompactionInput(view, ask, counter, scale=scaled))
+    if options.target is None and options.model.warning:
+        loaded.warnings = [*loaded.warnings, options.model.warning]
+    result = _unchanged(loaded, view, request)
+    if result is None:
+        steps = plan(CompactionInput(view, request, counter, scale=scaled))
         try:
             outcome = await execute(steps, summarizer or OfflineSummarizer(counter))
         except InputError as error:
-            if (placed := _by_place(str(error), loaded)) == str(error):
+            if (text := _with_indices(str(error), loaded)) == str(error):
                 raise
-            raise InputError(placed) from None
+            raise InputError(text) from None
         if isinstance(outcome, Nothing):
             if outcome.why != "fits":
                 raise InputError(f"nothing could be folded ({outcome.why}) {outcome.detail}".strip())
-            done = _done(loaded, None, view, ask)
+            result = _result(loaded, None, view, request)
         else:
             boundary = chained(outcome, loaded.entries[-1].id if loaded.entries else None)
             view = ViewState([*loaded.entries, boundary], counter=counter)
-            done = _done(loaded, boundary, view, ask)
+            result = _result(loaded, boundary, view, request)
     if applies_template(options.model.name):
-        done.messages = in_turn(done.messages, done.dialect)
-    done.messages = within_marks(done.messages, done.system, loaded.tools)
-    took = round((time.perf_counter() - started) * 1000, 3)
-    done.receipt = msgspec.structs.replace(done.receipt, duration_ms=took)
-    return done
+        result.messages = in_turn(result.messages, result.dialect)
+    result.messages = within_marks(result.messages, result.system, loaded.tools)
+    elapsed_ms = round((time.perf_counter() - started) * 1000, 3)
+    result.receipt = msgspec.structs.replace(result.receipt, duration_ms=elapsed_ms)
+    return result
 
 
 def fold_now(loaded: Loaded, options: FoldOptions, summarizer: Summarizer | None = None) -> Done:
-    """Fold once from code that is not async; see `fold_once`. A model's connections are closed at the end."""
+    """Fold once from synchronous code; see `fold_once`. Closes a model's connections at the end."""
     if summarizer is None or isinstance(summarizer, OfflineSummarizer):
         return run_sync(fold_once(loaded, options, summarizer))
     return run_waiting(fold_and_close(loaded, options, summarizer))
 
 
 async def fold_and_close(loaded: Loaded, options: FoldOptions, summarizer: Summarizer) -> Done:
-    """Fold once, then close the connections of a summariser that asks a model."""
+    """Fold once, then close the connections of a summariser that calls a model."""
     try:
         return await fold_once(loaded, options, summarizer)
     finally:
@@ -159,7 +156,7 @@ async def fold_and_close(loaded: Loaded, options: FoldOptions, summarizer: Summa
             await summarizer.close()
 
 
-def _ask(loaded: Loaded, options: FoldOptions) -> FoldRequest:
+def _fold_request(loaded: Loaded, options: FoldOptions) -> FoldRequest:
     overhead = options.overhead
     if overhead is None:
         overhead = overhead_of(loaded.system, loaded.tools, options.counter)
@@ -178,24 +175,30 @@ def _ask(loaded: Loaded, options: FoldOptions) -> FoldRequest:
     )
 
 
-def _as_it_is(loaded: Loaded, view: ViewState, ask: FoldRequest) -> Done | None:
-    """Return what was loaded as it is, where it fits and is valid; the caller's own list comes back."""
-    if loaded.repaired or ask.chosen is not None or ask.overhead_tokens + view.tokens > ask.usable:
+def _unchanged(loaded: Loaded, view: ViewState, request: FoldRequest) -> Done | None:
+    """Return the loaded messages unchanged if they fit and are valid, else None."""
+    fits = request.overhead_tokens + view.tokens <= request.usable
+    if loaded.repaired or request.chosen is not None or not fits:
         return None
     if loaded.given is not None:
         if get(loaded.dialect).validate(loaded.given, loaded.system):
             return None
-        done = _done(loaded, None, view, ask)
-        return msgspec.structs.replace(done, messages=list(loaded.given), warnings=tuple(loaded.warnings))
-    done = _done(loaded, None, view, ask)
-    return None if get(done.dialect).validate(done.messages, done.system) else done
+        result = _result(loaded, None, view, request)
+        return msgspec.structs.replace(result, messages=list(loaded.given), warnings=tuple(loaded.warnings))
+    result = _result(loaded, None, view, request)
+    return None if get(result.dialect).validate(result.messages, result.system) else result
 
 
-def _done(loaded: Loaded, boundary: Compacted | Pruned | None, view: ViewState, ask: FoldRequest) -> Done:
-    before = _system_to_render(loaded)
-    rendered = get(loaded.dialect).render([*before, *native_items(view.view())], whole=True)
-    tokens = ask.overhead_tokens + view.tokens
-    receipt = boundary.receipt if boundary is not None else _idle_receipt(view, ask)
+def _result(
+    loaded: Loaded, boundary: Compacted | Pruned | None, view: ViewState, request: FoldRequest
+) -> Done:
+    system_message = _system_to_render(loaded)
+    rendered = get(loaded.dialect).render([*system_message, *native_items(view.view())], whole=True)
+    system = rendered.system
+    if not system_message:
+        system = join_system(loaded.system, system, loaded.dialect)
+    tokens = request.overhead_tokens + view.tokens
+    receipt = boundary.receipt if boundary is not None else _idle_receipt(view, request)
     left_out = dict(receipt.dropped)
     if loaded.orphans:
         left_out["orphans"] = [{"index": index, "call_id": call} for index, call in loaded.orphans]
@@ -208,7 +211,7 @@ def _done(loaded: Loaded, boundary: Compacted | Pruned | None, view: ViewState, 
         dropped=left_out,
         tokens_after=tokens,
         messages_after=len(rendered.messages),
-        notes=tuple(_by_place(note, loaded) for note in receipt.notes),
+        notes=tuple(_with_indices(note, loaded) for note in receipt.notes),
     )
     return Done(
         messages=rendered.messages,
@@ -218,23 +221,23 @@ def _done(loaded: Loaded, boundary: Compacted | Pruned | None, view: ViewState, 
         cut=cut,
         summary=(summary_of(boundary) or None) if boundary is not None else None,
         ledger=msgspec.convert(boundary.ledger, Ledger) if isinstance(boundary, Compacted) else None,
-        system=rendered.system if before else join_system(loaded.system, rendered.system, loaded.dialect),
+        system=system,
         warnings=(*loaded.warnings, *repairs(loaded, view), *rendered.warnings),
         boundary=boundary,
     )
 
 
-def _by_place(text: str, loaded: Loaded) -> str:
-    """Return a text that names messages by their place in the input, not by the ids of their entries."""
+def _with_indices(text: str, loaded: Loaded) -> str:
+    """Replace the ids of entries in a text by the indices of their messages in the input."""
     for entry, index in loaded.index.items():
         if entry in text:
-            for named in (f"entry {entry!r}", f"entry {entry}", entry):
-                text = text.replace(named, f"message {index}")
+            for reference in (f"entry {entry!r}", f"entry {entry}", entry):
+                text = text.replace(reference, f"message {index}")
     return text
 
 
 def _system_to_render(loaded: Loaded) -> Rendering:
-    """Return the system prompt given apart as what is rendered first, where it changes its dialect."""
+    """Return the separate system prompt as the first message to render if its dialect changes."""
     if not loaded.system or loaded.system_dialect == loaded.dialect:
         return []
     message = read_system(loaded.system, loaded.system_dialect)
@@ -246,58 +249,58 @@ def _splits_a_turn(view: ViewState) -> bool:
     return bool(before) and not before[0].message.is_prompt
 
 
-def _idle_receipt(view: ViewState, ask: FoldRequest) -> Receipt:
-    tokens, count = ask.overhead_tokens + view.tokens, len(view.view())
+def _idle_receipt(view: ViewState, request: FoldRequest) -> Receipt:
+    tokens, count = request.overhead_tokens + view.tokens, len(view.view())
     return Receipt(
-        reason=ask.reason,
-        created_at=ask.now,
+        reason=request.reason,
+        created_at=request.now,
         tokens_before=tokens,
         tokens_after=tokens,
         messages_before=count,
         messages_after=count,
-        policy=ask.policy.name,
+        policy=request.policy.name,
     )
 
 
 def repairs(loaded: Loaded, view: ViewState) -> list[str]:
-    """Say what of the input was left out, moved or added so that the list can be sent."""
-    blank = [str(loaded.index[entry.id]) for entry in view.kept if _says_nothing(entry)]
+    """Describe what was left out of the input, moved or added to make the list valid."""
+    blank = [str(loaded.index[entry.id]) for entry in view.kept if _is_blank(entry)]
     orphans = [f"{call!r} (message {index})" for index, call in loaded.orphans]
     unanswered = [
-        repr(call) for item in view.view() if isinstance(item, AddedItem) for call in _answered(item)
+        repr(call) for item in view.view() if isinstance(item, AddedItem) for call in _unanswered_calls(item)
     ]
-    told = {
-        "messages that say nothing, left out": blank,
-        "results that answer no call, left out": orphans,
-        "calls without a result, answered by one that says so": unanswered,
+    repaired = {
+        "blank messages, left out": blank,
+        "results without a call, left out": orphans,
+        "calls without a result, answered by a note": unanswered,
     }
     order = [loaded.index[entry.id] for entry in loaded.entries if isinstance(entry, Said)]
     moved = loaded.repaired and order != sorted(order)
     return [
-        *(f"{what} ({len(which)}): {_some(which)}" for what, which in told.items() if which),
-        *(["results that came late, put behind their calls"] if moved else []),
+        *(f"{repair} ({len(names)}): {_shortened(names)}" for repair, names in repaired.items() if names),
+        *(["late results, moved behind their calls"] if moved else []),
     ]
 
 
-def _says_nothing(entry: Said) -> bool:
+def _is_blank(entry: Said) -> bool:
     return all(isinstance(part, Text) and not part.text.strip() for part in entry.message.parts)
 
 
-def _some(names: Sequence[str], most: int = 5) -> str:
+def _shortened(names: Sequence[str], most: int = 5) -> str:
     return ", ".join([*names[:most], *(["…"] if len(names) > most else [])])
 
 
-def _answered(item: AddedItem) -> list[str]:
+def _unanswered_calls(item: AddedItem) -> list[str]:
     return [result.call_id for result in item.message.results] if item.kind == "unanswered" else []
 
 
 def now() -> str:
-    """Return the time as receipts write it: ISO 8601, UTC, whole seconds."""
+    """Return the current time for a receipt: ISO 8601, UTC, whole seconds."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def overhead_of(system: Any, tools: Any, counter: Counter) -> Floor:
-    """Return the tokens of a system prompt (text or blocks) and tool definitions given apart."""
+    """Return the tokens of a separate system prompt (text or blocks) and of tool definitions."""
     text = system if isinstance(system, str) else "" if system is None else encode_utf8(system).decode()
     return Floor(
         system=text_tokens(text, counter) if text else 0, tools=tools_tokens(tools, counter) if tools else 0
@@ -305,7 +308,7 @@ def overhead_of(system: Any, tools: Any, counter: Counter) -> Floor:
 
 
 def text_of(system: Any) -> str:
-    """Return the text of a system prompt in any form: a text, blocks, messages."""
+    """Return the text of a system prompt given as text, blocks or messages."""
     if isinstance(system, str):
         return system
     if isinstance(system, list | tuple):
@@ -316,21 +319,21 @@ def text_of(system: Any) -> str:
     return ""
 
 
-def as_dict(done: Done) -> Mapping[str, Any]:
+def as_dict(result: Done) -> Mapping[str, Any]:
     """Return a folded list as `foldline compact --json` prints it."""
     return {
-        "messages": done.messages,
-        "dialect": done.dialect,
-        "view_tokens": done.view_tokens,
-        "cut": done.cut,
-        "summary": done.summary,
-        "ledger": msgspec.to_builtins(done.ledger),
-        "receipt": receipt_dict(done.receipt),
-        **({} if done.system is None else {"system": done.system}),
+        "messages": result.messages,
+        "dialect": result.dialect,
+        "view_tokens": result.view_tokens,
+        "cut": result.cut,
+        "summary": result.summary,
+        "ledger": msgspec.to_builtins(result.ledger),
+        "receipt": receipt_dict(result.receipt),
+        **({} if result.system is None else {"system": result.system}),
     }
 
 
 def receipt_dict(receipt: Receipt) -> dict[str, Any]:
     """Return a receipt with every key present, as JSON writes it."""
-    found = {name: msgspec.to_builtins(getattr(receipt, name)) for name in receipt.__struct_fields__}
-    return {**found, "constraints": found["constraints"] or {}}
+    fields = {name: msgspec.to_builtins(getattr(receipt, name)) for name in receipt.__struct_fields__}
+    return {**fields, "constraints": fields["constraints"] or {}}

@@ -52,9 +52,9 @@ def test_what_was_left_out_or_put_in_is_said():
     ]
     done = foldline.compact(messages, target=1_000)
     assert done.warnings[:3] == (
-        "messages that say nothing, left out (1): 0",
-        "results that answer no call, left out (1): 'zz' (message 3)",
-        "calls without a result, answered by one that says so (1): 'a'",
+        "blank messages, left out (1): 0",
+        "results without a call, left out (1): 'zz' (message 3)",
+        "calls without a result, answered by a note (1): 'a'",
     )
 
 
@@ -66,7 +66,7 @@ def test_results_that_came_late_are_said_to_be_moved():
         {"role": "tool", "tool_call_id": "a", "content": "fine"},
     ]
     done = foldline.compact(messages, target=1_000)
-    assert done.warnings == ("results that came late, put behind their calls",)
+    assert done.warnings == ("late results, moved behind their calls",)
 
 
 def test_a_list_that_comes_back_as_it_was_is_not_said_to_be_mended():

@@ -46,7 +46,7 @@ def test_messages_of_the_dialect_asked_for_come_back_as_they_are():
 def test_a_call_without_a_result_is_answered_and_said():
     found = foldline.convert([*MESSAGES[:3], {"role": "user", "content": "And?"}], to="anthropic")
     assert get("anthropic").validate(found.messages, found.system) == []
-    assert "calls without a result, answered by one that says so (1): 'a'" in found.warnings
+    assert "calls without a result, answered by a note (1): 'a'" in found.warnings
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""From what callers and files hold to entries that can be folded or stored."""
+"""Read message lists and session files into entries that can be folded or stored."""
 
 from foldline.loading.chain import Loaded
 from foldline.loading.lists import from_messages

@@ -1,6 +1,6 @@
-"""What loading gives: messages and the compactions between them, chained into entries.
+"""Chain messages and the compactions between them into entries.
 
-Files of other agents state facts beside a summary, in lists of their own. GenCode: `keyDecisions`,
+Files of other agents state facts next to a summary, in separate lists. GenCode: `keyDecisions`,
 `filesModified`, `toolsUsed`. klaude-code: `details` with `read_files` and `modified_files`. pi: `details`
 with `readFiles` and `modifiedFiles`.
 """
@@ -32,13 +32,13 @@ _NOTABLE = 3  # uses of a tool that a ledger keeps
 
 
 class Loaded(msgspec.Struct):
-    """Entries in path order, and where each message came from; `given` is the list that they were read from.
+    """Entries in path order, and where each message came from; `given` is the list that was read, if any.
 
     `index` maps an entry id to its place in the input (0-based among the messages); `orphans` are results
-    left out because nothing called for them: (index, call id). `repaired` says that the order changed.
-    Of our own form, `log` has every branch in the order of appending, and `session` is the id it had.
-    `about` is what a transcript says of itself, by kind. `system` and `tools` are given beside the messages,
-    in `system_dialect` ("": that of the messages).
+    left out because they answer no call: (index, call id). `repaired`: the order changed. For our own form,
+    `log` has every branch in append order, and `session` is the id it had. `about` holds the facts that a
+    transcript states about itself, by kind. `system` and `tools` are separate from the messages, in
+    `system_dialect` ("": that of the messages).
     """
 
     entries: list[Entry]
@@ -64,7 +64,7 @@ class Loaded(msgspec.Struct):
         return "" if self.format in _FORMATS_OF_NO_AGENT else self.format
 
     def number_by(self, places: Sequence[int]) -> None:
-        """Name messages by their places in the input, where a message is several of its items."""
+        """Number messages by input item: a message may consist of several."""
         self.index = {entry: places[index] for entry, index in self.index.items()}
         self.orphans = [(places[index], call) for index, call in self.orphans]
 
@@ -72,7 +72,7 @@ class Loaded(msgspec.Struct):
 class PlacedBoundary(msgspec.Struct):
     """A compaction to place before message `at`; `first_kept` is a message's index (None: nothing is kept).
 
-    `ledger` None: it is taken from the messages that were folded.
+    `ledger` None: it is collected from the folded messages.
     """
 
     at: int
@@ -85,9 +85,9 @@ class PlacedBoundary(msgspec.Struct):
 
 
 class Source(msgspec.Struct):
-    """What there is to chain: messages, the order to read them in (None: as they stand), and boundaries.
+    """Messages to chain, the order to read them in (None: as given), and boundaries.
 
-    `times` are Unix times of the messages, where they are known.
+    `times` are the Unix times of the messages, if known.
     """
 
     messages: Sequence[Message]
@@ -100,7 +100,7 @@ class Source(msgspec.Struct):
 def chain(source: Source, counter: Counter, *, ledgers: bool = True) -> Loaded:
     """Repair the messages, chain them, and place the boundaries between them.
 
-    Without `ledgers`, boundaries that bring none have an empty one: enough to measure what is there.
+    Without `ledgers`, boundaries get empty ledgers unless they have one: enough for measuring.
     """
     order = range(len(source.messages)) if source.order is None else source.order
     repaired = repair([source.messages[index] for index in order])
@@ -164,7 +164,7 @@ class _EntryChain:
         self._said.append(entry)
 
     def fold(self, boundary: PlacedBoundary) -> None:
-        """Append a boundary; where it brings no ledger, one is taken from what it folded."""
+        """Append a boundary; without a ledger it gets one from the messages that it folded."""
         first = self._ids.get(boundary.first_kept) if boundary.first_kept is not None else None
         stop = self._place_of.get(first, len(self._said)) if first is not None else len(self._said)
         compacted = Compacted(
@@ -181,9 +181,9 @@ class _EntryChain:
         self._loaded.entries.append(chained(compacted, self._parent()))
 
     def _ledger(self, stop: int, boundary: PlacedBoundary) -> dict[str, Any]:
-        """Take the facts of the first `stop` messages, those folded since the boundary before alone.
+        """Extend the facts to the first `stop` messages; only those since the last boundary are new.
 
-        Another system's summary gives none: the next fold carries it over as a text.
+        Another agent's summary adds none: the next fold carries it over as text.
         """
         if not self._with_ledgers:
             return {}
@@ -194,10 +194,10 @@ class _EntryChain:
         return msgspec.to_builtins(self._facts)
 
 
-def _leading(said: Sequence[Said], stop: int) -> tuple[str, ...]:
-    """Return the ids of the messages at the head that stay there, of the first `stop`."""
+def _leading(messages: Sequence[Said], stop: int) -> tuple[str, ...]:
+    """Return the ids of the leading messages, which stay at the head, among the first `stop`."""
     leading: list[str] = []
-    for entry in islice(said, stop):
+    for entry in islice(messages, stop):
         if not leads(entry.message):
             break
         leading.append(entry.id)
@@ -207,41 +207,41 @@ def _leading(said: Sequence[Said], stop: int) -> tuple[str, ...]:
 # ---- facts that a file states
 
 
-def _with_stated(ledger: Ledger, told: dict[str, Any]) -> Ledger:
-    """Return a ledger with the facts that a file states and its messages do not show; no entry is cited."""
-    said = Row(told)
-    files = {fact.path for fact in ledger.files}
-    tools = {fact.name for fact in ledger.tools}
-    known = {item.text for item in ledger.items}
-    decided = [Item("summary", f"Decided: {text}") for text in _texts(said, "keyDecisions")]
+def _with_stated(ledger: Ledger, origin: dict[str, Any]) -> Ledger:
+    """Add the facts that a file states and its messages do not show; they cite no entry."""
+    facts = Row(origin)
+    known_files = {fact.path for fact in ledger.files}
+    known_tools = {fact.name for fact in ledger.tools}
+    stored_items = {item.text for item in ledger.items}
+    decisions = [Item("summary", f"Decided: {text}") for text in _texts(facts, "keyDecisions")]
     stated = Ledger(
-        files=tuple(fact for fact in _files(said) if fact.path not in files),
-        tools=tuple(fact for fact in _tools(said) if fact.name not in tools),
-        items=tuple(item for item in decided if item.text not in known),
+        files=tuple(fact for fact in _files(facts) if fact.path not in known_files),
+        tools=tuple(fact for fact in _tools(facts) if fact.name not in known_tools),
+        items=tuple(item for item in decisions if item.text not in stored_items),
     )
     return ledger if stated == Ledger() else merge(redact_facts(stated), ledger)
 
 
-def _files(said: Row) -> list[FileFact]:
-    details = said.inner("details")
-    found = dict.fromkeys(_texts(details, *_READ), "read")
-    found |= dict.fromkeys([*_texts(details, *_MODIFIED), *_texts(said, "filesModified")], "modified")
-    return [FileFact(path, status) for path, status in found.items()]
+def _files(facts: Row) -> list[FileFact]:
+    details = facts.inner("details")
+    statuses = dict.fromkeys(_texts(details, *_READ), "read")
+    statuses |= dict.fromkeys([*_texts(details, *_MODIFIED), *_texts(facts, "filesModified")], "modified")
+    return [FileFact(path, status) for path, status in statuses.items()]
 
 
-def _tools(said: Row) -> list[ToolFact]:
+def _tools(facts: Row) -> list[ToolFact]:
     return [
         ToolFact(use["tool"], use.count("count") or 1, tuple(_texts(use, "notableUses")[:_NOTABLE]))
-        for use in said.rows("toolsUsed")
+        for use in facts.rows("toolsUsed")
         if use.text("tool")
     ]
 
 
-def _texts(said: Row, *keys: str) -> list[str]:
-    texts = [text_or(one).strip() for key in keys for one in items_of(said.get(key))]
+def _texts(facts: Row, *keys: str) -> list[str]:
+    texts = [text_or(value).strip() for key in keys for value in items_of(facts.get(key))]
     return list(dict.fromkeys(text for text in texts if text))
 
 
-def absent_messages(told: dict[str, Any]) -> int:
-    """Return how many folded messages are in no file any more, as a reader noted it."""
-    return Row(told).count("messages_absent") or 0
+def absent_messages(origin: dict[str, Any]) -> int:
+    """Return how many folded messages the file lacks, as the reader counted them."""
+    return Row(origin).count("messages_absent") or 0

@@ -1,4 +1,4 @@
-"""The records of a transcript, as other agents wrote it."""
+"""Turn the records of another agent's transcript into entries."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ def from_records(
 ) -> Loaded:
     """Read the records of a transcript; its own compactions become boundaries unless `from_start` is set.
 
-    `ledgers` False leaves out their facts, which nothing but a fold needs.
+    `ledgers` False leaves out their facts, which only a fold needs.
     """
-    transcript = _Transcript(counter, from_start=from_start)
+    collector = _RecordCollector(counter, from_start=from_start)
     for record in records:
-        transcript.take(record)
-    return transcript.loaded(ledgers=ledgers)
+        collector.take(record)
+    return collector.loaded(ledgers=ledgers)
 
 
-class _Transcript:
-    """What the records of a file say, gathered."""
+class _RecordCollector:
+    """The messages, boundaries, facts and warnings of a file."""
 
     def __init__(self, counter: Counter, *, from_start: bool) -> None:
         self._counter = counter
@@ -63,7 +63,7 @@ class _Transcript:
             self._warnings.append(warning_text(record))
 
     def loaded(self, *, ledgers: bool) -> Loaded:
-        """Return the entries of all that was taken."""
+        """Return the entries of all records taken."""
         source = Source(self._messages, self._dialect(), boundaries=self._boundaries, times=self._times)
         ours = with_checkpoint(source, self._counter) if not self._boundaries else None
         loaded = chain(ours or source, self._counter, ledgers=ledgers)
@@ -87,11 +87,11 @@ class _Transcript:
         quoted = tuple(self._index_of[key] for key in record.quoted if key in self._index_of)
         ours = through_another_tool(record.summary, self._counter)
         frame = Frame(preset("foldline"), quoted=len(quoted), number=record.number or 1)
-        if ours is not None:  # its text does not always say which it is
+        if ours is not None:  # its text may lack the number
             ours = msgspec.structs.replace(ours, number=frame.number)
         return PlacedBoundary(
             at=len(self._messages),
-            checkpoint=ours or _imported(record.summary, frame, self._counter),
+            checkpoint=ours or _imported_checkpoint(record.summary, frame, self._counter),
             ledger=ledger_in(ours.summary, self._messages) if ours is not None else None,
             first_kept=None if record.first_kept is None else self._index_of.get(record.first_kept),
             quoted=quoted,
@@ -100,10 +100,12 @@ class _Transcript:
         )
 
 
-def _imported(summary: str, frame: Frame, counter: Counter) -> Checkpoint:
-    """Return the checkpoint of another agent's summary, which the next fold carries over as a text."""
-    made = make_checkpoint(without_blocks(summary), frame, counter)
-    return msgspec.structs.replace(made, carried=(Carried("summary", ("imported",), made.summary),))
+def _imported_checkpoint(summary: str, frame: Frame, counter: Counter) -> Checkpoint:
+    """Return the checkpoint of another agent's summary, which the next fold carries over as text."""
+    checkpoint = make_checkpoint(without_blocks(summary), frame, counter)
+    return msgspec.structs.replace(
+        checkpoint, carried=(Carried("summary", ("imported",), checkpoint.summary),)
+    )
 
 
 def warning_text(record: WarningRecord) -> str:
@@ -132,5 +134,5 @@ def index_of(entries: Sequence[Said]) -> dict[str, int]:
 
 
 def _places(messages: Sequence[Message]) -> list[int]:
-    """Return where each message begins in the input, and where the input ends; one may be several items."""
+    """Return the input index of each message's first item, then the number of items."""
     return list(accumulate(map(elements, messages), initial=0))

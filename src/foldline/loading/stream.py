@@ -1,6 +1,6 @@
-"""A session file of any known format, from an open stream; our own form, and the entries of a store.
+"""Read a session file of any known format from an open stream, or take entries from a store.
 
-Other tools' files become records, and those entries. Our own form has its entries as they were written.
+Other tools' files are read as records, which become entries; our own form stores entries directly.
 """
 
 from __future__ import annotations
@@ -21,16 +21,12 @@ Through = Callable[[Iterator[Record]], Iterator[Record]]
 
 
 def from_stream(
-    stream: BinaryIO,
-    name: str,
-    *,
-    from_start: bool = False,
-    through: Through = lambda records: records,
+    stream: BinaryIO, name: str, *, from_start: bool = False, through: Through = lambda records: records
 ) -> Loaded:
-    """Read a session of any known format; `through` sees the records of other tools' files go by.
+    """Read a session of any known format; `through` filters the records of other tools' files.
 
-    `from_start` leaves out the compactions that the file holds. Raises FormatError (place and line) for what
-    cannot be read, InputError if there is no message.
+    `from_start` leaves out the file's compactions. Raises FormatError (file and line) for an unreadable file,
+    InputError if it has no message.
     """
     if not from_start and format_of(stream, name) == "foldline":
         loaded = from_own(stream, name)
@@ -45,17 +41,16 @@ def from_stream(
 
 
 def from_own(stream: BinaryIO, name: str) -> Loaded:
-    """Read our own interchange form: the entries as they were written, each proved against its id.
+    """Read our own interchange form: the entries as written, each checked against its id.
 
-    `entries` are the path to the leaf that the header names; to the newest entry where that one is missing.
+    `entries` are the path to the leaf that the header names, or to the newest entry if that leaf is missing.
     """
     warnings: list[str] = []
     header: dict[str, Any] = {}
-    log = list(
-        load(
-            stream, name=name, warn=lambda warned: warnings.append(warning_text(warned)), about=header.update
-        )
+    entries = load(
+        stream, name=name, warn=lambda warning: warnings.append(warning_text(warning)), about=header.update
     )
+    log = list(entries)
     loaded = from_entries(_path(log, header.get("leaf")))
     session = header.get("session")
     loaded.warnings, loaded.log = warnings, log
@@ -64,13 +59,13 @@ def from_own(stream: BinaryIO, name: str) -> Loaded:
 
 
 def from_entries(entries: Sequence[Entry]) -> Loaded:
-    """Take the entries of a path as they are stored; their notes say what stands beside the messages."""
-    spoken = [entry for entry in entries if isinstance(entry, Said)]
-    native = next((e.message.native for e in reversed(spoken) if e.message.native is not None), None)
+    """Return stored entries of a path as loaded; their notes hold title, model, system prompt and tools."""
+    messages = [entry for entry in entries if isinstance(entry, Said)]
+    native = next((e.message.native for e in reversed(messages) if e.message.native is not None), None)
     notes = {entry.kind: entry.data for entry in entries if isinstance(entry, Noted)}
     return Loaded(
         entries=list(entries),
-        index={entry.id: index for index, entry in enumerate(spoken)},
+        index={entry.id: index for index, entry in enumerate(messages)},
         dialect=native.dialect if native is not None else "openai-chat",
         model=notes.get("model", {}).get("model"),
         title=notes.get("title", {}).get("title"),
@@ -83,32 +78,32 @@ def from_entries(entries: Sequence[Entry]) -> Loaded:
 
 def _path(log: Sequence[Entry], leaf: Any) -> list[Entry]:
     """Return the entries from the root to the leaf."""
-    known = {entry.id: entry for entry in log}
-    at = known.get(leaf) if isinstance(leaf, str) else None
-    at = at or (log[-1] if log else None)
+    by_id = {entry.id: entry for entry in log}
+    entry = by_id.get(leaf) if isinstance(leaf, str) else None
+    entry = entry or (log[-1] if log else None)
     path: list[Entry] = []
-    while at is not None:
-        path.append(at)
-        at = known.get(at.parent) if at.parent is not None else None
+    while entry is not None:
+        path.append(entry)
+        entry = by_id.get(entry.parent) if entry.parent is not None else None
     return path[::-1]
 
 
 def with_notes(loaded: Loaded) -> list[Entry]:
-    """Return the entries to store: those loaded, and behind them what the file says of its session.
+    """Return the entries to store: the loaded ones, then notes with the session's facts.
 
-    Our own form has its notes among its entries, and is stored with all its branches as it is.
+    Our own form already contains its notes, and is stored unchanged with all its branches.
     """
     if loaded.log:
         return list(loaded.log)
-    known: dict[str, dict[str, Any]] = {
+    notes: dict[str, dict[str, Any]] = {
         "title": {"title": loaded.title and redact(loaded.title)},
         "model": {"model": loaded.model},
         "system": {"system": loaded.system, "dialect": loaded.system_dialect or loaded.dialect},
         "tools": {"tools": loaded.tools},
     }
     entries = list(loaded.entries)
-    noted = {(e.kind, str(e.data)) for e in entries if isinstance(e, Noted)}
-    for kind, data in known.items():
-        if data[kind] and (kind, str(data)) not in noted:
+    stored_notes = {(e.kind, str(e.data)) for e in entries if isinstance(e, Noted)}
+    for kind, data in notes.items():
+        if data[kind] and (kind, str(data)) not in stored_notes:
             entries.append(chained(Noted("", None, kind, data), entries[-1].id if entries else None))
     return entries
