@@ -26,7 +26,7 @@ def test_a_boundary_takes_the_place_of_all_before_it_but_what_it_kept():
         "message",
     ]
     assert "Please mend the parser" not in text
-    assert "items that a boundary kept are written twice, also in its history (2)" in told.warnings
+    assert "items kept by a boundary are written twice, also in its history (2)" in told.warnings
     assert len([row for row in rows(raw) if row["type"] == "response_item"]) == 12
 
 
@@ -48,7 +48,7 @@ def test_words_of_programs_are_the_developers_and_a_prompt_stays_the_agents_own(
         "assistant",
     ]
     assert "Be brief." not in raw.decode()
-    assert "system prompt left out (the agent brings its own) (1)" in told.warnings
+    assert "system prompt left out (the agent adds its own) (1)" in told.warnings
     assert "messages of programs became the developer's (1)" in told.warnings
 
 

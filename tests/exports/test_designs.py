@@ -164,7 +164,7 @@ def test_a_chat_of_another_dialect_is_carried(form, tmp_path):
     assert [part.text for _, part in said(again) if hasattr(part, "call_id")] == ["a.py", "no JSON"]
     assert [part.text for _, part in said(again) if isinstance(part, Text)][-1] == "One file: a.py."
     assert form == "coop" or "clock struck ten" in raw.decode()
-    assert form != "coop" or "system messages left out (the agent brings its own) (2)" in told.warnings
+    assert form != "coop" or "system messages left out (the agent adds its own) (2)" in told.warnings
 
 
 @pytest.mark.parametrize("keep_from", [1, 4])

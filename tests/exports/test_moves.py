@@ -158,7 +158,7 @@ def test_a_chat_of_the_other_dialect_is_carried_over_and_losses_are_named(form):
     raw, told = export(path, form)
     context = FORMS[form](raw)
 
-    assert "system prompt left out (the agent brings its own) (1)" in told.warnings
+    assert "system prompt left out (the agent adds its own) (1)" in told.warnings
     assert "call arguments that are not a JSON object wrapped in one (1)" in told.warnings
     assert any(warning.startswith("system messages became") for warning in told.warnings)
     assert "Be brief." not in raw.decode()
@@ -246,7 +246,7 @@ def test_a_message_is_held_by_no_writer(form):
 
 def test_an_unknown_format_is_refused_with_the_known_ones():
     with pytest.raises(
-        InputError, match=r"unknown format 'word'; known are jsonl, pi, claude-code, .*anthropic"
+        InputError, match=r"unknown format 'word': choose one of jsonl, pi, claude-code, .*anthropic"
     ):
         export(entries(), "word")
 

@@ -41,7 +41,7 @@ def test_words_of_programs_are_synthetic_and_a_prompt_stays_the_agents_own():
     assert "Be brief." not in raw.decode()
     assert [p["text"] for m in context for p in m["parts"] if p.get("synthetic")] == ["The clock struck ten."]
     assert {
-        "system prompt left out (the agent brings its own) (1)",
+        "system prompt left out (the agent adds its own) (1)",
         "system messages became notes (1)",
     } <= set(told.warnings)
     assert [c.arguments for _, c in said(load(raw)) if hasattr(c, "arguments")][1] == {"input": "broken"}

@@ -149,7 +149,7 @@ def test_times_rise_with_ids_in_opencode():
     raw, told = export(path, "opencode")
 
     open_in_opencode(raw)
-    assert "times that fall moved up to the message before (1)" in told.warnings
+    assert "times earlier than the previous message's moved up to it (1)" in told.warnings
 
 
 @pytest.mark.parametrize("form", ["openai-chat", "openai-responses", "anthropic"])
@@ -241,8 +241,8 @@ def test_a_call_whose_result_comes_behind_a_boundary_is_answered_once():
 
 TOLD = {
     "claude-code": "replies with thinking, which Claude Code keeps but may not send",
-    "pi": "replies with thinking, which pi sends as such to the model that wrote it alone",
-    "openai-chat": "replies with reasoning beside them, which LangChain leaves out",
+    "pi": "replies with thinking, which pi sends only to the model that wrote it",
+    "openai-chat": "replies with reasoning in separate fields, which LangChain drops",
 }
 
 

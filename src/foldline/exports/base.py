@@ -1,4 +1,4 @@
-"""The input of every export format: the steps of a session in order, and what is known about it."""
+"""The input of every export format: the steps of a session in order, and its metadata."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from foldline.core.log.log import digest
 from foldline.core.log.messages import Media, Message, Native, Opaque, Part, Usage
 from foldline.dialects.values import Losses
 
-MEASURED_BEFORE = "usage measured before the fold left out"  # a loss that every fold brings
+MEASURED_BEFORE = "usage measured before the fold left out"  # every fold causes this loss
 RESULT_CAP = 2_000
 """Characters of a tool result that a readable export shows by default."""
 
@@ -31,10 +31,10 @@ _DIALECT_APIS = {"openai-chat": "openai-completions", "openai-responses": "opena
 
 
 class SaidStep(msgspec.Struct, frozen=True):
-    """A message to write. `key` is its entry's id, or one derived from it for a message that the view adds.
+    """A message to write. `key` is its entry's id; for a message added by the view, derived from that.
 
-    `measured` is False if its usage was counted on another context than the one written;
-    `kind` is said, or the view's name for a message that it adds (ack, unanswered, late, pin).
+    `measured` is False if its usage was counted on a different context; `kind` is said, or the view's name
+    for a message that it adds (ack, unanswered, late, pin).
     """
 
     key: str
@@ -48,10 +48,9 @@ class SaidStep(msgspec.Struct, frozen=True):
 class FoldStep(msgspec.Struct, frozen=True):
     """A boundary to write. `text` is complete, with pins and ledger; `summary` is the summary alone.
 
-    `message` is how a view renders it; `first_kept` is the key of the first message before it that it kept.
-    `number` counts the compactions of the path, `folded` the messages that it folded; `origin` is what its
-    source file says about it, `ledger` the facts in builtins. `earlier` are the boundaries
-    before the one of a view, oldest first.
+    `message` is how a view renders it; `first_kept` is the key of the first message that it kept. `number`
+    counts the path's compactions, `folded` the messages that it folded; `origin` is what its source file says
+    about it, `ledger` the facts in builtins. `earlier`: the boundaries before a view's, oldest first.
     """
 
     key: str
@@ -72,7 +71,7 @@ class FoldStep(msgspec.Struct, frozen=True):
 
     @property
     def words(self) -> str:
-        """What another tool is given as its summary: another agent's alone, ours with pins and ledger."""
+        """The summary for another tool: another agent's alone, ours with pins and ledger."""
         return self.summary if self.imported else self.text
 
 
@@ -80,11 +79,11 @@ Step = SaidStep | FoldStep
 
 
 class Origin(msgspec.Struct, frozen=True):
-    """What is known about the session as a whole. Times are Unix seconds.
+    """Metadata of the session. Times are Unix seconds.
 
     `kept` are the keys that boundaries name as their first kept message, `quoted` those of older messages
     that they quote; `cap` is how many characters of a result a readable format shows (None: all). `system` is
-    a system prompt given beside the messages.
+    a system prompt separate from the messages.
     """
 
     session: str
@@ -100,16 +99,16 @@ class Origin(msgspec.Struct, frozen=True):
     system: Message | None = None
 
     def uuid(self, form: str, leaf: str | None) -> str:
-        """Return the session's id in another tool, which is the same for the same export."""
+        """Return the session's id in another tool: always the same for the same export."""
         return uuid_of(digest(encode([form, self.session, leaf, self.view])))
 
 
 class ExportWriter:
-    """Write one session in one format, piece by piece; a format is a subclass.
+    """Write one session in one format, piece by piece; each format is a subclass.
 
-    `own_boundaries`: the format has boundaries; elsewhere a view's checkpoint is a message. `quotes`: its
-    boundaries hold the older messages that they quote. `stepwise`: its messages never hold the results of
-    their own calls. `joins`: calls that are answered together must be in one reply.
+    `own_boundaries`: the format has boundaries; otherwise a view's checkpoint is a message. `quotes`: its
+    boundaries contain the older messages that they quote. `stepwise`: its messages never contain the results
+    of their own calls. `joins`: calls that are answered together must be in one reply.
     """
 
     own_boundaries: ClassVar[bool] = True
@@ -122,7 +121,7 @@ class ExportWriter:
         self.session = session
         self.losses = Losses()
         self.count: int = 0
-        self.begun = False  # something of the conversation was written, a boundary among it
+        self.begun = False  # a message or a boundary was written
         self.clock = Clock(origin.started)
         self._places: dict[str, str] = {}
         self._unplaced: list[str] = []
@@ -144,17 +143,17 @@ class ExportWriter:
         yield from ()
 
     def beside(self) -> dict[str, bytes]:
-        """Return further files: by what follows the stem of the export's name, or "/" and a name."""
+        """Return further files by name: a suffix to the stem of the export's name, or "/" and a name."""
         return {}
 
     def resume(self) -> tuple[str, str] | None:
-        """Return where the other tool looks for the file, and the command that resumes it."""
+        """Return the path where the other tool expects the file, and the command that resumes it."""
         return None
 
-    # ---- for subclasses: where in the file a boundary's first kept message is
+    # ---- for subclasses: the ids under which messages were written, which boundaries refer to
 
     def expect(self, step: SaidStep) -> None:
-        """Note that a boundary may name the next thing written as its first kept message."""
+        """Note that a boundary may name the next item written as its first kept message."""
         if step.key in self.origin.kept:
             self._unplaced.append(step.key)
 
@@ -174,30 +173,30 @@ class ExportWriter:
         self._unplaced.clear()
 
     def model(self, message: Message, unknown: str) -> str:
-        """Return the model to write for a reply: its own, or the session's, or `unknown`."""
+        """Return the model to write for a reply: its own, else the session's, else `unknown`."""
         if message.model is None and self.origin.model is not None:
             self.losses.add("replies without a model carry the session's")
         return message.model or self.origin.model or unknown
 
     def boundary_time(self, step: FoldStep) -> float:
-        """Return the time of a boundary; in a view it comes before what was said earlier."""
+        """Return the time of a boundary; a view has it before older messages, so its own time is not used."""
         return self.clock.at(None if self.origin.view else step.at)
 
     def lose(self, part: Part) -> None:
-        """Count a part that the format has no place for."""
+        """Count a part that the format cannot represent."""
         kind = part.kind if isinstance(part, Media) else type(part).__name__.lower()
         self.losses.add(
             f"{part.dialect} {part.kind} left out" if isinstance(part, Opaque) else f"{kind} left out"
         )
 
     def lost(self, warnings: tuple[str, ...]) -> None:
-        """Count what a dialect's rendering left out."""
+        """Count the losses that a dialect's rendering warned of."""
         for warning in warnings:
             kind, _, count = warning.rpartition(" (")
             self.losses.add(kind, int(count.rstrip(")")))
 
     def usage(self, step: SaidStep) -> Usage | None:
-        """Return the usage to write: None if it measured another context than the one written."""
+        """Return the usage to write; None if it was counted on a different context."""
         if step.message.usage is not None and not step.measured:
             self.losses.add(MEASURED_BEFORE)
             return None
@@ -205,31 +204,30 @@ class ExportWriter:
 
 
 class Clock:
-    """Times for entries without one: a millisecond after the one before, beginning at `start`."""
+    """Times for entries without one: a millisecond after the previous one, from `start` on."""
 
     def __init__(self, start: float) -> None:
         self._now = start - 0.001
 
     def at(self, when: float | None) -> float:
-        """Return the time to write (Unix seconds): the recorded one, or a millisecond after the last."""
+        """Return the recorded time (Unix seconds), else a millisecond after the last one."""
         self._now = self._now + 0.001 if when is None else when
         return self._now
 
 
 def iso(when: float) -> str:
-    """Return a Unix time as the agents write it: ISO 8601, UTC, milliseconds, Z; the first one for none."""
+    """Return a Unix time as agents write it: ISO 8601, UTC, milliseconds, Z; 1970 for an invalid time."""
     moment = datetime.fromtimestamp(dated(when) or 0, UTC)
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def uuid_of(hexadecimal: str) -> str:
-    """Return 32 hex characters as a UUID (RFC 9562), marked as version 4 so that every tool accepts it."""
-    h = hexadecimal
+def uuid_of(h: str) -> str:
+    """Return 32 hex characters as a UUID (RFC 9562), marked version 4 so that every tool accepts it."""
     return f"{h[:8]}-{h[8:12]}-4{h[13:16]}-{'89ab'[int(h[16], 16) % 4]}{h[17:20]}-{h[20:32]}"
 
 
 def is_readable(media: Media) -> bool:
-    """Return whether media given as data is base64: some tools stop at anything else."""
+    """Return whether media data is valid base64: some tools fail on anything else."""
     if media.data is None:
         return True
     try:
@@ -240,18 +238,18 @@ def is_readable(media: Media) -> bool:
 
 
 def part_key(key: str, number: int) -> str:
-    """Return the key of one of the pieces that a message is written as; the first has the message's own."""
+    """Return the key of a piece of a message; the first piece has the message's own key."""
     return key if number == 0 else digest(f"{key}:{number}".encode())
 
 
 def quoted(path: str) -> str:
-    """Return a path as a shell reads it; a leading ~ still means the home folder."""
+    """Quote a path for a shell; a leading ~ still means the home folder."""
     head, rest = ("~/", path[2:]) if path.startswith("~/") else ("", path)
     return head + shlex.quote(rest)
 
 
 def line(value: Any) -> bytes:
-    """Return a JSON value as one line."""
+    """Encode a JSON value as one line."""
     return encode_utf8(value) + b"\n"
 
 
@@ -259,13 +257,14 @@ def provider_of(model: str, native: Native | None, *, signed: bool = False) -> t
     """Return the provider and the API of a model by its name: ("anthropic", "anthropic-messages").
 
     A reply with a signature came from Anthropic's API, whatever the model's name. The provider is "unknown"
-    if nothing names it.
+    if the name does not show it.
     """
     if signed:
         return "anthropic", _APIS["anthropic"]
-    asked = next((reading for reading in take_apart(model) if reading.provider), None)
-    bare = model.rpartition("/")[2].lower()
-    maker = asked.provider if asked else next((m for f, m in _FAMILIES.items() if bare.startswith(f)), None)
-    if maker is None or (asked is None and maker not in MAKERS):
+    named = next((reading for reading in take_apart(model) if reading.provider), None)
+    stem = model.rpartition("/")[2].lower()
+    by_family = (maker for family, maker in _FAMILIES.items() if stem.startswith(family))
+    maker = named.provider if named else next(by_family, None)
+    if maker is None or (named is None and maker not in MAKERS):
         return "unknown", _DIALECT_APIS.get(native.dialect if native else "", "openai-completions")
     return maker, _APIS.get(maker, "openai-completions")

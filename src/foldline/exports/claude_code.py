@@ -16,7 +16,7 @@ from foldline.exports.pieces import Block, BlockWriter, ExportPiece, counts_of
 from foldline.transcripts.claude_code import SYNTHETIC, USAGE
 from foldline.transcripts.payloads import is_injected
 
-VERSION = "2.1.39"  # of Claude Code, which writes this form
+VERSION = "2.1.39"  # of Claude Code, which writes this format
 _STOPS = {"end": "end_turn", "tools": "tool_use", "length": "max_tokens"}
 _OWN_SUMMARY = "This session is being continued"
 
@@ -28,13 +28,13 @@ class ClaudeCodeWriter(BlockWriter):
 
     def __init__(self, origin: Origin, session: str) -> None:
         super().__init__(origin, session)
-        self._last: str | None = None  # uuid of the line before
+        self._last: str | None = None  # uuid of the previous line
         self._last_said: str | None = None
         self._caller: str | None = None  # uuid of the newest reply
         self._open: dict[str, None] = {}  # calls of the newest reply that wait for their results
 
     def end(self) -> Iterator[bytes]:
-        """Yield what answers the last calls, and the title."""
+        """Yield results for the last open calls, and the title."""
         yield from self._close(self.clock.at(None))
         if self.origin.title:
             yield line({"type": "custom-title", "customTitle": self.origin.title, "sessionId": self.session})
@@ -49,29 +49,31 @@ class ClaudeCodeWriter(BlockWriter):
         yield self._user(key, f"<system-reminder>\n{text}\n</system-reminder>", at)
 
     def result(self, piece: ExportPiece) -> Iterator[bytes]:
-        """Yield the line of a result, which names the line of its call."""
+        """Yield the line of a result, with the uuid of the line of its call."""
         call = str(piece.content.get("tool_use_id"))
         if call not in self._open and piece.key == piece.step.key:
             yield from self._close(piece.at)
         self._open.pop(call, None)
-        yield self._user(piece.key, [piece.content], piece.at, **self._called())
+        yield self._user(piece.key, [piece.content], piece.at, **self._caller_fields())
 
     def user(self, piece: ExportPiece) -> Iterator[bytes]:
-        """Yield a user's line, with the mark that no user wrote it where its text does not show that."""
+        """Yield a user's line, marked as a program's if its text does not show that."""
         if piece.key == piece.step.key:  # no result comes before it
             yield from self._close(piece.at)
-        words = piece.content if isinstance(piece.content, str) else ""
-        meta = piece.step.message.injected and not is_injected(words)
-        yield self._user(piece.key, piece.content, piece.at, **({"isMeta": True} if meta else {}))
+        text = piece.content if isinstance(piece.content, str) else ""
+        is_meta = piece.step.message.injected and not is_injected(text)
+        yield self._user(piece.key, piece.content, piece.at, **({"isMeta": True} if is_meta else {}))
 
-    def _called(self) -> Block:
+    def _caller_fields(self) -> Block:
         return {} if self._caller is None else {"sourceToolAssistantUUID": self._caller}
 
     def _user(self, key: str, content: str | list[Block], at: float, **extra: Any) -> bytes:
-        return self._said("user", uuid_of(key), at, message={"role": "user", "content": content}, **extra)
+        return self._message_line(
+            "user", uuid_of(key), at, message={"role": "user", "content": content}, **extra
+        )
 
     def fold(self, step: FoldStep) -> Iterator[bytes]:
-        """Yield the boundary line and the summary after it, which start a new chain."""
+        """Yield the boundary line, which starts a new chain, and the summary after it."""
         if step.first_kept is None:
             self._open = {}  # folded with their call
         at = self.boundary_time(step)
@@ -110,16 +112,16 @@ class ClaudeCodeWriter(BlockWriter):
         )
 
     def _close(self, at: float) -> Iterator[bytes]:
-        """Yield results for the calls that have none: Claude Code leaves such calls out without a word."""
-        left, self._open = self._open, {}
-        for call in left:
+        """Yield results for calls that have none: Claude Code drops such calls silently."""
+        unanswered, self._open = self._open, {}
+        for call in unanswered:
             self.losses.add("unanswered calls answered by a note")
             block = {"type": "tool_result", "tool_use_id": call, "content": UNANSWERED, "is_error": True}
             key = digest(f"{self._caller}:{call}".encode())
-            yield self._user(key, [block], at, **self._called())
+            yield self._user(key, [block], at, **self._caller_fields())
 
     def _opening(self, at: float) -> bytes:
-        """Return a first user line for a conversation that begins with the model, as the API requires."""
+        """Return the opening user line that the API requires before a leading reply."""
         self.losses.add("a first user message added")
         uuid = uuid_of(digest(f"{self.session}:opening".encode()))
         return self._line("user", uuid, at, message={"role": "user", "content": OPENING}, isMeta=True)
@@ -150,9 +152,9 @@ class ClaudeCodeWriter(BlockWriter):
         self._caller = uuid_of(key)
         self._open = {str(block["id"]): None for block in content if block.get("type") == "tool_use"}
         error = {"isApiErrorMessage": True} if failed else {}
-        yield self._said("assistant", self._caller, at, message=reply, **error)
+        yield self._message_line("assistant", self._caller, at, message=reply, **error)
 
-    def _said(self, kind: str, uuid: str, at: float, **fields: Any) -> bytes:
+    def _message_line(self, kind: str, uuid: str, at: float, **fields: Any) -> bytes:
         self.wrote(uuid)
         self.count += 1
         self._last_said = uuid

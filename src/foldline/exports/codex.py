@@ -18,8 +18,8 @@ from foldline.exports.base import ExportWriter, FoldStep, Origin, SaidStep, iso,
 from foldline.transcripts.codex_items import COMPACTIONS, SEALED
 from foldline.transcripts.payloads import is_injected
 
-VERSION = "0.119.0"  # of Codex, which writes this form
-RESULT_LIMIT = 12_000  # bytes of a result that Codex 0.169 sends of any model
+VERSION = "0.119.0"  # of Codex, which writes this format
+RESULT_LIMIT = 12_000  # bytes of a result that Codex 0.169 sends to any model
 _KEPT_WORDS = re.compile(r"\n\n\[(?:User|Assistant), kept by Codex\]: ")
 _ALIKE = {"function_call": "function_call_output", "custom_tool_call": "custom_tool_call_output"}
 
@@ -27,7 +27,7 @@ Item = dict[str, Any]
 
 
 class CodexWriter(ExportWriter):
-    """Write lines that Codex can resume. Only items that a later boundary kept are held until it comes."""
+    """Write lines that Codex can resume. Only items that a later boundary keeps are held until then."""
 
     quotes: ClassVar[bool] = True
     stepwise: ClassVar[bool] = True
@@ -36,13 +36,11 @@ class CodexWriter(ExportWriter):
         super().__init__(origin, session)
         self._model = ""
         self._totals = [0, 0, 0]  # input, cached input, output
-        self._sealed = 0  # messages to come that the boundary before them holds
-        self._leading: list[Item] = []  # of a view, which its checkpoint must not replace
+        self._sealed = 0  # following messages that the last boundary already contains
+        self._leading: list[Item] = []  # of a view: its checkpoint must not replace them
         self._held: dict[str, list[Item]] = {}  # first kept key -> the items from it on
         self._quotes: dict[str, list[Item]] = {}
-        self._replies: list[
-            tuple[Message, tuple[Edit, ...]]
-        ] = []  # replies whose calls the next results answer
+        self._replies: list[tuple[Message, tuple[Edit, ...]]] = []  # their calls get the next results
         self._answered = False
         self._kinds: dict[str, str] = {}  # call id -> kind of call, for calls without an output yet
 
@@ -62,14 +60,14 @@ class CodexWriter(ExportWriter):
             yield self._event(self.origin.started, "thread_name_updated", thread_name=self.origin.title)
 
     def resume(self) -> tuple[str, str]:
-        """Return where Codex keeps the sessions of a day, and its command."""
+        """Return where Codex keeps a day's sessions, and its command."""
         at = iso(self.origin.started)
         stamp = at[:19].replace(":", "-")
         place = f"~/.codex/sessions/{at[:10].replace('-', '/')}/rollout-{stamp}-{self.session}.jsonl"
         return place, f"codex resume {self.session}"
 
     def say(self, step: SaidStep) -> Iterator[bytes]:
-        """Yield a message's items, with the events that show it and its token count."""
+        """Yield a message's items, the events that show it, and its token count."""
         message = step.message
         if self._sealed and _is_sealed(message):
             self._sealed -= 1
@@ -89,20 +87,20 @@ class CodexWriter(ExportWriter):
         self.begun = True
         self.count += 1
         for item in items:
-            if _shortened(item):
+            if _is_over_limit(item):
                 self.losses.add(f"results over {RESULT_LIMIT:,} bytes, which Codex may shorten")
             yield self._line("response_item", at, item)
         if message.is_prompt and message.text:
             yield self._event(at, "user_message", message=message.text, images=[])
         if message.role == "assistant":
-            yield from self._shown(step, at)
+            yield from self._reply_events(step, at)
 
     def fold(self, step: FoldStep) -> Iterator[bytes]:
         """Yield a boundary, which replaces everything before it."""
         at = self.boundary_time(step)
-        listed = step.origin.get("replacement_history")
-        if isinstance(listed, list) and not self.origin.view:
-            history: list[Any] = listed  # pyright: ignore[reportUnknownVariableType]
+        recorded = step.origin.get("replacement_history")
+        if isinstance(recorded, list) and not self.origin.view:
+            history: list[Any] = recorded  # pyright: ignore[reportUnknownVariableType]
             self._sealed = sum(1 for item in history if item.get("type") in COMPACTIONS)
             summary = _KEPT_WORDS.split(step.summary, maxsplit=1)[0]
             message = "" if summary.startswith(SEALED[:50]) else summary
@@ -111,9 +109,7 @@ class CodexWriter(ExportWriter):
             message = step.text
             kept = self._held.get(step.first_kept or "", [])
             if kept:
-                self.losses.add(
-                    "items that a boundary kept are written twice, also in its history", len(kept)
-                )
+                self.losses.add("items kept by a boundary are written twice, also in its history", len(kept))
             history = [*self._leading, *quoted, _user(message), *kept]
         self._held.clear()
         yield self._line("compacted", at, {"message": message, "replacement_history": history})
@@ -122,34 +118,34 @@ class CodexWriter(ExportWriter):
     # ---- items
 
     def _items(self, step: SaidStep) -> list[Item]:
-        """Return a message's items, as received or rendered; the first system prompt is left to the agent."""
+        """Return a message's items, as received or rendered; the first system prompt is left out."""
         message = step.message
-        native = message.native is not None and message.native.dialect == OPENAI_RESPONSES
-        if message.role in ("system", "developer") and not native and not self.begun:
-            self.losses.add("system prompt left out (the agent brings its own)")
+        is_native = message.native is not None and message.native.dialect == OPENAI_RESPONSES
+        if message.role in ("system", "developer") and not is_native and not self.begun:
+            self.losses.add("system prompt left out (the agent adds its own)")
             return []
         rendered = get(OPENAI_RESPONSES).render([(message, step.edits)])
         self.lost(rendered.warnings)
         if message.role == "assistant":
-            waiting = self._replies if message.calls and not self._answered else []
-            self._replies = [*waiting, (message, step.edits)]
+            unanswered = self._replies if message.calls and not self._answered else []
+            self._replies = [*unanswered, (message, step.edits)]
         self._answered = bool(message.results) or (self._answered and message.role != "assistant")
         items: list[Item] = [
-            {**item, "type": item.get("type", "message")} for item in self._outputs(step, native)
+            {**item, "type": item.get("type", "message")} for item in self._outputs(step, is_native)
         ]
-        unclear = message.injected and not is_injected(message.text)
-        return [self._codex_form(self._paired(item), unclear=unclear) for item in items]
+        unmarked_program = message.injected and not is_injected(message.text)
+        return [self._codex_form(self._paired(item), unmarked_program=unmarked_program) for item in items]
 
-    def _outputs(self, step: SaidStep, native: bool) -> list[Any]:
-        """Return the items of results, in the kinds of their calls, which are in the replies before."""
+    def _outputs(self, step: SaidStep, is_native: bool) -> list[Any]:
+        """Render a message; results get the kinds of their calls, which are in earlier replies."""
         pair = (step.message, step.edits)
-        if native or not step.message.results:
+        if is_native or not step.message.results:
             return get(OPENAI_RESPONSES).render([pair]).messages
         before = len(get(OPENAI_RESPONSES).render(self._replies).messages)
         return get(OPENAI_RESPONSES).render([*self._replies, pair]).messages[before:]
 
     def _paired(self, item: Item) -> Item:
-        """Return an output in the kind of its call, in case an id was used twice."""
+        """Return an output with the kind of its call, in case an id was used twice."""
         call = str(item.get("call_id"))
         if item["type"] in _ALIKE:
             self._kinds[call] = item["type"]
@@ -157,21 +153,21 @@ class CodexWriter(ExportWriter):
             return {**item, "type": _ALIKE[kind]}
         return item
 
-    def _codex_form(self, item: Item, *, unclear: bool) -> Item:
-        """Return a message in Codex's form, with a content list; a program's becomes the developer's."""
+    def _codex_form(self, item: Item, *, unmarked_program: bool) -> Item:
+        """Return a message in Codex's form, with a content list; a program's gets the developer role."""
         if item["type"] != "message":
             return item
         content, role = item.get("content"), item.get("role")
         if isinstance(content, str):
             kind = "output_text" if role == "assistant" else "input_text"
             item = {**item, "content": [{"type": kind, "text": content}]}
-        if role == "system" or (role == "user" and unclear):
+        if role == "system" or (role == "user" and unmarked_program):
             self.losses.add("messages of programs became the developer's")
             item = {**item, "role": "developer"}
         return item
 
     def _hold(self, step: SaidStep, items: list[Item]) -> None:
-        """Keep the items that a later boundary names."""
+        """Keep the items that a later boundary refers to."""
         if self.origin.view:
             self._leading.extend(items)  # nothing else comes before a view's checkpoint
         if step.key in self.origin.quoted:
@@ -184,7 +180,7 @@ class CodexWriter(ExportWriter):
     # ---- context and events
 
     def _context(self, model: str, at: float) -> Iterator[bytes]:
-        """Yield the context of a turn if the model changed."""
+        """Yield a turn's context if the model changed."""
         if model == self._model:
             return
         self._model = model
@@ -197,8 +193,8 @@ class CodexWriter(ExportWriter):
         }
         yield self._line("turn_context", at, payload)
 
-    def _shown(self, step: SaidStep, at: float) -> Iterator[bytes]:
-        """Yield the events of a reply and its tokens; OpenAI's input includes cached tokens."""
+    def _reply_events(self, step: SaidStep, at: float) -> Iterator[bytes]:
+        """Yield a reply's events and tokens; OpenAI's input includes cached tokens."""
         message = step.message
         if message.stop in ("aborted", "error", "length"):
             self.losses.add("marks of aborted, failed or cut off replies left out")
@@ -206,13 +202,13 @@ class CodexWriter(ExportWriter):
             yield self._event(at, "agent_message", message=message.text)
         usage = self.usage(step)
         if usage is not None and usage.total:
-            yield self._event(at, "token_count", info=self._counted(usage), rate_limits=None)
+            yield self._event(at, "token_count", info=self._token_info(usage), rate_limits=None)
 
-    def _counted(self, usage: Usage) -> dict[str, Any]:
+    def _token_info(self, usage: Usage) -> dict[str, Any]:
         if usage.cache_write:
             self.losses.add("tokens written to a cache count as input")
         last = [usage.input + usage.cache_write + usage.cache_read, usage.cache_read, usage.output]
-        self._totals = [one + other for one, other in zip(self._totals, last, strict=True)]
+        self._totals = [total + added for total, added in zip(self._totals, last, strict=True)]
         return {
             "total_token_usage": _tokens(self._totals),
             "last_token_usage": _tokens(last),
@@ -226,7 +222,7 @@ class CodexWriter(ExportWriter):
         return line({"timestamp": iso(at), "type": kind, "payload": payload})
 
 
-def _shortened(item: Item) -> bool:
+def _is_over_limit(item: Item) -> bool:
     output = item.get("output")
     return isinstance(output, str) and len(output.encode("utf-8", "replace")) > RESULT_LIMIT
 
@@ -242,11 +238,11 @@ def _is_sealed(message: Message) -> bool:
 
 
 def _tokens(counts: list[int]) -> dict[str, int]:
-    given, cached, output = counts
+    input_tokens, cached_tokens, output_tokens = counts
     return {
-        "input_tokens": given,
-        "cached_input_tokens": cached,
-        "output_tokens": output,
+        "input_tokens": input_tokens,
+        "cached_input_tokens": cached_tokens,
+        "output_tokens": output_tokens,
         "reasoning_output_tokens": 0,
-        "total_tokens": given + output,
+        "total_tokens": input_tokens + output_tokens,
     }

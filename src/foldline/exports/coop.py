@@ -1,4 +1,4 @@
-"""coop's session files: one message a line, the newest compaction in a file of its own beside them.
+"""coop's session files: one message a line, the newest compaction in a separate file next to it.
 
 Source: the form that coop publishes for its messages and its `CompactionState`.
 """
@@ -24,26 +24,26 @@ class CoopWriter(BlockWriter):
     def system(self, step: SaidStep) -> Iterator[bytes]:
         """Leave a system message out."""
         del step
-        self.losses.add("system messages left out (the agent brings its own)")
+        self.losses.add("system messages left out (the agent adds its own)")
         yield from ()
 
     def pieces(self, step: SaidStep) -> tuple[list[Any], list[Any]]:
-        """Return the results of a message as one piece, which is a message of its own, and the rest."""
+        """Return all results of a message as one piece, which becomes a separate message, and the rest."""
         results, rest = super().pieces(step)
         if isinstance(rest, str):
             rest = [{"type": "text", "text": rest}] if rest else []
-        return [self._written(results)] if results else [], self._written(rest)
+        return [self._coop_blocks(results)] if results else [], self._coop_blocks(rest)
 
-    def _written(self, blocks: list[Block]) -> list[Block]:
-        found: list[Block] = []
+    def _coop_blocks(self, blocks: list[Block]) -> list[Block]:
+        converted: list[Block] = []
         for block in blocks:
-            result = block.get("type") == "tool_result"
-            written = BLOCKS.write(block, self.result_text(block) if result else "")
+            is_result = block.get("type") == "tool_result"
+            written = BLOCKS.write(block, self.result_text(block) if is_result else "")
             if written is None:
                 self.losses.add(f"{block.get('type')} left out")
             else:
-                found.append({BLOCKS.failed: False, **written} if result else written)
-        return found
+                converted.append({BLOCKS.failed: False, **written} if is_result else written)
+        return converted
 
     def fold(self, step: FoldStep) -> Iterator[bytes]:
         """Take a boundary; coop keeps the newest."""
@@ -59,29 +59,29 @@ class CoopWriter(BlockWriter):
         yield from ()
 
     def beside(self) -> dict[str, bytes]:
-        """Return the compaction, in the file that coop looks for beside the session."""
+        """Return the compaction in the file that coop reads next to the session."""
         return {} if self._state is None else {BESIDE: pretty(self._state) + b"\n"}
 
     def resume(self) -> tuple[str, str]:
-        """Return the names that coop gives its files."""
+        """Return how coop names its files, and its command."""
         return f"SESSION.jsonl in coop's folder of sessions, for session {self.session}", "coop"
 
     def user(self, piece: ExportPiece) -> Iterator[bytes]:
-        """Yield what was said in the user's name, or results."""
+        """Yield a message in the user's name, or results."""
         yield self._message("user", piece, {})
 
     result = user
 
     def reply(self, piece: ExportPiece) -> Iterator[bytes]:
-        """Yield what a model said."""
+        """Yield a reply."""
         model = self.model(piece.step.message, "unknown")
         yield self._message("assistant", piece, {**counts_of(self.usage(piece.step), USAGE), "model": model})
 
-    def _message(self, role: str, piece: ExportPiece, about: Block) -> bytes:
-        identity = f"msg_{uuid_of(piece.key)}"
-        self.wrote(identity)
+    def _message(self, role: str, piece: ExportPiece, metadata: Block) -> bytes:
+        message_id = f"msg_{uuid_of(piece.key)}"
+        self.wrote(message_id)
         if self._state is not None and not self._state["first_kept_message_id"]:
-            self._state["first_kept_message_id"] = identity
+            self._state["first_kept_message_id"] = message_id
         self.count += 1
-        known = {"id": identity, "role": role, "created": iso(piece.at)}
-        return line({**known, "content": piece.content, "metadata": about})
+        fields = {"id": message_id, "role": role, "created": iso(piece.at)}
+        return line({**fields, "content": piece.content, "metadata": metadata})

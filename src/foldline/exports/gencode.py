@@ -1,7 +1,7 @@
 """GenCode's session files: one JSON document with metadata, messages and summaries.
 
-Source: the session document and the `ConversationSummary` that GenCode publishes. A compaction removes what
-it folded from the file, so only a view can hold one.
+Source: the session document and the `ConversationSummary` that GenCode publishes. A compaction removes the
+folded messages from the file, so only a view can contain one.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from foldline.core.ledger.facts.kinds import Ledger
 from foldline.core.log.codec import pretty
 from foldline.core.log.log import digest
 from foldline.core.log.messages import ToolResult
+from foldline.dialects.payload import items_of
 from foldline.exports.base import FoldStep, Origin, SaidStep, iso
 from foldline.exports.pieces import Block, BlockWriter, ExportPiece
 from foldline.transcripts.gencode import BLOCKS
@@ -38,11 +39,12 @@ class GenCodeWriter(BlockWriter):
         yield from ()
 
     def pieces(self, step: SaidStep) -> tuple[list[Block], str | list[Block]]:
-        """Return all that a message says: results and the rest are in one message."""
+        """Return results and all other blocks together: GenCode has them in one message."""
         results, rest = super().pieces(step)
         if isinstance(rest, str):
             return [], rest
-        return [], [block for one in (*results, *rest) if (block := self._block(one, step)) is not None]
+        blocks = (self._block(block, step) for block in (*results, *rest))
+        return [], [block for block in blocks if block is not None]
 
     def user(self, piece: ExportPiece) -> Iterator[bytes]:
         """Take a message."""
@@ -54,20 +56,20 @@ class GenCodeWriter(BlockWriter):
     reply = user
 
     def fold(self, step: FoldStep) -> Iterator[bytes]:
-        """Take the boundary of a view, or one of GenCode's own whose messages are in no file any more."""
+        """Take the boundary of a view, or one of GenCode's own whose messages the file lacks."""
         absent = step.origin.get("messages_absent")
         self._absent += absent if isinstance(absent, int) else 0
         if not self.origin.view and not (step.imported and self._absent):
             self.losses.add("boundaries left out (GenCode's file would lack what they folded)")
             return
-        known, text = self._covers, ""
-        for one in (*step.earlier, step):
-            covers = _covered(one, known)
-            known = covers[1]
-            text = one.words
-            self._summaries.append(_summary(one, covers, text, iso(self.origin.ended)))
-        self._covers = known
-        self._folded = known if self.origin.view else self._absent
+        covered, text = self._covers, ""
+        for boundary in (*step.earlier, step):
+            covers = _covered(boundary, covered)
+            covered = covers[1]
+            text = boundary.words
+            self._summaries.append(_summary(boundary, covers, text, iso(self.origin.ended)))
+        self._covers = covered
+        self._folded = covered if self.origin.view else self._absent
         content = f"[Earlier conversation - {self._folded} messages summarized]\n\n{text}"
         self._messages.append({"role": "system", "content": content})
         yield from ()
@@ -85,15 +87,15 @@ class GenCodeWriter(BlockWriter):
             "messageCount": len(self._messages),
             "fullMessageCount": full,
         }
-        whole = {"metadata": metadata, "messages": self._messages, "summaries": self._summaries}
-        yield pretty({**whole, "fullMessageCount": full}) + b"\n"
+        session = {"metadata": metadata, "messages": self._messages, "summaries": self._summaries}
+        yield pretty({**session, "fullMessageCount": full}) + b"\n"
 
     def resume(self) -> tuple[str, str]:
-        """Return where GenCode keeps its sessions, and how it resumes the newest."""
+        """Return where GenCode keeps its sessions, and how to resume the newest."""
         return f"~/.gen/sessions/{self.session}.json", "gencode, then /resume"
 
     def _block(self, block: Block, step: SaidStep) -> Block | None:
-        """Write one of Anthropic's blocks as one of GenCode's; a result may be blanked."""
+        """Convert one of Anthropic's blocks to GenCode's, with the mark of a blanked result."""
         if block.get("type") == "tool_result":
             text = self.result_text(block)
             written = BLOCKS.write(block, text) or {}
@@ -111,19 +113,19 @@ def _is_blanked(text: str, step: SaidStep) -> bool:
     return any(isinstance(result, ToolResult) and result.text == text for result in blanked)
 
 
-def _covered(step: FoldStep, known: int) -> tuple[int, int]:
+def _covered(step: FoldStep, covered: int) -> tuple[int, int]:
     """Return the first and the last message that a boundary covers, counted from 1.
 
-    `known` is the last one that the boundary before covers, whose checkpoint this one folded too.
+    `covered` is the last one that the previous boundary covers, whose checkpoint this one folded too.
     """
-    own = step.origin.get("coveringMessages")
-    if isinstance(own, list) and len(own) == 2 and all(isinstance(one, int) for one in own):  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
-        return own[0], own[1]  # pyright: ignore[reportUnknownVariableType]
-    return 1, max(1, known + step.folded - bool(known))
+    imported = items_of(step.origin.get("coveringMessages"))
+    if len(imported) == 2 and all(isinstance(number, int) for number in imported):
+        return imported[0], imported[1]
+    return 1, max(1, covered + step.folded - bool(covered))
 
 
 def _summary(step: FoldStep, covers: tuple[int, int], text: str, at: str) -> dict[str, Any]:
-    """Return what GenCode's list of summaries says of a boundary."""
+    """Return a boundary's entry in GenCode's list of summaries."""
     facts = msgspec.convert(step.ledger, Ledger)
     changed = ("created", "modified", "deleted")
     return {

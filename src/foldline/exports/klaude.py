@@ -1,7 +1,7 @@
 """klaude-code's session files: one `{"type", "data"}` a line, a compaction as an entry among them.
 
-Source: the history items that klaude-code publishes. A compaction names the first item that it kept by its
-place in the history and by its line, both from 0.
+Source: the history items that klaude-code publishes. A compaction gives the first item that it kept by its
+index in the history and by its line, both from 0.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from foldline.core.ledger.facts.kinds import Ledger
 from foldline.core.log.codec import encode_utf8, pretty
 from foldline.core.log.messages import Media, Opaque, Part, Text, Thinking, ToolCall, ToolResult
 from foldline.exports.base import FoldStep, Origin, SaidStep, is_readable, iso, line
-from foldline.exports.pieces import Block, ExportPiece, PieceWriter, counts_of, spoken
+from foldline.exports.pieces import Block, ExportPiece, PieceWriter, counts_of, has_text
 from foldline.transcripts.klaude import STOPS, USAGE
 
 _STOPS = {ours: theirs for theirs, ours in STOPS.items()}
@@ -37,7 +37,7 @@ class KlaudeWriter(PieceWriter):
     def result(self, piece: ExportPiece) -> Iterator[bytes]:
         """Yield a result."""
         result: ToolResult = piece.content
-        shown = [part for part in result.content if not isinstance(part, Text)]
+        media = [part for part in result.content if not isinstance(part, Text)]
         yield self._item(
             "ToolResultMessage",
             piece.at,
@@ -46,32 +46,32 @@ class KlaudeWriter(PieceWriter):
             tool_name=self.tool_of(result),
             status="error" if result.is_error else "success",
             output_text=result.text,
-            parts=[block for part in shown for block in self.blocks(part)],
+            parts=[block for part in media for block in self.blocks(part)],
         )
 
     def reply(self, piece: ExportPiece) -> Iterator[bytes]:
-        """Yield what a model said."""
+        """Yield a reply."""
         message = piece.step.message
         usage = counts_of(self.usage(piece.step), USAGE, inclusive=True)
         counted = {**usage, "reasoning_tokens": 0, "model_name": self.model(message, "unknown")}
         stop = _STOPS[message.stop or ("tools" if message.calls else "end")]
-        known = {"role": "assistant", "usage": counted, "stop_reason": stop}
-        yield self._item("AssistantMessage", piece.at, parts=piece.content, **known)
+        fields = {"role": "assistant", "usage": counted, "stop_reason": stop}
+        yield self._item("AssistantMessage", piece.at, parts=piece.content, **fields)
 
     def user(self, piece: ExportPiece) -> Iterator[bytes]:
-        """Yield what was said in the user's name, by the user or by a program."""
+        """Yield a message of the user, or of a program in the user's name."""
         injected = piece.step.message.injected
         kind, role = ("DeveloperMessage", "developer") if injected else ("UserMessage", "user")
         yield self._item(kind, piece.at, role=role, parts=piece.content)
 
     def fold(self, step: FoldStep) -> Iterator[bytes]:
-        """Yield a compaction; one that kept nothing keeps what comes after it."""
+        """Yield a compaction; if it kept nothing, its first kept item is the next one."""
         place = self.place(step.first_kept)
         first = self._items + 1 if place is None else int(place)
-        facts = msgspec.convert(step.ledger, Ledger)
+        ledger = msgspec.convert(step.ledger, Ledger)
         details = {
-            "read_files": [fact.path for fact in facts.files if fact.status == "read"],
-            "modified_files": [fact.path for fact in facts.files if fact.status in ("created", "modified")],
+            "read_files": [fact.path for fact in ledger.files if fact.status == "read"],
+            "modified_files": [fact.path for fact in ledger.files if fact.status in ("created", "modified")],
         }
         yield self._item(
             "CompactionEntry",
@@ -84,7 +84,7 @@ class KlaudeWriter(PieceWriter):
         )
 
     def beside(self) -> dict[str, bytes]:
-        """Return what klaude-code keeps about a session in `meta.json` beside its events."""
+        """Return the metadata that klaude-code keeps in `meta.json` next to the events."""
         meta = {
             "id": self.session,
             "work_dir": self.origin.cwd,
@@ -94,8 +94,8 @@ class KlaudeWriter(PieceWriter):
             "model_name": self.origin.model,
             "messages_count": self.count,
         }
-        known = {key: value for key, value in meta.items() if value is not None}
-        return {"/meta.json": pretty(known) + b"\n"}
+        fields = {key: value for key, value in meta.items() if value is not None}
+        return {"/meta.json": pretty(fields) + b"\n"}
 
     def resume(self) -> tuple[str, str]:
         """Return where klaude-code keeps a project's sessions, and its command."""
@@ -111,8 +111,8 @@ class KlaudeWriter(PieceWriter):
         return line({"type": kind, "data": {**data, "created_at": iso(at)}})
 
     def blocks(self, part: Part) -> Iterator[Block]:
-        """Yield a part as klaude-code's parts; a thought and its signature are two."""
-        if isinstance(part, Text) and spoken(part):
+        """Convert a part to klaude-code's parts; a thought and its signature are two."""
+        if isinstance(part, Text) and has_text(part):
             yield {"type": "text", "text": part.text}
         elif isinstance(part, Thinking):
             yield {"type": "thinking_text", "text": part.text}

@@ -1,7 +1,7 @@
 """A session as a list of native messages of one dialect, one per line.
 
-The AI SDK refuses two things that its dialect allows: a system message among the others, and a call without a
-result. Its list has its system messages in the system prompt, and its open calls answered by a note.
+The AI SDK refuses two things that its dialect allows: system messages within the list, and calls without a
+result. In its list the system prompt contains the system messages, and a note answers each open call.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from foldline.dialects.ui_message.tools import is_tool, sdk4_call, with_result
 from foldline.dialects.values import Losses, Rendered
 from foldline.exports.base import ExportWriter, FoldStep, Origin, SaidStep, line
 
-_REASONING = {"reasoning_content", "reasoning", "reasoning_details"}  # fields that Chat Completions has not
+_REASONING = {"reasoning_content", "reasoning", "reasoning_details"}  # not in OpenAI's own API
 _OPEN = ("input-available", "approval-requested", "input-streaming", "call")
 
 Native = dict[str, Any]
 
 
 class ListWriter(ExportWriter):
-    """Write messages as JSON lines; a system prompt that the dialect takes separately is the first line.
+    """Write messages as JSON lines; a separate system prompt is the first line.
 
-    A list is rendered as a whole, so its messages stay in memory until the end.
+    The list is rendered at once, so its messages stay in memory until the end.
     """
 
     own_boundaries: ClassVar[bool] = False
@@ -43,13 +43,13 @@ class ListWriter(ExportWriter):
         self._pairing = Pairing()
 
     def say(self, step: SaidStep) -> Iterator[bytes]:
-        """Take a message; calls that it leaves unanswered are answered by a note, as in a view."""
+        """Take a message; a note answers the calls that it leaves open, as in a view."""
         self._answer(self._pairing.say(len(self._items), step.message))
         self._items.append((step.message, step.edits))
         yield from ()
 
     def fold(self, step: FoldStep) -> Iterator[bytes]:
-        """Take a checkpoint, which is a message in a view and left out of a history."""
+        """Take a checkpoint: a message in a view, left out of a history."""
         if self.origin.view:
             self._items.append((step.message, ()))
         else:
@@ -65,14 +65,14 @@ class ListWriter(ExportWriter):
             rendered = _for_ai_sdk(rendered, self.losses)
         self.count = len(rendered.messages)
         self.lost(rendered.warnings)
-        if beside := sum(1 for message in rendered.messages if _REASONING & message.keys()):
-            self.losses.add("replies with reasoning beside them, which LangChain leaves out", beside)
+        if reasoned := sum(1 for message in rendered.messages if _REASONING & message.keys()):
+            self.losses.add("replies with reasoning in separate fields, which LangChain drops", reasoned)
         if rendered.system:
             yield line({"system": rendered.system})
         yield from map(line, rendered.messages)
 
     def _answer(self, calls: tuple[str, ...]) -> None:
-        """Answer calls by a note: APIs refuse a call without a result (UI messages: `_for_ai_sdk`)."""
+        """Answer calls by a note, since APIs refuse a call without a result (UI messages: `_for_ai_sdk`)."""
         if not calls or self.origin.view or self.dialect == UI_MESSAGE:
             return
         self.losses.add("unanswered calls answered by a note", len(calls))
@@ -84,18 +84,18 @@ class ListWriter(ExportWriter):
 
 
 def _for_ai_sdk(rendered: Rendered, losses: Losses) -> Rendered:
-    """Return a list as the AI SDK takes it."""
+    """Return a list in the form that the AI SDK accepts."""
     systems = [message for message in rendered.messages if message.get("role") == "system"]
-    told = [_text(rendered.system), *("\n\n".join(_texts(message)) for message in systems)]
+    prompts = [_text(rendered.system), *("\n\n".join(_texts(message)) for message in systems)]
     if systems:
         losses.add("system messages joined into the system prompt", len(systems))
     rest = [_closed(message, losses) for message in rendered.messages if message.get("role") != "system"]
-    system = "\n\n".join(text for text in told if text) if systems else rendered.system
+    system = "\n\n".join(text for text in prompts if text) if systems else rendered.system
     return msgspec.structs.replace(rendered, messages=rest, system=system)
 
 
 def _closed(message: Native, losses: Losses) -> Native:
-    """Return a message whose open calls have failed, in the words of a view."""
+    """Return a message with its open calls answered by a view's note, as failed."""
     changed = dict(message)
     for key in ("parts", "toolInvocations"):
         parts = message.get(key)
@@ -106,16 +106,20 @@ def _closed(message: Native, losses: Losses) -> Native:
 
 def _answered(part: Any, losses: Losses) -> Any:
     call = sdk4_call(part)
-    own = call if call is not None else part
-    part = _with_object(part, own, losses) if call is None and is_tool(part) else part
-    if (call is None and not is_tool(part)) or own.get("state") not in _OPEN or own.get("providerExecuted"):
+    call_part = call if call is not None else part
+    part = _with_object(part, call_part, losses) if call is None and is_tool(part) else part
+    if (
+        (call is None and not is_tool(part))
+        or call_part.get("state") not in _OPEN
+        or call_part.get("providerExecuted")
+    ):
         return part
     losses.add("unanswered calls answered by a note")
     return with_result(part, UNANSWERED, is_error=True)
 
 
 def _with_object(part: Native, own: Native, losses: Losses) -> Native:
-    """Return a tool part whose input is an object: providers take no other."""
+    """Return a tool part whose input is an object: providers accept nothing else."""
     if not isinstance(own.get("input"), str):
         return part
     losses.add("call arguments that are not a JSON object wrapped in one")

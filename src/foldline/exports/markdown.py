@@ -1,4 +1,4 @@
-"""A session for people to read: who said what, the calls and their results, and where it was folded."""
+"""A session for people to read: speakers, calls with their results, and compactions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class MarkdownWriter(ExportWriter):
     _names: dict[str, str]
 
     def begin(self) -> Iterator[bytes]:
-        """Yield the title and what is known about the session."""
+        """Yield the title and the session's metadata."""
         self._names = {}
         origin = self.origin
         facts = [f"session `{origin.session}`", *([f"model {origin.model}"] if origin.model else [])]
@@ -48,8 +48,7 @@ class MarkdownWriter(ExportWriter):
         """Yield a boundary: the summary between two rules."""
         before = f", {step.tokens_before:,} tokens before" if step.tokens_before else ""
         when = f" · {_day(step.at)}" if step.at is not None else ""
-        text = step.words
-        yield _text(f"\n---\n\n## Compacted{before}{when}\n\n{_fenced(text, 'markdown')}\n\n---\n")
+        yield _text(f"\n---\n\n## Compacted{before}{when}\n\n{_fenced(step.words, 'markdown')}\n\n---\n")
 
     def _heading(self, step: SaidStep, message: Message) -> str:
         name = _ROLES.get(message.role, "Tool")
@@ -111,7 +110,7 @@ def _arguments(call: ToolCall) -> str:
 
 
 def _fenced(text: str, language: str = "") -> str:
-    """Put text into a fence longer than any in it."""
+    """Put text into a fence longer than any inside it."""
     longest = max((len(match[1]) for match in _FENCES.finditer(text)), default=2)
     fence = "`" * (longest + 1)
     return f"{fence}{language}\n{text.rstrip(chr(10))}\n{fence}"
@@ -122,7 +121,7 @@ def _day(when: float) -> str:
 
 
 def _title(text: str) -> str:
-    """Return a title that names no speaker."""
+    """Return a title on one line, escaped if it would be read as the mark of a speaker."""
     line = _one_line(text)
     return f"\\{line}" if speaker_mark(f"# {line.lstrip(chr(92))}") else line
 

@@ -15,14 +15,14 @@ from foldline.dialects import UI_MESSAGE, get
 from foldline.dialects.payload import fields_of
 from foldline.exports.base import ExportWriter, FoldStep, Origin, SaidStep, iso
 from foldline.transcripts.lines import count_or_none, moment, text_or
-from foldline.transcripts.moldable import wrap_summary
+from foldline.transcripts.moldable import RANGE, wrap_summary
 
 
 class MoldableWriter(ExportWriter):
     """Write a conversation as one JSON document; its messages stay in memory until the end.
 
     Moldable keeps only the newest compaction: `version` counts them, `apiStartIndex` is the first message
-    that the model gets after the summary.
+    sent after the summary.
     """
 
     def __init__(self, origin: Origin, session: str) -> None:
@@ -34,7 +34,7 @@ class MoldableWriter(ExportWriter):
     def say(self, step: SaidStep) -> Iterator[bytes]:
         """Take a message; the first system prompt is left to the agent."""
         if step.message.role in ("system", "developer") and not self._items:
-            self.losses.add("system prompt left out (the agent brings its own)")
+            self.losses.add("system prompt left out (the agent adds its own)")
         else:
             self._starts[step.key] = len(self._items)
             self._items.append((step.message, step.edits))
@@ -53,12 +53,12 @@ class MoldableWriter(ExportWriter):
         self.count = len(rendered.messages)
         self.lost(rendered.warnings)
         step, before = self._folds[-1] if self._folds else (None, 0)
-        known = fields_of(step.origin.get("conversation")) if step is not None else {}
-        self.session = text_or(known.get("id")) or self.session
+        imported = fields_of(step.origin.get("conversation")) if step is not None else {}
+        self.session = text_or(imported.get("id")) or self.session
         conversation = {
             "id": self.session,
             "title": self.origin.title or "New conversation",
-            "createdAt": text_or(known.get("createdAt")) or iso(self.origin.started),
+            "createdAt": text_or(imported.get("createdAt")) or iso(self.origin.started),
             "updatedAt": iso(self.origin.ended),
             "messageCount": self.count,
             "messages": rendered.messages,
@@ -67,7 +67,7 @@ class MoldableWriter(ExportWriter):
         yield pretty(conversation) + b"\n"
 
     def resume(self) -> tuple[str, str]:
-        """Return the folder of a workspace's conversations, and where Moldable shows them."""
+        """Return the path in a workspace, and how to open it in Moldable."""
         place = f"~/.moldable/workspaces/WORKSPACE/conversations/{self.session}.json"
         return place, "open it in Moldable's list of conversations"
 
@@ -89,21 +89,16 @@ class MoldableWriter(ExportWriter):
 
 
 def _range(step: FoldStep, start: int) -> dict[str, Any]:
-    """Return the summarised range: the file's own if nothing moved since, else all before the start."""
+    """Return the summarised range: the file's own if the start is unchanged, else all before the start."""
     span = fields_of(step.origin.get("summarized_range"))
     if span and step.origin.get("api_start_index") == start:
-        names = {"fromIndex": "from_index", "toIndex": "to_index", "messageCount": "message_count"}
-        return {name: span.get(ours) for name, ours in names.items()}
+        return {theirs: span.get(ours) for ours, theirs in RANGE.items()}
     return {"fromIndex": 0, "toIndex": start - 1, "messageCount": start}
 
 
 def _summary(step: FoldStep, version: int) -> dict[str, Any]:
-    """Return the summary message: Moldable's own as it was, or ours with the whole checkpoint."""
+    """Return the summary message: Moldable's own unchanged, or ours with the whole checkpoint."""
     if own := fields_of(step.origin.get("summary_message")):
         return own
     text = wrap_summary(step.summary) if step.imported else step.text
-    return {
-        "id": f"compaction-summary-v{version}",
-        "role": "user",
-        "parts": [{"type": "text", "text": text}],
-    }
+    return {"id": f"compaction-summary-v{version}", "role": "user", "parts": [{"type": "text", "text": text}]}

@@ -11,16 +11,7 @@ from typing import Any
 from foldline.core.cut.notes import LATE
 from foldline.core.log.codec import encode_utf8
 from foldline.core.log.log import digest
-from foldline.core.log.messages import (
-    Media,
-    Message,
-    Opaque,
-    Part,
-    Text,
-    Thinking,
-    ToolCall,
-    Usage,
-)
+from foldline.core.log.messages import Media, Message, Opaque, Part, Text, Thinking, ToolCall, Usage
 from foldline.dialects.dialect import lost_fields
 from foldline.dialects.media import placeholder
 from foldline.dialects.payload import fields_of, items_of, parse
@@ -28,8 +19,8 @@ from foldline.dialects.values import OPENAI_CHAT
 from foldline.exports.base import FoldStep, Origin, SaidStep, is_readable, provider_of
 from foldline.exports.pieces import NOT_AN_OBJECT, Block, ExportPiece, PieceWriter
 
-VERSION = "1.4.3"  # of OpenCode, which writes this form
-AGENT = "build"  # OpenCode's usual agent
+VERSION = "1.4.3"  # of OpenCode, which writes this format
+AGENT = "build"  # OpenCode's default agent
 _STOPS = {"end": "stop", "tools": "tool-calls", "length": "length"}
 _DETAILS = ("reasoning_details", "reasoning_opaque")
 _SEALS = {"copilot": "reasoningOpaque", "anthropic": "signature"}
@@ -37,7 +28,7 @@ _BITS = (1 << 48) - 1
 
 
 class OpenCodeWriter(PieceWriter):
-    """Write one document, message by message; a reply is held until its results have come."""
+    """Write one document, message by message; a reply is held until its results are in."""
 
     def __init__(self, origin: Origin, session: str) -> None:
         super().__init__(origin, session)
@@ -69,45 +60,48 @@ class OpenCodeWriter(PieceWriter):
         yield b"\n]}\n"
 
     def resume(self) -> tuple[str, str]:
-        """Return the file's name, and OpenCode's commands."""
+        """Return the file name, and OpenCode's commands."""
         name = f"{self._id}.json"
         return name, f"opencode import {name} && opencode --session {self._id}"
 
     def fold(self, step: FoldStep) -> Iterator[bytes]:
-        """Yield a compaction: the message that asks for it, naming what it kept, and the summary as reply."""
+        """Yield a compaction: the message that requests it, and the summary as reply."""
         yield from self._end_reply()
         at = self._rising(self.boundary_time(step))
-        asked = self._user_info(step.key, at)
+        request = self._user_info(step.key, at)
         tail = self.place(step.first_kept)
         kept = {} if tail is None else {"tail_start_id": tail}
         part = {"type": "compaction", "auto": step.automatic, **kept}
-        yield self._message(asked, [self._part(asked, part, at)])
+        yield self._message(request, [self._part(request, part, at)])
         info = self._reply_info(f"{step.key}:summary", at, self.origin.model or "unknown", None)
         info |= {"mode": "compaction", "agent": "compaction", "summary": True, "finish": "stop"}
         info["time"]["completed"] = _ms(at)
-        text = step.words
-        yield self._message(info, [self._part(info, {"type": "text", "text": text}, at)])
+        yield self._message(info, [self._part(info, {"type": "text", "text": step.words}, at)])
 
     # ---- the user's side
 
     def user(self, piece: ExportPiece) -> Iterator[bytes]:
-        """Yield what the user said, or a program in the user's name."""
+        """Yield a message of the user, or of a program in the user's name."""
         step = piece.step
-        yield from self._user(step.key, piece.content, piece.at, made=step.message.injected)
+        yield from self._user(step.key, piece.content, piece.at, synthetic=step.message.injected)
 
     def note(self, key: str, text: str, at: float) -> Iterator[bytes]:
-        """Yield a note of a program's."""
-        yield from self._user(key, [Text(text)], at, made=True)
+        """Yield a note of a program."""
+        yield from self._user(key, [Text(text)], at, synthetic=True)
 
-    def _user(self, key: str, rest: list[Part], at: float, *, made: bool) -> Iterator[bytes]:
+    def _user(self, key: str, content: list[Part], at: float, *, synthetic: bool) -> Iterator[bytes]:
         yield from self._end_reply()
         at = self._rising(at)
         info = self._user_info(key, at)
-        parts = [self._part(info, block, at) for part in rest if (block := self._block(part, made=made))]
+        parts = [
+            self._part(info, block, at)
+            for part in content
+            if (block := self._block(part, synthetic=synthetic))
+        ]
         if not parts:
             self.losses.add("empty messages left out")
             return
-        if made and any(part["type"] == "file" for part in parts):
+        if synthetic and any(part["type"] == "file" for part in parts):
             self.losses.add("media of programs count as the user's")
         self._wrote(info)
         yield self._message(info, parts)
@@ -124,14 +118,14 @@ class OpenCodeWriter(PieceWriter):
             "model": {"providerID": provider_of(model, None)[0], "modelID": model},
         }
 
-    def _block(self, part: Part, *, made: bool) -> Block | None:
-        """Return what the user or a program said: text, or a file for the model."""
+    def _block(self, part: Part, *, synthetic: bool) -> Block | None:
+        """Convert a part of the user or a program: to text, or a file for the model."""
         if isinstance(part, Text):
             text = {"type": "text", "text": part.text} if part.text.strip() else None
-            return {**text, "synthetic": True} if text and made else text
+            return {**text, "synthetic": True} if text and synthetic else text
         if isinstance(part, Media) and is_readable(part) and (url := _url(part)):
-            known = {"mime": part.mime or "image/png", "filename": part.name or part.kind}
-            return {"type": "file", **known, "url": url}
+            fields = {"mime": part.mime or "image/png", "filename": part.name or part.kind}
+            return {"type": "file", **fields, "url": url}
         if isinstance(part, Media):
             self.lose(part)
             return {"type": "text", "text": placeholder(part), "synthetic": True}
@@ -141,14 +135,14 @@ class OpenCodeWriter(PieceWriter):
     # ---- the model's side
 
     def pieces(self, step: SaidStep) -> tuple[list[Any], list[Any]]:
-        """Return the parts of a message, whose encrypted thoughts are carried."""
+        """Return the parts of a message; encrypted thoughts are not a loss."""
         native = step.message.native
         if native is not None and native.dialect != OPENAI_CHAT:
             lost_fields(native, self.losses)
         return self.parts(step)
 
     def reply(self, piece: ExportPiece) -> Iterator[bytes]:
-        """Begin a reply, which is complete with its results."""
+        """Begin a reply, which is written when its results are in."""
         yield from self._end_reply()
         step, at = piece.step, self._rising(piece.at)
         message = step.message
@@ -161,9 +155,11 @@ class OpenCodeWriter(PieceWriter):
             self.losses.add("marks of failed replies left out (OpenCode drops such replies)")
         parts = [self._part(info, {"type": "step-start"}, at)]
         sealed = _sealed(message)
-        said = [block for part in piece.content if (block := self._said(part, at, sealed)) is not None]
-        left = [_reasoning("", at, metadata) for metadata in sealed]
-        parts += [self._part(info, block, at) for block in (*left, *said)]
+        blocks = [
+            block for part in piece.content if (block := self._reply_block(part, at, sealed)) is not None
+        ]
+        sealed_only = [_reasoning("", at, metadata) for metadata in sealed]
+        parts += [self._part(info, block, at) for block in (*sealed_only, *blocks)]
         finish = {"type": "step-finish", "reason": info["finish"], "cost": 0, "tokens": info["tokens"]}
         self._reply = info, [*parts, self._part(info, finish, at)]
         self._wrote(info)
@@ -195,30 +191,30 @@ class OpenCodeWriter(PieceWriter):
             },
         }
 
-    def _said(self, part: Part, at: float, sealed: list[Block]) -> Block | None:
-        """Return a part of a reply; each thought takes one of the `sealed` values, the rest stay."""
+    def _reply_block(self, part: Part, at: float, sealed: list[Block]) -> Block | None:
+        """Convert a part of a reply; each unsigned thought takes one of the `sealed` values."""
         if isinstance(part, Text):
             when = {"start": _ms(at), "end": _ms(at)}
             return {"type": "text", "text": part.text, "time": when} if part.text.strip() else None
         if isinstance(part, Thinking):
-            signed = {"anthropic": {"signature": part.signature}} if part.signature else None
-            return _reasoning(part.text, at, signed or (sealed.pop(0) if sealed else {}))
+            signature = {"anthropic": {"signature": part.signature}} if part.signature else None
+            return _reasoning(part.text, at, signature or (sealed.pop(0) if sealed else {}))
         if isinstance(part, ToolCall):
-            given = part.arguments
-            if isinstance(given, str):
+            arguments = part.arguments
+            if isinstance(arguments, str):
                 self.losses.add(NOT_AN_OBJECT)
-                given = _wrapped(part.name, given)
-            state: Block = {"status": "pending", "input": given, "raw": ""}
+                arguments = _wrapped(part.name, arguments)
+            state: Block = {"status": "pending", "input": arguments, "raw": ""}
             block = {"type": "tool", "callID": part.id, "tool": part.name, "state": state}
             self._calls[part.id] = block
             return block
         if isinstance(part, Opaque) and part.kind in _DETAILS:
-            return None  # one of the sealed values
+            return None  # these are the sealed values
         self.lose(part)
         return None
 
     def result(self, piece: ExportPiece) -> Iterator[bytes]:
-        """Put a result into the call that waits for it; a late one is quoted in a note."""
+        """Put a result into its call; a late one is quoted in a note."""
         result, at = piece.content, piece.at
         block = self._calls.pop(result.call_id, None)
         if block is None:
@@ -232,15 +228,14 @@ class OpenCodeWriter(PieceWriter):
             state |= {"status": "error", "error": result.text}
         else:
             state |= {"status": "completed", "output": result.text, "title": "", "metadata": {}}
-        shown = [self._shown(part, block) for part in result.content if not isinstance(part, Text)]
-        files = [file for file in shown if file is not None]
-        if files:
+        attachments = [self._attachment(part, block) for part in result.content if not isinstance(part, Text)]
+        if files := [file for file in attachments if file is not None]:
             state["attachments"] = files
         block["state"] = state
         self.count += 1
 
-    def _shown(self, part: Part, block: Block) -> Block | None:
-        file = self._block(part, made=True)
+    def _attachment(self, part: Part, block: Block) -> Block | None:
+        file = self._block(part, synthetic=True)
         if file is None or file["type"] != "file":
             return None
         ids = {"id": self._new_id("prt", self.origin.started, f"{block['id']}:shown"), "sessionID": self._id}
@@ -262,22 +257,22 @@ class OpenCodeWriter(PieceWriter):
         return comma + encode_utf8({"info": info, "parts": parts})
 
     def _part(self, info: Block, block: Block, at: float) -> Block:
-        """Add a part's ids to `block` itself, so that a result can be put into its call later."""
-        identity = self._new_id("prt", at, f"{info['id']}:{self._last_id}")
-        block |= {"id": identity, "sessionID": self._id, "messageID": info["id"]}
+        """Add a part's ids to `block` in place, so that a result can be put into its call later."""
+        part_id = self._new_id("prt", at, f"{info['id']}:{self._last_id}")
+        block |= {"id": part_id, "sessionID": self._id, "messageID": info["id"]}
         return block
 
     def _rising(self, at: float) -> float:
-        """Return a message's time; OpenCode orders messages by it, so it never falls."""
+        """Return a time that is never before the last one: OpenCode orders messages by time."""
         if at < self._now:
-            self.losses.add("times that fall moved up to the message before")
+            self.losses.add("times earlier than the previous message's moved up to it")
         self._now = max(self._now, at)
         return self._now
 
     def _new_id(self, prefix: str, at: float, key: str) -> str:
         """Return an id as OpenCode makes it, from the time and a counter; later ones are greater.
 
-        It is of this export alone: OpenCode keeps the rows that it has under an id, also another session's.
+        Ids are unique to this export: OpenCode keeps existing rows, even those of another session.
         """
         self._last_id = max(self._last_id + 1, (_ms(at) * 0x1000) & _BITS)
         return f"{prefix}_{self._last_id & _BITS:012x}{digest(f'{self.session}:{key}'.encode())[:14]}"
@@ -288,7 +283,7 @@ def _ms(when: float) -> int:
 
 
 def _wrapped(tool: str, text: str) -> Block:
-    """Return the input of a call whose arguments are text, by the parameter that OpenCode's own tool has."""
+    """Wrap text arguments under the name of the parameter of OpenCode's own tool."""
     return {"patchText": text} if tool == "apply_patch" else {"input": text}
 
 
@@ -308,13 +303,13 @@ def _sealed(message: Message) -> list[Block]:
     if message.native is None or message.native.dialect != OPENAI_CHAT:
         return []
     body = fields_of(parse(message.native.raw))
-    details = [fields_of(one) for key in _DETAILS for one in items_of(body.get(key))]
-    return [_by_provider(one) for one in details if one.get("data")]
+    details = [fields_of(detail) for key in _DETAILS for detail in items_of(body.get(key))]
+    return [_by_provider(detail) for detail in details if detail.get("data")]
 
 
 def _by_provider(detail: Block) -> Block:
     provider = str(detail.get("provider") or "openai")
-    known = {_SEALS.get(provider, "reasoningEncryptedContent"): detail["data"]}
+    fields = {_SEALS.get(provider, "reasoningEncryptedContent"): detail["data"]}
     if detail.get("id"):
-        known["itemId"] = detail["id"]
-    return {provider: known}
+        fields["itemId"] = detail["id"]
+    return {provider: fields}

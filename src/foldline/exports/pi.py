@@ -2,8 +2,8 @@
 
 Sources: the session format that pi documents, and how its session manager builds a context.
 
-pi's plan for compaction describes the same files without ids: lines in order, where a compaction says how
-many of the messages right before it were kept (`keepLastMessages`), and never across an earlier compaction.
+pi's plan for compaction describes the same files without ids: lines in order, in which a compaction counts
+the messages right before it that were kept (`keepLastMessages`), never across an earlier compaction.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from foldline.core.log.log import digest
 from foldline.core.log.messages import Media, Opaque, Part, Text, Thinking, ToolCall, ToolResult
 from foldline.dialects.media import IMAGE_TYPES, placeholder
 from foldline.exports.base import FoldStep, Origin, is_readable, iso, line, provider_of, quoted
-from foldline.exports.pieces import Block, ExportPiece, PieceWriter, counts_of, spoken
+from foldline.exports.pieces import Block, ExportPiece, PieceWriter, counts_of, has_text
 from foldline.transcripts.payloads import is_injected
 from foldline.transcripts.pi import STOPS, USAGE
 
@@ -33,7 +33,9 @@ class PiWriter(PieceWriter):
         super().__init__(origin, session)
         self._parent: str | None = None
         self._model = ""
-        self._waiting: tuple[FoldStep, float] | None = None  # a boundary that keeps what comes next
+        self._waiting: tuple[FoldStep, float] | None = (
+            None  # a boundary whose first kept message is the next one
+        )
 
     def begin(self) -> Iterator[bytes]:
         """Yield the header, the title and the model."""
@@ -42,12 +44,12 @@ class PiWriter(PieceWriter):
             key = digest(f"{self.session}:title".encode())
             yield self._entry("session_info", key, self.origin.started, name=self.origin.title)
 
-    def _header(self, **more: Any) -> bytes:
-        known = {"id": self.session, "timestamp": iso(self.origin.started), "cwd": self.origin.cwd}
-        return line({"type": "session", **more, **known})
+    def _header(self, **fields: Any) -> bytes:
+        session = {"id": self.session, "timestamp": iso(self.origin.started), "cwd": self.origin.cwd}
+        return line({"type": "session", **fields, **session})
 
     def end(self) -> Iterator[bytes]:
-        """Yield a boundary held back at the end, and the session's model if no reply names one."""
+        """Yield a boundary that still waits, and the session's model if no reply names one."""
         yield from self._end_fold(None)
         if not self._model and self.origin.model is not None:
             provider, _ = provider_of(self.origin.model, None)
@@ -63,7 +65,7 @@ class PiWriter(PieceWriter):
         return place, f"pi --session {quoted(place)}"
 
     def fold(self, step: FoldStep) -> Iterator[bytes]:
-        """Yield a boundary; one that kept nothing waits for the next message, to name it."""
+        """Yield a boundary; if it kept nothing, wait for the next message and name that."""
         yield from self._end_fold(None)
         first = self.place(step.first_kept)
         at = self.boundary_time(step)
@@ -79,8 +81,8 @@ class PiWriter(PieceWriter):
             yield self._compaction(step, at, first or step.key)
 
     def _compaction(self, step: FoldStep, at: float, first: str) -> bytes:
-        told = {"summary": step.words, "firstKeptEntryId": first, "tokensBefore": step.tokens_before}
-        return self._entry("compaction", step.key, at, **told)
+        fields = {"summary": step.words, "firstKeptEntryId": first, "tokensBefore": step.tokens_before}
+        return self._entry("compaction", step.key, at, **fields)
 
     def note(self, key: str, text: str, at: float) -> Iterator[bytes]:
         """Yield a message that a program wrote in the user's name."""
@@ -99,10 +101,10 @@ class PiWriter(PieceWriter):
         yield from self._message(piece.key, piece.at, body)
 
     def user(self, piece: ExportPiece) -> Iterator[bytes]:
-        """Yield what the user said, or a program in the user's name."""
+        """Yield a message of the user, or of a program in the user's name."""
         step, key, rest, at = piece
-        alone = len(rest) == 1 and rest[0]["type"] == "text"
-        content = str(rest[0]["text"]) if alone else rest
+        is_one_text = len(rest) == 1 and rest[0]["type"] == "text"
+        content = str(rest[0]["text"]) if is_one_text else rest
         if step.message.injected and not (isinstance(content, str) and is_injected(content)):
             yield from self._custom(key, content, at)
         else:
@@ -115,7 +117,7 @@ class PiWriter(PieceWriter):
         yield self._entry("custom_message", key, at, customType="foldline", content=content, display=True)
 
     def reply(self, piece: ExportPiece) -> Iterator[bytes]:
-        """Yield a reply, after its model if that changed."""
+        """Yield a reply, after a model change if its model is new."""
         step, key, rest, at = piece
         message = step.message
         model = self.model(message, "unknown")
@@ -123,13 +125,13 @@ class PiWriter(PieceWriter):
         provider, api = provider_of(model, message.native, signed=signed)
         if model != self._model:
             self._model = model
-            changed = digest(f"{key}:model".encode())
-            yield from self._end_fold(changed)
-            yield self._entry("model_change", changed, at, provider=provider, modelId=model)
+            change_key = digest(f"{key}:model".encode())
+            yield from self._end_fold(change_key)
+            yield self._entry("model_change", change_key, at, provider=provider, modelId=model)
         if message.stop in ("aborted", "error") and message.parts:
             self.losses.add("aborted or failed replies, which pi keeps but does not send")
         if any(block["type"] == "thinking" for block in rest):
-            self.losses.add("replies with thinking, which pi sends as such to the model that wrote it alone")
+            self.losses.add("replies with thinking, which pi sends only to the model that wrote it")
         usage = self.usage(step)
         if usage is not None:
             self.losses.add("costs of replies are zero (a log holds none)")
@@ -160,8 +162,8 @@ class PiWriter(PieceWriter):
         return line({"type": kind, "id": key, "parentId": before, "timestamp": iso(at), **fields})
 
     def blocks(self, part: Part) -> Iterator[Block]:
-        """Yield a part as pi's; blank texts are left out."""
-        if isinstance(part, Text) and spoken(part):
+        """Convert a part to pi's; blank texts are left out."""
+        if isinstance(part, Text) and has_text(part):
             yield {"type": "text", "text": part.text}
         elif isinstance(part, Media):
             if part.kind == "image" and part.data and part.mime in IMAGE_TYPES and is_readable(part):
@@ -170,8 +172,8 @@ class PiWriter(PieceWriter):
                 self.lose(part)
                 yield {"type": "text", "text": placeholder(part)}
         elif isinstance(part, Thinking):
-            signed = {} if part.signature is None else {"thinkingSignature": part.signature}
-            yield {"type": "thinking", "thinking": part.text, **signed}
+            signature = {} if part.signature is None else {"thinkingSignature": part.signature}
+            yield {"type": "thinking", "thinking": part.text, **signature}
         elif isinstance(part, ToolCall):
             yield {"type": "toolCall", "id": part.id, "name": part.name, "arguments": self.object_of(part)}
         elif isinstance(part, Opaque) and part.kind == "redacted_thinking":
@@ -182,7 +184,7 @@ class PiWriter(PieceWriter):
 
 
 class PiPlanWriter(PiWriter):
-    """Write a header, messages and compactions; a line follows the one before it."""
+    """Write a header, messages and compactions, without ids: each line follows the previous one."""
 
     def __init__(self, origin: Origin, session: str) -> None:
         super().__init__(origin, session)
@@ -199,17 +201,17 @@ class PiPlanWriter(PiWriter):
         yield from ()
 
     def fold(self, step: FoldStep) -> Iterator[bytes]:
-        """Yield a compaction; what it kept from before an earlier one was folded there."""
+        """Yield a compaction; messages before an earlier compaction count as folded there."""
         place = self.place(step.first_kept)
         from_start = step.first_kept is not None and place is None
         kept = self._since if from_start else self._since - int(place) if place is not None else 0
-        told = {"summary": step.words, "keepLastMessages": kept, "tokensBefore": step.tokens_before}
-        yield self._entry("compaction", step.key, self.boundary_time(step), **told)
+        fields = {"summary": step.words, "keepLastMessages": kept, "tokensBefore": step.tokens_before}
+        yield self._entry("compaction", step.key, self.boundary_time(step), **fields)
         self._since = 0
         self.forget_places()
 
     def wrote(self, place: str) -> None:
-        """Note a message by the number of messages since the newest compaction that come before it."""
+        """Note a message by the number of messages between it and the newest compaction."""
         del place  # lines have no ids
         super().wrote(str(self._since))
         self._since += 1
@@ -217,8 +219,8 @@ class PiPlanWriter(PiWriter):
     def _entry(self, kind: str, key: str, at: float, **fields: Any) -> bytes:
         del key  # lines have no ids
         if kind == "custom_message":
-            said = {"role": "user", "content": fields["content"], "timestamp": round(at * 1000)}
-            kind, fields = "message", {"message": said}
+            message = {"role": "user", "content": fields["content"], "timestamp": round(at * 1000)}
+            kind, fields = "message", {"message": message}
         if kind not in ("message", "compaction"):
-            return b""  # a reply names its model itself
+            return b""  # replies contain their model
         return line({"type": kind, "timestamp": iso(at), **fields})

@@ -1,4 +1,4 @@
-"""Messages piece by piece: each result by itself, then the rest; as parts, or as Anthropic's blocks."""
+"""Split messages into pieces: each result, then everything else; as parts, or as Anthropic's blocks."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ NOT_AN_OBJECT = "call arguments that are not a JSON object wrapped in one"
 
 
 class ExportPiece(NamedTuple):
-    """A result, or what else a message says, to be written under a key at a time."""
+    """A result, or all other content of a message; written with its own key and time."""
 
     step: SaidStep
     key: str
@@ -43,10 +43,10 @@ class ExportPiece(NamedTuple):
 
 
 class PieceWriter(ExportWriter):
-    """The frame of the formats whose results are messages of their own, or parts that come first.
+    """The base of formats whose results are separate messages, or parts that come first.
 
-    `notes` is what system messages become, but for the first, which is left to the agent. `empty_replies`:
-    a reply that says nothing is written too.
+    `notes` names what later system messages become; the first one is left to the agent. `empty_replies`:
+    replies without content are written too.
     """
 
     stepwise: ClassVar[bool] = True
@@ -76,20 +76,20 @@ class PieceWriter(ExportWriter):
         for number, result in enumerate(results):
             yield from self.result(ExportPiece(step, part_key(step.key, number), result, at))
         if rest or not results:
-            said = self.reply if replies else self.user
-            yield from said(ExportPiece(step, part_key(step.key, len(results)), rest, at))
+            write = self.reply if replies else self.user
+            yield from write(ExportPiece(step, part_key(step.key, len(results)), rest, at))
 
     def system(self, step: SaidStep) -> Iterator[bytes]:
-        """Yield a system message as what a program said; the first one is left to the agent."""
+        """Yield a system message as a note of a program; the first one is left to the agent."""
         text = step.message.text.strip()
         if not self.begun:
-            self.losses.add("system prompt left out (the agent brings its own)")
+            self.losses.add("system prompt left out (the agent adds its own)")
         elif text:
             self.losses.add(f"system messages became {self.notes}")
             yield from self.note(step.key, text, self.clock.at(step.at))
 
     def pieces(self, step: SaidStep) -> tuple[list[Any], Any]:
-        """Return a message's results, and the pieces of all else that it says."""
+        """Return a message's results, and its other content."""
         lost_fields(step.message.native, self.losses)
         return self.parts(step)
 
@@ -105,7 +105,7 @@ class PieceWriter(ExportWriter):
         return results, [block for part in rest for block in self.blocks(part)]
 
     def tool_of(self, result: ToolResult) -> str:
-        """Return the name of the tool that gave a result."""
+        """Return the name of the tool that a result is from."""
         return self._names.pop(result.call_id, "unknown")
 
     def object_of(self, call: ToolCall) -> dict[str, Any]:
@@ -115,14 +115,14 @@ class PieceWriter(ExportWriter):
             return {"input": call.arguments}
         return call.arguments
 
-    # ---- what a format fills in
+    # ---- for formats to override
 
     def blocks(self, part: Part) -> Iterator[Any]:
         """Yield the pieces of a part that is not a result."""
         yield part
 
     def note(self, key: str, text: str, at: float) -> Iterator[bytes]:
-        """Yield what a program said in the user's name."""
+        """Yield a program's note in the user's name."""
         raise NotImplementedError
 
     def result(self, piece: ExportPiece) -> Iterator[bytes]:
@@ -130,36 +130,36 @@ class PieceWriter(ExportWriter):
         raise NotImplementedError
 
     def reply(self, piece: ExportPiece) -> Iterator[bytes]:
-        """Yield what a model said."""
+        """Yield a reply."""
         raise NotImplementedError
 
     def user(self, piece: ExportPiece) -> Iterator[bytes]:
-        """Yield what was said in the user's name."""
+        """Yield a message in the user's name."""
         raise NotImplementedError
 
 
-def spoken(part: Part) -> bool:
-    """Return whether a part is text with words in it."""
+def has_text(part: Part) -> bool:
+    """Return whether a part is text that is not blank."""
     return isinstance(part, Text) and bool(part.text.strip())
 
 
 def counts_of(usage: Usage | None, names: Sequence[str], *, inclusive: bool = False) -> dict[str, int]:
-    """Return a usage by the names of its input, cached input read and written, and output.
+    """Return a usage under the format's names of input, cached input read and written, and output.
 
-    `inclusive`: the input includes the cached tokens. It is the reverse of `transcripts.payloads.usage_of`.
+    `inclusive`: the input includes the cached tokens. The reverse of `transcripts.payloads.usage_of`.
     """
     usage = usage or Usage()
-    given = usage.input + (usage.cache_read + usage.cache_write if inclusive else 0)
-    return dict(zip(names, (given, usage.cache_read, usage.cache_write, usage.output), strict=True))
+    input_tokens = usage.input + (usage.cache_read + usage.cache_write if inclusive else 0)
+    return dict(zip(names, (input_tokens, usage.cache_read, usage.cache_write, usage.output), strict=True))
 
 
 # ---- Anthropic's blocks
 
 
 class BlockWriter(PieceWriter):
-    """The frame of the formats that are near to Anthropic's: native blocks as received, others from parts.
+    """The base of formats close to Anthropic's: native blocks as received, others made from parts.
 
-    Call ids are valid and unique for Anthropic's API; only they are remembered between messages.
+    Call ids are valid and unique for Anthropic's API; nothing else is remembered between messages.
     """
 
     def __init__(self, origin: Origin, session: str) -> None:
@@ -168,7 +168,7 @@ class BlockWriter(PieceWriter):
         self._renamed = 0
 
     def pieces(self, step: SaidStep) -> tuple[list[Block], str | list[Block]]:
-        """Return the blocks of a message's results, and of the rest; a text as it came."""
+        """Return the blocks of a message's results, and its other blocks or its text."""
         content = self._native(step)
         if content is None:
             content = self._encoded(step.message, step.edits)
@@ -200,14 +200,14 @@ class BlockWriter(PieceWriter):
         kept = with_edits(message, edits)
         blocks: list[Block] = []
         for part in kept.parts if kept is not None else ():
-            self._note(part)
+            self._count_losses(part)
             for inner in part.content if isinstance(part, ToolResult) else ():
-                self._note(inner)
+                self._count_losses(inner)
             if (block := BLOCKS.block_of(part)) is not None:
                 blocks.append(block)
         return BLOCKS.content(blocks)
 
-    def _note(self, part: Part) -> None:
+    def _count_losses(self, part: Part) -> None:
         """Count a part that the Messages API does not accept."""
         if isinstance(part, ToolCall) and isinstance(part.arguments, str):
             self.losses.add(NOT_AN_OBJECT)
@@ -231,11 +231,11 @@ class BlockWriter(PieceWriter):
         content = block.get("content")
         if not isinstance(content, list):
             return str(content or "")
-        inner = cast("list[Block]", content)
-        for one in inner:
-            if one.get("type") != "text":
-                self.losses.add(f"{one.get('type')} in a result left out")
-        return "\n".join(str(one.get("text", "")) for one in inner if one.get("type") == "text")
+        blocks = cast("list[Block]", content)
+        for inner in blocks:
+            if inner.get("type") != "text":
+                self.losses.add(f"{inner.get('type')} in a result left out")
+        return "\n".join(str(inner.get("text", "")) for inner in blocks if inner.get("type") == "text")
 
 
 def _changed(block: Block, key: str, value: str) -> Block:

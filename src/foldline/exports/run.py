@@ -1,4 +1,4 @@
-"""The formats by name, and an export: survey the entries, then write them one by one."""
+"""The formats by name, and the export itself: survey the entries, then write them one by one."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from foldline.exports.steps import StepSurvey, join_replies, said_step, split_tu
 from foldline.stores.base import Store
 
 OWN = "jsonl"
-"""Foldline's own format, which holds the log itself; `transcripts.dump` writes it."""
+"""Foldline's own format: the log itself, written by `transcripts.dump`."""
 
 _TOOLS: dict[str, type[ExportWriter]] = {
     "pi": PiWriter,
@@ -52,12 +52,11 @@ Out = Callable[[bytes], object]
 
 
 class ExportRequest(msgspec.Struct, frozen=True):
-    """What is asked for: a format, the view or the whole history, and what the entries do not say.
+    """The format, the view or the whole history, and metadata that the entries lack.
 
     `cwd` is the folder in which the other tool continues (None: the current one); `cap` is how many
-    characters of a result a readable format shows (None: all). `system` is a system prompt that stands beside
-    the entries, `tools` the definitions: lists alone have the first, no form the second. What is not given is
-    taken from the notes.
+    characters of a result a readable format shows (None: all). `system` is a separate system prompt, `tools`
+    are tool definitions: only lists write the first, no format the second. Defaults come from the notes.
     """
 
     form: str
@@ -71,10 +70,10 @@ class ExportRequest(msgspec.Struct, frozen=True):
 
 
 class ExportResult(msgspec.Struct, frozen=True):
-    """What an export wrote: the session's id in it, the number of messages, and what it could not carry.
+    """What an export wrote: the session's id in it, the number of messages, and warnings about losses.
 
-    `place` is where the other tool looks for the file, `command` resumes it there. `beside` are further files
-    that belong to it: by what follows the stem of its name, or "/" and their own.
+    `place` is the path where the other tool expects the file, `command` resumes it there. `beside` are
+    further files by name: a suffix to the stem of the export's name, or "/" and a whole name.
     """
 
     session: str
@@ -95,8 +94,8 @@ def export_entries(
 ) -> ExportResult:
     """Write the entries of a path, root to leaf, to `out`.
 
-    `session` is the session's name here; `boundaries` are those of the path, and its notes, where `entries`
-    are only what its view needs. Raises InputError for an unknown format.
+    `session` is our id of the session. If `entries` are only those that its view needs, `boundaries` are the
+    boundaries and notes of the whole path. Raises InputError for an unknown format.
     """
     survey = StepSurvey()
     for entry in boundaries:
@@ -120,10 +119,10 @@ async def export_stored(store: Store, session: str, request: ExportRequest, out:
     """
     info = await store.info(session)
     if request.view:
-        known = request.title or (info.title if info is not None else None)
+        title = request.title or (info.title if info is not None else None)
         boundaries = await store.marks(session, kinds=("compacted", "lifted", "noted"))
-        titled = msgspec.structs.replace(request, title=known)
-        return export_entries(await store.active(session), session, titled, out, boundaries=boundaries)
+        request = msgspec.structs.replace(request, title=title)
+        return export_entries(await store.active(session), session, request, out, boundaries=boundaries)
     survey = StepSurvey()
     async for entry in store.path(session):
         survey.note(entry)
@@ -136,10 +135,10 @@ async def export_stored(store: Store, session: str, request: ExportRequest, out:
 
 
 class _Export:
-    """One export: what is known about the session, and the writer of its format."""
+    """One export in progress: passes the steps of a session to the writer of its format."""
 
     def __init__(self, survey: StepSurvey, session: str, request: ExportRequest, out: Out) -> None:
-        make = writer_of(request.form)
+        make_writer = writer_of(request.form)
         started = survey.started if survey.started is not None else time.time()
         origin = Origin(
             session=session,
@@ -156,36 +155,36 @@ class _Export:
         )
         self._survey = survey
         self._out = out
-        self.writer: ExportWriter = make(origin, origin.uuid(request.form, survey.leaf))
+        self.writer: ExportWriter = make_writer(origin, origin.uuid(request.form, survey.leaf))
         self.losses: Losses = self.writer.losses
         if (tools := request.tools or survey.tools) and request.form in dialects.names():
             self.losses.add("tool definitions left out", len(items_of(tools)) or 1)
         self._held: SaidStep | None = None
         self._called: set[str] = set()  # the ids of calls so far
-        self._refers = False  # a reference stood for a call
+        self._refers = False  # a message referred to a call that its provider stored
         self._put(self.writer.begin())
 
     def history(self, entries: Iterable[Entry]) -> Iterator[Step]:
-        """Yield the steps of the entries, as they were said."""
+        """Yield the steps of the history."""
         for entry in entries:
             step = said_step(entry, self._survey, self.losses, quotes=self.writer.quotes)
             if step is not None:
                 yield step
 
     def write(self, steps: Iterable[Step]) -> None:
-        """Write steps, in the form that the format asks for."""
+        """Write steps, split and joined as the format requires."""
         for step in steps:
             if isinstance(step, FoldStep):
                 self._release()
                 self.writer.begun = True
                 self._put(self.writer.fold(step))
                 continue
-            told = self._without_references(step)
-            for said in split_turn(told) if self.writer.stepwise else [told]:
-                self._say(said)
+            plain_step = self._without_references(step)
+            for piece in split_turn(plain_step) if self.writer.stepwise else [plain_step]:
+                self._say(piece)
 
     def _without_references(self, step: SaidStep) -> SaidStep:
-        """Return a step with the results of calls in words that their provider keeps: no tool has those."""
+        """Return a step with results of provider-stored calls as text: no tool knows those calls."""
         self._called.update(call.id for call in step.message.calls)
         self._refers = self._refers or bool(stored_calls(step.message))
         if not self._refers:
@@ -194,25 +193,25 @@ class _Export:
         return msgspec.structs.replace(step, message=message, edits=tuple(edits))
 
     def _say(self, step: SaidStep) -> None:
-        """Write a message, or hold a reply that the next one may belong to."""
-        both = join_replies(self._held, step) if self._held is not None else None
-        if both is None:
+        """Write a message, or hold a reply that may have to be joined with the next one."""
+        joined = join_replies(self._held, step) if self._held is not None else None
+        if joined is None:
             self._release()
-        self._held = both or step
+        self._held = joined or step
         if not (self.writer.joins and self._held.message.calls):
             self._release()
 
     def _release(self) -> None:
-        held, self._held = self._held, None
-        if held is not None:
-            self._put(self.writer.say(held))
+        step, self._held = self._held, None
+        if step is not None:
+            self._put(self.writer.say(step))
 
     def _put(self, pieces: Iterable[bytes]) -> None:
         for piece in pieces:
             self._out(piece)
 
     def finish(self) -> ExportResult:
-        """Write the end and return what was written."""
+        """Write the end and return the result."""
         self._release()
         writer = self.writer
         self._put(writer.end())
@@ -221,14 +220,14 @@ class _Export:
         return ExportResult(writer.session, writer.count, lost, place, command, writer.beside())
 
 
-def result_fields(told: ExportResult) -> dict[str, Any]:
+def result_fields(result: ExportResult) -> dict[str, Any]:
     """Return an export's result as --json prints it."""
     return {
-        "count": told.count,
-        "written_as": told.session,
-        "warnings": list(told.warnings),
-        "place": told.place,
-        "command": told.command,
+        "count": result.count,
+        "written_as": result.session,
+        "warnings": list(result.warnings),
+        "place": result.place,
+        "command": result.command,
     }
 
 
@@ -252,4 +251,4 @@ def writer_of(name: str) -> Callable[[Origin, str], ExportWriter]:
     if name in dialects.names():
         return partial(ListWriter, dialect=name)
     hint = did_you_mean(name, formats())
-    raise InputError(f"unknown format {name!r}{hint}; known are {', '.join(formats())}")
+    raise InputError(f"unknown format {name!r}{hint}: choose one of {', '.join(formats())}")

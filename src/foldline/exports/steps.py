@@ -1,4 +1,4 @@
-"""Entries of a path -> the steps that a format writes: the history with its boundaries, or the view."""
+"""Turn the entries of a path into the steps that a format writes: the history, or the view."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ _BY_HAND = ("manual", "target", "agent")
 
 
 class StepSurvey:
-    """What must be known about a path before it is written; its size does not grow with the messages."""
+    """What a writer must know about a path beforehand; its size does not grow with the messages."""
 
     def __init__(self) -> None:
         self.undone: dict[str, bool] = {}
         self.kept: set[str] = set()
         self.quoted: set[str] = set()
-        self.words: dict[str, Message] = {}  # the quoted messages, as the steps pass them
+        self.words: dict[str, Message] = {}  # the quoted messages, by key
         self.notes: dict[str, dict[str, Any]] = {}
         self.model: str | None = None
         self.started: float | None = None
@@ -63,21 +63,21 @@ class StepSurvey:
 
     @property
     def system(self) -> Message | None:
-        """The system prompt that stood beside the messages of the file."""
+        """The file's separate system prompt."""
         note = self.notes.get("system", {})
         return read_system(note.get("system"), str(note.get("dialect") or OPENAI_CHAT)) if note else None
 
     @property
     def tools(self) -> Any:
-        """The definitions of tools that stood beside the messages of the file."""
+        """The file's separate tool definitions."""
         return self.notes.get("tools", {}).get("tools")
 
 
 def said_step(entry: Entry, survey: StepSurvey, losses: Losses, *, quotes: bool = False) -> Step | None:
-    """Return the step of an entry; None for one that other tools do not need. Every omission is counted.
+    """Return the step of an entry; None for one that other tools do not need. Count every omission.
 
-    `quotes` says that the format's boundaries hold the older messages that they quote; elsewhere these are
-    appended to the summary.
+    `quotes`: the format's boundaries contain the older messages that they quote; otherwise these are appended
+    to the summary.
     """
     if isinstance(entry, Said):
         if entry.id in survey.quoted and not quotes:
@@ -98,21 +98,20 @@ def said_step(entry: Entry, survey: StepSurvey, losses: Losses, *, quotes: bool 
 
 def _with_quotes(step: FoldStep, survey: StepSurvey, losses: Losses) -> FoldStep:
     """Append the older messages that a boundary quotes to its summary."""
-    words = [survey.words[key] for key in step.quoted if key in survey.words]
-    if not words:
+    messages = [survey.words[key] for key in step.quoted if key in survey.words]
+    if not messages:
         return step
-    losses.add("older messages quoted by a boundary are appended to its summary", len(words))
-    told = "".join(f"\n\n[{one.role.capitalize()}, kept word for word]: {one.text.strip()}" for one in words)
-    message = Message(step.message.role, (Text(step.text + told),))
-    return msgspec.structs.replace(
-        step, text=step.text + told, summary=step.summary + told, message=message, quoted=()
-    )
+    losses.add("older messages quoted by a boundary are appended to its summary", len(messages))
+    quotes = "".join(f"\n\n[{m.role.capitalize()}, kept word for word]: {m.text.strip()}" for m in messages)
+    text, summary = step.text + quotes, step.summary + quotes
+    message = Message(step.message.role, (Text(text),))
+    return msgspec.structs.replace(step, text=text, summary=summary, message=message, quoted=())
 
 
 def view_steps(
     entries: Sequence[Entry], losses: Losses, *, own_boundaries: bool, boundaries: Sequence[Entry] = ()
 ) -> Iterator[Step]:
-    """Yield the steps of the view of a path; `boundaries` are those of the whole path, where it is not whole.
+    """Yield the steps of a path's view; `boundaries` are the whole path's if `entries` are a part of it.
 
     With `own_boundaries` the checkpoint is a boundary after the leading messages, without an acknowledgement.
     """
@@ -126,7 +125,7 @@ def view_steps(
             entry = item.entry
             yield SaidStep(entry.id, entry.message, item.edits, entry.at, measured=entry.id not in old)
         elif item.kind == "checkpoint" and state.boundary is not None:
-            earlier = _before(state.boundary, boundaries or entries)
+            earlier = _earlier(state.boundary, boundaries or entries)
             step = _fold_step(state.boundary, message=item.message, alone=True)
             yield msgspec.structs.replace(step, earlier=earlier)
         else:
@@ -134,17 +133,19 @@ def view_steps(
             yield SaidStep(key, item.message, kind=item.kind)
 
 
-def _before(boundary: Compacted, path: Sequence[Entry]) -> tuple[FoldStep, ...]:
-    """Return the boundaries that hold before another one."""
-    out = undone(path)
+def _earlier(boundary: Compacted, path: Sequence[Entry]) -> tuple[FoldStep, ...]:
+    """Return the boundaries before another one that are not undone."""
+    skipped = undone(path)
     before = takewhile(lambda entry: entry.id != boundary.id, path)
-    return tuple(_fold_step(one) for one in before if isinstance(one, Compacted) and one.id not in out)
+    return tuple(
+        _fold_step(entry) for entry in before if isinstance(entry, Compacted) and entry.id not in skipped
+    )
 
 
 def split_turn(step: SaidStep) -> list[SaidStep]:
-    """Split a turn that is one message (calls, their results, text, ...) into its steps.
+    """Split a turn that is one message (calls, their results, text, ...) into steps.
 
-    Step marks are left out; the turn's usage goes to its last reply.
+    Step marks are dropped; the turn's usage goes to its last reply.
     """
     message = step.message
     if not own_results(message):
@@ -152,15 +153,15 @@ def split_turn(step: SaidStep) -> list[SaidStep]:
     kept = with_edits(message, step.edits)
     pieces = split_steps(kept) if kept is not None else []
     last = max((n for n, piece in enumerate(pieces) if piece.role == "assistant"), default=-1)
-    found: list[SaidStep] = []
+    steps: list[SaidStep] = []
     for number, piece in enumerate(pieces):
         usage = piece.usage if number == last else None
         parts = tuple(part for part in piece.parts if not is_step(part))
-        key = step.key if not found else digest(f"{step.key}/{number}".encode())
-        said = msgspec.structs.replace(piece, parts=parts, usage=usage)
+        key = step.key if not steps else digest(f"{step.key}/{number}".encode())
         if parts:
-            found.append(msgspec.structs.replace(step, key=key, message=said, edits=()))
-    return found
+            piece_message = msgspec.structs.replace(piece, parts=parts, usage=usage)
+            steps.append(msgspec.structs.replace(step, key=key, message=piece_message, edits=()))
+    return steps
 
 
 def join_replies(first: SaidStep, second: SaidStep) -> SaidStep | None:
@@ -170,8 +171,8 @@ def join_replies(first: SaidStep, second: SaidStep) -> SaidStep | None:
     """
     if first.message.role != "assistant" or second.message.role != "assistant" or not first.message.calls:
         return None
-    both = [with_edits(step.message, step.edits) for step in (first, second)]
-    parts = tuple(part for message in both if message is not None for part in message.parts)
+    messages = [with_edits(step.message, step.edits) for step in (first, second)]
+    parts = tuple(part for message in messages if message is not None for part in message.parts)
     message = msgspec.structs.replace(second.message, parts=parts, native=None)
     return msgspec.structs.replace(second, key=first.key, message=message, edits=())
 
@@ -179,17 +180,23 @@ def join_replies(first: SaidStep, second: SaidStep) -> SaidStep | None:
 def _boundary_first(
     items: Sequence[MessageItem | AddedItem], losses: Losses
 ) -> list[MessageItem | AddedItem]:
-    """Put the checkpoint after the leading messages, and drop the acknowledgement that only a list needs."""
-    found = next((i for i in items if isinstance(i, AddedItem) and i.kind == "checkpoint"), None)
-    rest = [i for i in items if i is not found and not (isinstance(i, AddedItem) and i.kind == "ack")]
-    if found is None:
+    """Move the checkpoint after the leading messages; drop the acknowledgement, which only lists need."""
+    checkpoint = next(
+        (item for item in items if isinstance(item, AddedItem) and item.kind == "checkpoint"), None
+    )
+    rest = [
+        item
+        for item in items
+        if item is not checkpoint and not (isinstance(item, AddedItem) and item.kind == "ack")
+    ]
+    if checkpoint is None:
         return rest
     start = 0
     while start < len(rest) and _leads(rest[start]):
         start += 1
-    if items[start] is not found:
+    if items[start] is not checkpoint:
         losses.add("the checkpoint comes before the messages that it quotes, not after them")
-    return [*rest[:start], found, *rest[start:]]
+    return [*rest[:start], checkpoint, *rest[start:]]
 
 
 def _leads(item: MessageItem | AddedItem) -> bool:
@@ -197,19 +204,19 @@ def _leads(item: MessageItem | AddedItem) -> bool:
 
 
 def _fold_step(entry: Compacted, *, message: Message | None = None, alone: bool = False) -> FoldStep:
-    point, receipt = entry.checkpoint, entry.receipt
+    checkpoint, receipt = entry.checkpoint, entry.receipt
     return FoldStep(
         key=entry.id,
-        text=point.text,
-        summary=point.summary,
-        message=message or Message("user", (Text(point.text),)),
+        text=checkpoint.text,
+        summary=checkpoint.summary,
+        message=message or Message("user", (Text(checkpoint.text),)),
         first_kept=None if alone else entry.first_kept,
         tokens_before=receipt.tokens_before,
         automatic=receipt.reason not in _BY_HAND,
         imported=receipt.reason == "imported",
         quoted=() if alone else entry.quoted,
         at=entry.at,
-        number=point.number,
+        number=checkpoint.number,
         origin=receipt.origin,
         ledger=entry.ledger,
         folded=max(receipt.messages_before - receipt.messages_after + 1, 0),
