@@ -102,7 +102,7 @@ async def test_a_session_that_went_back_is_read_as_it_is_now(home, here):
 
 async def test_without_a_session_a_call_says_what_to_do_and_the_session_is_found_once_it_is_there(home, here):
     async with asked(TranscriptSessions(here)) as server:
-        assert "say something to the agent" in await server.wrong("recall_search", query="lock")
+        assert "send the agent a message" in await server.wrong("recall_search", query="lock")
         assert "There is no session yet" in await server.call("list_sessions")
         put(home, here, "codex")
         assert "lock file" in await server.call("recall_search", query="lock")

@@ -144,7 +144,7 @@ def test_a_damaged_compaction_is_named_and_the_one_before_it_holds(whole, how):
     assert [one.id for one in compactions(loaded.entries)] == [first.id]
     told = loaded.warnings[0]
     assert told.startswith(f"line {place + 1}: ")
-    for words in ("s.jsonl", second.id, f"the one before it, {first.id}", "compact the session anew"):
+    for words in ("s.jsonl", second.id, f"the compaction before it, {first.id}", "compact the session again"):
         assert words in told
     view = asyncio.run(_opened(loaded.log, loaded.entries[-1].id))
     assert first.checkpoint.text in [message["content"] for message in view]
@@ -156,7 +156,7 @@ def test_without_its_only_compaction_a_session_is_read_whole(whole):
     rows = rows[: entries.index(compactions(entries)[1]) + 1]
     place = entries.index(first) + 1
     loaded = loaded_from([*rows[:place], cut_short(rows[place]), *rows[place + 1 :]])
-    assert "is read whole" in loaded.warnings[0]
+    assert "is not folded" in loaded.warnings[0]
     assert len(loaded.warnings) == 1
     assert compactions(loaded.entries) == []
     assert len(messages_of(loaded.entries)) == 2 * WIDE * 4

@@ -10,8 +10,7 @@ from foldline.core.log.messages import Media, Message, Opaque, Part, Text, Think
 from foldline.dialects.edits import with_edits
 from foldline.dialects.media import placeholder
 from foldline.exports.base import ExportWriter, FoldStep, SaidStep, iso
-from foldline.transcripts.markdown_text import escaped
-from foldline.transcripts.markdown_text import mark as speaker_mark
+from foldline.transcripts.markdown_text import escaped, read_mark
 
 _FENCES = re.compile(r"^ {0,3}(`{3,})", re.MULTILINE)
 _ROLES = {"user": "User", "assistant": "Assistant", "system": "System", "developer": "System"}
@@ -123,7 +122,7 @@ def _day(when: float) -> str:
 def _title(text: str) -> str:
     """Return a title on one line, escaped if it would be read as the mark of a speaker."""
     line = _one_line(text)
-    return f"\\{line}" if speaker_mark(f"# {line.lstrip(chr(92))}") else line
+    return f"\\{line}" if read_mark(f"# {line.lstrip(chr(92))}") else line
 
 
 def _label(text: str) -> str:

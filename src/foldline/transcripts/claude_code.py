@@ -8,30 +8,16 @@ from typing import Any, BinaryIO
 from foldline.dialects import ANTHROPIC
 from foldline.dialects.payload import items_of
 from foldline.errors import DialectError
-from foldline.transcripts import claude_code_lines as written
+from foldline.transcripts import claude_code_lines
 from foldline.transcripts.claude_code_lines import BOUNDARY, Index, LineGroup
-from foldline.transcripts.lines import Row, scan_rows, take_rows, text_or
-from foldline.transcripts.payloads import message_record, usage_of
-from foldline.transcripts.records import (
-    CompactionRecord,
-    FactRecord,
-    MessageRecord,
-    Record,
-    WarningRecord,
-    beside,
-    not_a_message,
-)
+from foldline.transcripts.lines import Row, count_fact, scan_rows, take_rows, text_or
+from foldline.transcripts.payloads import message_record, not_a_message, usage_of
+from foldline.transcripts.records import CompactionRecord, FactRecord, MessageRecord, Record, WarningRecord
 
-SYNTHETIC = "<synthetic>"
-"""What Claude Code calls the model of replies that no model wrote."""
-
+SYNTHETIC = "<synthetic>"  # the model of replies that Claude Code wrote itself
 STOPS = {
-    "end_turn": "end",
-    "stop_sequence": "end",
-    "tool_use": "tools",
-    "max_tokens": "length",
-    "refusal": "end",
-}
+    "end_turn": "end", "stop_sequence": "end", "tool_use": "tools", "max_tokens": "length", "refusal": "end",
+}  # fmt: skip
 USAGE = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens")
 
 _SESSION = ("sessionId", "cwd", "version", "gitBranch", "agentId")
@@ -49,25 +35,24 @@ def read_claude_code(stream: BinaryIO, _name: str) -> Iterator[Record]:
     index.finish()
     yield from index.warnings
     yield from take_rows(stream, _ClaudeReader(index).take)
-    yield from beside("branches", index.branches)
-    yield from beside("sidechains", {"messages": index.sidechain_messages})
+    yield from count_fact("branches", index.branches)
+    yield from count_fact("sidechains", {"messages": index.sidechain_messages})
 
 
 class _ClaudeReader:
-    """Turn groups of lines into records; hold back the lines of groups that are not complete yet."""
+    """Turns groups of lines into records; holds back lines until their group is complete."""
 
     def __init__(self, index: Index) -> None:
         self._index = index
         self._session_known = False
-        self._group_of = {line: number for number, one in enumerate(index.groups) for line in one.lines}
+        self._group_of = {line: number for number, group in enumerate(index.groups) for line in group.lines}
         self._held: dict[int, list[Row]] = {}
         self._next = 0
 
     def take(self, row: Row) -> Iterator[Record]:
-        """Take the next line of the file; yield what it completes."""
         number = self._group_of.get(row.line)
         if number is None:
-            yield from _outside(row)
+            yield from _facts(row)
             return
         if not self._session_known and row.text("sessionId"):
             self._session_known = True
@@ -81,18 +66,17 @@ class _ClaudeReader:
                 break
 
     def _records(self, group: LineGroup, rows: list[Row]) -> Iterator[Record]:
-        """Yield the records of a complete group."""
         first = rows[0]
         if group.kind == "assistant":
-            yield _message(group, rows, "assistant", **_about_reply(rows))
+            yield _message(group, rows, "assistant", **_reply_fields(rows))
         elif group.kind == "results":
             yield _message(group, rows, "user")
         elif group.kind == "user":
             yield _message(group, rows, "user", injected=_is_meta(first))
         elif group.kind in ("summary", BOUNDARY):
             yield self._compaction(group, rows)
-        elif group.kind == "told":
-            content, typed = written.attached(first.inner("attachment")) or ("", False)
+        elif group.kind == "attached":
+            content, typed = claude_code_lines.attached_text(first.inner("attachment")) or ("", False)
             first["message"] = {"content": content}
             yield _message(group, rows, "user", injected=not typed)
         elif group.kind == "attachment":
@@ -103,55 +87,55 @@ class _ClaudeReader:
             yield FactRecord(first.text("subtype", "system"), {"content": first["content"]}, first.line)
 
     def _compaction(self, group: LineGroup, rows: list[Row]) -> Record:
-        """Return a compaction: its summary, with what the boundary line before it says."""
-        said = rows[-1]
-        told = rows[0].inner("compactMetadata") if rows[0].get("subtype") == BOUNDARY else Row()
-        if not written.is_summary(said):
-            return FactRecord("boundary", told, said.line)
-        summary = _message(group, [said], "user")
+        """Return a compaction: its summary, with the data of the boundary line before it."""
+        last = rows[-1]
+        metadata = rows[0].inner("compactMetadata") if rows[0].get("subtype") == BOUNDARY else Row()
+        if not claude_code_lines.is_summary(last):
+            return FactRecord("boundary", metadata, last.line)
+        summary = _message(group, [last], "user")
         if isinstance(summary, WarningRecord):
             return summary
-        listed = items_of(told.inner("preservedMessages").get("uuids"))
-        head = told.inner("preservedSegment").get("headUuid") or next(iter(listed), None)
-        kept, tokens = self._index.message_at(head, group), told.count("preTokens")
-        return CompactionRecord(summary.message.text, kept, tokens, at=summary.at, line=said.line)
+        kept_uuids = items_of(metadata.inner("preservedMessages").get("uuids"))
+        head = metadata.inner("preservedSegment").get("headUuid") or next(iter(kept_uuids), None)
+        kept, tokens = self._index.message_at(head, group), metadata.count("preTokens")
+        return CompactionRecord(summary.message.text, kept, tokens, at=summary.at, line=last.line)
 
 
-def _message(group: LineGroup, rows: list[Row], role: str, **known: Any) -> MessageRecord | WarningRecord:
+def _message(group: LineGroup, rows: list[Row], role: str, **fields: Any) -> MessageRecord | WarningRecord:
     first = rows[0]
     try:
-        payload = written.merge_lines([row.inner("message").get("content") for row in rows], role)
+        payload = claude_code_lines.merge_lines([row.inner("message").get("content") for row in rows], role)
     except DialectError as error:
         return not_a_message(error, first.line)
     at, parent = rows[-1].time("timestamp"), first.text("parentUuid") or None
     return message_record(
-        payload, first.line, dialect=ANTHROPIC, at=at, key=group.key, parent=parent, **known
+        payload, first.line, dialect=ANTHROPIC, at=at, key=group.key, parent=parent, **fields
     )
 
 
-def _about_reply(rows: list[Row]) -> dict[str, Any]:
-    """Return a reply's usage, model and stop; one that Claude Code wrote itself has no usage and no model."""
+def _reply_fields(rows: list[Row]) -> dict[str, Any]:
+    """Return a reply's usage, model and stop; a synthetic reply has no usage and no model."""
     message = rows[-1].inner("message")
-    own, counted = message.get("model") == SYNTHETIC, message.inner("usage")
+    is_synthetic, usage = message.get("model") == SYNTHETIC, message.inner("usage")
     reasons = [row.inner("message").text("stop_reason") for row in rows]
     stop = next((STOPS[reason] for reason in reversed(reasons) if reason in STOPS), None)
     if any(row.get("isApiErrorMessage") is True for row in rows):
         stop = "error"
     return {
-        "usage": usage_of(counted, USAGE) if counted and not own else None,
-        "model": message.text("model") or None if not own else None,
-        "stop": stop or ("tools" if written.call_ids(rows) else None),
+        "usage": usage_of(usage, USAGE) if usage and not is_synthetic else None,
+        "model": message.text("model") or None if not is_synthetic else None,
+        "stop": stop or ("tools" if claude_code_lines.call_ids(rows) else None),
     }
 
 
 def _is_meta(row: Row) -> bool:
-    """Return whether a line is marked as a program's; pasted images are the user's own all the same."""
-    kinds = {block.text("type") for block in written.blocks_of(row)}
+    """Return whether a line is marked as a program's and has no results or media."""
+    kinds = {block.text("type") for block in claude_code_lines.blocks_of(row)}
     return row.get("isMeta") is True and kinds.isdisjoint(("tool_result", "image", "document"))
 
 
-def _outside(row: Row) -> Iterator[Record]:
-    """Yield the facts of a line outside the tree."""
+def _facts(row: Row) -> Iterator[Record]:
+    """Yield the facts of a line that is not in the tree."""
     kind = text_or(row.get("type"))
     if kind in _TITLES:
         yield from row.facts(title=_TITLES[kind])

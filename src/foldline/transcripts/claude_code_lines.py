@@ -1,4 +1,4 @@
-"""Claude Code's lines: the newest path through them, which of them are one message, and what they hold.
+"""Claude Code's lines: the newest path through them, the groups that form a message, and their content.
 
 Each call of a reply has a line with the id of the reply, and each result follows its call's line.
 """
@@ -25,10 +25,10 @@ _TREE_TYPES = ("user", "assistant", "system", "attachment", "progress")
 # ---- the newest path
 
 
-class _Side(NamedTuple):
-    """What a line is to the lines around it.
+class _LineRole(NamedTuple):
+    """How a line relates to other lines.
 
-    `caller` is the line that made the calls it answers; `alone`: it holds results and nothing else.
+    `caller` is the line with the calls that it answers; `alone`: it contains only results.
     """
 
     kind: str
@@ -39,22 +39,22 @@ class _Side(NamedTuple):
     alone: bool = False
 
 
-def _side(row: Row, parent: str | None) -> _Side:
+def _line_role(row: Row, parent: str | None) -> _LineRole:
     kind = row.text("type")
     if kind == "assistant":
-        return _Side(kind, row.inner("message").text("id"), tuple(call_ids([row])))
+        return _LineRole(kind, row.inner("message").text("id"), tuple(call_ids([row])))
     if kind == "user" and is_summary(row):
         kind = "summary"
     elif kind == "system" and row.get("subtype") == BOUNDARY:
         kind = BOUNDARY
-    elif kind == "attachment" and attached(row.inner("attachment")) is not None:
-        kind = "told"
+    elif kind == "attachment" and attached_text(row.inner("attachment")) is not None:
+        kind = "attached"
     if kind not in ("user", "summary"):
-        return _Side(kind)
+        return _LineRole(kind)
     blocks = blocks_of(row)
-    answers = tuple(one.text("tool_use_id") for one in blocks if one.get("type") == "tool_result")
+    answers = tuple(block.text("tool_use_id") for block in blocks if block.get("type") == "tool_result")
     caller = row.text("sourceToolAssistantUUID") or parent or ""
-    return _Side(kind, answers=answers, caller=caller, alone=len(answers) == len(blocks))
+    return _LineRole(kind, answers=answers, caller=caller, alone=len(answers) == len(blocks))
 
 
 class _FileTree:
@@ -62,7 +62,7 @@ class _FileTree:
 
     def __init__(self) -> None:
         self.tree = Tree()
-        self.sides: list[_Side] = []
+        self.roles: list[_LineRole] = []
 
     @property
     def messages(self) -> int:
@@ -75,10 +75,10 @@ class _FileTree:
         follows = kind != "user" or is_summary(row) or "uuid" not in row
         node = Node(row.text("uuid") or f"line {row.line}", parent, row.line, said, follows)
         if self.tree.add(node):
-            self.sides.append(_side(row, parent))
+            self.roles.append(_line_role(row, parent))
 
     def newest_path(self) -> list[bool]:
-        """Mark the path to the newest message, what follows it, and the rest of its tool batches."""
+        """Mark the path to the newest message, the lines after it, and the rest of its tool batches."""
         nodes = self.tree.nodes
         leaf = max((place for place, node in enumerate(nodes) if node.said), default=len(nodes) - 1)
         on = self.tree.path(leaf)
@@ -88,27 +88,27 @@ class _FileTree:
         return on
 
     def _complete_batches(self, on: list[bool]) -> None:
-        """Mark the other calls and results of each tool batch on the path, which misses them."""
-        sides = self.sides
-        replies = {side.reply for side, marked in zip(sides, on, strict=True) if marked and side.reply}
-        for place, side in enumerate(sides):
-            on[place] = on[place] or side.reply in replies
+        """Mark the calls and results of each tool batch on the path that are on other branches."""
+        roles = self.roles
+        replies = {role.reply for role, marked in zip(roles, on, strict=True) if marked and role.reply}
+        for place, role in enumerate(roles):
+            on[place] = on[place] or role.reply in replies
         marked = [place for place in range(len(on)) if on[place]]
-        callers = {self.tree.nodes[place].key for place in marked if sides[place].reply}
-        answered = {call for place in marked for call in sides[place].answers}
-        for place, side in enumerate(sides):
+        callers = {self.tree.nodes[place].key for place in marked if roles[place].reply}
+        answered = {call for place in marked for call in roles[place].answers}
+        for place, role in enumerate(roles):
             if (
                 not on[place]
-                and side.answers
-                and side.caller in callers
-                and answered.isdisjoint(side.answers)
+                and role.answers
+                and role.caller in callers
+                and answered.isdisjoint(role.answers)
             ):
                 on[place] = True
-                answered.update(side.answers)
+                answered.update(role.answers)
 
 
 class LineGroup(msgspec.Struct):
-    """Lines that are one message, a boundary with its summary, or a line that says something else."""
+    """The lines of one message, a boundary with its summary, or a single other line."""
 
     kind: str
     key: str
@@ -116,7 +116,7 @@ class LineGroup(msgspec.Struct):
 
 
 class Index:
-    """The main conversation of a file (or that of its sub-agents, if it holds nothing else)."""
+    """The main conversation of a file, or that of its sub-agents if there is no other."""
 
     def __init__(self) -> None:
         self._main, self._sub = _FileTree(), _FileTree()
@@ -135,30 +135,32 @@ class Index:
 
     def finish(self) -> None:
         """Resolve the path, once every line is known."""
-        chosen = self._main if self._main.messages or not self._sub.sides else self._sub
+        chosen = self._main if self._main.messages or not self._sub.roles else self._sub
         on = chosen.newest_path()
         grouping = _Grouping()
-        for node, side, marked in zip(chosen.tree.nodes, chosen.sides, on, strict=True):
+        for node, role, marked in zip(chosen.tree.nodes, chosen.roles, on, strict=True):
             if marked:
                 self._places[node.key] = node.line
-                grouping.add(node, side)
+                grouping.add(node, role)
         self.groups = grouping.groups
         self.warnings = chosen.tree.warnings()
         self.branches = chosen.tree.branches(on)
         self.sidechain_messages = self._shown + (self._sub.messages if chosen is self._main else 0)
 
     def message_at(self, key: Any, before: LineGroup) -> str | None:
-        """Return the key of the message with that line, or of the first one after it, before a group."""
+        """Return the key of the message at that line or the first one after it, if it is before a group."""
         line = self._places.get(key) if isinstance(key, str) else None
         if line is None:
             return None
         end = bisect_right(self.groups, before.lines[0] - 1, key=lambda group: group.lines[0])
-        said = (one for one in self.groups[:end] if one.kind in ("assistant", "user", "results", "told"))
-        return next((one.key for one in said if line <= one.lines[0] or line in one.lines), None)
+        messages = (
+            group for group in self.groups[:end] if group.kind in ("assistant", "user", "results", "attached")
+        )
+        return next((group.key for group in messages if line <= group.lines[0] or line in group.lines), None)
 
 
 class _Grouping:
-    """The lines of the path, in the order of the first line of what they belong to."""
+    """Groups the lines of the path, in the order of each group's first line."""
 
     def __init__(self) -> None:
         self.groups: list[LineGroup] = []
@@ -167,16 +169,15 @@ class _Grouping:
         self._results: LineGroup | None = None
         self._boundary: LineGroup | None = None
 
-    def add(self, node: Node, side: _Side) -> None:
-        """Take the next line."""
-        kind, group = side.kind, None
+    def add(self, node: Node, role: _LineRole) -> None:
+        kind, group = role.kind, None
         if kind == "assistant":
-            if self._reply is not None and side.reply and side.reply == self._reply[0]:
+            if self._reply is not None and role.reply and role.reply == self._reply[0]:
                 group = self._reply[1]
             else:
                 self._calls, self._boundary = set(), None
-            self._calls.update(side.calls)
-        elif side.answers and self._calls.issuperset(side.answers):
+            self._calls.update(role.calls)
+        elif role.answers and self._calls.issuperset(role.answers):
             kind, group = "results", self._results
         elif kind == "summary":
             group = self._boundary
@@ -184,33 +185,33 @@ class _Grouping:
             group = LineGroup(kind, node.key, [])
             self.groups.append(group)
         group.lines.append(node.line)
-        self._note(kind, side, group)
+        self._note(kind, role, group)
 
-    def _note(self, kind: str, side: _Side, group: LineGroup) -> None:
-        """Note which group a later line may join."""
+    def _note(self, kind: str, role: _LineRole, group: LineGroup) -> None:
+        """Note which group later lines may join."""
         if kind == "assistant":
             if self._reply is None or self._reply[1] is not group:
                 self._results = None
-            self._reply = side.reply, group
+            self._reply = role.reply, group
         elif kind == "results":
-            self._results = group if side.alone else None
-        elif kind in ("user", "summary", "told", BOUNDARY):
+            self._results = group if role.alone else None
+        elif kind in ("user", "summary", "attached", BOUNDARY):
             self._results = None
-            self._boundary = group if kind == BOUNDARY else self._boundary if kind == "told" else None
-            if kind == BOUNDARY or (kind != "told" and not side.answers):
+            self._boundary = group if kind == BOUNDARY else self._boundary if kind == "attached" else None
+            if kind == BOUNDARY or (kind != "attached" and not role.answers):
                 self._reply = None
 
 
-# ---- what the lines hold
+# ---- the content of lines
 
 
 def blocks_of(row: Row) -> list[Row]:
-    """Return the content blocks of a line; none where its content is text."""
+    """Return the content blocks of a line; none if its content is text."""
     return row.inner("message").rows("content")
 
 
 def is_summary(row: Row) -> bool:
-    """Whether a user's line is a compaction's summary: Claude Code's own, or a checkpoint by our plugin."""
+    """Return whether a user's line is a compaction's summary: Claude Code's, or our plugin's checkpoint."""
     ours = row.get("rowSource") == "hook" and row.inner("message").text("content").startswith(CHECKPOINT)
     return ours or row.get("isCompactSummary") is True
 
@@ -222,7 +223,7 @@ def call_ids(rows: list[Row]) -> list[str]:
 
 
 def merge_lines(contents: list[Any], role: str) -> dict[str, Any]:
-    """Merge the contents of one message's lines into one payload; blank texts, which the API refuses, go.
+    """Merge the contents of one message's lines into one payload, without blank texts, which the API refuses.
 
     Raises DialectError for content that is neither text nor a list.
     """
@@ -233,25 +234,25 @@ def merge_lines(contents: list[Any], role: str) -> dict[str, Any]:
         if not isinstance(content, str | list):
             raise DialectError("the content is neither text nor a list of blocks")
         blocks += [{"type": "text", "text": content}] if isinstance(content, str) else items_of(content)
-    told = [block for block in blocks if not _blank(fields_of(block))]
-    return {"role": role, "content": told or blocks}
+    visible = [block for block in blocks if not _blank(fields_of(block))]
+    return {"role": role, "content": visible or blocks}
 
 
 def _blank(block: dict[str, Any]) -> bool:
     return block.get("type") == "text" and not text_or(block.get("text"), "?").strip()
 
 
-def attached(attachment: Row) -> tuple[str | list[Any], bool] | None:
-    """Return what an attachment told the model, and whether the user wrote it; None if it told nothing.
+def attached_text(attachment: Row) -> tuple[str | list[Any], bool] | None:
+    """Return the text of an attachment, and whether the user wrote it; None for an attachment without text.
 
-    A queued command is what the user typed while the agent worked; files are injected.
+    A queued command is text that the user typed while the agent worked; files are injected.
     """
     kind = attachment.get("type")
     if kind == "queued_command":
         prompt = attachment.get("prompt")
         content = prompt if isinstance(prompt, str) else items_of(prompt)
         return (content, attachment.get("commandMode", "prompt") == "prompt") if content else None
-    shown = attachment.inner("content", "file").text("content") if kind == "file" else ""
-    text = attachment.text("snippet") if kind == "edited_text_file" else shown
+    file_text = attachment.inner("content", "file").text("content") if kind == "file" else ""
+    text = attachment.text("snippet") if kind == "edited_text_file" else file_text
     name = attachment.text("filename")
     return (f"<system-reminder>\nContents of {name}:\n{text}\n</system-reminder>", False) if text else None

@@ -1,4 +1,4 @@
-"""Codex's rollouts: items of the Responses API, one per line, with events and context between them."""
+"""Codex's rollouts: items of the Responses API, one per line, between events and turn contexts."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
-from foldline.transcripts import codex_items as written
-from foldline.transcripts.lines import Row, scan_rows, take_rows
+from foldline.transcripts import codex_items
+from foldline.transcripts.lines import Row, count_fact, scan_rows, take_rows
 from foldline.transcripts.payloads import is_injected
-from foldline.transcripts.records import CompactionRecord, FactRecord, MessageRecord, Record, beside
+from foldline.transcripts.records import CompactionRecord, FactRecord, MessageRecord, Record
 
 _SESSION = (
     "id", "timestamp", "cwd", "originator", "cli_version", "source", "model_provider", "git",
@@ -29,10 +29,10 @@ def read_codex(stream: BinaryIO, _name: str) -> Iterator[Record]:
     rollbacks = _CodexRollbacks()
     scan_rows(stream, rollbacks.add)
     reader = _CodexReader()
-    yield from take_rows(stream, lambda row: () if rollbacks.took(row.line) else reader.take(row))
+    yield from take_rows(stream, lambda row: () if rollbacks.covers(row.line) else reader.take(row))
     yield from reader.end_reply()
-    yield from beside("left_out", dict(reader.left))
-    yield from beside("branches", {"branches": len(rollbacks.ranges), "messages": rollbacks.lost})
+    yield from count_fact("left_out", dict(reader.left_out))
+    yield from count_fact("branches", {"branches": len(rollbacks.ranges), "messages": rollbacks.lost})
 
 
 class _CodexRollbacks:
@@ -45,8 +45,7 @@ class _CodexRollbacks:
         self._said: list[int] = []
 
     def add(self, row: Row) -> None:
-        """Note a line: a prompt begins a turn, a rollback removes the newest turns."""
-        item = written.item_of(row)
+        item = codex_items.item_of(row)
         event = item.get("type") if row.get("type") == "event_msg" else None
         if event == "thread_rolled_back" and (turns := item.count("num_turns")):
             for begin in self._turns[-turns:][:1]:
@@ -56,28 +55,27 @@ class _CodexRollbacks:
             del self._turns[-turns:]
         elif event is None and item.get("type") not in (None, "turn_context"):
             self._said.append(row.line)
-            if item.get("role") == "user" and not is_injected(written.texts(item)):
+            if item.get("role") == "user" and not is_injected(codex_items.texts(item)):
                 self._turns.append(row.line)
 
-    def took(self, line: int) -> bool:
+    def covers(self, line: int) -> bool:
         """Return whether a line was rolled back."""
         return any(line in lines for lines in self.ranges)
 
 
 class _CodexReader:
-    """Turn lines into records; hold back the items of one reply."""
+    """Turns lines into records; holds back the items of a reply until it ends."""
 
     def __init__(self) -> None:
-        self.left: Counter[str] = Counter()
+        self.left_out: Counter[str] = Counter()
         self._reply: list[Row] = []
-        self._prompts = written.Prompts()
+        self._prompts = codex_items.Prompts()
         self._known: dict[str, Any] = {}  # the session's facts as last reported
         self._total: Any = None  # tokens that the session has used so far
         self._size: int | None = None  # context tokens at the newest reply
         self._headers = 0
 
     def take(self, row: Row) -> Iterator[Record]:
-        """Take the next line; yield what it completes."""
         kind, payload = row.text("type"), row.inner("payload")
         if kind == "session_meta":
             yield from self._session(payload)
@@ -93,7 +91,7 @@ class _CodexReader:
         elif kind == "response_item" or ("payload" not in row and (kind or "role" in row)):
             yield from self._item(row)
         elif "record_type" in row:
-            self.left[row.text("record_type", "record")] += 1
+            self.left_out[row.text("record_type", "record")] += 1
         elif "timestamp" in row and "id" in row:
             yield from self._session(row)
         else:
@@ -102,13 +100,13 @@ class _CodexReader:
     # ---- the session
 
     def _session(self, payload: Row) -> Iterator[Record]:
-        """Yield the header; a second one belongs to the session from which this one was forked."""
+        """Yield the header; a second one belongs to the session that this one was forked from."""
         self._headers += 1
-        told, line = payload.only(_SESSION), payload.line
+        header, line = payload.only(_SESSION), payload.line
         if self._headers > 1:
-            yield FactRecord("forked_from", told, line)
+            yield FactRecord("forked_from", header, line)
             return
-        yield FactRecord("session", told, line)
+        yield FactRecord("session", header, line)
         system = payload.inner("base_instructions").text("text") or payload.text("base_instructions")
         if system:
             yield FactRecord("system", {"system": system}, line)
@@ -127,27 +125,27 @@ class _CodexReader:
     # ---- messages
 
     def _item(self, row: Row) -> Iterator[Record]:
-        item = written.item_of(row)
+        item = codex_items.item_of(row)
         kind = item.text("type", "item")
-        if not written.is_said(item) and not written.says_something(item):
-            self.left[f"{kind} without words"] += 1
-        elif not written.is_said(item):
+        if not codex_items.is_sendable(item) and not codex_items.has_content(item):
+            self.left_out[f"{kind} without words"] += 1
+        elif not codex_items.is_sendable(item):
             yield FactRecord(kind, item, row.line)
-        elif written.is_models(item):
+        elif codex_items.is_reply_item(item):
             self._reply.append(row)
         else:
             yield from self.end_reply()
-            for record in written.message_records([row]):
+            for record in codex_items.message_records([row]):
                 if isinstance(record, MessageRecord) and record.message.role == "user":
                     self._prompts.add(item, record.key or "", injected=record.message.injected)
                 yield record
 
     def end_reply(self, tokens: Row | None = None) -> Iterator[Record]:
-        """Yield the reply held back, with the tokens counted for it."""
+        """Yield the reply that was held back, with its token count."""
         if self._reply:
             reply, self._reply = self._reply, []
-            usage = written.usage(tokens or Row())
-            yield from written.message_records(reply, usage=usage, model=self._known.get("model"))
+            usage = codex_items.usage(tokens or Row())
+            yield from codex_items.message_records(reply, usage=usage, model=self._known.get("model"))
 
     # ---- events
 
@@ -164,22 +162,21 @@ class _CodexReader:
         elif kind in _FACT_OF:
             yield FactRecord(_FACT_OF[kind], payload, row.line)
         else:
-            self.left[kind or "event_msg"] += 1  # what the terminal showed: the items say the same
+            self.left_out[kind or "event_msg"] += 1  # shown in the terminal: the items have the same content
 
     def _counted(self, row: Row, tokens: Row, *, known: bool) -> Iterator[Record]:
-        """End the reply with its tokens; they are told again and again (`known`) while nothing is said."""
+        """End the reply with its tokens; `known`: Codex repeats the last count."""
         self._size = tokens.count("total_tokens") or self._size
         if self._reply and tokens and not known:
             yield from self.end_reply(tokens)
-        elif tokens and (row.get("type") != "event_msg" or written.usage(tokens) is None):
+        elif tokens and (row.get("type") != "event_msg" or codex_items.usage(tokens) is None):
             yield FactRecord("usage", tokens, row.line)
         else:
-            self.left["token_count again"] += 1
+            self.left_out["token_count again"] += 1
 
     def _compaction(self, row: Row, payload: Row) -> Iterator[Record]:
-        """Yield a compaction: its summary, the user messages it kept, and its encrypted part."""
         yield from self.end_reply()
-        summary, quoted, sealed = written.kept_items(payload, self._prompts)
+        summary, quoted, sealed = codex_items.kept_items(payload, self._prompts)
         if summary:
             at, data = row.time("timestamp"), payload.without("message")
             yield CompactionRecord(
@@ -189,4 +186,4 @@ class _CodexReader:
             yield FactRecord("boundary", {**payload, "tokens_before": self._size}, row.line)
         for place, item in enumerate(sealed):
             line = Row({**row, "payload": item}, row.line)
-            yield from written.message_records([line], key=f"{row.line}.{place}")
+            yield from codex_items.message_records([line], key=f"{row.line}.{place}")

@@ -1,4 +1,4 @@
-"""Codex's items as `openai-responses` payloads, and what Codex's compactions kept of them."""
+"""Read Codex's items as `openai-responses` payloads, and the contents of Codex's compactions."""
 
 from __future__ import annotations
 
@@ -16,12 +16,10 @@ from foldline.dialects.payload import fields_of
 from foldline.dialects.responses.items import role_of
 from foldline.errors import DialectError
 from foldline.transcripts.lines import Row
-from foldline.transcripts.payloads import is_programs, mark_failed, usage_of
-from foldline.transcripts.records import MessageRecord, WarningRecord, not_a_message
+from foldline.transcripts.payloads import is_from_program, mark_failed, not_a_message, usage_of
+from foldline.transcripts.records import MessageRecord, WarningRecord
 
-USERS_KEPT = 20_000
-"""Tokens of the newest user messages that a compaction without its own list keeps (codex-rs, compact.rs)."""
-
+USERS_KEPT = 20_000  # tokens of user messages kept by a compaction without a list (codex-rs, compact.rs)
 BYTES_A_TOKEN = 4  # Codex's own estimate
 
 USAGE = ("input_tokens", "cached_input_tokens", "cache_write_input_tokens", "output_tokens")
@@ -39,25 +37,25 @@ _NOT_SENT = ("ghost_snapshot", "other")
 
 
 def item_of(row: Row) -> Row:
-    """Return the item on a line: its payload, or the whole line in older files without a wrapper."""
+    """Return the item on a line: its payload, or in older files the whole line."""
     return row.inner("payload") if "payload" in row else row
 
 
-def is_said(item: Row) -> bool:
-    """Return whether the API accepts an item back; some need an id or their encrypted content for that."""
+def is_sendable(item: Row) -> bool:
+    """Return whether the API accepts an item in a request; some need an id or encrypted content."""
     kind = item.text("type")
     if kind == "reasoning":
         return bool(item.get("id") or item.get("encrypted_content"))
     return kind not in _NOT_SENT and (kind not in _SERVERS or bool(item.get("id")))
 
 
-def says_something(item: Row) -> bool:
-    """Return whether an item that is not sent has any content."""
+def has_content(item: Row) -> bool:
+    """Return whether an item that cannot be sent has any content."""
     return item.get("type") != "reasoning" or bool(item.get("summary") or item.get("content"))
 
 
-def is_models(item: dict[str, Any]) -> bool:
-    """Return whether an item is the model's; consecutive ones are one reply."""
+def is_reply_item(item: dict[str, Any]) -> bool:
+    """Return whether an item is the model's; consecutive ones form one reply."""
     try:
         return role_of(item) == "assistant"
     except DialectError:
@@ -65,13 +63,13 @@ def is_models(item: dict[str, Any]) -> bool:
 
 
 def message_records(
-    rows: Sequence[Row], key: str = "", **known: Any
+    rows: Sequence[Row], key: str = "", **fields: Any
 ) -> Iterator[MessageRecord | WarningRecord]:
     """Yield the message on these lines: one item, or the items of one reply.
 
-    Each item that the dialect does not know becomes a warning with its line; the others stay a message.
+    Each item that the dialect does not know becomes a warning with its line; the others remain a message.
     """
-    sound = list(rows)
+    valid_rows = list(rows)
     try:
         message = _decoded(rows)
     except (DialectError, RecursionError):
@@ -80,52 +78,52 @@ def message_records(
                 _decoded([row])
             except (DialectError, RecursionError) as error:
                 yield not_a_message(error, row.line)
-                sound.remove(row)
-        if not sound:
+                valid_rows.remove(row)
+        if not valid_rows:
             return
-        message = _decoded(sound)
-    if is_programs(message):
-        known["injected"] = True
+        message = _decoded(valid_rows)
+    if is_from_program(message):
+        fields["injected"] = True
     if message.role == "assistant":
-        known["stop"] = "tools" if message.calls else "end"
-    if any(_failed(item_of(row)) for row in sound):
+        fields["stop"] = "tools" if message.calls else "end"
+    if any(_failed(item_of(row)) for row in valid_rows):
         message = mark_failed(message)
-    message, line = msgspec.structs.replace(message, **known), sound[0].line
-    yield MessageRecord(message, at=sound[-1].time("timestamp"), key=key or str(line), line=line)
+    message, line = msgspec.structs.replace(message, **fields), valid_rows[0].line
+    yield MessageRecord(message, at=valid_rows[-1].time("timestamp"), key=key or str(line), line=line)
 
 
 def _decoded(rows: Sequence[Row]) -> Message:
-    """Return the message that some items make; raises DialectError."""
+    """Decode items as one message; raises DialectError."""
     payloads = [_sendable(item_of(row)) for row in rows]
     return dialects.get(OPENAI_RESPONSES).decode(payloads if len(payloads) > 1 else payloads[0])
 
 
 def _sendable(item: Row) -> dict[str, Any]:
-    """Return an item in the form of a request: without Codex's nulls, an output of the old form as text."""
-    sent = {key: value for key, value in item.without(*_OWN_KEYS).items() if value is not None}
+    """Return an item as a request needs it: without Codex's nulls, an output of the old form as text."""
+    fields = {key: value for key, value in item.without(*_OWN_KEYS).items() if value is not None}
     if isinstance(item.get("output"), dict):
-        sent["output"] = item.inner("output").text("content")
-    return sent
+        fields["output"] = item.inner("output").text("content")
+    return fields
 
 
 def _failed(item: Row) -> bool:
-    """Return whether a tool failed: the old form has a flag beside the text, patches say so in their JSON."""
+    """Return whether a tool failed: the old form has a flag, patches have an exit code in their JSON."""
     if isinstance(item.get("output"), dict):
         return item.inner("output").get("success") is False
     output = item.text("output")
     if item.get("type") != "custom_tool_call_output" or not output.startswith("{"):
         return False
     try:
-        sent = Row(fields_of(msgspec.json.decode(output)))
+        fields = Row(fields_of(msgspec.json.decode(output)))
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         return False
-    return bool(sent.inner("metadata").get("exit_code"))
+    return bool(fields.inner("metadata").get("exit_code"))
 
 
 def usage(tokens: Row) -> Usage | None:
     """Read a usage; input includes cached tokens, output reasoning. None if nothing was counted."""
-    found = usage_of(tokens, USAGE, inclusive=True)
-    return found if found.total else None
+    result = usage_of(tokens, USAGE, inclusive=True)
+    return result if result.total else None
 
 
 def texts(item: Row) -> str:
@@ -137,7 +135,7 @@ def texts(item: Row) -> str:
 
 
 class Prompts:
-    """The user's messages by their text, so that a compaction's list can be matched with them."""
+    """Index of the user's messages by text, to match the list in a compaction with them."""
 
     def __init__(self) -> None:
         self._by_text: dict[bytes, list[str]] = {}
@@ -150,7 +148,7 @@ class Prompts:
             self._own.append((key, len(texts(item).encode("utf-8", "surrogatepass")) // BYTES_A_TOKEN))
 
     def find(self, item: Row, taken: Sequence[str]) -> str | None:
-        """Return the key of the newest message with the same text that is not taken yet."""
+        """Return the key of the newest message with the same text that is not in `taken`."""
         return next((key for key in reversed(self._by_text.get(_digest(item), [])) if key not in taken), None)
 
     def newest(self) -> list[str]:
@@ -170,16 +168,16 @@ def _digest(item: Row) -> bytes:
 
 
 def kept_items(payload: Row, prompts: Prompts) -> tuple[str, list[str], list[Row]]:
-    """Return what a compaction left: the summary, the keys of quoted messages, and encrypted items.
+    """Return what a compaction kept: the summary, the keys of quoted messages, and encrypted items.
 
-    Text found nowhere else in the file joins the summary; the summary itself is not repeated.
+    Text that is nowhere else in the file is appended to the summary; the summary is not repeated.
     """
     message = payload.text("message").strip()
     if not isinstance(payload.get("replacement_history"), list):
         return message, prompts.newest(), []
     quoted: list[str] = []
     sealed: list[Row] = []
-    words: list[str] = []
+    extra_texts: list[str] = []
     for item in reversed(payload.rows("replacement_history")):
         kind, role, text = item.text("type", "message"), item.text("role"), texts(item).strip()
         key = prompts.find(item, quoted) if kind == "message" and role == "user" else None
@@ -187,9 +185,9 @@ def kept_items(payload: Row, prompts: Prompts) -> tuple[str, list[str], list[Row
             quoted.append(key)
         elif kind in COMPACTIONS:
             sealed.append(item)
-        elif (
-            kind == "message" and role in ("user", "assistant") and text and not (message and message in text)
-        ):
-            words.append(f"[{role.capitalize()}, kept by Codex]: {text}")
+        elif kind != "message" or not text or (message and message in text):
+            continue
+        elif role in ("user", "assistant"):
+            extra_texts.append(f"[{role.capitalize()}, kept by Codex]: {text}")
     opening = message or (SEALED if sealed else "")
-    return "\n\n".join([*([opening] if opening else []), *words[::-1]]), quoted[::-1], sealed[::-1]
+    return "\n\n".join([*([opening] if opening else []), *extra_texts[::-1]]), quoted[::-1], sealed[::-1]

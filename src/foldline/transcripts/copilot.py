@@ -1,7 +1,7 @@
 """GitHub Copilot CLI's event files: one event per line, messages and bookkeeping.
 
-A first pass finds the events that a rewind dropped. A compaction runs in the background: it keeps what was
-said meanwhile.
+A first pass finds the events that a rewind dropped. A compaction runs in the background: it keeps messages
+that arrive meanwhile.
 """
 
 from __future__ import annotations
@@ -11,16 +11,15 @@ from collections.abc import Iterator
 from typing import Any, BinaryIO
 
 from foldline.transcripts import payloads
-from foldline.transcripts.lines import Row, scan_rows, take_rows
+from foldline.transcripts.lines import Row, count_fact, scan_rows, take_rows
 from foldline.transcripts.payloads import message_record
 from foldline.transcripts.records import (
     CompactionRecord,
     FactRecord,
     MessageRecord,
-    Pictures,
     Record,
+    ResultImages,
     WarningRecord,
-    beside,
 )
 
 _RESULT = "tool.execution_complete"
@@ -32,7 +31,7 @@ _BOOKKEEPING = {
 _SESSION = ("sessionId", "version", "copilotVersion", "startTime", "cwd", "gitRoot", "repository", "branch")
 
 
-def read_copilot(stream: BinaryIO, _name: str) -> Iterator[Record | Pictures]:
+def read_copilot(stream: BinaryIO, _name: str) -> Iterator[Record | ResultImages]:
     """Read a Copilot CLI session; messages are `openai-chat` payloads, sub-agents are left out.
 
     A `MessageRecord.key` is the event's id. Messages rewound (`session.snapshot_rewind`) are only counted.
@@ -41,79 +40,78 @@ def read_copilot(stream: BinaryIO, _name: str) -> Iterator[Record | Pictures]:
     scan_rows(stream, rewinds.add)
     reader = _CopilotReader(rewinds.lines)
     yield from take_rows(stream, reader.take)
-    yield from beside("sidechains", {"messages": reader.sidechain})
-    yield from beside("left_out", dict(reader.left))
-    yield from beside("branches", {"branches": rewinds.count, "messages": rewinds.messages})
+    yield from count_fact("sidechains", {"messages": reader.sidechain})
+    yield from count_fact("left_out", dict(reader.left_out))
+    yield from count_fact("branches", {"branches": rewinds.count, "messages": rewinds.messages})
 
 
 class _CopilotRewinds:
-    """Which lines were rewound; keeps an id and a line number for each event."""
+    """Finds the lines that were rewound; keeps an id and a line number for each event."""
 
     def __init__(self) -> None:
         self.lines: set[int] = set()
         self.count = 0
         self.messages = 0
         self._line_of: dict[str, int] = {}
-        self._said: set[int] = set()
+        self._messages: set[int] = set()
 
     def add(self, row: Row) -> None:
-        """Note an event; a rewind drops everything from the event that it names."""
+        """Note an event; a rewind drops everything from a given event on."""
         kind = row.get("type")
         self._line_of[row.text("id")] = row.line
         if kind in _SAID:
-            self._said.add(row.line)
+            self._messages.add(row.line)
         if kind == "session.snapshot_rewind":
             lines = range(self._line_of.get(row.inner("data").text("upToEventId"), row.line), row.line)
             self.count += bool(lines)
             self.lines.update(lines)
-            self.messages += len(self._said.intersection(lines))
-            self._said.difference_update(lines)
+            self.messages += len(self._messages.intersection(lines))
+            self._messages.difference_update(lines)
 
 
 class _CopilotReader:
-    """Turn events into records."""
+    """Turns events into records."""
 
     def __init__(self, rewound: set[int]) -> None:
         self.sidechain = 0
-        self.left: Counter[str] = Counter()
+        self.left_out: Counter[str] = Counter()
         self._rewound = rewound
         self._model = ""
         self._system = ""
         self._folding = False  # a compaction is running in the background
-        self._kept: str | None = None  # the first message said meanwhile
+        self._kept: str | None = None  # the first message since it started
 
-    def take(self, row: Row) -> Iterator[Record | Pictures]:
-        """Take the next event; yield its records."""
+    def take(self, row: Row) -> Iterator[Record | ResultImages]:
         kind, data = row.text("type"), row.inner("data")
         if row.line in self._rewound:
             return
         if row.get("agentId") or data.get("agentId") or data.get("parentToolCallId"):
-            self.sidechain += kind in _SAID  # of an agent that a tool call started
+            self.sidechain += kind in _SAID  # of a sub-agent
         elif kind in _SAID:
-            for record in self._said(row, kind, data):
+            for record in self._messages(row, kind, data):
                 if isinstance(record, MessageRecord) and self._folding:
                     self._kept = self._kept or record.key
                 yield record
         elif kind in _BOOKKEEPING:
-            self.left[kind] += 1
+            self.left_out[kind] += 1
             if kind == "session.compaction_start":
                 self._folding, self._kept = True, None
         else:
-            yield from self._beside(row, kind, data)
+            yield from self._facts(row, kind, data)
 
     # ---- messages
 
-    def _said(self, row: Row, kind: str, data: Row) -> Iterator[Record | Pictures]:
-        """Yield a message and what Copilot put around it."""
+    def _messages(self, row: Row, kind: str, data: Row) -> Iterator[Record | ResultImages]:
+        """Yield a message, and the text that Copilot added to it."""
         if kind == "assistant.message":
             yield from self._reply(row, data)
         elif kind == _RESULT:
-            told = data.inner("result")
-            text = told.text("content") or data.inner("error").text("message")
+            result = data.inner("result")
+            text = result.text("content") or data.inner("error").text("message")
             payload = payloads.answer(data.get("toolCallId"), text)
             yield _message(row, payload, failed=data.get("success") is False)
-            yield Pictures(
-                [_media(one) for one in told.rows("contents") if _is_media(one)],
+            yield ResultImages(
+                [_media(content) for content in result.rows("contents") if _is_media(content)],
                 row.time("timestamp"),
                 row.line,
             )
@@ -122,7 +120,7 @@ class _CopilotReader:
         elif kind == "system.notification":
             yield _message(row, payloads.user(data.text("content")), injected=True)
         elif data.get("content") == self._system:
-            self.left["system.message again"] += 1
+            self.left_out["system.message again"] += 1
         else:
             self._system = data.text("content")
             role = "developer" if data.get("role") == "developer" else "system"
@@ -131,8 +129,8 @@ class _CopilotReader:
     def _reply(self, row: Row, data: Row) -> Iterator[Record]:
         self._model = data.text("model") or self._model
         calls = [
-            payloads.call(one.get("toolCallId"), one.get("name"), one.get("arguments"))
-            for one in data.rows("toolRequests")
+            payloads.call(request.get("toolCallId"), request.get("name"), request.get("arguments"))
+            for request in data.rows("toolRequests")
         ]
         output = data.count("outputTokens")
         if output is not None:
@@ -140,20 +138,20 @@ class _CopilotReader:
         sealed = map(payloads.sealed_thought, data.only(("reasoningOpaque", "encryptedContent")).values())
         payload = payloads.reply(data.text("content"), data.text("reasoningText"), calls, [*sealed])
         if payloads.is_empty(payload):
-            yield FactRecord("empty", data, row.line)  # a reply without text, thoughts or calls
+            yield FactRecord("empty", data, row.line)
         else:
             yield _message(row, payload, model=self._model or None, stop="tools" if calls else "end")
 
     # ---- events that are not messages
 
-    def _beside(self, row: Row, kind: str, data: Row) -> Iterator[Record]:
+    def _facts(self, row: Row, kind: str, data: Row) -> Iterator[Record]:
         line = row.line
         if kind in ("session.start", "session.resume"):
-            told = {**data.inner("context"), **data}
-            yield FactRecord("session", {key: told[key] for key in _SESSION if key in told}, line)
-            yield from self._switched(data, "selectedModel")
+            fields = {**data.inner("context"), **data}
+            yield FactRecord("session", {key: fields[key] for key in _SESSION if key in fields}, line)
+            yield from self._model_fact(data, "selectedModel")
         elif kind == "session.model_change":
-            yield from self._switched(data, "newModel")
+            yield from self._model_fact(data, "newModel")
         elif kind == "session.title_changed" and data.text("title"):
             yield from data.facts(title="title")
         elif kind == "session.compaction_complete":
@@ -161,7 +159,7 @@ class _CopilotReader:
         else:
             yield FactRecord("usage" if kind == "session.shutdown" else kind or "unknown", data, line)
 
-    def _switched(self, data: Row, field: str) -> Iterator[Record]:
+    def _model_fact(self, data: Row, field: str) -> Iterator[Record]:
         self._model = data.text(field) or self._model
         yield from data.facts(model=field)
 
@@ -177,29 +175,31 @@ class _CopilotReader:
 
 
 def _prompt(row: Row, data: Row) -> Iterator[Record]:
-    """Yield what the user typed; what Copilot put around it follows as an injected message."""
+    """Yield the user's text; text that Copilot added follows as an injected message."""
     typed, sent = data.get("content"), data.text("transformedContent")
-    attached = data.rows("attachments")
-    for one in attached:
-        if not _is_media(one):
-            yield FactRecord("attachment", one, row.line)
-    payload = payloads.user(typed, [_media(one) for one in attached if _is_media(one)])
+    attachments = data.rows("attachments")
+    for attachment in attachments:
+        if not _is_media(attachment):
+            yield FactRecord("attachment", attachment, row.line)
+    payload = payloads.user(
+        typed, [_media(attachment) for attachment in attachments if _is_media(attachment)]
+    )
     yield _message(row, payload, injected=data.text("source", "user") != "user")
-    around = (sent.replace(typed, "", 1) if isinstance(typed, str) else sent).strip()
-    if around:
-        yield message_record(payloads.user(around), row.line, at=row.time("timestamp"), injected=True)
+    added = (sent.replace(typed, "", 1) if isinstance(typed, str) else sent).strip()
+    if added:
+        yield message_record(payloads.user(added), row.line, at=row.time("timestamp"), injected=True)
 
 
-def _message(row: Row, payload: dict[str, Any], **known: Any) -> MessageRecord | WarningRecord:
-    """Make the message of an event, with its id, parent and time."""
-    known |= {"key": row.text("id") or None, "parent": row.text("parentId") or None}
-    return message_record(payload, row.line, at=row.time("timestamp"), **known)
+def _message(row: Row, payload: dict[str, Any], **fields: Any) -> MessageRecord | WarningRecord:
+    """Decode the message of an event, with its id, parent and time."""
+    fields |= {"key": row.text("id") or None, "parent": row.text("parentId") or None}
+    return message_record(payload, row.line, at=row.time("timestamp"), **fields)
 
 
-def _is_media(one: Row) -> bool:
-    """Return whether an attachment is here, as base64."""
-    return bool(one.text("mimeType") and one.text("data"))
+def _is_media(attachment: Row) -> bool:
+    """Return whether an attachment has its data, as base64."""
+    return bool(attachment.text("mimeType") and attachment.text("data"))
 
 
-def _media(one: Row) -> dict[str, Any]:
-    return payloads.packed(one["mimeType"], one["data"], one.text("displayName"))
+def _media(attachment: Row) -> dict[str, Any]:
+    return payloads.packed(attachment["mimeType"], attachment["data"], attachment.text("displayName"))

@@ -16,15 +16,8 @@ from foldline.core.log.log import entry_id, undone
 from foldline.dialects.payload import fields_of
 from foldline.errors import FormatError
 from foldline.transcripts.chain import Chain, LostHead, Unplaceable, head_of, head_of_entry
-from foldline.transcripts.lines import Line, Unreadable, lines, parse, text_or
-from foldline.transcripts.records import (
-    CompactionRecord,
-    FactRecord,
-    MessageRecord,
-    Record,
-    WarningRecord,
-    beside,
-)
+from foldline.transcripts.lines import Line, Unreadable, count_fact, lines, parse, text_or
+from foldline.transcripts.records import CompactionRecord, FactRecord, MessageRecord, Record, WarningRecord
 from foldline.transcripts.tree import Node, Tree
 
 VERSION = 1
@@ -43,7 +36,7 @@ class _Leaf(NamedTuple):
 def dump(entries: Iterable[Entry], stream: BinaryIO, **header: Any) -> int:
     """Write the header (with fields such as `session` and `leaf`) and each entry; return their number.
 
-    Entries come in append order, all branches; the stream is neither flushed to disk nor closed.
+    Entries are in append order, with all branches; the stream is neither flushed to disk nor closed.
     """
     stream.write(header_line(**header))
     count = 0
@@ -67,9 +60,9 @@ def load(
 ) -> Iterator[Entry]:
     """Yield the entries that `dump` wrote, each checked against its id, its parent and its said-key.
 
-    The header goes to `about`. A bad entry goes to `warn` and is left out; what follows it is chained to what
-    is left, with new ids, and `about` gets the new `leaf`. Without `warn` a bad entry raises FormatError with
-    its line. A newer version always raises FormatError.
+    The header is passed to `about`. A bad entry is passed to `warn` and left out; entries after it get new
+    ids, and `about` the new `leaf`. Without `warn` a bad entry raises FormatError with its line. A newer
+    version always raises FormatError.
     """
     for item in _checked_entries(stream, name):
         if isinstance(item, _Numbered):
@@ -83,9 +76,9 @@ def load(
 
 
 def read_own(stream: BinaryIO, name: str) -> Iterator[Record]:
-    """Read the path to the leaf that the header names (otherwise to the newest entry) as records."""
+    """Read the path to the header's leaf (or else to the newest entry) as records."""
     tree, leaf = Tree(), ""
-    found: list[_Numbered | WarningRecord] = []
+    items: list[_Numbered | WarningRecord] = []
     for item in _checked_entries(stream, name):
         if isinstance(item, dict):
             leaf = text_or(item.get("leaf"))
@@ -94,20 +87,20 @@ def read_own(stream: BinaryIO, name: str) -> Iterator[Record]:
         elif isinstance(item, _Leaf):
             leaf = item.id
         else:
-            found.append(item)
+            items.append(item)
             if isinstance(item, _Numbered):
                 entry = item.entry
                 tree.add(Node(entry.id, entry.parent, item.line, said=isinstance(entry, Said)))
     on = tree.path(tree.places.get(leaf, len(tree.nodes) - 1))
-    wanted = {node.line for node in tree.marked(on)}
-    path = [one for one in found if isinstance(one, WarningRecord) or one.line in wanted]
-    out = undone(one.entry for one in path if isinstance(one, _Numbered))
+    lines_on_path = {node.line for node in tree.marked(on)}
+    path = [item for item in items if isinstance(item, WarningRecord) or item.line in lines_on_path]
+    undone_ids = undone(item.entry for item in path if isinstance(item, _Numbered))
     for item in path:
         if isinstance(item, WarningRecord):
             yield item
-        elif item.entry.id not in out:
+        elif item.entry.id not in undone_ids:
             yield from _records(item)
-    yield from beside("branches", tree.branches(on))
+    yield from count_fact("branches", tree.branches(on))
 
 
 def _records(item: _Numbered) -> Iterator[Record]:
@@ -129,7 +122,7 @@ def _checked_entries(
 ) -> Iterator[dict[str, Any] | _Numbered | _Leaf | WarningRecord]:
     """Yield the header, then each entry that matches its id, or a warning in its place.
 
-    Behind damage entries have other ids than in the file; the leaf comes last where it is one of them.
+    After a damaged entry ids differ from the file's; if the leaf's id does, the new one is yielded last.
     """
     chain = Chain()
     header: dict[str, Any] | None = None
@@ -143,8 +136,8 @@ def _checked_entries(
         else:
             yield from _check(line, chain, name)
     leaf = text_or((header or {}).get("leaf"))
-    if (now := chain.now(leaf)) not in (None, leaf):
-        yield _Leaf(str(now))
+    if (new_leaf := chain.new_id(leaf)) not in (None, leaf):
+        yield _Leaf(str(new_leaf))
 
 
 def _header(line: Line, name: str) -> dict[str, Any]:
@@ -158,7 +151,7 @@ def _header(line: Line, name: str) -> dict[str, Any]:
     version = header.get("version")
     if not isinstance(version, int) or version > VERSION:
         raise FormatError(
-            f"written by a newer Foldline (version {version}); this one reads up to {VERSION}",
+            f"written by a newer Foldline (version {version}; this one reads up to {VERSION}): upgrade",
             where=name,
             line=line.number,
         )
@@ -166,7 +159,7 @@ def _header(line: Line, name: str) -> dict[str, Any]:
 
 
 def _check(line: Line, chain: Chain, name: str) -> Iterator[_Numbered | WarningRecord]:
-    """Yield an entry that matches its id, chained to what was read before it, and what is wrong with it."""
+    """Yield an entry that matches its id, rechained if needed, or a warning."""
     try:
         entry = _decode(line.raw)
     except Unreadable as error:
@@ -179,48 +172,44 @@ def _check(line: Line, chain: Chain, name: str) -> Iterator[_Numbered | WarningR
         why = f"the content of entry {entry.id} does not match its id"
         yield _lost(line, head_of_entry(entry), why, chain, name)
         return
-    if entry.parent is not None and not chain.knows(entry.parent) and not chain.miss(entry.parent):
-        text = (
-            f"entry {entry.id} follows {entry.parent}, which does not come before it; read as following the "
-        )
-        yield WarningRecord(line.number, text + "last entry before it")
+    if entry.parent is not None and not chain.knows(entry.parent) and not chain.lose_parent(entry.parent):
+        text = f"the parent {entry.parent} of entry {entry.id} does not come before it"
+        yield WarningRecord(line.number, f"{text}; read as following the previous entry")
     yield from _placed(line, entry, chain, name)
 
 
 def _placed(line: Line, entry: Entry, chain: Chain, name: str) -> Iterator[_Numbered | WarningRecord]:
-    """Yield an intact entry in its place, and a warning where its said-key is wrong or its place is lost."""
+    """Yield an intact entry in its place, and a warning if its said-key is wrong or its place is lost."""
     try:
         placed = chain.place(entry)
     except Unplaceable as error:
-        if isinstance(entry, Lifted):  # what it undoes is left out, and was named
+        if isinstance(entry, Lifted):  # the lost boundary already has a warning
             chain.lose(head_of_entry(entry))
             return
         yield _lost(line, head_of_entry(entry), str(error), chain, name)
         return
     if placed.id == entry.id and isinstance(entry, Said) and placed != entry:
-        text = f"the said-key of entry {entry.id} does not follow the one before (made anew)"
+        text = f"the said-key of entry {entry.id} does not match the previous one (computed again)"
         yield WarningRecord(line.number, text)
     yield _Numbered(line.number, placed)
 
 
 def _lost(line: Line, head: LostHead, why: str, chain: Chain, name: str) -> WarningRecord:
-    """Leave an entry out; say what the session continues from, and what can be done."""
+    """Note a lost entry; return a warning with the consequence and the remedy."""
     leaf = chain.lose(head)
     if not line.ended:
         return WarningRecord(line.number, f"{why} (the file ends inside this line)")
     if head.kind != "compacted":
-        return WarningRecord(line.number, f"{why} (left out; what follows it is read)")
+        return WarningRecord(line.number, f"{why} (left out; the entries after it are read)")
     before = chain.newest_compaction(leaf)
-    goes_on = f"goes on from the one before it, {before}" if before else "is read whole"
-    text = (
-        f"{why}: compaction {head.entry or 'here'} of {name or 'this session'} is left out, and the session "
-    )
-    text += f"{goes_on}. Take an undamaged copy of the file, or compact the session anew"
-    return WarningRecord(line.number, text)
+    which = f"compaction {head.entry or 'here'} of {name or 'this session'} is left out"
+    state = f"continues from the compaction before it, {before}" if before else "is not folded"
+    remedy = "Use an undamaged copy of the file, or compact the session again"
+    return WarningRecord(line.number, f"{why}: {which}, and the session {state}. {remedy}")
 
 
 def _decode(raw: bytes) -> Entry:
-    """Parse an entry, without a time that no calendar has; raises Unreadable."""
+    """Parse an entry; an invalid time is dropped. Raises Unreadable."""
     entry = _parsed(raw)
     return entry if dated(entry.at) == entry.at else msgspec.structs.replace(entry, at=None)
 

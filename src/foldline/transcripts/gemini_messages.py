@@ -1,4 +1,4 @@
-"""Gemini CLI's message records as `openai-chat` payloads; calls and results share one record."""
+"""Read Gemini CLI's messages as `openai-chat` payloads; calls and their results share one message."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from foldline.dialects.payload import fields_of, items_of
 from foldline.transcripts import payloads
 from foldline.transcripts.lines import Row
 from foldline.transcripts.payloads import content_of, message_record
-from foldline.transcripts.records import FactRecord, MessageRecord, Pictures, Record, WarningRecord
+from foldline.transcripts.records import FactRecord, MessageRecord, Record, ResultImages, WarningRecord
 
 _SETUP = ("This is the Gemini CLI. We are setting up the context", "<session_context>")
 _FILES = "--- Content from referenced files ---"
@@ -23,7 +23,7 @@ Result = tuple[str, str, bool]  # call id, text, whether it failed
 
 
 class GeminiContent(msgspec.Struct):
-    """Content by kind: text, thoughts, calls, results, and images or files."""
+    """The parts of a content, by kind; `media` are images or files."""
 
     text: list[str] = []
     thoughts: list[str] = []
@@ -34,39 +34,39 @@ class GeminiContent(msgspec.Struct):
 
 
 def sort_parts(holder: Row, field: str) -> GeminiContent:
-    """Sort the parts of a content by kind; it is text, a part or a list of both."""
-    found = GeminiContent()
+    """Sort the parts of a content by kind; the content is text, a part or a list of both."""
+    result = GeminiContent()
     content = holder.get(field)
-    for one in items_of(content) if isinstance(content, list) else [content]:
-        part = Row({"text": one} if isinstance(one, str) else fields_of(one))
+    for item in items_of(content) if isinstance(content, list) else [content]:
+        part = Row({"text": item} if isinstance(item, str) else fields_of(item))
         packed, response = part.inner("inlineData"), part.inner("functionResponse")
         if isinstance(part.get("text"), str):
-            (found.thoughts if part.get("thought") is True else found.text).append(part["text"])
+            (result.thoughts if part.get("thought") is True else result.text).append(part["text"])
         elif isinstance(part.get("functionCall"), dict):
-            found.calls.append(_call(part.inner("functionCall")))
+            result.calls.append(_call(part.inner("functionCall")))
         elif isinstance(part.get("functionResponse"), dict):
-            found.results.append(_result(response))
-            found.media.extend(sort_parts(response, "parts").media)
+            result.results.append(_result(response))
+            result.media.extend(sort_parts(response, "parts").media)
         elif packed.text("data"):
-            found.media.append(payloads.packed(packed.text("mimeType"), packed["data"]))
+            result.media.append(payloads.packed(packed.text("mimeType"), packed["data"]))
         elif part:
-            found.unknown.append(part)
-    return found
+            result.unknown.append(part)
+    return result
 
 
-def _call(made: Row) -> Json:
-    return payloads.call(made.text("id", made.text("name")), made.get("name"), made.get("args"))
+def _call(call: Row) -> Json:
+    return payloads.call(call.text("id", call.text("name")), call.get("name"), call.get("args"))
 
 
 def _result(response: Row) -> Result:
     """Read a result; Gemini CLI wraps it in `output` or `error`."""
-    body, told = response.get("response"), response.inner("response")
-    error = told.get("error")
-    value = error if error is not None and "output" not in told else told.get("output", body)
-    return response.text("id", response.text("name")), payloads.words_of(value), error is not None
+    body, fields = response.get("response"), response.inner("response")
+    error = fields.get("error")
+    value = error if error is not None and "output" not in fields else fields.get("output", body)
+    return response.text("id", response.text("name")), payloads.as_text(value), error is not None
 
 
-def records(row: Row, answered_calls: set[str]) -> Iterator[Record | Pictures]:
+def records(row: Row, answered_calls: set[str]) -> Iterator[Record | ResultImages]:
     """Yield the records of a message; `answered_calls` grows by those whose results it yields."""
     kind = row.text("type")
     if kind == "gemini":
@@ -76,51 +76,53 @@ def records(row: Row, answered_calls: set[str]) -> Iterator[Record | Pictures]:
     elif kind in _SHOWN:
         yield FactRecord(kind, {"content": row.get("content"), "at": row.time("timestamp")}, row.line)
     else:
-        yield WarningRecord(row.line, f"Gemini CLI writes no message of type {kind[:40]!r} (left out)")
+        yield WarningRecord(row.line, f"unknown type of Gemini CLI's messages: {kind[:40]!r} (left out)")
 
 
 def is_setup(message: Row) -> bool:
-    """Return whether a message is what Gemini CLI says before the user does."""
+    """Return whether a message is one that Gemini CLI sends before the user's first."""
     return "\n".join(sort_parts(message, "content").text).lstrip().startswith(_SETUP)
 
 
 def _user(row: Row, answered_calls: set[str]) -> Iterator[Record]:
-    found, line = sort_parts(row, "content"), row.line
+    content, line = sort_parts(row, "content"), row.line
     at, key = row.time("timestamp"), row.text("id") or None
-    fresh = [result for result in found.results if result[0] not in answered_calls]
+    fresh = [result for result in content.results if result[0] not in answered_calls]
     yield from _answers(fresh, row, answered_calls)
-    yield from (FactRecord("part", part, line) for part in found.unknown)
-    if found.results and not found.text and not (fresh and found.media):
+    yield from (FactRecord("part", part, line) for part in content.unknown)
+    if content.results and not content.text and not (fresh and content.media):
         if not fresh:
-            yield FactRecord("repeated", {"results": [result[0] for result in found.results]}, line)
+            yield FactRecord("repeated", {"results": [result[0] for result in content.results]}, line)
         return
-    starts = (at for at, text in enumerate(found.text) if text.lstrip().startswith(_FILES))
-    end = next(starts, len(found.text))  # what follows the user's own words is the files that they refer to
-    own, read = found.text[:end], found.text[end:]
-    if own or found.media or not read:
-        injected = bool(found.results) or "\n".join(own).lstrip().startswith(_SETUP)
-        payload = payloads.user(_content(own, found.media))
+    starts = (index for index, text in enumerate(content.text) if text.lstrip().startswith(_FILES))
+    end = next(starts, len(content.text))  # the referenced files follow the user's text
+    typed, files = content.text[:end], content.text[end:]
+    if typed or content.media or not files:
+        injected = bool(content.results) or "\n".join(typed).lstrip().startswith(_SETUP)
+        payload = payloads.user(_content(typed, content.media))
         yield message_record(payload, line, at=at, key=key, injected=injected)
-    if read:
-        key = None if own or found.media else key
-        yield message_record(payloads.user(_content(read, [])), line, at=at, key=key, injected=True)
+    if files:
+        key = None if typed or content.media else key
+        yield message_record(payloads.user(_content(files, [])), line, at=at, key=key, injected=True)
 
 
 def _content(texts: list[str], media: list[Json]) -> Any:
     return content_of([*({"type": "text", "text": text} for text in texts), *media]) or ""
 
 
-def _reply(row: Row, answered_calls: set[str]) -> Iterator[Record | Pictures]:
-    """Yield what the model said, then the results of its calls, then the images in them."""
-    found, recorded = sort_parts(row, "content"), row.rows("toolCalls")
-    known = {call.text("id") for call in recorded}
-    calls = [call for call in found.calls if call["id"] not in known] + [_call(call) for call in recorded]
-    thoughts = [*found.thoughts, *map(_thought, row.rows("thoughts"))]
-    yield from (FactRecord("part", part, row.line) for part in found.unknown)
-    payload = payloads.reply("".join(found.text), "\n\n".join(thoughts), calls)
+def _reply(row: Row, answered_calls: set[str]) -> Iterator[Record | ResultImages]:
+    """Yield a reply, then the results of its calls, then the images in them."""
+    content, recorded = sort_parts(row, "content"), row.rows("toolCalls")
+    recorded_ids = {call.text("id") for call in recorded}
+    calls = [call for call in content.calls if call["id"] not in recorded_ids] + [
+        _call(call) for call in recorded
+    ]
+    thoughts = [*content.thoughts, *map(_thought, row.rows("thoughts"))]
+    yield from (FactRecord("part", part, row.line) for part in content.unknown)
+    payload = payloads.reply("".join(content.text), "\n\n".join(thoughts), calls)
     if payloads.is_empty(payload):
-        left = {key: row[key] for key in ("id", "model", "tokens") if key in row}
-        yield FactRecord("empty", left, row.line)
+        fields = {key: row[key] for key in ("id", "model", "tokens") if key in row}
+        yield FactRecord("empty", fields, row.line)
         return
     yield message_record(
         payload,
@@ -132,15 +134,15 @@ def _reply(row: Row, answered_calls: set[str]) -> Iterator[Record | Pictures]:
         stop="tools" if calls else "end",
     )
     for call in recorded:
-        answered = sort_parts(call, "result")
-        results = answered.results
-        if answered.text and not results:
-            results = [(call.text("id"), "\n".join(answered.text), False)]
+        result = sort_parts(call, "result")
+        results = result.results
+        if result.text and not results:
+            results = [(call.text("id"), "\n".join(result.text), False)]
         failed = call.text("status") in ("error", "cancelled")
-        marked = [(one, text, bad or failed) for one, text, bad in results]
+        marked = [(call_id, text, is_error or failed) for call_id, text, is_error in results]
         yield from _answers(marked, row, answered_calls)
-        yield from (FactRecord("part", part, row.line) for part in answered.unknown)
-        yield Pictures(answered.media, row.time("timestamp"), row.line)
+        yield from (FactRecord("part", part, row.line) for part in result.unknown)
+        yield ResultImages(result.media, row.time("timestamp"), row.line)
 
 
 def _answers(
@@ -153,7 +155,7 @@ def _answers(
 
 
 def _thought(thought: Row) -> str:
-    """Return a thought as Gemini shows it: its subject in bold, then its text."""
+    """Return a thought as Gemini CLI shows it: its subject in bold, then its text."""
     subject, description = thought.text("subject"), thought.text("description")
     return f"**{subject}**\n{description}".strip() if subject else description
 
@@ -161,5 +163,5 @@ def _thought(thought: Row) -> str:
 def _usage(tokens: Row) -> Usage | None:
     """Read a usage; `input` includes cached tokens, `output` no thoughts; Gemini's own tools add input."""
     keys = ("input", "cached", "tool", "output", "thoughts")
-    given, cached, tool, output, thoughts = (tokens.count(key) or 0 for key in keys)
-    return Usage(max(given - cached, 0) + tool, cached, 0, output + thoughts) if tokens else None
+    input_tokens, cached, tool, output, thoughts = (tokens.count(key) or 0 for key in keys)
+    return Usage(max(input_tokens - cached, 0) + tool, cached, 0, output + thoughts) if tokens else None

@@ -1,7 +1,7 @@
 """klaude-code's session files: one `{"type", "data"}` per line, and a sidecar `meta.json`.
 
-The file is append-only: a rewind drops what came after a checkpoint, a retraction one message of the user's.
-A first pass finds the history that is left; a compaction counts its first kept item in that history.
+The file is append-only: a rewind drops everything after a checkpoint, a retraction one user message.
+A first pass finds the remaining history; a compaction gives its first kept item as an index in that history.
 """
 
 from __future__ import annotations
@@ -12,19 +12,18 @@ from collections.abc import Iterator, Sequence
 from typing import Any, BinaryIO, NamedTuple
 
 from foldline.transcripts import payloads
-from foldline.transcripts.lines import Row, read_sidecar, scan_rows, stem_of, take_rows, text_or
+from foldline.transcripts.lines import Row, count_fact, read_sidecar, scan_rows, stem_of, take_rows, text_or
 from foldline.transcripts.payloads import message_record, usage_of
-from foldline.transcripts.records import CompactionRecord, FactRecord, Pictures, Record, WarningRecord, beside
+from foldline.transcripts.records import CompactionRecord, FactRecord, Record, ResultImages, WarningRecord
 from foldline.transcripts.source import path_of
 
 USAGE = ("input_tokens", "cached_tokens", "cache_write_tokens", "output_tokens")
-"""The names of a usage; input includes cached tokens read and written, output reasoning."""
-
+# input includes cached tokens read and written, output includes reasoning
 STOPS = {"stop": "end", "tool_use": "tools", "length": "length", "aborted": "aborted", "error": "error"}
 
 _ITEM = re.compile(r"[A-Z]\w+(Message|Entry|Item)")
 _RESULT = "ToolResultMessage"
-_OWN = ("UserMessage", "AssistantMessage", "DeveloperMessage", "SystemMessage", "RewindEntry")
+_SENT = ("UserMessage", "AssistantMessage", "DeveloperMessage", "SystemMessage", "RewindEntry")
 _CHECKPOINT = re.compile(r"<system-reminder>Checkpoint (\d+)</system-reminder>")
 _SESSION = ("id", "work_dir", "created_at", "updated_at", "model_config_name", "sub_agent_state")
 _FOLD = ("details", "kept_items_brief", "first_kept_index", "first_kept_line")
@@ -35,7 +34,7 @@ def is_klaude(value: dict[str, Any]) -> bool:
     return bool(_ITEM.fullmatch(text_or(value.get("type")))) and isinstance(value.get("data"), dict)
 
 
-def read_klaude(stream: BinaryIO, _name: str) -> Iterator[Record | Pictures]:
+def read_klaude(stream: BinaryIO, _name: str) -> Iterator[Record | ResultImages]:
     """Read a klaude-code session as it is after its rewinds; messages become `openai-chat` payloads.
 
     A `MessageRecord.key` is the item's 0-based index in that history, as `first_kept_index` counts.
@@ -45,20 +44,20 @@ def read_klaude(stream: BinaryIO, _name: str) -> Iterator[Record | Pictures]:
     history.finish()
     yield from _meta(stream)
     yield from take_rows(stream, history.records)
-    yield from beside("branches", {"branches": history.left, "messages": history.left_messages})
+    yield from count_fact("branches", {"branches": history.drops, "messages": history.dropped_messages})
 
 
 def _meta(stream: BinaryIO) -> Iterator[Record]:
-    """Yield what the sidecar file says about the session."""
+    """Yield the facts in the sidecar file."""
     if (path := path_of(stream)) is None:
         return
-    own = path.with_name(f"{stem_of(path)}.meta.json")  # as an export names it where it is not `events`
-    meta = read_sidecar(own if own.exists() else path.with_name("meta.json"))
+    export_path = path.with_name(f"{stem_of(path)}.meta.json")  # the name in an export
+    meta = read_sidecar(export_path if export_path.exists() else path.with_name("meta.json"))
     if isinstance(meta, WarningRecord):
         yield meta
         return
-    if told := meta.only(_SESSION):
-        yield FactRecord("session", {**told, "cwd": meta.get("work_dir")})
+    if session := meta.only(_SESSION):
+        yield FactRecord("session", {**session, "cwd": meta.get("work_dir")})
     yield from meta.facts(title="title", model="model_name")
 
 
@@ -76,15 +75,14 @@ class _KlaudeHistory:
 
     def __init__(self) -> None:
         self.items: list[_Item] = []
-        self.left = 0
-        self.left_messages = 0
+        self.drops = 0
+        self.dropped_messages = 0
         self._places: dict[int, int] = {}
-        self._own: list[int] = []  # places of the messages that are not results
+        self._sent: list[int] = []  # places of the messages that are not results
 
-    # ---- what is left
+    # ---- the remaining history
 
     def add(self, row: Row) -> None:
-        """Take a line."""
         if not is_klaude(row):
             return
         kind, data = row["type"], row.inner("data")
@@ -101,50 +99,49 @@ class _KlaudeHistory:
 
     def _rewind(self, checkpoint: int | None) -> None:
         """Drop what came after a checkpoint; an unknown one changes nothing."""
-        at = next((i for i, one in enumerate(self.items) if one.checkpoint == checkpoint), None)
+        at = next((i for i, item in enumerate(self.items) if item.checkpoint == checkpoint), None)
         if checkpoint is not None and at is not None:
-            self._leave(self.items[at + 1 :])
+            self._count_drop(self.items[at + 1 :])
             del self.items[at + 1 :]
 
     def _retract(self, data: Row) -> None:
-        """Drop the user's message of the line named; without a line the last one, if it has that text."""
+        """Drop the user's message on the given line; without a line, the last one if it has that text."""
         line, text = data.count("retracted_line"), hash(data.text("retracted_text"))
-        users = [one for one in self.items if one.kind == "UserMessage"]
-        gone = [one for one in users if line is not None and one.line == line + 1]
+        users = [item for item in self.items if item.kind == "UserMessage"]
+        dropped = [item for item in users if line is not None and item.line == line + 1]
         if line is None:
-            gone = [one for one in users[-1:] if one.text == text]
-        self._leave(gone)
-        self.items = [one for one in self.items if one not in gone]
+            dropped = [item for item in users[-1:] if item.text == text]
+        self._count_drop(dropped)
+        self.items = [item for item in self.items if item not in dropped]
 
-    def _leave(self, gone: Sequence[_Item]) -> None:
-        messages = sum(one.kind in (*_OWN, _RESULT) for one in gone)
-        self.left += bool(messages)
-        self.left_messages += messages
+    def _count_drop(self, dropped: Sequence[_Item]) -> None:
+        messages = sum(item.kind in (*_SENT, _RESULT) for item in dropped)
+        self.drops += bool(messages)
+        self.dropped_messages += messages
 
     def finish(self) -> None:
         """Note the index of each line in the history."""
-        self._places = {one.line: place for place, one in enumerate(self.items)}
-        self._own = [place for place, one in enumerate(self.items) if one.kind in _OWN]
+        self._places = {item.line: place for place, item in enumerate(self.items)}
+        self._sent = [place for place, item in enumerate(self.items) if item.kind in _SENT]
 
     def _first_kept(self, data: Row, end: int) -> str | None:
         """Return the key of the first message before `end` that a compaction kept.
 
-        `first_kept_line` counts the lines of the file from 0, whatever was rewound or retracted since; it
-        wins over `first_kept_index`, which older versions wrote alone. A result is passed over: its call is
-        folded.
+        `first_kept_line` counts the lines of the file from 0, with dropped ones; older versions only have
+        `first_kept_index`. A result is skipped, since its call was folded.
         """
         line, place = data.count("first_kept_line"), data.count("first_kept_index")
         if line is not None:
-            place = bisect_left(self.items, line + 1, key=lambda one: one.line)
+            place = bisect_left(self.items, line + 1, key=lambda item: item.line)
         if place is None:
             return None
-        at = bisect_left(self._own, place)
-        return str(self._own[at]) if at < len(self._own) and self._own[at] < end else None
+        at = bisect_left(self._sent, place)
+        return str(self._sent[at]) if at < len(self._sent) and self._sent[at] < end else None
 
     # ---- its items
 
-    def records(self, row: Row) -> Iterator[Record | Pictures]:
-        """Yield the records of a line, if it is left."""
+    def records(self, row: Row) -> Iterator[Record | ResultImages]:
+        """Yield the records of a line, if it was not dropped."""
         if not is_klaude(row):
             text = "not an item of a klaude-code history: type and data are missing (left out)"
             yield WarningRecord(row.line, text)
@@ -152,37 +149,36 @@ class _KlaudeHistory:
         if (place := self._places.get(row.line)) is None:
             return
         kind, data, line = row["type"], row.inner("data"), row.line
-        known: dict[str, Any] = {"line": line, "at": data.time("created_at"), "key": str(place)}
+        fields: dict[str, Any] = {"line": line, "at": data.time("created_at"), "key": str(place)}
         if kind in ("UserMessage", "DeveloperMessage"):
             injected = kind == "DeveloperMessage" or data.get("source") == "bash_mode"
-            yield message_record(payloads.user(_text(data), _pictures(data)), injected=injected, **known)
+            yield message_record(payloads.user(_text(data), _images(data)), injected=injected, **fields)
         elif kind == "AssistantMessage":
-            yield from _reply(data, known)
+            yield from _reply(data, fields)
         elif kind == _RESULT:
             failed = data.text("status", "success") != "success"
             payload = payloads.answer(data.get("call_id"), data.text("output_text"))
-            yield message_record(payload, failed=failed, **known)
-            yield Pictures(_pictures(data), known["at"], line)
+            yield message_record(payload, failed=failed, **fields)
+            yield ResultImages(_images(data), fields["at"], line)
         elif kind == "SystemMessage":
-            yield message_record({"role": "system", "content": _text(data)}, **known)
+            yield message_record({"role": "system", "content": _text(data)}, **fields)
         elif kind == "RewindEntry":
             why, note = data.text("rationale"), data.text("note")
-            told = (
+            text = (
                 f"The conversation was rewound to this point.\nRationale: {why}\nWhat was found out: {note}"
             )
-            yield message_record(payloads.user(told), injected=True, **known)
+            yield message_record(payloads.user(text), injected=True, **fields)
         elif kind != "CompactionEntry":
             yield FactRecord(_fact_of(kind), data, line)
         elif isinstance(summary := data.get("summary"), str):
             kept, before = self._first_kept(data, place), data.count("tokens_before")
-            more = data.only(_FOLD)
-            yield CompactionRecord(summary, kept, before, at=known["at"], line=line, data=more)
+            yield CompactionRecord(summary, kept, before, at=fields["at"], line=line, data=data.only(_FOLD))
         else:
             yield WarningRecord(line, "a compaction without a summary (left out)")
 
 
-def _reply(data: Row, known: dict[str, Any]) -> Iterator[Record]:
-    """Yield what the model said, thought and called; images that it made follow as facts."""
+def _reply(data: Row, fields: dict[str, Any]) -> Iterator[Record]:
+    """Yield a reply; its images follow as facts."""
     parts = data.rows("parts")
     calls = [
         payloads.call(part.get("call_id"), part.get("tool_name"), part.text("arguments_json"))
@@ -198,15 +194,15 @@ def _reply(data: Row, known: dict[str, Any]) -> Iterator[Record]:
     if payloads.is_empty(payload):
         yield FactRecord("empty", data.only(("response_id", "stop_reason")), data.line)
         return
-    counted = data.inner("usage")
+    usage = data.inner("usage")
     yield message_record(
         payload,
-        usage=usage_of(counted, USAGE, inclusive=True) if counted else None,
-        model=counted.text("model_name") or None,
+        usage=usage_of(usage, USAGE, inclusive=True) if usage else None,
+        model=usage.text("model_name") or None,
         stop=STOPS.get(data.text("stop_reason")),
-        **known,
+        **fields,
     )
-    for part in _pictures(data):
+    for part in _images(data):
         yield FactRecord("part", part, data.line)
 
 
@@ -215,18 +211,18 @@ def _text(data: Row, kind: str = "text") -> str:
     return "".join(part.text("text") for part in data.rows("parts") if part.get("type") == kind)
 
 
-def _pictures(data: Row) -> list[dict[str, Any]]:
-    """Return the images of an item; one that klaude-code stored in a separate file is named, not loaded."""
-    found: list[dict[str, Any]] = []
+def _images(data: Row) -> list[dict[str, Any]]:
+    """Return the images of an item; for one in a separate file, a text with its path."""
+    images: list[dict[str, Any]] = []
     for part in data.rows("parts"):
         if part.get("type") == "image_url" and part.text("url"):
-            found.append(payloads.media("image/", part["url"]))
+            images.append(payloads.media("image/", part["url"]))
         elif part.get("type") == "image_file":
-            found.append({"type": "text", "text": f"[Image in {part.text('file_path', '?')}]"})
-    return found
+            images.append({"type": "text", "text": f"[Image in {part.text('file_path', '?')}]"})
+    return images
 
 
 def _fact_of(kind: str) -> str:
-    """Turn a class name into the kind of a fact: CacheHitRateEntry -> cache_hit_rate."""
+    """Convert a class name to the kind of a fact: CacheHitRateEntry -> cache_hit_rate."""
     stem = re.sub(r"(Entry|Item|Message)$", "", kind)
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", stem).lower()

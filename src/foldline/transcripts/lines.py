@@ -1,6 +1,6 @@
-"""Bytes -> JSON: lines, documents and files beside a session, and values whose types nobody vouches for.
+"""Parse JSON lines, documents and sidecar files, and read fields whose types are not certain.
 
-What cannot be read becomes a warning that names its line; a document, which is one value, is refused whole.
+A line that cannot be read becomes a warning; a document, which is one value, is refused whole.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ class Line(NamedTuple):
 
 
 class Row(dict[str, Any]):
-    """A JSON object of a file and its line; an object inside it has the line of the whole.
+    """A JSON object of a file and its line; nested objects have the same line.
 
-    Its methods read fields that may be of any type: what is not of the type asked for counts as missing.
+    Its methods read fields of unknown type: a value of another type than requested counts as missing.
     """
 
     __slots__ = ("line",)
@@ -50,7 +50,7 @@ class Row(dict[str, Any]):
         return text_or(self.get(key), default)
 
     def count(self, key: str) -> int | None:
-        """Return the whole number of a field, if it is at least 0."""
+        """Return the whole number of a field if it is at least 0."""
         return count_or_none(self.get(key))
 
     def time(self, key: str) -> float | None:
@@ -58,22 +58,22 @@ class Row(dict[str, Any]):
         return moment(self.get(key))
 
     def inner(self, *keys: str) -> Row:
-        """Return the object in a field, or in a field of that object; an empty one if there is none."""
+        """Return the object at a path of fields; an empty one if there is none."""
         value: Any = self
         for key in keys:
             value = fields_of(fields_of(value).get(key))
         return Row(value, self.line)
 
     def rows(self, key: str) -> list[Row]:
-        """Return the objects in a field's list; what is not an object is an empty one."""
-        return [Row(fields_of(one), self.line) for one in items_of(self.get(key))]
+        """Return the objects in a field's list, with an empty one for each other value."""
+        return [Row(fields_of(value), self.line) for value in items_of(self.get(key))]
 
     def only(self, keys: Iterable[str]) -> dict[str, Any]:
-        """Return those of these fields that hold something."""
+        """Return the given fields that are not empty."""
         return {key: self[key] for key in keys if self.get(key)}
 
     def facts(self, **fields: str) -> Iterator[FactRecord]:
-        """Yield a fact of each kind whose field holds text: `facts(title="name")`."""
+        """Yield a fact of each kind whose field has text: `facts(title="name")`."""
         for kind, field in fields.items():
             if self.text(field):
                 yield FactRecord(kind, {kind: self[field]}, self.line)
@@ -84,7 +84,7 @@ class Row(dict[str, Any]):
 
 
 class Unreadable(Exception):
-    """Why a line or a document is not JSON, and on which of its own lines it breaks."""
+    """Raised for a line or document that is not JSON; `line` is its first bad line."""
 
     def __init__(self, why: str, line: int = 1) -> None:
         super().__init__(why)
@@ -99,7 +99,7 @@ def lines(stream: BinaryIO, limit: int = MAX_LINE) -> Iterator[Line | WarningRec
         if len(raw) > limit and not raw.endswith(b"\n"):
             size = len(raw) + _skip(stream)
             yield WarningRecord(
-                number, f"skipped: {size:,} bytes, but a line may have {limit // _MEBIBYTE} MiB at most"
+                number, f"skipped: {size:,} bytes; the longest line that is read has {limit // _MEBIBYTE} MiB"
             )
             continue
         ended = raw.endswith(b"\n")
@@ -111,7 +111,7 @@ def lines(stream: BinaryIO, limit: int = MAX_LINE) -> Iterator[Line | WarningRec
 
 
 def _skip(stream: BinaryIO) -> int:
-    """Read to the end of the line; return the bytes skipped."""
+    """Skip to the end of the line; return the number of bytes."""
     size = 0
     while piece := stream.readline(_MEBIBYTE):
         size += len(piece)
@@ -121,7 +121,7 @@ def _skip(stream: BinaryIO) -> int:
 
 
 def parse(raw: bytes) -> tuple[Any, str | None]:
-    """Parse JSON bytes: the value, and what had to be repaired to read it (None: nothing).
+    """Parse JSON bytes; return the value, and what had to be repaired (None: nothing).
 
     Lone surrogates survive; NaN and infinities become null, invalid UTF-8 the replacement character.
     Raises Unreadable.
@@ -140,7 +140,7 @@ def parse(raw: bytes) -> tuple[Any, str | None]:
 
 
 def _parse_slowly(raw: bytes) -> tuple[Any, str | None]:
-    """Parse what strict JSON refuses but real files hold."""
+    """Parse JSON that the strict parser refuses but real files contain."""
     notes: list[str] = []
     if raw[:1] == b"\0" or raw[-1:] == b"\0":  # left by a crash after the file was extended
         notes.append("NUL bytes around it skipped")
@@ -175,7 +175,7 @@ def _parse_slowly(raw: bytes) -> tuple[Any, str | None]:
 def read_rows(stream: BinaryIO) -> Iterator[Row | WarningRecord]:
     """Yield the JSON objects of a JSON lines stream from its position on, one line in memory at a time.
 
-    A line that cannot be read is a `WarningRecord`.
+    An unreadable line becomes a `WarningRecord`.
     """
     for line in lines(stream):
         if isinstance(line, WarningRecord):
@@ -194,7 +194,7 @@ def take_rows(stream: BinaryIO, take: Callable[[Row], Iterable[R]]) -> Iterator[
 
 
 def scan_rows(stream: BinaryIO, take: Callable[[Row], None]) -> None:
-    """Give every JSON object of a stream to `take`, then rewind the stream to where it stood."""
+    """Pass every JSON object of a stream to `take`, then rewind the stream to its position."""
     start = stream.tell()
     for item in read_rows(stream):
         if isinstance(item, Row):
@@ -202,13 +202,19 @@ def scan_rows(stream: BinaryIO, take: Callable[[Row], None]) -> None:
     stream.seek(start)
 
 
+def count_fact(kind: str, counts: dict[str, Any]) -> Iterator[FactRecord]:
+    """Yield a fact with counts of what was left out, unless all are 0."""
+    if any(counts.values()):
+        yield FactRecord(kind, counts)
+
+
 def _read_row(line: Line) -> Iterator[Row | WarningRecord]:
-    """Yield the object on a line, after a warning if it had to be repaired; or only the warning."""
+    """Yield the object on a line, after a warning if it was repaired; or only a warning."""
     try:
         value, note = parse(line.raw)
     except Unreadable as error:
-        cut = "the file ends inside this line" if not line.ended else "left out"
-        yield WarningRecord(line.number, f"{error} ({cut})")
+        consequence = "the file ends inside this line" if not line.ended else "left out"
+        yield WarningRecord(line.number, f"{error} ({consequence})")
         return
     if note:
         yield WarningRecord(line.number, note)
@@ -225,14 +231,14 @@ def _kind(value: Any) -> str:
 
 
 def read_document(stream: BinaryIO, name: str) -> tuple[Any, str | None]:
-    """Load one JSON document of at most 256 MiB: the value, and what had to be repaired.
+    """Load one JSON document of at most 256 MiB; return the value, and what had to be repaired.
 
     Raises FormatError with the line that cannot be parsed.
     """
     raw = stream.read(MAX_WHOLE + 1)
     if len(raw) > MAX_WHOLE:
         raise FormatError(
-            f"a JSON document may have {MAX_WHOLE // _MEBIBYTE} MiB at most; use JSON lines instead",
+            f"larger than {MAX_WHOLE // _MEBIBYTE} MiB, the limit of a JSON document; use JSON lines",
             where=name,
         )
     raw = raw.removeprefix(_BOM).strip()
@@ -243,26 +249,26 @@ def read_document(stream: BinaryIO, name: str) -> tuple[Any, str | None]:
 
 
 def read_messages_document(stream: BinaryIO, name: str) -> Generator[WarningRecord, None, Row]:
-    """Return the JSON object with `messages` that a file holds; yield a warning if it had to be repaired.
+    """Return a file's JSON object with `messages`; yield a warning if it had to be repaired.
 
     Raises FormatError if it has no list of messages.
     """
     value, note = read_document(stream, name)
     if note:
         yield WarningRecord(1, note)
-    holder = Row(fields_of(value), 1)
-    if not isinstance(holder.get("messages"), list):
+    document = Row(fields_of(value), 1)
+    if not isinstance(document.get("messages"), list):
         raise FormatError('needs a list of messages under "messages"', where=name)
-    return holder
+    return document
 
 
 def stem_of(path: Path) -> str:
-    """Return the name of a session file without `.jsonl`, gzipped or not: its sidecar is named after it."""
+    """Return a session file's name without `.jsonl` and `.gz`: the stem of its sidecar's name."""
     return path.name.removesuffix(".gz").removesuffix(".jsonl")
 
 
 def read_sidecar(path: Path) -> Row | WarningRecord:
-    """Read the JSON object in a file ({} if there is no such file); return a warning if it cannot be read."""
+    """Read the JSON object in a file ({} if there is no file); return a warning if it cannot be read."""
     try:
         with path.open("rb") as stream:
             value, note = read_document(stream, str(path))
@@ -282,7 +288,7 @@ def read_sidecar(path: Path) -> Row | WarningRecord:
 def moment(value: Any) -> float | None:
     """Return Unix time in seconds from ISO 8601 text, seconds or milliseconds (above 1e11); else None.
 
-    No agent wrote before 1970, nor in the year 10000: such a time is none.
+    Times before 1970 or after 9999 count as None.
     """
     if isinstance(value, bool):
         return None
@@ -298,9 +304,9 @@ def moment(value: Any) -> float | None:
 
 
 def date_of(when: float | None) -> datetime | None:
-    """Return a Unix time as a date; None where there is none, or no calendar has it."""
-    known = dated(when)
-    return None if known is None else datetime.fromtimestamp(known, UTC)
+    """Return a Unix time as a date; None for None, or if it is out of range."""
+    valid = dated(when)
+    return None if valid is None else datetime.fromtimestamp(valid, UTC)
 
 
 def text_or(value: Any, default: str = "") -> str:

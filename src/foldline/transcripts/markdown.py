@@ -1,7 +1,7 @@
 """Chats in Markdown, such as our own export: a heading or bold label names the speaker, output is quoted.
 
-A section is what one speaker said. It is cut into pieces (text, quoted thoughts and output, calls, results),
-and the pieces become messages.
+A section is the text of one speaker. Its pieces (text, quoted thoughts and output, calls, results) become
+messages.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from foldline.transcripts.markdown_text import (
     THOUGHT,
     Fence,
     SpeakerMark,
-    Words,
-    mark,
-    prose,
+    TextLine,
+    read_mark,
+    text_lines,
     unescaped,
 )
 from foldline.transcripts.payloads import message_record
@@ -32,76 +32,74 @@ from foldline.transcripts.records import CompactionRecord, FactRecord, Record, W
 _TITLE = re.compile(r"#\s+(.+)")
 _FACTS = re.compile(r"session `(?P<id>[^`]+)`(?: · model (?P<model>\S+))?")
 
-Lines = list[tuple[Words, bool]]  # a line, and whether it is code
+Lines = list[tuple[TextLine, bool]]  # a line, and whether it is code
 
 
 def read_markdown(stream: BinaryIO, _name: str) -> Iterator[Record]:
     """Read a Markdown chat, one section in memory at a time; messages become `openai-chat` payloads."""
     fence = Fence()
     chat = _Chat()
-    for item in prose(stream):
+    for item in text_lines(stream):
         if isinstance(item, WarningRecord):
             yield item
             continue
-        found = None if fence.open else mark(item.text)
-        if found is not None and chat.counts(found):
+        speaker = None if fence.open else read_mark(item.text)
+        if speaker is not None and chat.starts_section(speaker):
             yield from chat.flush()
-            chat.begin(found, item)
+            chat.begin(speaker, item)
         else:
             chat.add(item, code=fence.take(item))
     if fence.open:
-        yield WarningRecord(fence.line, "a code fence is never closed; everything after it was read as code")
+        yield WarningRecord(fence.line, "a code fence is never closed; everything after it is read as code")
     yield from chat.flush()
 
 
 class _Chat:
-    """The section being read; before the first speaker, what the file says about itself."""
+    """Collects the lines of a section; before the first speaker, those of the preamble."""
 
     def __init__(self) -> None:
         self._mark: SpeakerMark | None = None
         self._level: int | None = None
-        self._lines: list[tuple[Words, bool]] = []
+        self._lines: list[tuple[TextLine, bool]] = []
         self._line = 1
-        self._ours = False  # our own export, which writes only headings and quotes only thoughts
+        self._ours = False  # our own export has only headings as marks, and quotes only thoughts
 
-    def counts(self, found: SpeakerMark) -> bool:
+    def starts_section(self, mark: SpeakerMark) -> bool:
         """Return whether a mark begins a section: a label, or a heading of the same level as the first."""
         if self._mark is None:
-            self._ours = any(_FACTS.match(words.text) for words, _ in self._lines)
-        return not self._ours if found.level == 0 else self._level in (None, found.level)
+            self._ours = any(_FACTS.match(line.text) for line, _ in self._lines)
+        return not self._ours if mark.level == 0 else self._level in (None, mark.level)
 
-    def begin(self, found: SpeakerMark, words: Words) -> None:
-        """Begin a section."""
-        self._mark, self._line = found, words.number
-        self._level = self._level or found.level or None
-        self._lines = [(Words(words.number, found.rest), False)] if found.rest else []
+    def begin(self, mark: SpeakerMark, line: TextLine) -> None:
+        self._mark, self._line = mark, line.number
+        self._level = self._level or mark.level or None
+        self._lines = [(TextLine(line.number, mark.rest), False)] if mark.rest else []
 
-    def add(self, words: Words, *, code: bool) -> None:
-        """Take a line of the section."""
-        self._lines.append((words, code))
+    def add(self, line: TextLine, *, code: bool) -> None:
+        self._lines.append((line, code))
 
     def flush(self) -> Iterator[Record]:
-        """Yield the section that ends here."""
+        """Yield the records of the section that ends here."""
         lines, self._lines = self._lines, []
         if self._mark is not None:
             yield from _records(self._mark, lines, self._line, quotes=not self._ours)
         else:
-            yield from _preamble([words for words, _ in lines])
+            yield from _preamble([line for line, _ in lines])
 
 
-def _preamble(lines: list[Words]) -> Iterator[FactRecord]:
-    """Yield the title and whatever comes before the first speaker."""
+def _preamble(lines: list[TextLine]) -> Iterator[FactRecord]:
+    """Yield the title and everything else before the first speaker."""
     rest: list[str] = []
-    for words in lines:
-        if (found := _TITLE.match(words.text)) and not rest:
-            title = unescaped(found[1].strip())
-            yield FactRecord("title", {"title": title}, words.number)
-        elif facts := _FACTS.match(words.text):
-            yield FactRecord("session", {"id": facts["id"]}, words.number)
-            if facts["model"]:
-                yield FactRecord("model", {"model": facts["model"]}, words.number)
-        elif words.text.strip():
-            rest.append(words.text)
+    for line in lines:
+        if (title_match := _TITLE.match(line.text)) and not rest:
+            title = unescaped(title_match[1].strip())
+            yield FactRecord("title", {"title": title}, line.number)
+        elif session := _FACTS.match(line.text):
+            yield FactRecord("session", {"id": session["id"]}, line.number)
+            if session["model"]:
+                yield FactRecord("model", {"model": session["model"]}, line.number)
+        elif line.text.strip():
+            rest.append(line.text)
     if rest:
         yield FactRecord("preamble", {"text": "\n".join(rest)}, lines[0].number)
 
@@ -110,7 +108,7 @@ def _preamble(lines: list[Words]) -> Iterator[FactRecord]:
 
 
 class _Piece(msgspec.Struct):
-    """A stretch of a section: text, quote, thought, call or result."""
+    """A piece of a section: text, quote, thought, call or result."""
 
     kind: Literal["text", "quote", "thought", "call", "result"]
     line: int
@@ -131,22 +129,22 @@ def _records(mark: SpeakerMark, lines: Lines, line: int, *, quotes: bool) -> Ite
             _fenced(_trimmed(lines)), tokens_before=mark.tokens_before, at=mark.at, line=line
         )
         return
-    cut = _pieces(_trimmed(lines), replying=mark.role == "assistant", quotes=quotes)
-    pieces = [piece for piece in cut if piece.text or piece.call]
+    all_pieces = _pieces(_trimmed(lines), replying=mark.role == "assistant", quotes=quotes)
+    pieces = [piece for piece in all_pieces if piece.text or piece.call]
     if pieces:
         pieces[0].line = line  # the line that names the speaker
     waiting: list[_Piece] = []
     for piece in pieces:
         if piece.kind in ("result", "quote"):
-            yield from _spoken(mark, waiting)
+            yield from _message(mark, waiting)
             waiting = []
             yield _output(mark, piece)
-        elif any(one.kind == "call" for one in waiting) and piece.kind != "call":
-            yield from _spoken(mark, waiting)
+        elif any(other.kind == "call" for other in waiting) and piece.kind != "call":
+            yield from _message(mark, waiting)
             waiting = [piece]
         else:
             waiting.append(piece)
-    yield from _spoken(mark, waiting)
+    yield from _message(mark, waiting)
 
 
 def _trimmed(lines: Lines) -> Lines:
@@ -159,36 +157,36 @@ def _trimmed(lines: Lines) -> Lines:
     return lines[start:end]
 
 
-def _bare(line: tuple[Words, bool]) -> bool:
+def _bare(line: tuple[TextLine, bool]) -> bool:
     return not line[1] and (not line[0].text.strip() or bool(RULE.match(line[0].text)))
 
 
 def _pieces(lines: Lines, *, replying: bool, quotes: bool) -> list[_Piece]:
-    """Cut a section into stretches; only in a reply is a quote a stretch of its own."""
-    found: list[_Piece] = []
-    for words, code in lines:
-        text, at = words.text, words.number
-        last = found[-1] if found else None
+    """Cut a section into pieces; only in a reply is a quote a separate piece."""
+    pieces: list[_Piece] = []
+    for line, code in lines:
+        text, at = line.text, line.number
+        last = pieces[-1] if pieces else None
         if not code and not quotes and ASIDE.match(text):
             continue
         if not code and (label := CALL.match(text)):
-            found.append(_Piece("call", at, call=label["id"], name=label["name"]))
+            pieces.append(_Piece("call", at, call=label["id"], name=label["name"]))
         elif not code and (label := RESULT.match(text)):
-            found.append(_Piece("result", at, call=label["id"], failed=bool(label["failed"])))
+            pieces.append(_Piece("result", at, call=label["id"], failed=bool(label["failed"])))
         elif replying and not code and _quoted(last, text, quotes=quotes):
             inner = text[1:].removeprefix(" ")
             if last is None or last.kind not in ("quote", "thought") or inner == THOUGHT:
                 last = _Piece("thought" if inner == THOUGHT else "quote", at)
-                found.append(last)
+                pieces.append(last)
             if inner != THOUGHT:
                 last.lines.append(inner)
         else:
-            said = text if code or quotes else unescaped(text)
+            plain_text = text if code or quotes else unescaped(text)
             if last is None or _ended(last, text, code=code):
-                found.append(_Piece("text", at, [said]))
+                pieces.append(_Piece("text", at, [plain_text]))
             else:
-                last.lines.append(said)
-    return found
+                last.lines.append(plain_text)
+    return pieces
 
 
 def _quoted(last: _Piece | None, text: str, *, quotes: bool) -> bool:
@@ -200,20 +198,20 @@ def _quoted(last: _Piece | None, text: str, *, quotes: bool) -> bool:
 
 
 def _ended(piece: _Piece, text: str, *, code: bool) -> bool:
-    """Return whether a line ends a stretch: after a quote, or after the fence of a call or result."""
-    said = piece.kind in ("call", "result") and code  # a fence goes on
-    return piece.kind != "text" and not said and bool(text.strip())
+    """Return whether a line ends a piece: after a quote, or after the fence of a call or result."""
+    in_fence = piece.kind in ("call", "result") and code
+    return piece.kind != "text" and not in_fence and bool(text.strip())
 
 
-def _spoken(mark: SpeakerMark, pieces: list[_Piece]) -> Iterator[Record]:
-    """Yield one message of what was said, thought and called without an interruption."""
+def _message(mark: SpeakerMark, pieces: list[_Piece]) -> Iterator[Record]:
+    """Yield pieces without an interruption as one message."""
     text = "\n\n".join(piece.text for piece in pieces if piece.kind == "text")
     at = pieces[0].line if pieces else 0
     if mark.role == "assistant":
         calls = [
-            payloads.call(one.call, one.name, _fenced_lines(one.lines))
-            for one in pieces
-            if one.kind == "call"
+            payloads.call(piece.call, piece.name, _fenced_lines(piece.lines))
+            for piece in pieces
+            if piece.kind == "call"
         ]
         thoughts = "\n\n".join(piece.text for piece in pieces if piece.kind == "thought")
         payload = payloads.reply(text, thoughts, calls)
@@ -227,7 +225,7 @@ def _spoken(mark: SpeakerMark, pieces: list[_Piece]) -> Iterator[Record]:
 
 
 def _output(mark: SpeakerMark, piece: _Piece) -> Record:
-    """Make the record of a result that names its call; a quote, which names none, is an injected message."""
+    """Return the record of a result; a quote, which names no call, becomes an injected message."""
     if piece.kind == "result":
         payload = payloads.answer(piece.call, _fenced_lines(piece.lines))
         return message_record(payload, piece.line, at=mark.at, failed=piece.failed)
@@ -236,7 +234,7 @@ def _output(mark: SpeakerMark, piece: _Piece) -> Record:
 
 
 def _fenced(lines: Lines) -> str:
-    return _fenced_lines([words.text for words, _ in lines])
+    return _fenced_lines([line.text for line, _ in lines])
 
 
 def _fenced_lines(lines: list[str]) -> str:

@@ -1,9 +1,8 @@
-"""Lines of Markdown: text and code, the marks of speakers, and text that must not be read as a mark.
+"""Lines of Markdown: text and code, the marks of speakers, and escapes.
 
-In our own export a line of a message that would be read as structure gets a backslash before it. Structure is
-a heading or label that names a speaker, the label of a call or a result, a thought, an aside of the export,
-a rule, and a code fence that is never closed. A line that begins with backslashes before such a form gets one
-more.
+Our own export puts a backslash before a line of a message that would be read as structure: a heading or label
+with a speaker, the label of a call or a result, a thought, an aside of the export, a rule, or a code fence
+that is never closed. If such a line already begins with backslashes, it gets one more.
 """
 
 from __future__ import annotations
@@ -45,14 +44,14 @@ _FENCE_LIKE = re.compile(r" {0,3}(?:```|~~~)")
 # ---- lines
 
 
-class Words(NamedTuple):
+class TextLine(NamedTuple):
     """A line without its line break, and its number."""
 
     number: int
     text: str
 
 
-def prose(stream: BinaryIO) -> Iterator[Words | WarningRecord]:
+def text_lines(stream: BinaryIO) -> Iterator[TextLine | WarningRecord]:
     """Yield the lines of a text file, in O(line) memory; invalid UTF-8 is replaced, with a warning."""
     number = 0
     while raw := stream.readline(MAX_LINE + 1):
@@ -60,21 +59,23 @@ def prose(stream: BinaryIO) -> Iterator[Words | WarningRecord]:
         if len(raw) > MAX_LINE:
             while not raw.endswith(b"\n") and (raw := stream.readline(_MEBIBYTE)):
                 pass
-            yield WarningRecord(number, f"skipped: a line may have {MAX_LINE // _MEBIBYTE} MiB at most")
+            yield WarningRecord(
+                number, f"skipped: longer than {MAX_LINE // _MEBIBYTE} MiB, the limit of a line"
+            )
             continue
         try:
             text = raw.decode("utf-8-sig" if number == 1 else "utf-8")
         except UnicodeDecodeError as error:
             yield WarningRecord(number, f"byte {error.start + 1} is not UTF-8; replaced")
             text = raw.decode("utf-8", "replace")
-        yield Words(number, text.rstrip("\r\n"))
+        yield TextLine(number, text.rstrip("\r\n"))
 
 
 class Fence:
-    """Whether a line is inside a code fence (CommonMark: closed by at least as many marks as opened it)."""
+    """Tracks whether a line is inside a code fence (CommonMark: closed by at least as many marks)."""
 
     def __init__(self) -> None:
-        self.line = 0  # the line that opened the fence; 0: none is open
+        self.line = 0  # the line that opened the fence; 0: not in a fence
         self._mark = ""
 
     @property
@@ -82,14 +83,14 @@ class Fence:
         """Whether the next line is code."""
         return self.line > 0
 
-    def take(self, words: Words) -> bool:
-        """Take the next line; return whether it is code or a fence mark."""
-        found = _FENCE.match(words.text)
+    def take(self, line: TextLine) -> bool:
+        """Take the next line; return whether it is code or a fence."""
+        found = _FENCE.match(line.text)
         if not self.open:
             if found:
-                self.line, self._mark = words.number, found[1]
+                self.line, self._mark = line.number, found[1]
             return self.open
-        if found and found[1].startswith(self._mark) and not words.text.strip(" " + self._mark[0]):
+        if found and found[1].startswith(self._mark) and not line.text.strip(" " + self._mark[0]):
             self.line = 0
         return True
 
@@ -102,7 +103,7 @@ class Fence:
 
 
 class SpeakerMark(NamedTuple):
-    """Who speaks next: the role, the heading's level (0: a label), text on the line, and its facts."""
+    """The mark of a speaker: role, level of the heading (0: a label), text on the line, and metadata."""
 
     role: str
     level: int
@@ -113,52 +114,52 @@ class SpeakerMark(NamedTuple):
     tokens_before: int | None = None
 
 
-def mark(text: str) -> SpeakerMark | None:
-    """Read a line as the mark of a speaker; None for any other."""
-    if found := _HEADING.match(text):
-        return _titled(found)
-    if found := _LABEL.match(text):
-        return SpeakerMark(_role(found), 0, found["rest"].strip())
+def read_mark(text: str) -> SpeakerMark | None:
+    """Read a line as the mark of a speaker; return None if it is not one."""
+    if match := _HEADING.match(text):
+        return _read_heading(match)
+    if match := _LABEL.match(text):
+        return SpeakerMark(_role(match), 0, match["rest"].strip())
     return None
 
 
-def _role(found: re.Match[str]) -> str:
-    return next(role for role in _ROLES if found[role])
+def _role(match: re.Match[str]) -> str:
+    return next(role for role in _ROLES if match[role])
 
 
-def _titled(found: re.Match[str]) -> SpeakerMark:
-    """Read a heading: after the role it may name a model, a time and how the message ended, between dots."""
-    role, level, rest = _role(found), len(found["level"]), found["rest"].strip()
+def _read_heading(match: re.Match[str]) -> SpeakerMark:
+    """Read a heading: the role, then optionally model, time and how the message ended, between dots."""
+    role, level, rest = _role(match), len(match["level"]), match["rest"].strip()
     if added := _ADDED.match(rest):
         role, rest = "injected" if role == "user" else role, rest[added.end() :].strip()
-    known = SpeakerMark(role, level)
+    mark = SpeakerMark(role, level)
     if role == "folded" and (before := _BEFORE.search(rest)):
-        known = known._replace(tokens_before=int(before[1].replace(",", "")))
+        mark = mark._replace(tokens_before=int(before[1].replace(",", "")))
     for piece in rest.strip(":( )").split("·"):
         word = piece.strip()
         if (at := moment(word)) is not None:
-            known = known._replace(at=at)
+            mark = mark._replace(at=at)
         elif word in _STOPS:
-            known = known._replace(stop=_STOPS[word])
+            mark = mark._replace(stop=_STOPS[word])
         elif word and role == "assistant":
-            known = known._replace(model=word)
-    return known
+            mark = mark._replace(model=word)
+    return mark
 
 
 # ---- escapes
 
 
 def escaped(text: str) -> str:
-    """Return a text whose lines are all text to the reader; code in closed fences stays as it is."""
+    """Escape the lines of a text that would be read as structure; code in closed fences is unchanged."""
     lines = text.split("\n")
-    told = [line if code else _escaped(line) for line, code in zip(lines, _code(lines), strict=True)]
-    if told[0].startswith(">"):  # behind a thought it would go on with it
-        told[0] = f"\\{told[0]}"
-    return "\n".join(told)
+    escaped_lines = [line if code else _escaped(line) for line, code in zip(lines, _code(lines), strict=True)]
+    if escaped_lines[0].startswith(">"):  # after a thought it would continue that
+        escaped_lines[0] = f"\\{escaped_lines[0]}"
+    return "\n".join(escaped_lines)
 
 
 def unescaped(line: str) -> str:
-    """Return a line of text, outside code, as it was before `escaped`."""
+    """Undo `escaped` for a line of text outside code."""
     return line[1:] if line.startswith("\\") and _is_structure(line) else line
 
 
@@ -168,16 +169,16 @@ def _escaped(line: str) -> str:
 
 
 def _is_structure(line: str) -> bool:
-    """Whether a line, without backslashes before it, would be read as more than text."""
+    """Return whether a line would be read as structure, without its leading backslashes."""
     bare = line.lstrip("\\")
     forms = (CALL, RESULT, ASIDE, RULE, _FENCE_LIKE)
-    return bare.startswith(">") or mark(bare) is not None or any(form.match(bare) for form in forms)
+    return bare.startswith(">") or read_mark(bare) is not None or any(form.match(bare) for form in forms)
 
 
 def _code(lines: list[str]) -> list[bool]:
-    """Say of each line whether it is in a fence that is closed; from one that is not, nothing is."""
+    """Return for each line whether it is code; an unclosed fence and the lines after it are not."""
     fence = Fence()
-    code = [fence.take(Words(number, line)) for number, line in enumerate(lines, 1)]
+    code = [fence.take(TextLine(number, line)) for number, line in enumerate(lines, 1)]
     if fence.open:
         code[fence.line - 1 :] = [False] * (len(lines) - fence.line + 1)
     return code

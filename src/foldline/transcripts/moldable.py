@@ -11,19 +11,12 @@ from foldline.dialects import UI_MESSAGE, get
 from foldline.dialects.payload import fields_of, items_of
 from foldline.errors import DialectError
 from foldline.transcripts.lines import Row, read_messages_document
-from foldline.transcripts.payloads import is_programs
-from foldline.transcripts.records import (
-    CompactionRecord,
-    FactRecord,
-    MessageRecord,
-    Record,
-    WarningRecord,
-    not_a_message,
-)
+from foldline.transcripts.payloads import is_from_program, not_a_message
+from foldline.transcripts.records import CompactionRecord, FactRecord, MessageRecord, Record, WarningRecord
 
 PREFIX = "[Conversation Context - Compacted]\n\nThe following is a summary of the earlier conversation:"
 SUFFIX = "---\nThe conversation continues below:"
-"""What Moldable writes around a summary."""
+"""The text that Moldable puts around a summary."""
 
 RANGE = {"from_index": "fromIndex", "to_index": "toIndex", "message_count": "messageCount"}
 """The fields of a summarised range: our names, and Moldable's."""
@@ -35,8 +28,8 @@ def read_moldable(stream: BinaryIO, name: str) -> Iterator[Record]:
     """Read a Moldable conversation; its UI messages stay as they are, `MessageRecord.key` is a 0-based index.
 
     The display history is complete; the newest compaction is placed by its time, or at the end if messages
-    have no times. What Moldable records about it stays with the boundary: version, compacted_at,
-    summarized_range and api_start_index.
+    have no times. Moldable's data about it stay with the boundary: version, compacted_at, summarized_range
+    and api_start_index.
     """
     conversation = yield from read_messages_document(stream, name)
     yield FactRecord("session", conversation.only(_SESSION), 1)
@@ -49,7 +42,12 @@ def read_moldable(stream: BinaryIO, name: str) -> Iterator[Record]:
     first = int(fold.first_kept) if fold is not None and fold.first_kept is not None else 0
     for place, payload in enumerate(messages):
         record = _record(payload, place)
-        if isinstance(record, MessageRecord) and fold is not None and place >= first and _newer(record, fold):
+        if (
+            isinstance(record, MessageRecord)
+            and fold is not None
+            and place >= first
+            and _is_newer(record, fold)
+        ):
             yield fold
             fold = None
         yield record
@@ -57,8 +55,8 @@ def read_moldable(stream: BinaryIO, name: str) -> Iterator[Record]:
         yield fold
 
 
-def _newer(said: MessageRecord, fold: CompactionRecord) -> bool:
-    return said.at is not None and fold.at is not None and said.at > fold.at
+def _is_newer(record: MessageRecord, fold: CompactionRecord) -> bool:
+    return record.at is not None and fold.at is not None and record.at > fold.at
 
 
 def _compaction(conversation: Row, count: int) -> CompactionRecord | WarningRecord | None:
@@ -89,12 +87,12 @@ def _compaction(conversation: Row, count: int) -> CompactionRecord | WarningReco
 
 
 def unwrap_summary(summary: str) -> str:
-    """Return a summary without the text that Moldable puts around it."""
+    """Remove the text that Moldable puts around a summary."""
     return summary.strip().removeprefix(PREFIX).removesuffix(SUFFIX).strip()
 
 
 def wrap_summary(summary: str) -> str:
-    """Return a summary with the text that Moldable puts around it."""
+    """Put Moldable's text around a summary."""
     return f"{PREFIX}\n\n{summary}\n\n{SUFFIX}"
 
 
@@ -106,7 +104,7 @@ def _record(payload: Any, place: int) -> MessageRecord | WarningRecord:
         message = decode(payload)
     except (DialectError, RecursionError) as error:
         return not_a_message(error, place + 1)
-    if is_programs(message):
+    if is_from_program(message):
         message = msgspec.structs.replace(message, injected=True)
     at = (body.inner("metadata") if "createdAt" in body.inner("metadata") else body).time("createdAt")
     return MessageRecord(message, at=at, key=str(place), line=place + 1)

@@ -1,11 +1,10 @@
-"""What readers make of an agent's own message form: a payload of an API, and from it a record.
+"""Convert an agent's own messages to payloads of an API, and these to records.
 
-An agent whose messages are nearest to Anthropic's is read as `anthropic` (`BlockNames`), any other as
-Chat Completions (`reply`, `call`, `answer`, …). `message_record` decodes the payload and adds what the file
-knows beside it.
+Messages close to Anthropic's are read as `anthropic` (`BlockNames`), all others as Chat Completions (`reply`,
+`call`, `answer`, …). `message_record` decodes the payload and adds the file's other data about the message.
 
-Agents also send reminders, hook output, command output and notices as user messages. None of it is a request:
-`is_injected` tells it from the user's own words.
+Agents also send reminders, hook output, command output and notices as user messages. `is_injected`
+distinguishes them from the user's own requests.
 """
 
 from __future__ import annotations
@@ -26,10 +25,9 @@ from foldline.transcripts.records import (
     CompactionRecord,
     FactRecord,
     MessageRecord,
-    Pictures,
     Record,
+    ResultImages,
     WarningRecord,
-    not_a_message,
 )
 
 _IMAGE = "image/"
@@ -58,12 +56,12 @@ def message_record(
     parent: str | None = None,
     failed: bool = False,
     injected: bool = False,
-    **known: Any,
+    **fields: Any,
 ) -> MessageRecord | WarningRecord:
-    """Decode a payload, with what the file knows about it (`known`: usage, model, stop).
+    """Decode a payload, with the file's other data about it (`fields`: usage, model, stop).
 
-    `failed` marks its results as errors; `injected` says that a program wrote it, which the text of a user
-    message may show too. A payload that is not a message becomes a warning with its line.
+    `failed` marks its results as errors; `injected`: a program wrote it, which the text of a user message may
+    also show. A payload that is not a message becomes a warning with its line.
     """
     try:
         message = dialects.get(dialect).decode(payload)
@@ -71,8 +69,18 @@ def message_record(
         return not_a_message(error, line)
     if failed:
         message = mark_failed(message)
-    message = msgspec.structs.replace(message, injected=injected or is_programs(message), **known)
+    message = msgspec.structs.replace(message, injected=injected or is_from_program(message), **fields)
     return MessageRecord(message, at=at, key=key, parent=parent, line=line)
+
+
+def reason_of(error: Exception) -> str:
+    """Return why a payload is not a message, for a warning or an error."""
+    return "nested too deep" if isinstance(error, RecursionError) else str(error)
+
+
+def not_a_message(error: Exception, line: int) -> WarningRecord:
+    """Return the warning about a payload that is not a message."""
+    return WarningRecord(line, f"not a message: {reason_of(error)} (left out)")
 
 
 def mark_failed(message: Message) -> Message:
@@ -84,22 +92,22 @@ def mark_failed(message: Message) -> Message:
     return msgspec.structs.replace(message, parts=tuple(parts))
 
 
-def finished(records: Iterable[Record | Pictures]) -> Iterator[Record]:
-    """Yield records with what no reader adds itself.
+def finished(records: Iterable[Record | ResultImages]) -> Iterator[Record]:
+    """Complete the records of a reader.
 
-    A fact names each model before its first message, and the images of a batch follow its last result.
+    A fact gives each model before its first message, and the images of a batch follow its last result.
     """
     model: Any = None
-    shown = Pictures([])
+    images = ResultImages([])
     for record in records:
-        if isinstance(record, Pictures):
-            shown = Pictures(shown.parts + record.parts, record.at, record.line)
+        if isinstance(record, ResultImages):
+            images = ResultImages(images.parts + record.parts, record.at, record.line)
             continue
         if isinstance(record, CompactionRecord) or (
             isinstance(record, MessageRecord) and record.message.role != "tool"
         ):
-            yield from _told(shown)
-            shown = Pictures([])
+            yield from _images_message(images)
+            images = ResultImages([])
         if isinstance(record, FactRecord) and record.kind == "model":
             if record.data.get("model") == model:
                 continue
@@ -108,37 +116,37 @@ def finished(records: Iterable[Record | Pictures]) -> Iterator[Record]:
             model = record.message.model
             yield FactRecord("model", {"model": model}, record.line)
         yield record
-    yield from _told(shown)
+    yield from _images_message(images)
 
 
-def _told(shown: Pictures) -> Iterator[Record]:
-    if shown.parts:
-        payload = user("[Shown by the tool calls above]", shown.parts)
-        yield message_record(payload, shown.line, at=shown.at, injected=True)
+def _images_message(images: ResultImages) -> Iterator[Record]:
+    if images.parts:
+        payload = user("[Shown by the tool calls above]", images.parts)
+        yield message_record(payload, images.line, at=images.at, injected=True)
 
 
-def usage_of(counted: dict[str, Any], names: Sequence[str], *, inclusive: bool = False) -> Usage:
-    """Read a usage by the names of its input, cached input read and written, and output.
+def usage_of(counts: dict[str, Any], names: Sequence[str], *, inclusive: bool = False) -> Usage:
+    """Read a usage from the fields of its input, cached input read and written, and output.
 
     `inclusive`: the input includes the cached tokens.
     """
-    given, read, written, output = (count_or_none(counted.get(name)) or 0 for name in names)
-    return Usage(max(given - read - written, 0) if inclusive else given, read, written, output)
+    input_tokens, read, written, output = (count_or_none(counts.get(name)) or 0 for name in names)
+    return Usage(max(input_tokens - read - written, 0) if inclusive else input_tokens, read, written, output)
 
 
-# ---- whose words
+# ---- who wrote a message
 
 
-def is_programs(message: Message) -> bool:
-    """Return whether a program wrote a user message; one with media or results is not told by its text."""
-    alone = message.role == "user" and all(isinstance(part, Text) for part in message.parts)
-    return alone and is_injected(message.text)
+def is_from_program(message: Message) -> bool:
+    """Return whether a program wrote a user message, by its text; False if it has media or results."""
+    only_text = message.role == "user" and all(isinstance(part, Text) for part in message.parts)
+    return only_text and is_injected(message.text)
 
 
 def is_injected(text: str) -> bool:
-    """Return whether a program wrote a user message's whole text: known tags around it, or known notices.
+    """Return whether a user message's text is only known tags with their content, or known notices.
 
-    A slash command with arguments is the user's own; a reminder next to the user's words does not count.
+    A slash command with arguments is the user's own; so is a text that a reminder is attached to.
     """
     if _ARGUMENTS.search(text):
         return False
@@ -152,36 +160,33 @@ def is_injected(text: str) -> bool:
 
 
 def user(text: Any, media: Sequence[dict[str, Any]] = ()) -> dict[str, Any]:
-    """Write a user message; beside media its text is a part of its own."""
+    """Write a user message; with media, its text is a separate part."""
     if not media:
         return {"role": "user", "content": text}
     return {"role": "user", "content": [*([{"type": "text", "text": text}] if text else []), *media]}
 
 
 def content_of(parts: list[dict[str, Any]]) -> Any:
-    """Return a single text as it is, several parts as a list."""
+    """Return the text of a single text part, otherwise the list of parts."""
     if len(parts) == 1 and parts[0]["type"] == "text":
         return parts[0]["text"]
     return parts
 
 
 def reply(
-    text: str,
-    thinking: str,
-    calls: Sequence[dict[str, Any]],
-    details: Sequence[dict[str, Any]] = (),
+    text: str, thinking: str, calls: Sequence[dict[str, Any]], details: Sequence[dict[str, Any]] = ()
 ) -> dict[str, Any]:
-    """Write what a model said, thought and called; `details` are its encrypted thoughts.
+    """Write a reply with its text, thoughts and calls; `details` are encrypted thoughts.
 
-    Next to readable thoughts they are only a signature, which costs no tokens; alone they are the thoughts.
-    Equal ones are kept once: some agents repeat them with every paragraph.
+    Next to readable thoughts they are only a signature, which costs no tokens. Equal ones are kept once: some
+    agents repeat them with every paragraph.
     """
     payload: dict[str, Any] = {"role": "assistant", "content": text or None}
     if thinking:
         payload["reasoning_content"] = thinking
     if details:
-        known = {encode(one["data"]): one for one in reversed(details)}
-        payload["reasoning_opaque" if thinking else "reasoning_details"] = list(known.values())[::-1]
+        unique = {encode(detail["data"]): detail for detail in reversed(details)}
+        payload["reasoning_opaque" if thinking else "reasoning_details"] = list(unique.values())[::-1]
     if calls:
         payload["tool_calls"] = list(calls)
     elif not text:
@@ -190,20 +195,20 @@ def reply(
 
 
 def is_empty(payload: dict[str, Any]) -> bool:
-    """Return whether a reply has neither text nor thoughts nor calls."""
+    """Return whether a reply has no text, thoughts or calls."""
     return not payload["content"] and payload.keys() == {"role", "content"}
 
 
 def call(call_id: Any, name: Any, arguments: Any) -> dict[str, Any]:
     """Write a tool call; arguments other than text become JSON text."""
-    written = arguments if isinstance(arguments, str) else encode(arguments or {}).decode()
-    function = {"name": text_or(name), "arguments": written}
+    text = arguments if isinstance(arguments, str) else encode(arguments or {}).decode()
+    function = {"name": text_or(name), "arguments": text}
     return {"id": text_or(call_id), "type": "function", "function": function}
 
 
-def sealed_thought(data: Any, **known: Any) -> dict[str, Any]:
+def sealed_thought(data: Any, **fields: Any) -> dict[str, Any]:
     """Write encrypted reasoning in the form of OpenRouter's `reasoning_details`."""
-    return {"type": "reasoning.encrypted", "data": data, **known}
+    return {"type": "reasoning.encrypted", "data": data, **fields}
 
 
 def answer(call_id: Any, text: str) -> dict[str, Any]:
@@ -223,8 +228,8 @@ def packed(mime: str, data: str, name: str = "") -> dict[str, Any]:
     return media(mime, f"data:{mime};base64,{data}", name)
 
 
-def words_of(value: Any) -> str:
-    """Return a value as a result's text: text as it is, null as nothing, others as JSON."""
+def as_text(value: Any) -> str:
+    """Return a value as a result's text: null as "", other values than text as JSON."""
     return value if isinstance(value, str) else "" if value is None else encode(value).decode("utf-8")
 
 
@@ -232,9 +237,9 @@ def words_of(value: Any) -> str:
 
 
 class BlockNames(msgspec.Struct, frozen=True):
-    """What an agent calls the fields of its content blocks, which are Anthropic's but for these names.
+    """An agent's names for the fields of content blocks that are otherwise Anthropic's.
 
-    `mime` is the name of an image's type, which is then beside its `data`, without a `source`.
+    `mime` names the field of an image's type, which is then next to its `data`, without a `source`.
     """
 
     call: str = "tool_use"
@@ -246,25 +251,25 @@ class BlockNames(msgspec.Struct, frozen=True):
     mime: str = ""
 
     def read(self, block: Row, *, signed: bool = True) -> dict[str, Any] | None:
-        """Write an agent's block as Anthropic's; None for blank text, which no API accepts.
+        """Convert an agent's block to Anthropic's; None for blank text, which no API accepts.
 
-        A thought without a signature, which the API requires, becomes text; so do all if not `signed`. Raises
-        DialectError for a block of another kind, or with content of a wrong type.
+        A thought without a signature becomes text, since the API requires one; so do all if not `signed`.
+        Raises DialectError for a block of another kind, or with content of a wrong type.
         """
         kind, signature = block.get("type"), block.text(self.signature)
         if kind == "thinking" and block.get("redacted"):
             return {"type": "redacted_thinking", "data": signature}
         if kind in ("text", "thinking"):
-            words = need_text(block, str(kind))
+            text = need_text(block, str(kind))
             if kind == "thinking" and signed and signature:
-                return {"type": kind, "thinking": words, "signature": signature}
-            return {"type": "text", "text": words} if words.strip() else None
+                return {"type": kind, "thinking": text, "signature": signature}
+            return {"type": "text", "text": text} if text.strip() else None
         if kind == self.call:
             arguments = block.get(self.arguments)
             if not isinstance(arguments, dict):
                 raise DialectError("the arguments of a call are not an object")
-            known = {"id": block.text("id"), "name": block.text("name")}
-            return {"type": "tool_use", **known, "input": arguments}
+            fields = {"id": block.text("id"), "name": block.text("name")}
+            return {"type": "tool_use", **fields, "input": arguments}
         if kind == "tool_result":
             written = {"type": kind, "tool_use_id": block.text(self.result_id)}
             return self.marked({**written, "content": need_text(block, self.output)}, block)
@@ -273,19 +278,19 @@ class BlockNames(msgspec.Struct, frozen=True):
             return {"type": "image", "source": packed if self.mime else block["source"]}
         raise DialectError(f"a block of unknown type {str(kind)[:40]!r}")
 
-    def marked(self, result: dict[str, Any], told: Row) -> dict[str, Any]:
-        """Return a result with the mark of an error, if the agent's own has one."""
-        return {**result, "is_error": True} if told.get(self.failed) is True else result
+    def marked(self, result: dict[str, Any], block: Row) -> dict[str, Any]:
+        """Return a result, marked as an error if the agent's block is."""
+        return {**result, "is_error": True} if block.get(self.failed) is True else result
 
     def write(self, block: dict[str, Any], output: str = "") -> dict[str, Any] | None:
-        """Write one of Anthropic's blocks as the agent's, if it has such (`output`: a result's text)."""
+        """Convert one of Anthropic's blocks to the agent's (`output`: a result's text), if it has one."""
         match block:
             case {"type": "tool_use"}:
-                known = {"type": self.call, "id": block["id"], "name": block["name"]}
-                return {**known, self.arguments: block["input"]}
+                fields = {"type": self.call, "id": block["id"], "name": block["name"]}
+                return {**fields, self.arguments: block["input"]}
             case {"type": "tool_result"}:
-                known = {"type": "tool_result", self.result_id: block["tool_use_id"], self.output: output}
-                return {**known, self.failed: True} if block.get("is_error") is True else known
+                fields = {"type": "tool_result", self.result_id: block["tool_use_id"], self.output: output}
+                return {**fields, self.failed: True} if block.get("is_error") is True else fields
             case {"type": "image", "source": {"type": "base64", "media_type": mime, "data": data}} if (
                 self.mime
             ):
@@ -299,7 +304,7 @@ class BlockNames(msgspec.Struct, frozen=True):
 
 
 def need_text(holder: Row, key: str) -> str:
-    """Return the text of a field; raises DialectError if it holds anything else."""
+    """Return the text of a field; raises DialectError for any other value."""
     value = holder.get(key)
     if not isinstance(value, str):
         raise DialectError(f"its {key} is not text")

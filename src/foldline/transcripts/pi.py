@@ -10,29 +10,18 @@ from typing import Any, BinaryIO
 
 from foldline.dialects import ANTHROPIC
 from foldline.errors import DialectError
-from foldline.transcripts.lines import Row, scan_rows, take_rows
-from foldline.transcripts.payloads import BlockNames, message_record, need_text, usage_of
-from foldline.transcripts.records import (
-    CompactionRecord,
-    FactRecord,
-    MessageRecord,
-    Record,
-    WarningRecord,
-    beside,
-    not_a_message,
-)
+from foldline.transcripts.lines import Row, count_fact, scan_rows, take_rows
+from foldline.transcripts.payloads import BlockNames, message_record, need_text, not_a_message, usage_of
+from foldline.transcripts.records import CompactionRecord, FactRecord, MessageRecord, Record, WarningRecord
 from foldline.transcripts.tree import Node, Tree
 
 STOPS = {"stop": "end", "toolUse": "tools", "length": "length", "aborted": "aborted", "error": "error"}
-USAGE = ("input", "cacheRead", "cacheWrite", "output")
-"""The names of a usage; pi's four counts do not overlap."""
-
+USAGE = ("input", "cacheRead", "cacheWrite", "output")  # they do not overlap
 BLOCKS = BlockNames("toolCall", "arguments", failed="isError", signature="thinkingSignature", mime="mimeType")
 
 _SAID = ("message", "custom_message", "branch_summary")
 _NAMED = {"model_change": {"model": "modelId"}, "session_info": {"title": "name"}}
-_SIGNED = ("anthropic-messages", "bedrock-converse-stream")
-"""APIs whose signatures Anthropic's API accepts."""
+_SIGNED = ("anthropic-messages", "bedrock-converse-stream")  # APIs with Anthropic signatures
 
 
 def read_pi(stream: BinaryIO, _name: str) -> Iterator[Record]:
@@ -47,11 +36,11 @@ def read_pi(stream: BinaryIO, _name: str) -> Iterator[Record]:
     index.places = {node.line: place for place, node in enumerate(index.path)}
     yield from index.tree.warnings()
     yield from take_rows(stream, lambda row: _records(row, index))
-    yield from beside("branches", index.tree.branches(on))
+    yield from count_fact("branches", index.tree.branches(on))
 
 
 class _PiIndex:
-    """The first pass over a file: the newest path, and what is on it."""
+    """The first pass over a file: the tree, and the newest path."""
 
     def __init__(self) -> None:
         self.tree = Tree()
@@ -71,7 +60,7 @@ class _PiIndex:
             self.tree.add(Node(key, _parent(row), row.line, said, follows))
         self._count += 1
 
-    def first_said(self, key: str) -> str | None:
+    def first_message_from(self, key: str) -> str | None:
         """Return the key of the first message on the path at or after the entry with that key."""
         place = self.tree.places.get(key)
         start = None if place is None else self.places.get(self.tree.nodes[place].line)
@@ -79,16 +68,16 @@ class _PiIndex:
             return None
         return next((self.path[at].key for at in range(start, len(self.path)) if self.path[at].said), None)
 
-    def last_said(self, line: int, count: int) -> str | None:
-        """Return the key of the first of `count` messages before a line; a compaction ends the count."""
-        found: str | None = None
+    def first_of_last(self, line: int, count: int) -> str | None:
+        """Return the key of the first of the last `count` messages before a line, back to a compaction."""
+        first: str | None = None
         for place in range(self.places[line] - 1, -1, -1):
             node = self.path[place]
             if count == 0 or node.key in self._compactions:
                 break
             if node.said:
-                found, count = node.key, count - 1
-        return found
+                first, count = node.key, count - 1
+        return first
 
 
 def _records(row: Row, index: _PiIndex) -> Iterator[Record]:
@@ -113,51 +102,57 @@ def _records(row: Row, index: _PiIndex) -> Iterator[Record]:
 
 
 def _compaction(row: Row, index: _PiIndex) -> Iterator[Record]:
-    """Yield a compaction; version 1 counts its first kept entry from the header, later ones name it.
+    """Yield a compaction; version 1 counts its first kept entry from the header, later ones give its id.
 
-    pi's plan for its files counts the messages kept from the end, and never across an earlier compaction.
+    pi's plan for its files counts the kept messages backwards, never across an earlier compaction.
     """
     summary = row.get("summary")
     if not isinstance(summary, str):
         yield WarningRecord(row.line, "a compaction without a summary (left out)")
         return
     counted, last = row.count("firstKeptEntryIndex"), row.count("keepLastMessages")
-    wanted = row.text("firstKeptEntryId") or (None if counted is None else str(counted))
-    kept = index.first_said(wanted) if wanted else index.last_said(row.line, last) if last else None
-    if kept is None and (wanted is not None or last is None):
-        text = f"the first kept entry {wanted} is not on the path; read as keeping nothing"
+    first_kept = row.text("firstKeptEntryId") or (None if counted is None else str(counted))
+    kept = (
+        index.first_message_from(first_kept)
+        if first_kept
+        else index.first_of_last(row.line, last)
+        if last
+        else None
+    )
+    if kept is None and (first_kept is not None or last is None):
+        text = f"the first kept entry {first_kept} is not on the path; read as keeping nothing"
         yield WarningRecord(row.line, text)
-    told, at = row.only(["details"]), row.time("timestamp")
-    yield CompactionRecord(summary, kept, row.count("tokensBefore"), at=at, line=row.line, data=told)
+    details, at = row.only(["details"]), row.time("timestamp")
+    yield CompactionRecord(summary, kept, row.count("tokensBefore"), at=at, line=row.line, data=details)
 
 
 # ---- messages
 
 
 def _is_hidden(row: Row) -> bool:
-    """Return whether a line is a command (`!!`) that pi never sends to the model."""
+    """Return whether a line is a command (`!!`) that pi hides from the model."""
     message = row.inner("message")
     return message.get("role") == "bashExecution" and message.get("excludeFromContext") is True
 
 
 def _message(row: Row, key: str) -> MessageRecord | WarningRecord:
-    """Read a message as an `anthropic` payload, with what pi recorded about it."""
+    """Read a message as an `anthropic` payload, with pi's data about it."""
     message = row.inner("message")
-    known: dict[str, Any] = {"key": key, "parent": _parent(row)}
-    known["at"] = row.time("timestamp") or message.time("timestamp")
+    fields: dict[str, Any] = {"key": key, "parent": _parent(row)}
+    fields["at"] = row.time("timestamp") or message.time("timestamp")
     try:
-        role, content, known["injected"] = _written(row, message)
+        role, content, fields["injected"] = _role_and_content(row, message)
     except (DialectError, RecursionError) as error:
         return not_a_message(error, row.line)
     if role == "assistant":
-        counted = message.inner("usage")
-        known["usage"] = usage_of(counted, USAGE) if counted else None
-        known["model"] = message.text("model") or None
-        known["stop"] = STOPS.get(message.text("stopReason"))
-    return message_record({"role": role, "content": content}, row.line, dialect=ANTHROPIC, **known)
+        usage = message.inner("usage")
+        fields["usage"] = usage_of(usage, USAGE) if usage else None
+        fields["model"] = message.text("model") or None
+        fields["stop"] = STOPS.get(message.text("stopReason"))
+    return message_record({"role": role, "content": content}, row.line, dialect=ANTHROPIC, **fields)
 
 
-def _written(entry: Row, message: Row) -> tuple[str, Any, bool]:
+def _role_and_content(entry: Row, message: Row) -> tuple[str, Any, bool]:
     """Return an entry's role, its content, and whether a program wrote it.
 
     Raises DialectError for a message without a known role or with content of a wrong type.
@@ -174,7 +169,7 @@ def _written(entry: Row, message: Row) -> tuple[str, Any, bool]:
         if not isinstance(message.get("content"), list):
             raise DialectError("an assistant's content is not a list of blocks")
         signed = message.get("api") in _SIGNED
-        blocks = (BLOCKS.read(one, signed=signed) for one in message.rows("content"))
+        blocks = (BLOCKS.read(block, signed=signed) for block in message.rows("content"))
         return "assistant", [block for block in blocks if block], False
     if role == "toolResult":
         result = {"type": "tool_result", "tool_use_id": need_text(message, "toolCallId")}
@@ -183,7 +178,7 @@ def _written(entry: Row, message: Row) -> tuple[str, Any, bool]:
         return "user", _bash(message), True
     if role in ("branchSummary", "compactionSummary"):
         return "user", need_text(message, "summary"), True
-    raise DialectError(f"pi writes no role {str(role)[:40]!r}")
+    raise DialectError(f"unknown role of pi's messages: {str(role)[:40]!r}")
 
 
 def _content(holder: Row) -> str | list[dict[str, Any]]:
@@ -197,17 +192,17 @@ def _content(holder: Row) -> str | list[dict[str, Any]]:
     for block in blocks:
         if block.get("type") not in ("text", "image"):
             raise DialectError(f"a block of unknown type {str(block.get('type'))[:40]!r}")
-    return [block for one in blocks if (block := BLOCKS.read(one))]
+    return [block for raw in blocks if (block := BLOCKS.read(raw))]
 
 
 def _bash(message: Row) -> str:
-    """Return what the model is told about a command that the user ran in the terminal."""
+    """Return the text that the model gets about a command that the user ran in the terminal."""
     output, code = message.text("output"), message.get("exitCode")
-    told = f"The user ran `{need_text(message, 'command')}`"
-    told += f"\n```\n{output}\n```" if output else " (no output)"
+    text = f"The user ran `{need_text(message, 'command')}`"
+    text += f"\n```\n{output}\n```" if output else " (no output)"
     if message.get("cancelled") is True:
-        return told + "\n(cancelled)"
-    return told + f"\nExit code {code}" if code else told
+        return text + "\n(cancelled)"
+    return text + f"\nExit code {code}" if code else text
 
 
 def _parent(row: Row) -> str | None:

@@ -1,8 +1,8 @@
-"""Where coding agents keep their transcripts, and which of them belong to a folder.
+"""Find the transcripts of coding agents that belong to a folder.
 
-Some agents have a folder of transcripts for each project, named after it in a way that two projects may
-share; others keep those of all projects together. In both cases the beginning of a file, or a file beside it,
-says where its session was begun: one that names another folder, or a sub-agent, is left out.
+Some agents have a folder of transcripts per project, with a name that two projects may share; others keep all
+transcripts together. In both cases the beginning of a file, or its sidecar, names the folder in which the
+session began: sessions of another folder, and those of sub-agents, are left out.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from foldline.dialects.payload import fields_of
 from foldline.errors import InputError, did_you_mean
 from foldline.transcripts.lines import Row, read_sidecar
 
-LINES: Final = 20  # of a file, in which it says where its session was begun
+LINES: Final = 20  # at the beginning of a file, among which one names the folder
 LONGEST: Final = 1024 * 1024  # bytes of such a line
-LOOKED_AT: Final = 300  # newest files of an agent that keeps those of all projects together
+LOOKED_AT: Final = 300  # newest files of an agent that are opened
 
 
 class FoundTranscript(msgspec.Struct, frozen=True):
-    """A transcript of an agent; `id` is the session's by its file's name, `modified` Unix time."""
+    """A transcript of an agent; `modified` is Unix time, `size` bytes."""
 
     agent: str
     path: Path
@@ -39,15 +39,15 @@ class FoundTranscript(msgspec.Struct, frozen=True):
 
     @property
     def id(self) -> str:
-        """The name of the session: that of its file, or of the folder that it has for itself."""
+        """The session's id: the name of its file, or of its own folder."""
         return self.path.parent.name if self.path.stem == "events" else self.path.stem
 
 
 class _Place(NamedTuple):
-    """An agent's transcripts for a folder: a pattern under the agent's own folder, with the project's name.
+    """Where an agent keeps its transcripts: a pattern under its own folder, with the project's name.
 
-    `variable` names that folder where the environment moves it. Those of all projects are together where
-    files `must_say` that they belong to the folder.
+    The environment `variable` overrides the `default` folder. `must_say`: transcripts of all projects are
+    together, so a file must name its folder to count.
     """
 
     default: str
@@ -56,8 +56,8 @@ class _Place(NamedTuple):
     must_say: bool = False
 
 
-def _named(folder: Path) -> dict[str, str]:
-    """Return how agents name a project by its folder, for a pattern."""
+def _project_names(folder: Path) -> dict[str, str]:
+    """Return the names that agents derive from a project's folder, for a pattern."""
     text = str(folder)
     return {
         "letters": re.sub("[^a-zA-Z0-9]", "-", text),
@@ -74,23 +74,25 @@ AGENTS: Final[dict[str, _Place]] = {
     "gemini-cli": _Place("~/.gemini", "", "tmp/{hashed}/chats/session-*.json*"),
     "klaude-code": _Place("~/.klaude", "", "projects/{dashed}/sessions/*/events.jsonl"),
 }
-"""The agents whose transcripts are found by themselves, each under the name of its format."""
+"""The agents whose transcripts can be found, by the name of the format."""
 NAMES: Final = {
     "claude": "claude-code",
     "copilot": "copilot-cli",
     "gemini": "gemini-cli",
     "klaude": "klaude-code",
 }
-"""Agents as their commands are called, where their formats are called otherwise."""
+"""Commands of agents whose formats have other names."""
 
 
 def agent_of(name: str) -> str:
-    """Return the name of an agent's format; raises InputError for an agent whose files are not found."""
-    found = NAMES.get(name, name)
-    if found not in AGENTS:
+    """Return the format of an agent, by either name; raises InputError for any other agent."""
+    format_ = NAMES.get(name, name)
+    if format_ not in AGENTS:
         hint = did_you_mean(name, [*NAMES, *AGENTS])
-        raise InputError(f"no agent {name!r}{hint}: there are {', '.join(AGENTS)}; or name a session file")
-    return found
+        raise InputError(
+            f"unknown agent {name!r}{hint}: choose one of {', '.join(AGENTS)}, or name a session file"
+        )
+    return format_
 
 
 def home_of(agent: str) -> Path:
@@ -100,31 +102,32 @@ def home_of(agent: str) -> Path:
 
 
 def transcripts_of(folder: Path, agent: str | None = None) -> list[FoundTranscript]:
-    """Return the transcripts of the sessions that were begun in a folder, the last written first.
+    """Return the transcripts of sessions that began in a folder, the last modified first.
 
-    Those of one agent, by the name of its format, or of all whose places are known.
+    `agent` is the name of one agent's format (None: all agents).
     """
     folder = folder.resolve()
-    found = [one for name in ([agent] if agent else AGENTS) for one in _of_agent(name, folder)]
-    return sorted(found, key=lambda one: -one.modified)
+    agents = [agent] if agent else AGENTS
+    transcripts = [transcript for name in agents for transcript in _of_agent(name, folder)]
+    return sorted(transcripts, key=lambda transcript: -transcript.modified)
 
 
 def newest_transcript(folder: Path, agent: str | None = None) -> FoundTranscript:
-    """Return the transcript of a folder that was written last; raises InputError where there is none."""
+    """Return the last modified transcript of a folder; raises InputError if there is none."""
     folder = folder.resolve()
     newest = [next(_of_agent(name, folder), None) for name in ([agent] if agent else AGENTS)]
-    found = max(filter(None, newest), key=lambda one: one.modified, default=None)
+    found = max(filter(None, newest), key=lambda transcript: transcript.modified, default=None)
     if found is None:
-        whose = agent or f"an agent ({', '.join(AGENTS)})"
+        agents = agent or f"an agent ({', '.join(AGENTS)})"
         raise InputError(
-            f"no session of {whose} was found for {folder}: say something to the agent in this folder first, "
+            f"no session of {agents} was found for {folder}: send the agent a message in this folder first, "
             "or name a session file"
         )
     return found
 
 
 def _of_agent(agent: str, folder: Path) -> Iterator[FoundTranscript]:
-    """Yield an agent's transcripts for a folder, the last written first."""
+    """Yield an agent's transcripts for a folder, the last modified first."""
     found: list[FoundTranscript] = []
     for path in _paths(agent, folder):
         if path.name.startswith("agent-"):  # a sub-agent's, of Claude Code
@@ -132,55 +135,57 @@ def _of_agent(agent: str, folder: Path) -> Iterator[FoundTranscript]:
         with suppress(OSError):
             stat = path.stat()
             found.append(FoundTranscript(agent, path, stat.st_mtime, stat.st_size))
-    for one in nlargest(LOOKED_AT, found, key=lambda one: one.modified):
-        if _belongs(one, folder):
-            yield one
+    for transcript in nlargest(LOOKED_AT, found, key=lambda transcript: transcript.modified):
+        if _belongs(transcript, folder):
+            yield transcript
 
 
 def _paths(agent: str, folder: Path) -> Iterator[Path]:
-    """Yield the files that may be an agent's for a folder.
+    """Yield the files of an agent that may belong to a folder.
 
-    Gemini CLI had a project's hash for a name; it copies that folder to a new one, and leaves the old one.
+    Gemini CLI used to name a project by its hash; newer versions copy that folder and leave the old one.
     """
-    home, named = home_of(agent), _named(folder)
-    own = [named["hashed"]]
+    home, names = home_of(agent), _project_names(folder)
+    projects = [names["hashed"]]
     if agent == "gemini-cli":
-        own = [
-            escape(one.parent.name) for one in home.glob("tmp/*/.project_root") if _names(one, folder)
-        ] or own
-    for project in own:
-        yield from home.glob(AGENTS[agent].pattern.format_map({**named, "hashed": project}))
+        projects = [
+            escape(root.parent.name)
+            for root in home.glob("tmp/*/.project_root")
+            if _contains_path(root, folder)
+        ] or projects
+    for project in projects:
+        yield from home.glob(AGENTS[agent].pattern.format_map({**names, "hashed": project}))
 
 
-def _names(root: Path, folder: Path) -> bool:
-    """Return whether a file holds the path of a folder."""
+def _contains_path(root: Path, folder: Path) -> bool:
+    """Return whether a file contains the path of a folder."""
     with suppress(OSError, ValueError):
         return Path(root.read_text("utf-8").strip()).resolve() == folder
     return False
 
 
-def _belongs(found: FoundTranscript, folder: Path) -> bool:
-    """Return whether a session was begun in a folder, and by no other session."""
-    for record in _beginning(found):
+def _belongs(transcript: FoundTranscript, folder: Path) -> bool:
+    """Return whether a session began in a folder, and is not a sub-agent's."""
+    for record in _beginning(transcript):
         if _is_sub_agent(record):
             return False
         if cwd := _cwd(record):
             return Path(cwd).resolve() == folder
-    return not AGENTS[found.agent].must_say
+    return not AGENTS[transcript.agent].must_say
 
 
-def _beginning(found: FoundTranscript) -> Iterator[Row]:
-    """Yield what may say where a session was begun: the file beside klaude-code's, then the first lines."""
-    if found.agent == "klaude-code":
-        yield Row(fields_of(read_sidecar(found.path.with_name("meta.json"))))
-    with suppress(OSError), found.path.open("rb") as file:
+def _beginning(transcript: FoundTranscript) -> Iterator[Row]:
+    """Yield the records that may name a session's folder: klaude-code's sidecar, then the first lines."""
+    if transcript.agent == "klaude-code":
+        yield Row(fields_of(read_sidecar(transcript.path.with_name("meta.json"))))
+    with suppress(OSError), transcript.path.open("rb") as file:
         for _ in range(LINES):
             with suppress(ValueError):
                 yield Row(fields_of(json.loads(file.readline(LONGEST))))
 
 
 def _is_sub_agent(record: Row) -> bool:
-    """Return whether a line of Codex's, or the file beside klaude-code's, says that a sub-agent has it."""
+    """Return whether a line of Codex, or klaude-code's sidecar, marks the session as a sub-agent's."""
     payload = record.inner("payload")
     return (
         payload.get("thread_source") == "subagent"
@@ -190,6 +195,6 @@ def _is_sub_agent(record: Row) -> bool:
 
 
 def _cwd(record: Row) -> str:
-    """Return the folder that a line names: Claude Code, pi and Codex; Copilot CLI; then klaude-code."""
+    """Return the folder in a line of Claude Code, pi, Codex or Copilot CLI, or in klaude-code's sidecar."""
     holders = (record, record.inner("payload"), record.inner("data", "context"))
-    return next((cwd for cwd in (one.text("cwd") for one in holders) if cwd), record.text("work_dir"))
+    return next((cwd for cwd in (holder.text("cwd") for holder in holders) if cwd), record.text("work_dir"))

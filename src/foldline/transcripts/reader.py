@@ -1,4 +1,4 @@
-"""Read any transcript: detect its format, call its reader, and refuse a file with nothing readable."""
+"""Read any transcript: detect its format, call its reader, and refuse an unreadable file."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from foldline.transcripts.moldable import read_moldable
 from foldline.transcripts.opencode import read_opencode
 from foldline.transcripts.payloads import finished
 from foldline.transcripts.pi import read_pi
-from foldline.transcripts.records import MAX_LINE, FactRecord, Pictures, Record, WarningRecord
+from foldline.transcripts.records import MAX_LINE, FactRecord, Record, ResultImages, WarningRecord
 from foldline.transcripts.sniff import sniff
 from foldline.transcripts.source import is_cut_off, make_rewindable, open_transcript
 
@@ -31,7 +31,7 @@ _HEAD = 64 * 1024
 _HEAD_LINES = 4
 _MEBIBYTE = 1024 * 1024
 
-_Reader = Callable[[BinaryIO, str], Iterator[Record | Pictures]]
+_Reader = Callable[[BinaryIO, str], Iterator[Record | ResultImages]]
 
 _READERS: dict[str, tuple[str, _Reader]] = {
     "json": ("", read_json),
@@ -51,36 +51,36 @@ _READERS: dict[str, tuple[str, _Reader]] = {
     "aider": (OPENAI_CHAT, read_aider),
     "markdown": (OPENAI_CHAT, read_markdown),
 }
-"""The dialect of a format's messages (those without one say it themselves), and its reader."""
+"""The dialect of a format's messages ("": its reader yields it), and the reader."""
 
 FORMATS = tuple(_READERS)
-"""The formats that `read` knows: JSON lists and objects, JSON lines, Foldline's own, and those of agents."""
+"""The formats that `read` knows: JSON lists and objects, JSON lines, Foldline's own, and agents' formats."""
 
 
 def read(source: str | Path | BinaryIO, *, name: str = "") -> Iterator[Record]:
-    """Read a session file as records, in the order in which things were said, in O(entry) memory.
+    """Read a session file as records, in the order of the conversation, in O(entry) memory.
 
     `source` is a path, "-" for standard input, or an open binary stream (left open); errors show `name`.
-    The first record is `FactRecord("format")`. The file is opened and its format detected at once; it is read
-    as records are taken. Raises FormatError (file and line) if nothing can be read; a line that can be
+    The first record is `FactRecord("format")`. The file is opened and its format detected at once; records
+    are read as they are taken. Raises FormatError (file and line) if nothing can be read; a line that can be
     skipped becomes a `WarningRecord`.
     """
     if isinstance(source, str | Path):
-        stream, mine = open_transcript(source), True
+        stream, opened = open_transcript(source), True
         name = name or ("standard input" if str(source) == "-" else str(source))
     else:
-        stream, mine = make_rewindable(source, name), False
+        stream, opened = make_rewindable(source, name), False
     try:
         kind = format_of(stream, name)
     except BaseException:
-        if mine:
+        if opened:
             stream.close()
         raise
-    return _records(stream, kind, name, close=mine)
+    return _records(stream, kind, name, close=opened)
 
 
 def _records(stream: BinaryIO, kind: str, name: str, *, close: bool) -> Iterator[Record]:
-    """Yield the records of one reader; a file that gives only warnings is an error."""
+    """Yield the records of one reader; raise FormatError if a file yields only warnings."""
     first: WarningRecord | None = None
     readable, last = False, 0
     try:
@@ -108,16 +108,16 @@ def _records(stream: BinaryIO, kind: str, name: str, *, close: bool) -> Iterator
 
 
 def format_of(stream: BinaryIO, name: str) -> str:
-    """Name the format of an open file; the stream stays where it was.
+    """Name the format of an open file; the stream keeps its position.
 
-    Raises FormatError where there is too little of it, or it cannot be read.
+    Raises FormatError if it is too short or cannot be read.
     """
     start = stream.tell()
     try:
         return sniff(_head(stream, name), name)
     except FormatError as error:
         if is_cut_off(stream):
-            text = "the gzip file is cut off before a whole message of it could be read: fetch it again"
+            text = "the gzip file is cut off before the first whole message: download or copy it again"
             raise FormatError(text, where=name) from error
         raise
     finally:
@@ -125,7 +125,7 @@ def format_of(stream: BinaryIO, name: str) -> str:
 
 
 def _head(stream: BinaryIO, name: str) -> bytes:
-    """Read enough to detect the format: 64 KiB, or a few whole lines if lines are long."""
+    """Read enough to detect the format: 64 KiB, or a few whole lines if they are long."""
     try:
         head = stream.read(_HEAD)
         pieces, size, breaks = [head], len(head), head.count(b"\n")

@@ -1,22 +1,16 @@
-"""The records that every transcript reader yields, and the limits that all readers share."""
+"""The records that every transcript reader yields, and limits for all readers."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import msgspec
 
 from foldline.core.log.messages import Message
 
-MAX_LINE = 128 * 1024 * 1024
-"""Bytes of the longest line that is read; longer ones are skipped with a warning."""
-
-MAX_WHOLE = 256 * 1024 * 1024
-"""Bytes of the largest JSON document that is loaded as one value; larger ones must be JSON lines."""
-
-MAX_DEPTH = 200
-"""Levels of nesting that a message may have; no agent writes deeper ones."""
+MAX_LINE = 128 * 1024 * 1024  # bytes; longer lines are skipped with a warning
+MAX_WHOLE = 256 * 1024 * 1024  # bytes of a JSON document; larger ones must be JSON lines
+MAX_DEPTH = 200  # levels of nesting in a message; no agent writes more
 
 
 class MessageRecord(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -38,8 +32,8 @@ class CompactionRecord(msgspec.Struct, frozen=True, omit_defaults=True):
 
     `first_kept` is the `MessageRecord.key` of the first message that it kept (None: it kept nothing);
     `tokens_before` is the agent's own count; `number` counts its compactions from 1, if the file does;
-    `data` is what else the file says about it, unchanged; it stays with the boundary (`Receipt.origin`);
-    `quoted` are the keys of older messages that it kept word for word beside the summary.
+    `data` holds the file's other fields about it, unchanged; they stay with the boundary (`Receipt.origin`);
+    `quoted` are the keys of older messages that it kept word for word next to the summary.
     """
 
     summary: str
@@ -56,8 +50,8 @@ class FactRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     """A fact about the session that is not a message.
 
     `kind` is format (always the first record: format, version, dialect), session, title, model, thinking,
-    system, tools, window (tokens that a recording is to be replayed in), note, branches, label, queued,
-    boundary (a compaction without a summary) or one of the file's own names.
+    system, tools, window (tokens in which to replay a recording), note, branches, label, queued, boundary (a
+    compaction without a summary) or a name from the file.
     """
 
     kind: str
@@ -65,10 +59,10 @@ class FactRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     line: int = 0
 
 
-class Pictures(msgspec.Struct, frozen=True):
-    """Images in results, as parts of `openai-chat`: readers give them behind each result.
+class ResultImages(msgspec.Struct, frozen=True):
+    """The images of a result, as parts of `openai-chat`, which readers yield after the result.
 
-    `finished` makes one message of those of a batch: Chat Completions has none in results.
+    Chat Completions allows none in results: `finished` joins those of a batch into one message.
     """
 
     parts: list[dict[str, Any]]
@@ -77,26 +71,10 @@ class Pictures(msgspec.Struct, frozen=True):
 
 
 class WarningRecord(msgspec.Struct, frozen=True):
-    """Something that could not be read as written, and what was done about it; `line` is 1-based."""
+    """A problem in the file and how it was handled; `line` is 1-based."""
 
     line: int
     text: str
 
 
 Record = MessageRecord | CompactionRecord | FactRecord | WarningRecord
-
-
-def beside(kind: str, counts: dict[str, Any]) -> Iterator[FactRecord]:
-    """Yield the fact that counts what was not read as messages, if it counts anything."""
-    if any(counts.values()):
-        yield FactRecord(kind, counts)
-
-
-def reason_of(error: Exception) -> str:
-    """Return why a payload is not a message."""
-    return "nested too deep" if isinstance(error, RecursionError) else str(error)
-
-
-def not_a_message(error: Exception, line: int) -> WarningRecord:
-    """Return the warning about a payload that is not a message."""
-    return WarningRecord(line, f"not a message: {reason_of(error)} (left out)")

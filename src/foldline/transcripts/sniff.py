@@ -1,4 +1,4 @@
-"""Detect the format of a session file from its content: its agent's name, or the shape of its lines."""
+"""Detect the format of a session file from its content: a format name, or the shape of its lines."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from foldline.transcripts.aider import BEGINS
 from foldline.transcripts.forms.lists import form_of
 from foldline.transcripts.klaude import is_klaude
 from foldline.transcripts.lines import Row, Unreadable, parse
-from foldline.transcripts.markdown_text import Fence, mark, prose
+from foldline.transcripts.markdown_text import Fence, read_mark, text_lines
 from foldline.transcripts.records import WarningRecord
 
 _MAGIC = {
@@ -35,10 +35,10 @@ _CLAUDE_KEYS = {"uuid", "parentUuid", "sessionId", "leafUuid", "messageId", "sna
 _PLAIN_ROLES = {"system", "user", "assistant", "tool", "summary", "boundary"}
 _CODEX = {"session_meta", "response_item", "event_msg", "turn_context", "compacted"}
 _COPILOT = re.compile(r"(session|system|user|assistant|tool|hook|permission|subagent|skill)\.[a-z_]+")
-_OUR_MARKDOWN = re.compile(rb"# [^\n]*\n\nsession `[^`\n]*`")  # whatever its messages look like
+_OUR_MARKDOWN = re.compile(rb"# [^\n]*\n\nsession `[^`\n]*`")
 _COOP = {"text", "image", "tool_request", "tool_result", "thinking"}
 _AIDER_SAYS = ("> Aider v", "> Tokens: ")
-_PASTED = 60_000  # bytes that one pasted message may fill
+_PASTED = 60_000  # bytes: one pasted message may be as long
 _METADATA_FIRST = re.compile(rb'\A\{\s*"metadata"\s*:\s*\{')
 _CREATED = re.compile(rb'"createdAt"\s*:')
 _PARTS = re.compile(rb'"parts"\s*:\s*\[')
@@ -49,31 +49,33 @@ _PROJECT = re.compile(rb'"projectHash"\s*:')
 def sniff(head: bytes, name: str = "") -> str:
     """Name the format of a session file from its first bytes (unpacked; whole lines if possible).
 
-    Raises FormatError for an empty file, binary data or anything else.
+    Raises FormatError for an empty file, binary data or an unknown format.
     """
     text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
-    for magic, what in _MAGIC.items():
+    for magic, kind in _MAGIC.items():
         if head.startswith(magic):
-            raise FormatError(f"not a session file, but {what}", where=name)
+            raise FormatError(f"not a session file, but {kind}", where=name)
     if not text.strip(b"\0 \t\r\n"):
         raise FormatError("the file is empty" if not text else "the file holds only NUL bytes", where=name)
     if text[:1] == b"[":
         return "json"
     if _OUR_MARKDOWN.match(text):
         return "markdown"
-    listing = text.split(b"\n")
-    spread = listing[0].startswith(b"{") and listing[0].rstrip().endswith((b"{", b"[", b","))
-    kinds = [] if spread else [kind for kind in map(_kind_of_line, listing) if kind]
+    first_lines = text.split(b"\n")
+    is_pretty_printed = first_lines[0].startswith(b"{") and first_lines[0].rstrip().endswith(
+        (b"{", b"[", b",")
+    )
+    kinds = [] if is_pretty_printed else [kind for kind in map(_kind_of_line, first_lines) if kind]
     if kinds:
         return _decide(kinds, name)
     if document := _kind_of_document(text) if text[:1] == b"{" else "":
         return document
     if _binary(text):
         raise FormatError("not a session file, but binary data", where=name)
-    if chat := _of_text(text):
-        return chat
+    if format_ := _format_of_text(text):
+        return format_
     raise FormatError(
-        "not a session file: it does not start with a JSON message, a list or a known transcript line",
+        "not a session file: it does not start with a JSON message, a list or a line of a known transcript",
         where=name,
         line=1,
     )
@@ -87,20 +89,20 @@ def _binary(text: bytes) -> bool:
 
 
 def _decide(kinds: list[str], name: str) -> str:
-    """Return the format that the first clear line names; an ambiguous line waits for a clearer one."""
-    sure = [kind for kind in kinds if kind != "unknown"]
-    if not sure:
+    """Return the format of the first unambiguous line."""
+    clear = [kind for kind in kinds if kind != "unknown"]
+    if not clear:
         raise FormatError(
             "JSON lines without messages: a message needs role and content, or a known transcript's form",
             where=name,
             line=1,
         )
-    kind = "meta" if sure[0] == "meta" else next((kind for kind in sure if kind != "header"), "jsonl")
+    kind = "meta" if clear[0] == "meta" else next((kind for kind in clear if kind != "header"), "jsonl")
     return "plain" if kind == "meta" else kind
 
 
 def _kind_of_line(line: bytes) -> str:
-    """Return what a line looks like: a format, meta, header, unknown, or "" (not readable)."""
+    """Return the kind of a line: a format, meta, header, unknown, or "" (not readable)."""
     try:
         value = parse(line.strip())[0] if line.lstrip().startswith(b"{") else None
     except Unreadable:
@@ -116,7 +118,7 @@ def _kind_of(row: Row) -> str:
     if "projectHash" in row and "sessionId" in row:
         return "gemini-cli"
     if isinstance(row.get("messages"), list):
-        return _of_object(row)
+        return _format_of_object(row)
     if isinstance(row.get("contents"), list):
         return "json"
     if isinstance(row.get("meta"), dict) and not role:
@@ -141,17 +143,17 @@ def _kind_of(row: Row) -> str:
 
 
 def _is_codex(row: Row, kind: str) -> bool:
-    """Return whether a line is Codex's: wrapped, or the header of an older file, which has no type."""
+    """Return whether a line is Codex's: with a payload, or the header of an older file, without a type."""
     if kind in _CODEX and isinstance(row.get("payload"), dict):
         return True
-    old = row.keys() >= {"id", "timestamp"} and ("instructions" in row or "git" in row)
-    return old and not kind and "role" not in row
+    is_old_header = row.keys() >= {"id", "timestamp"} and ("instructions" in row or "git" in row)
+    return is_old_header and not kind and "role" not in row
 
 
 def _is_pi(row: Row, kind: str) -> bool:
     """Return whether a line is pi's, even in a file that lost its header."""
-    said = kind == "message" and isinstance(row.get("message"), dict)
-    return said or (kind == "compaction" and "summary" in row)
+    is_message = kind == "message" and isinstance(row.get("message"), dict)
+    return is_message or (kind == "compaction" and "summary" in row)
 
 
 def _is_coop(row: Row) -> bool:
@@ -164,10 +166,10 @@ def _is_coop(row: Row) -> bool:
     )
 
 
-# ---- documents, from the whole value or from their beginning
+# ---- documents, by the whole value or its beginning
 
 
-def _of_object(row: Row) -> str:
+def _format_of_object(row: Row) -> str:
     """Return the format of a JSON object with `messages`."""
     if isinstance(row.get("info"), dict):
         return "opencode"
@@ -180,7 +182,7 @@ def _of_object(row: Row) -> str:
 
 
 def _kind_of_document(text: bytes) -> str:
-    """Return the format of a multi-line JSON object, from what comes before its messages ("": none)."""
+    """Return the format of a multi-line JSON object from what precedes its messages ("": unknown)."""
     before, _, after = text.partition(b'"messages"')
     if _PROJECT.search(before):
         return "gemini-cli"
@@ -196,24 +198,24 @@ def _kind_of_document(text: bytes) -> str:
 # ---- plain text
 
 
-def _of_text(text: bytes) -> str:
-    """Name the format of a plain text chat, from its beginning ("": none).
+def _format_of_text(text: bytes) -> str:
+    """Name the format of a plain text chat from its beginning ("": unknown).
 
-    Markdown needs a user's mark and another speaker's; a long beginning may be all the user's pasted text.
+    Markdown needs marks of a user and another speaker; a long beginning may all be the user's pasted text.
     """
-    fence, speakers, typed, shown = Fence(), set[str](), False, False
-    for words in prose(BytesIO(text)):
-        if isinstance(words, WarningRecord):
+    fence, speakers, has_typed_lines, has_aider_lines = Fence(), set[str](), False, False
+    for line in text_lines(BytesIO(text)):
+        if isinstance(line, WarningRecord):
             continue
-        if words.text.startswith(BEGINS):
+        if line.text.startswith(BEGINS):
             return "aider"
-        if fence.take(words):
+        if fence.take(line):
             continue
-        typed = typed or words.text.startswith("#### ")
-        shown = shown or words.text.startswith(_AIDER_SAYS)
-        if found := mark(words.text):
-            speakers.add(found.role)
-    if typed and shown:
+        has_typed_lines = has_typed_lines or line.text.startswith("#### ")
+        has_aider_lines = has_aider_lines or line.text.startswith(_AIDER_SAYS)
+        if speaker_mark := read_mark(line.text):
+            speakers.add(speaker_mark.role)
+    if has_typed_lines and has_aider_lines:
         return "aider"
-    several = len(speakers) > 1 or len(text) >= _PASTED
-    return "markdown" if "user" in speakers and several else ""
+    enough = len(speakers) > 1 or len(text) >= _PASTED
+    return "markdown" if "user" in speakers and enough else ""

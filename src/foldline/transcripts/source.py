@@ -17,8 +17,8 @@ from foldline.errors import FormatError
 _GZIP = b"\x1f\x8b"
 _SPOOL = 16 * 1024 * 1024  # standard input up to this size stays in memory
 _BLOCK = 1024 * 1024
-_LONGEST = 8 * 2**30  # bytes of a pipe that are read before it counts as one without an end
-_LONGEST_LINE = 2**30  # the same where no line ends
+_LONGEST = 8 * 2**30  # bytes of a pipe after which it counts as endless
+_LONGEST_LINE = 2**30  # the same, without a line break
 
 
 def open_transcript(source: str | Path) -> BinaryIO:
@@ -47,11 +47,11 @@ def open_transcript(source: str | Path) -> BinaryIO:
 
 
 def _check_kind(path: Path) -> None:
-    """Raise FormatError for anything but a file that ends and can be read; a pipe is read to its end."""
+    """Raise FormatError for a path that is neither a file nor a pipe."""
     try:
         mode = path.stat().st_mode
     except OSError:
-        return  # opening it says what is wrong
+        return  # opening it gives the error
     if stat.S_ISDIR(mode):
         raise FormatError("this is a directory; name a session file", where=str(path))
     is_input = path.resolve() == Path("/dev/stdin").resolve() if path.parent == Path("/dev") else False
@@ -77,7 +77,7 @@ def make_rewindable(stream: BinaryIO, name: str = "") -> BinaryIO:
 
 
 def _spooled(stream: BinaryIO, name: str) -> BinaryIO:
-    """Copy a stream to a temporary file; raises FormatError if it is not text, or does not end."""
+    """Copy a stream to a temporary file; raises FormatError if it is binary or endless."""
     spool = cast("BinaryIO", tempfile.SpooledTemporaryFile(max_size=_SPOOL))  # noqa: SIM115
     try:
         _copy(stream, spool, name)
@@ -96,13 +96,14 @@ def _copy(stream: BinaryIO, spool: BinaryIO, name: str) -> None:
         size, breaks = size + len(block), breaks + block.count(b"\n")
         if size > _LONGEST or (size > _LONGEST_LINE and not breaks and _is_plain(spool)):
             raise FormatError(
-                f"no session ended within {size // 2**20:,} MB; write it to a file and name that", where=name
+                f"the input did not end within {size // 2**20:,} MB; save it to a file and name that",
+                where=name,
             )
         spool.write(block)
 
 
 def _is_plain(spool: BinaryIO) -> bool:
-    """Return whether what was copied so far is not gzip."""
+    """Return whether the copy is not gzip."""
     end = spool.tell()
     spool.seek(0)
     magic = spool.read(2)
@@ -111,7 +112,7 @@ def _is_plain(spool: BinaryIO) -> bool:
 
 
 def is_cut_off(stream: BinaryIO) -> bool:
-    """Return whether a stream, read to its end, is a gzip file whose own end is missing."""
+    """Return whether a stream, read to its end, is a truncated gzip file."""
     raw = getattr(stream, "raw", None)
     return isinstance(raw, _Unzipped) and raw.cut_off
 

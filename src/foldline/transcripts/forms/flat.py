@@ -1,6 +1,6 @@
-"""Messages whose content is one text: Ollama's, and those of role and text, such as the plain form has.
+"""Messages whose content is one text: Ollama's, and messages of role and text, such as the plain form.
 
-Ollama's have calls without ids, arguments as objects, images and thoughts beside the text.
+Ollama's have calls without ids, arguments as objects, and separate images and thoughts.
 """
 
 from __future__ import annotations
@@ -9,14 +9,14 @@ from typing import Any, Final
 
 from foldline.dialects.payload import fields_of, items_of
 from foldline.transcripts import payloads
-from foldline.transcripts.forms.written import Written
+from foldline.transcripts.forms.chat_list import ChatListWriter
 from foldline.transcripts.lines import text_or
 
 _ROLES: Final = ("system", "user", "assistant", "tool")
 
 
 def fits_ollama(body: dict[str, Any]) -> bool:
-    """Return whether a message has what only Ollama's have."""
+    """Return whether a message has features of Ollama's alone."""
     if text_or(body.get("role")) not in _ROLES or not isinstance(body.get("content", ""), str):
         return False
     if text_or(body.get("tool_name")) or text_or(body.get("thinking")) or items_of(body.get("images")):
@@ -28,7 +28,7 @@ def fits_ollama(body: dict[str, Any]) -> bool:
     )
 
 
-def write_ollama(body: dict[str, Any], out: Written) -> None:
+def write_ollama(body: dict[str, Any], out: ChatListWriter) -> None:
     """Write a message."""
     role, content = body["role"], text_or(body.get("content"))
     if role == "tool":
@@ -45,17 +45,17 @@ def write_ollama(body: dict[str, Any], out: Written) -> None:
 
 
 def fits_bare(body: dict[str, Any]) -> bool:
-    """Return whether a message has a text instead of a content."""
+    """Return whether a message has `text` instead of `content`."""
     return text_or(body.get("role")) in _ROLES and isinstance(body.get("text"), str) and "content" not in body
 
 
-def write_bare(body: dict[str, Any], out: Written) -> None:
+def write_bare(body: dict[str, Any], out: ChatListWriter) -> None:
     """Write a message."""
     out.add(plain_payload(body))
 
 
 def plain_payload(value: dict[str, Any]) -> dict[str, Any]:
-    """Write a message of role, text, calls and call_id as one of Chat Completions."""
+    """Convert a message of role, text, calls and call_id to Chat Completions."""
     role, text = value.get("role"), text_or(value.get("text"))
     if role == "tool":
         return {"role": "tool", "tool_call_id": text_or(value.get("call_id")), "content": text}

@@ -1,13 +1,13 @@
-"""LangChain's messages: `model_dump`, `messages_to_dict` and `dumpd` write them in three ways."""
+"""LangChain's messages, as written by `model_dump`, `messages_to_dict` or `dumpd`."""
 
 from __future__ import annotations
 
 from typing import Any, Final
 
 from foldline.dialects.payload import fields_of, items_of
-from foldline.transcripts.forms.written import Written, keys_of
+from foldline.transcripts.forms.chat_list import ChatListWriter, keys_of
 from foldline.transcripts.lines import text_or
-from foldline.transcripts.payloads import words_of
+from foldline.transcripts.payloads import as_text
 
 NAME: Final = "LangChain"
 _ROLES: Final = {
@@ -19,17 +19,13 @@ _ROLES: Final = {
     "chat": "", "ChatMessageChunk": "", "remove": "",
 }  # fmt: skip
 _CHAT: Final = {
-    "user": "user",
-    "human": "user",
-    "assistant": "assistant",
-    "ai": "assistant",
-    "system": "system",
-}
+    "user": "user", "human": "user", "assistant": "assistant", "ai": "assistant", "system": "system",
+}  # fmt: skip
 _CALLS: Final = ("tool_use", "tool_call", "tool_call_chunk", "function_call", "invalid_tool_call")
 
 
 def fits(body: dict[str, Any]) -> bool:
-    """Return whether an object is a message of LangChain's."""
+    """Return whether an object is a LangChain message."""
     if body.get("lc") is not None and isinstance(body.get("kwargs"), dict):
         return text_or(fields_of(body["kwargs"]).get("type")) in _ROLES
     if text_or(body.get("type")) not in _ROLES:
@@ -44,47 +40,50 @@ def _is_chat(body: dict[str, Any]) -> bool:
 
 
 def from_pair(role: str, content: Any) -> dict[str, Any] | None:
-    """Return the message of a pair such as ("user", "hi"); None for another pair."""
-    known = {**_CHAT, "tool": "tool"}.get(role)
-    return None if known is None else {"type": "chat", "role": role, "content": content}
+    """Return the message for a pair such as ("user", "hi"); None for any other pair."""
+    chat_role = {**_CHAT, "tool": "tool"}.get(role)
+    return None if chat_role is None else {"type": "chat", "role": role, "content": content}
 
 
-def write(body: dict[str, Any], out: Written) -> None:
+def write(body: dict[str, Any], out: ChatListWriter) -> None:
     """Write a message."""
-    held = fields_of(body.get("kwargs") if "lc" in body else body.get("data") or body)
-    kind = text_or(held.get("type")) or text_or(body.get("type"))
+    fields = fields_of(body.get("kwargs") if "lc" in body else body.get("data") or body)
+    kind = text_or(fields.get("type")) or text_or(body.get("type"))
     role = _ROLES.get(kind, "")
     if kind == "remove":
         out.losses.add("removals of messages left out")
         return
     if not role:
-        role = _CHAT.get(text_or(held.get("role")), "")
+        role = _CHAT.get(text_or(fields.get("role")), "")
         if not role:
-            out.refuse(f"a message of the role {held.get('role')!r}")
+            out.refuse(f"a message of the role {fields.get('role')!r}")
     if role == "tool":
-        content = _result_words(held.get("content"), out)
+        content = _result_text(fields.get("content"), out)
         out.result(
-            held.get("tool_call_id"), content, name=held.get("name"), failed=held.get("status") == "error"
+            fields.get("tool_call_id"),
+            content,
+            name=fields.get("name"),
+            failed=fields.get("status") == "error",
         )
         return
-    out.thought(fields_of(held.get("additional_kwargs")).get("reasoning_content"))
-    _content(held.get("content"), out)
+    out.thought(fields_of(fields.get("additional_kwargs")).get("reasoning_content"))
+    _content(fields.get("content"), out)
     if role == "assistant":
-        _calls(held, out)
-    out.end(role, name=held.get("name") if role == "user" else None)
+        _calls(fields, out)
+    out.end(role, name=fields.get("name") if role == "user" else None)
 
 
-def _calls(held: dict[str, Any], out: Written) -> None:
-    calls = [*items_of(held.get("tool_calls")), *items_of(held.get("invalid_tool_calls"))]
+def _calls(fields: dict[str, Any], out: ChatListWriter) -> None:
+    calls = [*items_of(fields.get("tool_calls")), *items_of(fields.get("invalid_tool_calls"))]
     for call in map(fields_of, calls):
         out.call(call.get("id"), call.get("name"), call.get("args"))
-    if not calls:  # an older dump has them as the API sent them
-        for call in map(fields_of, items_of(fields_of(held.get("additional_kwargs")).get("tool_calls"))):
+    if not calls:  # older dumps have them in the API's form
+        for call in map(fields_of, items_of(fields_of(fields.get("additional_kwargs")).get("tool_calls"))):
             function = fields_of(call.get("function"))
             out.call(call.get("id"), function.get("name"), function.get("arguments"))
 
 
-def _content(content: Any, out: Written) -> None:
+def _content(content: Any, out: ChatListWriter) -> None:
     for block in items_of(content) if isinstance(content, list) else [content]:
         if isinstance(block, str):
             out.text(block)
@@ -94,7 +93,7 @@ def _content(content: Any, out: Written) -> None:
             out.refuse("a content that is neither text nor blocks")
 
 
-def _block(block: dict[str, Any], out: Written) -> None:
+def _block(block: dict[str, Any], out: ChatListWriter) -> None:
     kind = text_or(block.get("type"))
     source = fields_of(block.get("source"))
     match kind:
@@ -117,18 +116,18 @@ def _block(block: dict[str, Any], out: Written) -> None:
         case "":
             out.refuse(f"a content block with {keys_of(block)}")
         case _:
-            out.left_out(kind)
+            out.leave_out(kind)
 
 
-def _result_words(content: Any, out: Written) -> str:
+def _result_text(content: Any, out: ChatListWriter) -> str:
     if not isinstance(content, list):
-        return words_of(content)
+        return as_text(content)
     return "\n".join(
-        block if isinstance(block, str) else _in_result(fields_of(block), out) for block in items_of(content)
+        block if isinstance(block, str) else _block_text(fields_of(block), out) for block in items_of(content)
     )
 
 
-def _in_result(block: dict[str, Any], out: Written) -> str:
+def _block_text(block: dict[str, Any], out: ChatListWriter) -> str:
     if block.get("type") == "json":
-        return words_of(block.get("json"))
+        return as_text(block.get("json"))
     return out.in_result(block.get("text"), text_or(block.get("type")))

@@ -1,4 +1,4 @@
-"""Find out the form of a list of messages, and read it: a dialect's, or that of another library or API."""
+"""Detect the form of a list of messages, and read it: a dialect, or the form of another library or API."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from foldline.dialects.base import message_dialect
 from foldline.dialects.payload import fields_of, is_list, items_of, read
 from foldline.errors import DialectError
 from foldline.transcripts.forms import flat, langchain, model_message, pydantic_ai
-from foldline.transcripts.forms.written import Written, keys_of
+from foldline.transcripts.forms.chat_list import ChatListWriter, keys_of
 from foldline.transcripts.lines import text_or
 from foldline.transcripts.payloads import mark_failed
 
 
 class Form(msgspec.Struct, frozen=True):
-    """A form that no dialect has: its name, whether a message is of it, and how one is written."""
+    """A form outside the dialects: its name, whether a message has it, and how to convert a message."""
 
     name: str
     fits: Callable[[dict[str, Any]], bool]
-    write: Callable[[dict[str, Any], Written], None]
+    write: Callable[[dict[str, Any], ChatListWriter], None]
 
 
-FORMS: Final = (  # asked in this order
-    *(Form(one.NAME, one.fits, one.write) for one in (langchain, pydantic_ai, model_message)),
+FORMS: Final = (  # checked in this order
+    *(Form(module.NAME, module.fits, module.write) for module in (langchain, pydantic_ai, model_message)),
     Form("Ollama", flat.fits_ollama, flat.write_ollama),
     Form("a list of roles and texts", flat.fits_bare, flat.write_bare),
 )
-_USUAL: Final = {"role", "content", "name", "tool_call_id"}
-_BESIDE: Final = {"role", "name", "id", "type", "timestamp", "created_at", "metadata"}
+_COMMON: Final = {"role", "content", "name", "tool_call_id"}
+_METADATA: Final = {"role", "name", "id", "type", "timestamp", "created_at", "metadata"}
 
 
 class Decoded(msgspec.Struct):
-    """A list that was read: its dialect, each message with the place of its first element, and warnings."""
+    """A decoded list: its dialect, each message with the place of its first element, and warnings."""
 
     dialect: str
     placed: list[tuple[int, Message]]
@@ -52,10 +52,10 @@ def decode_list(
     salt: str = "",
     open_calls: Mapping[str, str] | None = None,
 ) -> Decoded:
-    """Read a list of messages in a dialect (None: found out); one of another form becomes Chat Completions.
+    """Read a list of messages in a dialect (None: detected); other forms become Chat Completions.
 
-    `salt` and `open_calls` are as for `decode_placed`. Raises DialectError with the index of what is no
-    message, or of no form that is known.
+    `salt` and `open_calls` are those of `decode_placed`. Raises DialectError with the index of an element
+    that is not a message, or has an unknown form.
     """
     if dialect is None and is_list(messages):
         if is_foreign(messages):
@@ -67,9 +67,9 @@ def decode_list(
 
 
 def is_foreign(messages: Sequence[Any]) -> bool:
-    """Return whether the first message whose form is clear is in none of the dialects."""
+    """Return whether the first message with an unambiguous form is outside the dialects."""
     for message in messages:
-        if _is_usual(message):
+        if _is_common(message):
             continue
         if form_of(message) is not None:
             return True
@@ -79,33 +79,33 @@ def is_foreign(messages: Sequence[Any]) -> bool:
 
 
 def form_of(message: Any) -> Form | None:
-    """Return the form that a message is of; None for those that a dialect reads."""
-    body = _plain(message)
+    """Return the form of a message; None for one that a dialect reads."""
+    body = _as_dict(message)
     return None if body is None else next((form for form in FORMS if form.fits(body)), None)
 
 
-def _is_usual(message: Any) -> bool:
-    """Return whether a message is of a role and a text alone, as most are: several dialects have it."""
+def _is_common(message: Any) -> bool:
+    """Return whether a message has only a role and text, as in several dialects."""
     return (
         isinstance(message, dict)
-        and fields_of(message).keys() <= _USUAL
+        and fields_of(message).keys() <= _COMMON
         and isinstance(fields_of(message).get("content"), str)
     )
 
 
 def check_known(message: Any, index: int | None = None) -> None:
-    """Raise DialectError for a message that a dialect would read without its words, or as other words."""
-    why = _strange(fields_of(message))
+    """Raise DialectError for a message that a dialect would misread, or read without its content."""
+    why = _unreadable(fields_of(message))
     if why and message_dialect(message) != BEDROCK_CONVERSE:
-        text = f"this message is of no form that is known: {why}; docs/transcripts.md lists those that are"
+        text = f"unknown form of message: {why}; docs/transcripts.md lists the known forms"
         raise DialectError(text, index=index)
 
 
-def _strange(body: dict[str, Any]) -> str:
-    """Return what no dialect but Bedrock's could read of a message; "" where there is nothing."""
-    others = {key: body[key] for key in body if key not in _BESIDE}
-    said = any(map(bool, others.values()))
-    if body.get("role") == "user" and said and not {"content", "parts"} & body.keys():
+def _unreadable(body: dict[str, Any]) -> str:
+    """Return what only Bedrock's dialect could read in a message; "" if there is nothing."""
+    others = {key: body[key] for key in body if key not in _METADATA}
+    has_content = any(map(bool, others.values()))
+    if body.get("role") == "user" and has_content and not {"content", "parts"} & body.keys():
         return f"it has no content, but {keys_of(others)}"
     for part in map(fields_of, items_of(body.get("content"))):
         if part and not isinstance(part.get("type"), str) and not isinstance(part.get("text"), str):
@@ -113,8 +113,8 @@ def _strange(body: dict[str, Any]) -> str:
     return ""
 
 
-def _plain(message: Any) -> dict[str, Any] | None:
-    """Return a message as an object; None where a dialect has its class, or it is not a message."""
+def _as_dict(message: Any) -> dict[str, Any] | None:
+    """Return a message as a dict; None if a dialect reads its class, or it is not a message."""
     if isinstance(message, dict):
         return fields_of(message)
     if isinstance(message, tuple | list):
@@ -130,35 +130,35 @@ def _plain(message: Any) -> dict[str, Any] | None:
 
 
 def _translated(messages: Sequence[Any], salt: str, open_calls: Mapping[str, str] | None) -> Decoded:
-    """Write each message of another form as Chat Completions, and read what was written."""
-    out = Written(salt)
+    """Convert each message of another form to Chat Completions, and decode the result."""
+    out = ChatListWriter(salt)
     received: dict[int, bytes] = {}
     names: dict[int, str] = {}
     for place, message in enumerate(messages):
-        form, body = form_of(message), _plain(message)
+        form, body = form_of(message), _as_dict(message)
         if form is None or body is None:
             check_known(message, place)
             out.begin(place, "")
-            whole = read(message, place)[0]
-            out.add({key: whole[key] for key in whole if whole[key] is not None or key == "content"})
+            fields = read(message, place)[0]
+            out.add({key: fields[key] for key in fields if fields[key] is not None or key == "content"})
             continue
         out.begin(place, form.name)
         form.write(body, out)
         received[place], names[place] = encode(body), form.name
     placed = decode_placed(out.payloads, OPENAI_CHAT, salt=salt, open_calls=open_calls)
-    found: list[tuple[int, Message]] = []
+    decoded: list[tuple[int, Message]] = []
     lost = out.losses.lines()
     for index, message in placed:
         place = out.places[index]
         if index in out.failed:
             message = mark_failed(message)  # noqa: PLW2901
-        note = f"a message of {names[place]} was written as Chat Completions" if place in names else ""
+        note = f"a message of {names[place]} was converted to Chat Completions" if place in names else ""
         if note and message.native is not None:
             notes = (note, *lost, *message.native.mended)
             native = msgspec.structs.replace(message.native, mended=notes, received=received.pop(place, b""))
             message, lost = msgspec.structs.replace(message, native=native), ()  # noqa: PLW2901
-        found.append((place, message))
+        decoded.append((place, message))
     form = " and ".join(dict.fromkeys(names.values()))
     count = f"{len(names)} message{'s' * (len(names) != 1)}"
-    warning = f"{count} of {form}: read, and written as {OPENAI_CHAT}"
-    return Decoded(OPENAI_CHAT, found, [warning, *out.losses.lines()], translated=True)
+    warning = f"{count} of {form}: converted to {OPENAI_CHAT}"
+    return Decoded(OPENAI_CHAT, decoded, [warning, *out.losses.lines()], translated=True)
