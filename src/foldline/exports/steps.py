@@ -181,14 +181,9 @@ def _boundary_first(
     items: Sequence[MessageItem | AddedItem], losses: Losses
 ) -> list[MessageItem | AddedItem]:
     """Move the checkpoint after the leading messages; drop the acknowledgement, which only lists need."""
-    checkpoint = next(
-        (item for item in items if isinstance(item, AddedItem) and item.kind == "checkpoint"), None
-    )
-    rest = [
-        item
-        for item in items
-        if item is not checkpoint and not (isinstance(item, AddedItem) and item.kind == "ack")
-    ]
+    added = {item.kind: item for item in items if isinstance(item, AddedItem)}
+    checkpoint, ack = added.get("checkpoint"), added.get("ack")
+    rest = [item for item in items if item is not checkpoint and item is not ack]
     if checkpoint is None:
         return rest
     start = 0

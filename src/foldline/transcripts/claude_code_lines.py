@@ -153,9 +153,8 @@ class Index:
         if line is None:
             return None
         end = bisect_right(self.groups, before.lines[0] - 1, key=lambda group: group.lines[0])
-        messages = (
-            group for group in self.groups[:end] if group.kind in ("assistant", "user", "results", "attached")
-        )
+        kinds = ("assistant", "user", "results", "attached")
+        messages = (group for group in self.groups[:end] if group.kind in kinds)
         return next((group.key for group in messages if line <= group.lines[0] or line in group.lines), None)
 
 

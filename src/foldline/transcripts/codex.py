@@ -85,7 +85,7 @@ class _CodexReader:
         elif kind == "event_msg":
             yield from self._event(row, payload)
         elif kind == "token_usage_record":  # as Codex 0.169 writes it before the event that shows it
-            yield from self._counted(row, payload.inner("usage"), known=False)
+            yield from self._counted(row, payload.inner("usage"), repeated=False)
         elif kind == "compacted":
             yield from self._compaction(row, payload)
         elif kind == "response_item" or ("payload" not in row and (kind or "role" in row)):
@@ -155,8 +155,8 @@ class _CodexReader:
         if kind == "token_count":
             info = payload.inner("info")
             total = info.inner("total_token_usage")
-            known, self._total = total == self._total, total
-            yield from self._counted(row, info.inner("last_token_usage"), known=known)
+            repeated, self._total = total == self._total, total
+            yield from self._counted(row, info.inner("last_token_usage"), repeated=repeated)
         elif kind == "thread_name_updated" and payload.text("thread_name"):
             yield from payload.facts(title="thread_name")
         elif kind in _FACT_OF:
@@ -164,10 +164,10 @@ class _CodexReader:
         else:
             self.left_out[kind or "event_msg"] += 1  # shown in the terminal: the items have the same content
 
-    def _counted(self, row: Row, tokens: Row, *, known: bool) -> Iterator[Record]:
-        """End the reply with its tokens; `known`: Codex repeats the last count."""
+    def _counted(self, row: Row, tokens: Row, *, repeated: bool) -> Iterator[Record]:
+        """End the reply with its tokens; `repeated`: it is the last count again."""
         self._size = tokens.count("total_tokens") or self._size
-        if self._reply and tokens and not known:
+        if self._reply and tokens and not repeated:
             yield from self.end_reply(tokens)
         elif tokens and (row.get("type") != "event_msg" or codex_items.usage(tokens) is None):
             yield FactRecord("usage", tokens, row.line)

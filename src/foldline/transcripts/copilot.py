@@ -177,13 +177,13 @@ class _CopilotReader:
 def _prompt(row: Row, data: Row) -> Iterator[Record]:
     """Yield the user's text; text that Copilot added follows as an injected message."""
     typed, sent = data.get("content"), data.text("transformedContent")
-    attachments = data.rows("attachments")
-    for attachment in attachments:
-        if not _is_media(attachment):
+    media: list[dict[str, Any]] = []
+    for attachment in data.rows("attachments"):
+        if _is_media(attachment):
+            media.append(_media(attachment))
+        else:
             yield FactRecord("attachment", attachment, row.line)
-    payload = payloads.user(
-        typed, [_media(attachment) for attachment in attachments if _is_media(attachment)]
-    )
+    payload = payloads.user(typed, media)
     yield _message(row, payload, injected=data.text("source", "user") != "user")
     added = (sent.replace(typed, "", 1) if isinstance(typed, str) else sent).strip()
     if added:

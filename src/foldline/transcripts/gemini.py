@@ -154,8 +154,8 @@ class _GeminiIndex(msgspec.Struct):
 
         Known messages are not updated: only masked text changes in them.
         """
-        known = self.newest.keys() | self.folded_in
-        new = [key for key in history if key not in known]
+        known_keys = self.newest.keys() | self.folded_in
+        new = [key for key in history if key not in known_keys]
         gone = [key for key in self.live if key not in history]
         self.brought[line] = new
         if gone and any(not is_setup(history[key]) for key in new):

@@ -114,9 +114,8 @@ def _reply(row: Row, answered_calls: set[str]) -> Iterator[Record | ResultImages
     """Yield a reply, then the results of its calls, then the images in them."""
     content, recorded = sort_parts(row, "content"), row.rows("toolCalls")
     recorded_ids = {call.text("id") for call in recorded}
-    calls = [call for call in content.calls if call["id"] not in recorded_ids] + [
-        _call(call) for call in recorded
-    ]
+    unrecorded = [call for call in content.calls if call["id"] not in recorded_ids]
+    calls = [*unrecorded, *map(_call, recorded)]
     thoughts = [*content.thoughts, *map(_thought, row.rows("thoughts"))]
     yield from (FactRecord("part", part, row.line) for part in content.unknown)
     payload = payloads.reply("".join(content.text), "\n\n".join(thoughts), calls)

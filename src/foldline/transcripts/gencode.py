@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import takewhile
 from typing import BinaryIO
 
 from foldline.dialects import ANTHROPIC
@@ -32,13 +33,9 @@ def read_gencode(stream: BinaryIO, name: str) -> Iterator[Record]:
     fields = {key: value for key, value in metadata.without("title", "model").items() if value is not None}
     yield FactRecord("session", {**fields, **session.only([_FULL])}, 1)
     yield from metadata.facts(title="title", model="model")
-    leading = next(
-        (at for at, message in enumerate(messages) if message.get("role") != "system"), len(messages)
-    )
+    leading = len(list(takewhile(lambda message: message.get("role") == "system", messages)))
     prompts = [message.text("content") for message in messages[:leading] if not _is_summary(message)]
-    system = "\n\n".join(
-        dict.fromkeys(message for message in (session.text("systemPrompt"), *prompts) if message)
-    )
+    system = "\n\n".join(dict.fromkeys(filter(None, (session.text("systemPrompt"), *prompts))))
     if system:
         yield FactRecord("system", {"system": system}, 1)
     compactions = _Compactions(session, messages)
@@ -60,16 +57,16 @@ class _Compactions:
 
     def __init__(self, session: Row, messages: list[Row]) -> None:
         self._summaries = [summary for summary in session.rows("summaries") if summary.text("content")]
-        self._shown = [summary.text("content") for summary in messages if _is_summary(summary)]
+        self._shown_texts = [summary.text("content") for summary in messages if _is_summary(summary)]
         full = session.count(_FULL) or session.inner("metadata").count(_FULL) or 0
-        self._absent = full - len(messages) + len(self._shown)
+        self._absent = full - len(messages) + len(self._shown_texts)
         self._texts: list[str] = []
         self._folded = 0  # summaries whose messages a later one covers
 
     def missing(self) -> Iterator[CompactionRecord]:
         """Yield the compactions whose summary is not in a message."""
         for number, summary in enumerate(self._summaries, 1):
-            if any(summary["content"] in shown for shown in self._shown):
+            if any(summary["content"] in text for text in self._shown_texts):
                 continue
             if any(_covers(later, summary) for later in self._summaries[number:]):
                 self._folded += 1
@@ -100,11 +97,8 @@ def _covers(later: Row, earlier: Row) -> bool:
 def _range(summary: Row) -> tuple[int, int]:
     """Return the first and the last message that a summary covers; (0, 0) if that is missing."""
     numbers = items_of(summary.get("coveringMessages"))
-    return (
-        (numbers[0], numbers[1])
-        if len(numbers) == 2 and all(isinstance(number, int) for number in numbers)
-        else (0, 0)
-    )
+    is_range = len(numbers) == 2 and all(isinstance(number, int) for number in numbers)
+    return (numbers[0], numbers[1]) if is_range else (0, 0)
 
 
 def _records(message: Row) -> Iterator[Record]:

@@ -98,9 +98,7 @@ def lines(stream: BinaryIO, limit: int = MAX_LINE) -> Iterator[Line | WarningRec
         number += 1
         if len(raw) > limit and not raw.endswith(b"\n"):
             size = len(raw) + _skip(stream)
-            yield WarningRecord(
-                number, f"skipped: {size:,} bytes; the longest line that is read has {limit // _MEBIBYTE} MiB"
-            )
+            yield WarningRecord(number, f"skipped: {size:,} bytes; longer than {limit // _MEBIBYTE} MiB")
             continue
         ended = raw.endswith(b"\n")
         body = raw.strip()

@@ -59,9 +59,7 @@ def text_lines(stream: BinaryIO) -> Iterator[TextLine | WarningRecord]:
         if len(raw) > MAX_LINE:
             while not raw.endswith(b"\n") and (raw := stream.readline(_MEBIBYTE)):
                 pass
-            yield WarningRecord(
-                number, f"skipped: longer than {MAX_LINE // _MEBIBYTE} MiB, the limit of a line"
-            )
+            yield WarningRecord(number, f"skipped: longer than {MAX_LINE // _MEBIBYTE} MiB")
             continue
         try:
             text = raw.decode("utf-8-sig" if number == 1 else "utf-8")

@@ -123,9 +123,8 @@ def _decoded(codec: dialects.Dialect, rows: list[Row]) -> Iterator[MessageRecord
         except (DialectError, RecursionError) as error:
             yield not_a_message(error, row.line)
     if message is not None:
-        yield MessageRecord(
-            message if len(valid_rows) == 1 else codec.decode(valid_rows), line=valid_rows[0].line
-        )
+        message = message if len(valid_rows) == 1 else codec.decode(valid_rows)
+        yield MessageRecord(message, line=valid_rows[0].line)
 
 
 def _is_header(row: Row) -> bool:

@@ -42,12 +42,7 @@ def read_moldable(stream: BinaryIO, name: str) -> Iterator[Record]:
     first = int(fold.first_kept) if fold is not None and fold.first_kept is not None else 0
     for place, payload in enumerate(messages):
         record = _record(payload, place)
-        if (
-            isinstance(record, MessageRecord)
-            and fold is not None
-            and place >= first
-            and _is_newer(record, fold)
-        ):
+        if fold is not None and place >= first and _is_newer(record, fold):
             yield fold
             fold = None
         yield record
@@ -55,8 +50,9 @@ def read_moldable(stream: BinaryIO, name: str) -> Iterator[Record]:
         yield fold
 
 
-def _is_newer(record: MessageRecord, fold: CompactionRecord) -> bool:
-    return record.at is not None and fold.at is not None and record.at > fold.at
+def _is_newer(record: MessageRecord | WarningRecord, fold: CompactionRecord) -> bool:
+    at = record.at if isinstance(record, MessageRecord) else None
+    return at is not None and fold.at is not None and at > fold.at
 
 
 def _compaction(conversation: Row, count: int) -> CompactionRecord | WarningRecord | None:

@@ -66,6 +66,8 @@ class _Message:
         self.parts = fields.rows("parts")
         self.key, self.parent = self.info.text("id"), self.info.text("parentID")
         self.at = self.info.inner("time").time("created")
+        finished = self.info.get("finish") and not self.info.get("error")
+        self.is_finished_summary = self.info.get("summary") is True and bool(finished)
 
 
 def _without_undone(messages: list[_Message], revert: Row) -> tuple[list[_Message], int]:
@@ -87,16 +89,10 @@ class _OpenCodeReader:
     """Turns messages into records; a compaction and its summary become one record."""
 
     def __init__(self, session: str, messages: list[_Message]) -> None:
-        known = [message.info.text("sessionID") for message in messages]
+        session_ids = [message.info.text("sessionID") for message in messages]
         self.others: Counter[str] = Counter()  # messages of other sessions
-        self._session = session if session in known else next((message for message in known if message), "")
-        self._summaries = {  # finished ones, by the id of the requesting message
-            message.parent: message
-            for message in messages
-            if message.info.get("summary") is True
-            and message.info.get("finish")
-            and not message.info.get("error")
-        }
+        self._session = session if session in session_ids else next(filter(None, session_ids), "")
+        self._summaries = {message.parent: message for message in messages if message.is_finished_summary}
         self._tokens: int | None = None  # context tokens at the newest reply
         self._requests: dict[str, Row] = {}  # compaction parts, by the id of their message
         self._keys: set[str] = set()

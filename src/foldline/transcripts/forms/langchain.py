@@ -58,13 +58,8 @@ def write(body: dict[str, Any], out: ChatListWriter) -> None:
         if not role:
             out.refuse(f"a message of the role {fields.get('role')!r}")
     if role == "tool":
-        content = _result_text(fields.get("content"), out)
-        out.result(
-            fields.get("tool_call_id"),
-            content,
-            name=fields.get("name"),
-            failed=fields.get("status") == "error",
-        )
+        content, failed = _result_text(fields.get("content"), out), fields.get("status") == "error"
+        out.result(fields.get("tool_call_id"), content, name=fields.get("name"), failed=failed)
         return
     out.thought(fields_of(fields.get("additional_kwargs")).get("reasoning_content"))
     _content(fields.get("content"), out)

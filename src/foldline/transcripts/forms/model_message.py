@@ -76,10 +76,9 @@ def _output(part: dict[str, Any], out: ChatListWriter) -> tuple[str, bool]:
     if "output" not in part:
         return as_text(part.get("result", part.get("error"))), False
     if kind == "content":
-        parts = [fields_of(inner) for inner in items_of(value)]
-        return "\n".join(
-            out.in_result(inner.get("text"), text_or(inner.get("type"))) for inner in parts
-        ), False
+        parts = map(fields_of, items_of(value))
+        texts = (out.in_result(inner.get("text"), text_or(inner.get("type"))) for inner in parts)
+        return "\n".join(texts), False
     if kind == "execution-denied":
         return text_or(output.get("reason")) or "Not run: the call was denied.", True
     if kind not in ("text", "json", "error-text", "error-json"):
