@@ -29,17 +29,17 @@ def export(loaded: Loaded | Sequence[Entry], form: str, **request: Any) -> tuple
     entries = loaded.entries if isinstance(loaded, Loaded) else loaded
     known = {"title": loaded.title, "model": loaded.model} if isinstance(loaded, Loaded) else {}
     pieces: list[bytes] = []
-    told = export_entries(
+    result = export_entries(
         entries, "here", ExportRequest(form, **{"cwd": "/project", **known, **request}), pieces.append
     )
-    return b"".join(pieces), told
+    return b"".join(pieces), result
 
 
-def opened(raw: bytes, told: ExportResult, folder: Path) -> Loaded:
+def opened(raw: bytes, result: ExportResult, folder: Path) -> Loaded:
     """Read an export with the files that stand beside it."""
     file = folder / "events.jsonl"
     file.write_bytes(raw)
-    for name, content in told.beside.items():
+    for name, content in result.beside.items():
         (folder / (name[1:] if name.startswith("/") else f"events{name}")).write_bytes(content)
     return from_records(read(file), OFFLINE)
 

@@ -11,7 +11,7 @@ from foldline.core.log.messages import Media, Text
 
 def test_a_boundary_takes_the_place_of_all_before_it_but_what_it_kept():
     path = entries(fold_at=6, keep_from=4)
-    raw, told = export(path, "codex")
+    raw, result = export(path, "codex")
     history = open_in_codex(raw)
     text = json.dumps(history)
 
@@ -26,7 +26,7 @@ def test_a_boundary_takes_the_place_of_all_before_it_but_what_it_kept():
         "message",
     ]
     assert "Please mend the parser" not in text
-    assert "items kept by a boundary are written twice, also in its history (2)" in told.warnings
+    assert "items kept by a boundary are written twice, also in its history (2)" in result.warnings
     assert len([row for row in rows(raw) if row["type"] == "response_item"]) == 12
 
 
@@ -39,7 +39,7 @@ def test_a_boundary_that_kept_nothing_comes_back():
 
 
 def test_words_of_programs_are_the_developers_and_a_prompt_stays_the_agents_own():
-    raw, told = export(entries(chat(), dialect="openai-chat", title=None), "codex")
+    raw, result = export(entries(chat(), dialect="openai-chat", title=None), "codex")
     history = open_in_codex(raw)
 
     assert [item.get("role") for item in history if item["type"] == "message"] == [
@@ -48,8 +48,8 @@ def test_words_of_programs_are_the_developers_and_a_prompt_stays_the_agents_own(
         "assistant",
     ]
     assert "Be brief." not in raw.decode()
-    assert "system prompt left out (the agent adds its own) (1)" in told.warnings
-    assert "messages of programs became the developer's (1)" in told.warnings
+    assert "system prompt left out (the agent adds its own) (1)" in result.warnings
+    assert "messages of programs became the developer's (1)" in result.warnings
 
 
 def test_images_are_carried():

@@ -43,21 +43,21 @@ SHOWN = Text(
 
 def words(loaded):
     """Who said what, without thoughts, images and marks of failure, which not all three have a place for."""
-    told = [
+    result = [
         (role, part)
         for role, part in said(loaded)
         if not isinstance(part, Thinking | Media) and part != SHOWN
     ]
     return [
-        (role, (part.call_id, part.text) if isinstance(part, ToolResult) else part) for role, part in told
+        (role, (part.call_id, part.text) if isinstance(part, ToolResult) else part) for role, part in result
     ]
 
 
 @pytest.mark.parametrize("form", ["klaude-code", "coop"])
 def test_a_boundary_is_the_tools_own_and_keeps_what_it_kept(form, tmp_path):
     original = path(fold_at=6, keep_from=4)
-    raw, told = export(original, form)
-    again = opened(raw, told, tmp_path)
+    raw, result = export(original, form)
+    again = opened(raw, result, tmp_path)
 
     assert [one[:2] for one in boundaries(again)] == [one[:2] for one in boundaries(as_loaded(original))]
     (boundary,) = [entry for entry in again.entries if isinstance(entry, Compacted)]
@@ -129,7 +129,7 @@ def test_an_import_of_gencodes_keeps_its_count_and_its_summary():
         "role": "system",
         "content": "[Earlier conversation - 100 messages summarized]\n\nWe planned berths.",
     }
-    told = {
+    result = {
         "id": "sum-1",
         "type": "compaction",
         "coveringMessages": [1, 100],
@@ -139,7 +139,7 @@ def test_an_import_of_gencodes_keeps_its_count_and_its_summary():
     given = {
         "metadata": {"id": "s", "title": "T", "fullMessageCount": 102},
         "messages": [shown, *rest],
-        "summaries": [told],
+        "summaries": [result],
         "fullMessageCount": 102,
     }
     loaded = load(json.dumps(given, indent=1).encode())
@@ -151,26 +151,26 @@ def test_an_import_of_gencodes_keeps_its_count_and_its_summary():
 
 
 def test_a_whole_history_for_gencode_names_the_boundaries_that_it_lacks():
-    _, told = export(path(fold_at=6, keep_from=4), "gencode")
+    _, result = export(path(fold_at=6, keep_from=4), "gencode")
 
-    assert "boundaries left out (GenCode's file would lack what they folded) (1)" in told.warnings
+    assert "boundaries left out (GenCode's file would lack what they folded) (1)" in result.warnings
 
 
 @pytest.mark.parametrize("form", ["klaude-code", "coop", "gencode"])
 def test_a_chat_of_another_dialect_is_carried(form, tmp_path):
-    raw, told = export(entries(chat(), dialect="openai-chat", title=None), form)
-    again = opened(raw, told, tmp_path)
+    raw, result = export(entries(chat(), dialect="openai-chat", title=None), form)
+    again = opened(raw, result, tmp_path)
 
     assert [part.text for _, part in said(again) if hasattr(part, "call_id")] == ["a.py", "no JSON"]
     assert [part.text for _, part in said(again) if isinstance(part, Text)][-1] == "One file: a.py."
     assert form == "coop" or "clock struck ten" in raw.decode()
-    assert form != "coop" or "system messages left out (the agent adds its own) (2)" in told.warnings
+    assert form != "coop" or "system messages left out (the agent adds its own) (2)" in result.warnings
 
 
 @pytest.mark.parametrize("keep_from", [1, 4])
 def test_pi_as_in_its_plan_counts_the_messages_that_it_kept(keep_from):
     original = path(fold_at=6, keep_from=keep_from)
-    raw, told = export(original, "pi-plan")
+    raw, result = export(original, "pi-plan")
     again = load(raw)
     (fold,) = [row for row in rows(raw) if row["type"] == "compaction"]
 
@@ -178,7 +178,7 @@ def test_pi_as_in_its_plan_counts_the_messages_that_it_kept(keep_from):
     assert fold["keepLastMessages"] == {1: 6, 4: 2}[keep_from]
     assert words(again) == words(as_loaded(original))
     assert boundaries(again) == boundaries(as_loaded(original))
-    assert "title left out (1)" in told.warnings
+    assert "title left out (1)" in result.warnings
 
 
 def test_pi_as_in_its_plan_begins_a_view_with_its_compaction():

@@ -14,25 +14,25 @@ def messages(raw):
 
 
 def test_messages_of_the_dialect_are_as_received():
-    raw, told = export(entries(), "anthropic")
+    raw, result = export(entries(), "anthropic")
 
     assert messages(raw) == talk()
-    assert (told.count, told.warnings, told.place) == (8, (), None)
+    assert (result.count, result.warnings, result.place) == (8, (), None)
 
 
 def test_a_system_prompt_that_stands_apart_is_a_line_before_them():
-    raw, told = export(entries(chat()[:5], dialect="openai-chat", model=None), "anthropic")
+    raw, result = export(entries(chat()[:5], dialect="openai-chat", model=None), "anthropic")
 
     assert messages(raw)[0] == {"system": "Be brief."}
-    assert "call arguments that are not a JSON object wrapped in one (1)" in told.warnings
+    assert "call arguments that are not a JSON object wrapped in one (1)" in result.warnings
 
 
 def test_boundaries_have_no_form_in_a_list_but_a_checkpoint_has():
     path = entries(fold_at=6, keep_from=4)
-    raw, told = export(path, "openai-chat")
+    raw, result = export(path, "openai-chat")
     view, _ = export(path, "openai-chat", view=True)
 
-    assert "boundaries left out (a list has no form for them) (1)" in told.warnings
+    assert "boundaries left out (a list has no form for them) (1)" in result.warnings
     assert messages(raw)[0]["content"] == talk()[0]["content"]
     assert "Mend it." in messages(view)[0]["content"]
 

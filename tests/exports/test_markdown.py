@@ -4,13 +4,13 @@ from tests.exports.moving import export
 from tests.exports.sessions import entries, talk
 
 
-def told(path=None, **wish):
+def result(path=None, **wish):
     raw, found = export(entries() if path is None else path, "markdown", **wish)
     return raw.decode(), found
 
 
 def test_everything_that_was_said_can_be_read():
-    text, found = told()
+    text, found = result()
 
     assert text.startswith(
         "# The parser\n\nsession `here` · model claude-sonnet-4-5 · 2026-01-02 02:46 to 2026-01-02 02:47, UTC\n"
@@ -28,8 +28,8 @@ def test_everything_that_was_said_can_be_read():
 def test_results_are_shortened_unless_they_are_asked_for_whole():
     messages = talk()
     messages[2]["content"][0]["content"] = "a" * 2_000 + "MIDDLE" + "z" * 2_000
-    short, warned = told(entries(messages))
-    whole, quiet = told(entries(messages), cap=None)
+    short, warned = result(entries(messages))
+    whole, quiet = result(entries(messages), cap=None)
 
     assert "MIDDLE" not in short
     assert "[… 2,006 characters …]" in short
@@ -41,7 +41,7 @@ def test_results_are_shortened_unless_they_are_asked_for_whole():
 def test_a_fence_in_a_result_does_not_end_it():
     messages = talk()
     messages[2]["content"][0]["content"] = "before\n````python\nx\n````\nafter"
-    text, _ = told(entries(messages))
+    text, _ = result(entries(messages))
 
     assert "`````\nbefore\n````python\nx\n````\nafter\n`````\n" in text
 
@@ -49,15 +49,15 @@ def test_a_fence_in_a_result_does_not_end_it():
 def test_an_empty_result_says_so():
     messages = talk()
     messages[2]["content"][0]["content"] = ""
-    text, _ = told(entries(messages))
+    text, _ = result(entries(messages))
 
     assert "**result** of `read` (toolu_1)\n\n*(nothing)*\n" in text
 
 
 def test_a_boundary_stands_between_rules_and_the_view_says_that_it_is_one():
     path = entries(fold_at=6, keep_from=4)
-    whole, _ = told(path)
-    view, _ = told(path, view=True)
+    whole, _ = result(path)
+    view, _ = result(path, view=True)
 
     assert (
         "\n---\n\n## Compacted, 54,321 tokens before · 2026-01-02 02:47\n\n```markdown\n<foldline-checkpoint"

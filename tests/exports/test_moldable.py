@@ -22,8 +22,8 @@ CONVERSATION = SYNTHETIC / "moldable.json"
 def written(path, **wish):
     """The conversation, and what the export told."""
     out = io.BytesIO()
-    told = export_entries(path, "s1", ExportRequest("moldable", **wish), out.write)
-    return json.loads(out.getvalue()), told
+    result = export_entries(path, "s1", ExportRequest("moldable", **wish), out.write)
+    return json.loads(out.getvalue()), result
 
 
 def loaded(conversation):
@@ -38,13 +38,13 @@ def api_messages(conversation):
 
 def test_a_conversation_comes_back_as_it_was():
     path = from_records(read(CONVERSATION), OFFLINE).entries
-    conversation, told = written(path, title="Build me a to-do app. Keep all data on this ma...")
+    conversation, result = written(path, title="Build me a to-do app. Keep all data on this ma...")
     before = json.loads(CONVERSATION.read_bytes())
     changed = {key for key in before if before[key] != conversation[key]}
     assert changed == {"updatedAt"}
-    assert told.session == before["id"]
-    assert told.count == before["messageCount"]
-    assert told.warnings == ()
+    assert result.session == before["id"]
+    assert result.count == before["messageCount"]
+    assert result.warnings == ()
 
 
 async def test_its_state_survives_the_store():
@@ -58,7 +58,7 @@ async def test_its_state_survives_the_store():
 def test_our_own_boundary_is_written_as_a_state():
     path = entries(fold_at=6, keep_from=5)
     boundary = next(entry for entry in path if isinstance(entry, Compacted))
-    conversation, told = written(path)
+    conversation, result = written(path)
     state = conversation["compaction"]
     # one less than Anthropic has: results stand in the part of their call
     assert [message["role"] for message in conversation["messages"]] == [
@@ -69,7 +69,7 @@ def test_our_own_boundary_is_written_as_a_state():
     assert state["summarizedRange"] == {"fromIndex": 0, "toIndex": 3, "messageCount": 4}
     assert state["summaryMessage"]["parts"][0]["text"] == boundary.checkpoint.text
     assert dialects.get("ui-message").validate(api_messages(conversation)) == []
-    assert conversation["messageCount"] == told.count == 7
+    assert conversation["messageCount"] == result.count == 7
     assert conversation["title"] == "The parser"
 
 
@@ -102,10 +102,10 @@ def test_a_view_holds_what_is_sent_and_nothing_before_it():
 
 
 def test_without_a_boundary_there_is_no_state_and_a_system_prompt_is_named():
-    conversation, told = written(
+    conversation, result = written(
         entries([{"role": "system", "content": "Be brief."}, *talk()], dialect="anthropic")
     )
     assert conversation["compaction"] is None
-    assert any("system prompt" in warning for warning in told.warnings)
-    assert told.place is not None
-    assert told.place.endswith(f"{told.session}.json")
+    assert any("system prompt" in warning for warning in result.warnings)
+    assert result.place is not None
+    assert result.place.endswith(f"{result.session}.json")

@@ -58,7 +58,7 @@ LIMITS = {  # what a form has no place for
 SHOWN = Text("[Shown by the tool calls above]")  # where images of results stand in a message of their own
 
 
-def told(loaded, form):
+def result(loaded, form):
     """Who said what, as far as a form has a place for it."""
     limits = LIMITS.get(form, ())
     found = [(role, part) for role, part in said(loaded) if type(part) not in limits and part != SHOWN]
@@ -75,7 +75,7 @@ def test_everything_comes_back(tool, tmp_path):
     again, original = opened(raw, exported, tmp_path), as_loaded(path)
 
     assert (again.format, again.warnings) == (tool, [])
-    assert told(again, tool) == told(original, tool)
+    assert result(again, tool) == result(original, tool)
     assert [one for one in prompts(again) if one[0] != SHOWN.text] == prompts(original) or tool == "gencode"
     assert again.title == (None if tool == "coop" else "The parser")
     if tool in OPEN:
@@ -100,7 +100,7 @@ def test_the_folded_form_begins_with_the_checkpoint(tool, tmp_path):
     assert "Please mend the parser" not in raw.decode()
     assert "Mend it." in first.checkpoint.text
     kept = as_loaded([entry for entry in path if isinstance(entry, Said)][4:])
-    assert told(again, tool) == told(kept, tool)
+    assert result(again, tool) == result(kept, tool)
     if tool in OPEN:
         assert "Mend it." in json.dumps(context[:2])
         assert first.checkpoint == ViewState(path, counter=OFFLINE).boundary.checkpoint
@@ -119,9 +119,9 @@ def test_it_comes_back_through_the_other_tool(form):
 def test_a_folded_form_with_nothing_behind_it(form):
     path = entries(title=None)
     path.append(chained(boundary(None), path[-1].id))
-    raw, told = export(path, form, view=True)
+    raw, result = export(path, form, view=True)
 
-    assert told.count == 0
+    assert result.count == 0
     FORMS[form](raw)
     assert load_alone(raw, form) == "## Goal\nMend it."
 
@@ -155,12 +155,12 @@ def test_messages_without_times_follow_one_another(form):
 
 def test_a_chat_of_the_other_dialect_is_carried_over_and_losses_are_named(form):
     path = entries(chat(), dialect="openai-chat", model=None, title=None)
-    raw, told = export(path, form)
+    raw, result = export(path, form)
     context = FORMS[form](raw)
 
-    assert "system prompt left out (the agent adds its own) (1)" in told.warnings
-    assert "call arguments that are not a JSON object wrapped in one (1)" in told.warnings
-    assert any(warning.startswith("system messages became") for warning in told.warnings)
+    assert "system prompt left out (the agent adds its own) (1)" in result.warnings
+    assert "call arguments that are not a JSON object wrapped in one (1)" in result.warnings
+    assert any(warning.startswith("system messages became") for warning in result.warnings)
     assert "Be brief." not in raw.decode()
     assert "The clock struck ten." in json.dumps(context)
     assert [part.text for _, part in said(load(raw)) if hasattr(part, "call_id")] == ["a.py", "no JSON"]
@@ -168,11 +168,11 @@ def test_a_chat_of_the_other_dialect_is_carried_over_and_losses_are_named(form):
 
 def test_ids_that_anthropic_refuses_are_renamed_for_claude_code_alone():
     path = entries(chat(), dialect="openai-chat", title=None)
-    claude, told = export(path, "claude-code")
+    claude, result = export(path, "claude-code")
     pi, _ = export(path, "pi")
 
     assert [part.id for _, part in said(load(claude)) if hasattr(part, "arguments")] == ["call_1", "call_2"]
-    assert "call ids changed (2)" in told.warnings
+    assert "call ids changed (2)" in result.warnings
     assert [part.id for _, part in said(load(pi)) if hasattr(part, "arguments")] == ["call|1", "call|2"]
 
 
@@ -188,13 +188,13 @@ def test_what_only_our_log_knows_is_named(form):
         path.append(chained(make(), at))
         at = path[-1].id
     path.append(chained(Lifted("", None, at, lifted=True), at))
-    raw, told = export(path, form)
+    raw, result = export(path, form)
 
     assert {
         "prunes left out (the results are complete) (1)",
         "pins left out (1)",
         "undone boundaries left out (1)",
-    } <= set(told.warnings)
+    } <= set(result.warnings)
     assert "Mend it." not in raw.decode()
 
 
@@ -208,11 +208,11 @@ def test_a_reply_that_failed_or_says_nothing(form):
         ],
         stop="error",
     )
-    raw, told = export(path, form)
+    raw, result = export(path, form)
     FORMS[form](raw)
 
     assert replies(load(raw))[-1][3] == "error"
-    assert ("empty messages left out (1)" in told.warnings) is (form == "claude-code")
+    assert ("empty messages left out (1)" in result.warnings) is (form == "claude-code")
 
 
 def test_a_result_longer_than_any_and_half_an_emoji(form):
@@ -270,7 +270,7 @@ TURN = [
 
 @pytest.mark.parametrize("tool", sorted(OPEN))
 def test_a_turn_that_is_one_message_is_told_step_by_step(tool):
-    raw, told = export(entries(TURN, dialect="ui-message", title=None), tool)
+    raw, result = export(entries(TURN, dialect="ui-message", title=None), tool)
     OPEN[tool](raw)
     again = load(raw)
     shapes = [(role, type(part).__name__) for role, part in said(again)]
@@ -288,7 +288,7 @@ def test_a_turn_that_is_one_message_is_told_step_by_step(tool):
         "How many?", "I count.", "7", "a b c d e f g", "Seven."
     ]  # fmt: skip
     assert [usage.total > 0 for _, usage, _, _ in replies(again)] == [False, False, True]
-    assert not [warning for warning in told.warnings if "step-start" in warning]
+    assert not [warning for warning in result.warnings if "step-start" in warning]
 
 
 @pytest.mark.parametrize("tool", sorted(OPEN))
@@ -301,8 +301,8 @@ def test_calls_that_stand_one_by_one_before_their_results(tool):
         {"type": "function_call_output", "call_id": "call_2", "output": "B"},
         {"type": "message", "role": "assistant", "content": "A and B."},
     ]
-    raw, told = export(entries(items, dialect="openai-responses", title=None), tool)
+    raw, result = export(entries(items, dialect="openai-responses", title=None), tool)
     OPEN[tool](raw)
 
     assert [part.text for _, part in said(load(raw)) if hasattr(part, "call_id")] == ["A", "B"]
-    assert not [warning for warning in told.warnings if "late" in warning]
+    assert not [warning for warning in result.warnings if "late" in warning]

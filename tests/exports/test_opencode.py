@@ -23,19 +23,19 @@ def test_a_boundary_is_opencodes_own_and_names_what_it_kept(keep_from):
 
 def test_a_call_without_a_result_stays_open_and_a_late_result_becomes_a_note():
     late = [*talk()[:2], {"role": "user", "content": "Never mind."}, talk()[2], talk()[3]]
-    raw, told = export(entries(late), "opencode")
+    raw, result = export(entries(late), "opencode")
     context = open_in_opencode(raw)
     states = [
         part["state"]["status"] for message in context for part in message["parts"] if part["type"] == "tool"
     ]
 
     assert states == ["pending", "pending"]
-    assert "late results became notes (2)" in told.warnings
+    assert "late results became notes (2)" in result.warnings
     assert "[Late result of tool call toolu_1, quoted as data]\\ndef parse(): ..." in raw.decode()
 
 
 def test_words_of_programs_are_synthetic_and_a_prompt_stays_the_agents_own():
-    raw, told = export(entries(chat(), dialect="openai-chat", title=None), "opencode")
+    raw, result = export(entries(chat(), dialect="openai-chat", title=None), "opencode")
     context = open_in_opencode(raw)
 
     assert "Be brief." not in raw.decode()
@@ -43,7 +43,7 @@ def test_words_of_programs_are_synthetic_and_a_prompt_stays_the_agents_own():
     assert {
         "system prompt left out (the agent adds its own) (1)",
         "system messages became notes (1)",
-    } <= set(told.warnings)
+    } <= set(result.warnings)
     assert [c.arguments for _, c in said(load(raw)) if hasattr(c, "arguments")][1] == {"input": "broken"}
 
 

@@ -77,8 +77,8 @@ def test_two_exports_of_one_session_share_no_id_in_opencode():
     found = []
     for kept, view in ((path, False), (path, True), (path[:-1], False)):
         document = json.loads(export(kept, "opencode", view=view)[0])
-        told = [one["id"] for m in document["messages"] for one in (m["info"], *m["parts"])]
-        found.append({document["info"]["id"], *told})
+        outcome = [one["id"] for m in document["messages"] for one in (m["info"], *m["parts"])]
+        found.append({document["info"]["id"], *outcome})
 
     assert not found[0] & found[1]
     assert not found[0] & found[2]
@@ -86,22 +86,22 @@ def test_two_exports_of_one_session_share_no_id_in_opencode():
 
 
 def test_raw_inputs_stand_in_the_parameter_that_opencode_reads():
-    raw, told = export(entries(CUSTOM, dialect="openai-responses"), "opencode")
+    raw, outcome = export(entries(CUSTOM, dialect="openai-responses"), "opencode")
     parts = [part for message in open_in_opencode(raw) for part in message["parts"] if part["type"] == "tool"]
 
     assert [part["state"]["input"] for part in parts] == [{"patchText": PATCH}, {"input": "print(1)"}]
-    assert "call arguments that are not a JSON object wrapped in one (2)" in told.warnings
+    assert "call arguments that are not a JSON object wrapped in one (2)" in outcome.warnings
 
 
 def test_raw_inputs_are_json_in_chat_completions():
-    raw, told = export(entries(CUSTOM, dialect="openai-responses"), "openai-chat")
+    raw, outcome = export(entries(CUSTOM, dialect="openai-responses"), "openai-chat")
     calls = [c for row in rows(raw) for c in row.get("tool_calls", ())]
 
     assert [json.loads(c["function"]["arguments"]) for c in calls] == [
         {"input": PATCH},
         {"input": "print(1)"},
     ]
-    assert "call arguments that are not a JSON object wrapped in one (2)" in told.warnings
+    assert "call arguments that are not a JSON object wrapped in one (2)" in outcome.warnings
 
 
 @pytest.mark.parametrize(("form", "open_it"), [("opencode", open_in_opencode), ("pi", open_in_pi)])
@@ -111,75 +111,75 @@ def test_an_image_that_is_no_base64_is_named_in_its_place(form, open_it):
         "source": {"type": "base64", "media_type": "image/png", "data": "iVBOR/REDACTED/xy"},
     }
     said_so = [{"role": "user", "content": [{"type": "text", "text": "See:"}, bad]}]
-    raw, told = export(entries(said_so), form)
+    raw, outcome = export(entries(said_so), form)
 
     assert "iVBOR" not in raw.decode()
     assert "[image" in json.dumps(open_it(raw))
-    assert "image left out (1)" in told.warnings
+    assert "image left out (1)" in outcome.warnings
 
 
 def test_a_reply_that_failed_half_way_is_not_one_that_opencode_drops():
     path = entries(OPEN[:2], stop="error")
-    raw, told = export(path, "opencode")
+    raw, outcome = export(path, "opencode")
     reply = open_in_opencode(raw)[1]
 
     assert "error" not in reply["info"]
-    assert "marks of failed replies left out (OpenCode drops such replies) (1)" in told.warnings
+    assert "marks of failed replies left out (OpenCode drops such replies) (1)" in outcome.warnings
 
 
 @pytest.mark.parametrize("stop", ["aborted", "error"])
 def test_replies_that_pi_does_not_send_are_named(stop):
-    raw, told = export(entries(OPEN[:2], stop=stop), "pi")
+    raw, outcome = export(entries(OPEN[:2], stop=stop), "pi")
 
     assert json.loads(raw.splitlines()[-1])["message"]["stopReason"] == stop
-    assert "aborted or failed replies, which pi keeps but does not send (1)" in told.warnings
+    assert "aborted or failed replies, which pi keeps but does not send (1)" in outcome.warnings
 
 
 def test_raw_inputs_are_objects_in_a_list_for_the_ai_sdk():
-    raw, told = export(entries(CUSTOM, dialect="openai-responses"), "ui-message")
+    raw, outcome = export(entries(CUSTOM, dialect="openai-responses"), "ui-message")
     inputs = [part["input"] for row in rows(raw) for part in row["parts"] if part["type"].startswith("tool-")]
 
     assert inputs == [{"input": PATCH}, {"input": "print(1)"}]
-    assert "call arguments that are not a JSON object wrapped in one (2)" in told.warnings
+    assert "call arguments that are not a JSON object wrapped in one (2)" in outcome.warnings
 
 
 def test_times_rise_with_ids_in_opencode():
     path = entries(title=None)
     path[4] = msgspec.structs.replace(path[4], at=START - 500)
-    raw, told = export(path, "opencode")
+    raw, outcome = export(path, "opencode")
 
     open_in_opencode(raw)
-    assert "times earlier than the previous message's moved up to it (1)" in told.warnings
+    assert "times earlier than the previous message's moved up to it (1)" in outcome.warnings
 
 
 @pytest.mark.parametrize("form", ["openai-chat", "openai-responses", "anthropic"])
 def test_a_whole_list_has_a_result_for_every_call(form):
-    raw, told = export(entries(OPEN), form)
+    raw, outcome = export(entries(OPEN), form)
 
     assert get(form).validate(rows(raw)) == []
     assert raw.decode().count(UNANSWERED) == 3
-    assert "unanswered calls answered by a note (3)" in told.warnings
+    assert "unanswered calls answered by a note (3)" in outcome.warnings
 
 
 @pytest.mark.parametrize("view", [False, True])
 def test_no_call_is_open_in_a_list_for_the_ai_sdk(view):
-    raw, told = export(entries(OPEN), "ui-message", view=view)
+    raw, outcome = export(entries(OPEN), "ui-message", view=view)
     states = [p["state"] for row in rows(raw) for p in row["parts"] if p["type"].startswith("tool-")]
     notes = [p["errorText"] for row in rows(raw) for p in row["parts"] if p.get("state") == "output-error"]
 
     assert states == ["output-available", "output-error", "output-error", "output-error"]
     assert set(notes) == {UNANSWERED}
-    assert view or "unanswered calls answered by a note (3)" in told.warnings
+    assert view or "unanswered calls answered by a note (3)" in outcome.warnings
     assert get("ui-message").validate(rows(raw)) == []
 
 
 def test_no_system_message_stands_in_a_list_for_the_ai_sdk():
-    raw, told = export(entries(chat(), dialect="openai-chat"), "ui-message")
+    raw, outcome = export(entries(chat(), dialect="openai-chat"), "ui-message")
     first, *rest = rows(raw)
 
     assert first == {"system": "Be brief.\n\nThe clock struck ten."}
     assert {row["role"] for row in rest} == {"user", "assistant"}
-    assert "system messages joined into the system prompt (2)" in told.warnings
+    assert "system messages joined into the system prompt (2)" in outcome.warnings
     assert load(raw).system == first["system"]
 
 
@@ -188,13 +188,13 @@ def test_no_system_message_stands_in_a_list_for_the_ai_sdk():
     [("claude-code", open_in_claude_code), ("opencode", open_in_opencode), ("pi", open_in_pi)],
 )
 def test_what_a_boundary_quotes_is_in_its_summary_elsewhere(form, open_it):
-    raw, told = export(quoting(), form)
+    raw, outcome = export(quoting(), form)
     context = json.dumps(open_it(raw))
 
     assert "Please mend the parser. Never touch the lock file." in context
     assert "Like this picture:" in context
     assert "I'll look." not in context
-    assert "older messages quoted by a boundary are appended to its summary (2)" in told.warnings
+    assert "older messages quoted by a boundary are appended to its summary (2)" in outcome.warnings
 
 
 def test_what_a_boundary_quotes_is_beside_it_in_codex():
@@ -210,13 +210,13 @@ def test_pi_is_told_the_model_of_a_view_without_a_reply():
     path = [*path[:-1], chained(boundary(None), path[-1].id)]
     raw, _ = export([*path, chained(Noted("", None, "title", {"title": "x"}), path[-1].id)], "pi", view=True)
 
-    (told,) = [row for row in rows(raw) if row["type"] == "model_change"]
-    assert (told["provider"], told["modelId"]) == ("anthropic", "claude-sonnet-4-5")
+    (outcome,) = [row for row in rows(raw) if row["type"] == "model_change"]
+    assert (outcome["provider"], outcome["modelId"]) == ("anthropic", "claude-sonnet-4-5")
     open_in_pi(raw)
 
 
 def test_claude_code_finds_a_result_for_every_call():
-    raw, told = export(entries(OPEN), "claude-code")
+    raw, outcome = export(entries(OPEN), "claude-code")
     sent = open_in_claude_code(raw)
     calls = [block["id"] for message in sent for block in message["content"] if block["type"] == "tool_use"]
     notes = [
@@ -227,14 +227,14 @@ def test_claude_code_finds_a_result_for_every_call():
 
     assert calls == ["toolu_1", "toolu_2", "toolu_3", "toolu_4"]
     assert notes == ["toolu_2", "toolu_3", "toolu_4"]
-    assert "unanswered calls answered by a note (3)" in told.warnings
+    assert "unanswered calls answered by a note (3)" in outcome.warnings
 
 
 def test_a_call_whose_result_comes_behind_a_boundary_is_answered_once():
-    raw, told = export(entries(fold_at=6, keep_from=4), "claude-code")
+    raw, outcome = export(entries(fold_at=6, keep_from=4), "claude-code")
 
     assert UNANSWERED not in raw.decode()
-    assert not any("unanswered" in warning for warning in told.warnings)
+    assert not any("unanswered" in warning for warning in outcome.warnings)
 
 
 # ---- thinking that the other tool leaves out by itself
@@ -268,19 +268,19 @@ PLAIN = Message("assistant", (Text("Done."),), model="claude-sonnet-4-5")
 @pytest.mark.parametrize("form", TOLD)
 def test_thinking_that_the_tool_leaves_out_is_counted_once_a_kind(form):
     thinking = REASONED if form == "openai-chat" else thought("c2ln")
-    raw, told = export(after_questions(thinking, PLAIN, thinking), form)
+    raw, outcome = export(after_questions(thinking, PLAIN, thinking), form)
     assert raw.count(b"Hm.") == 2
-    assert [one for one in told.warnings if one.startswith("replies with")] == [f"{TOLD[form]} (2)"]
+    assert [one for one in outcome.warnings if one.startswith("replies with")] == [f"{TOLD[form]} (2)"]
 
 
 @pytest.mark.parametrize("form", TOLD)
 def test_where_there_is_no_thinking_nothing_is_said(form):
-    _, told = export(after_questions(PLAIN, PLAIN), form)
-    assert not [one for one in told.warnings if "thinking" in one or "reasoning" in one]
+    _, outcome = export(after_questions(PLAIN, PLAIN), form)
+    assert not [one for one in outcome.warnings if "thinking" in one or "reasoning" in one]
 
 
 def test_thinking_that_is_not_written_is_not_said_to_be_kept():
-    raw, told = export(after_questions(thought(None)), "claude-code")
+    raw, outcome = export(after_questions(thought(None)), "claude-code")
     assert b"Hm." not in raw
-    assert [one for one in told.warnings if "thinking" in one] == ["unsigned thinking left out (1)"]
+    assert [one for one in outcome.warnings if "thinking" in one] == ["unsigned thinking left out (1)"]
     assert msgspec.json.decode(raw.splitlines()[-1])["type"] == "assistant"

@@ -51,9 +51,9 @@ async def test_what_lies_on_other_branches_is_counted():
     await store.append("s", path, seen=None)
     await store.move("s", path[3].id, seen=path[-1].id)
     pieces: list[bytes] = []
-    told = await export_stored(store, "s", ExportRequest("pi", cwd="/project"), pieces.append)
+    result = await export_stored(store, "s", ExportRequest("pi", cwd="/project"), pieces.append)
 
-    assert f"entries on other branches left out ({len(path) - 4})" in told.warnings
+    assert f"entries on other branches left out ({len(path) - 4})" in result.warnings
     assert sum(isinstance(e, Said) for e in load(b"".join(pieces)).entries) == 5
 
 

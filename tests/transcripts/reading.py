@@ -24,26 +24,26 @@ def records(*rows: Any) -> list[Record]:
     return list(read(io.BytesIO(raw), name="session"))
 
 
-def heard(found: list[Record]) -> list[MessageRecord]:
-    return [record for record in found if isinstance(record, MessageRecord)]
+def messages_in(parsed: list[Record]) -> list[MessageRecord]:
+    return [record for record in parsed if isinstance(record, MessageRecord)]
 
 
-def warned(found: list[Record]) -> list[WarningRecord]:
-    return [record for record in found if isinstance(record, WarningRecord)]
+def warnings(parsed: list[Record]) -> list[WarningRecord]:
+    return [record for record in parsed if isinstance(record, WarningRecord)]
 
 
-def folded(found: list[Record]) -> list[CompactionRecord]:
-    return [record for record in found if isinstance(record, CompactionRecord)]
+def folds(parsed: list[Record]) -> list[CompactionRecord]:
+    return [record for record in parsed if isinstance(record, CompactionRecord)]
 
 
-def about(found: list[Record], kind: str) -> list[dict[str, Any]]:
-    return [record.data for record in found if isinstance(record, FactRecord) and record.kind == kind]
+def facts(parsed: list[Record], kind: str) -> list[dict[str, Any]]:
+    return [record.data for record in parsed if isinstance(record, FactRecord) and record.kind == kind]
 
 
-def said(found: list[Record]) -> list[str]:
+def texts(parsed: list[Record]) -> list[str]:
     """Role and text of each message, results and calls named."""
     told: list[str] = []
-    for record in heard(found):
+    for record in messages_in(parsed):
         message = record.message
         pieces = [message.text, *(f"call {call.id}" for call in message.calls)]
         pieces += [f"result {result.call_id}: {result.text}" for result in message.results]

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from tests.support.synthetic import SYNTHETIC
-from tests.transcripts.reading import about, heard, records, said, warned
+from tests.transcripts.reading import facts, messages_in, records, texts, warnings
 
 from foldline.core.log.messages import Usage
 from foldline.transcripts import read
@@ -15,9 +15,9 @@ def chat(*lines: str):
 
 
 def test_a_history_of_two_chats():
-    found = list(read(HISTORY))
-    assert about(found, "format") == [{"format": "aider", "dialect": "openai-chat"}]
-    assert [told.split("\n")[0] for told in said(found)] == [
+    parsed = list(read(HISTORY))
+    assert facts(parsed, "format") == [{"format": "aider", "dialect": "openai-chat"}]
+    assert [told.split("\n")[0] for told in texts(parsed)] == [
         "user: Make the primary colour red.",
         "assistant: I will change `primary` alone.",
         "user: /run npm test",
@@ -27,7 +27,7 @@ def test_a_history_of_two_chats():
         "user: Now the dark mode.",
         "assistant: The dark palette already uses `primary`.",
     ]
-    assert [record.message.injected for record in heard(found)] == [
+    assert [record.message.injected for record in messages_in(parsed)] == [
         False,
         False,
         True,
@@ -37,14 +37,14 @@ def test_a_history_of_two_chats():
         False,
         False,
     ]
-    assert about(found, "boundary") == [{"reason": "/clear"}, {"reason": "a new chat"}]
-    assert not warned(found)
+    assert facts(parsed, "boundary") == [{"reason": "/clear"}, {"reason": "a new chat"}]
+    assert not warnings(parsed)
 
 
 def test_models_usage_and_times_are_kept():
-    found = list(read(HISTORY))
-    assert about(found, "model") == [{"model": "claude-sonnet-4-5"}, {"model": "gpt-5.2"}]
-    replies = [record for record in heard(found) if record.message.role == "assistant"]
+    parsed = list(read(HISTORY))
+    assert facts(parsed, "model") == [{"model": "claude-sonnet-4-5"}, {"model": "gpt-5.2"}]
+    replies = [record for record in messages_in(parsed) if record.message.role == "assistant"]
     assert [one.message.usage for one in replies] == [
         Usage(2400, 1200, 0, 217),
         Usage(4100, 0, 0, 31),
@@ -56,14 +56,14 @@ def test_models_usage_and_times_are_kept():
 
 
 def test_a_reply_keeps_its_code_its_headings_and_its_own_quotes():
-    reply = heard(list(read(HISTORY)))[1].message.text
+    reply = messages_in(list(read(HISTORY)))[1].message.text
     assert "# primary\nexport const primary" in reply
     assert reply.endswith("> The value is read in one place.")
 
 
 def test_a_reply_that_was_broken_off_inside_code_ends_at_the_next_request():
-    found = chat("#### a  ", "", "```py", "#### not a request", "x = 1", "", "#### b  ", "", "ok")
-    assert said(found) == [
+    parsed = chat("#### a  ", "", "```py", "#### not a request", "x = 1", "", "#### b  ", "", "ok")
+    assert texts(parsed) == [
         "user: a",
         "assistant: ```py\n#### not a request\nx = 1",
         "user: b",
@@ -72,13 +72,13 @@ def test_a_reply_that_was_broken_off_inside_code_ends_at_the_next_request():
 
 
 def test_what_aider_says_of_several_lines_is_no_reply():
-    found = chat("> aider --message Fix it.  ", "## Plan", "Do this.", "", "#### Fix it.  ", "", "Fixed.")
-    assert said(found) == ["user: Fix it.", "assistant: Fixed."]
-    assert {"text": "## Plan\nDo this."} in about(found, "notice")
+    parsed = chat("> aider --message Fix it.  ", "## Plan", "Do this.", "", "#### Fix it.  ", "", "Fixed.")
+    assert texts(parsed) == ["user: Fix it.", "assistant: Fixed."]
+    assert {"text": "## Plan\nDo this."} in facts(parsed, "notice")
 
 
 def test_a_history_whose_line_ends_an_editor_stripped():
-    found = chat(
+    parsed = chat(
         "> Aider v0.86.1",
         "",
         "#### a",
@@ -90,12 +90,12 @@ def test_a_history_whose_line_ends_an_editor_stripped():
         "",
         "#### c",
     )
-    assert said(found) == ["user: a\nb", "assistant: ok", "user: c"]
-    assert heard(found)[1].message.usage == Usage(12000, 0, 0, 1500)
+    assert texts(parsed) == ["user: a\nb", "assistant: ok", "user: c"]
+    assert messages_in(parsed)[1].message.usage == Usage(12000, 0, 0, 1500)
 
 
 def test_paths_and_questions_are_requests_commands_are_none():
-    found = chat(
+    parsed = chat(
         "#### /etc/hosts is wrong  ",
         "",
         "#### /add a.py  ",
@@ -104,11 +104,11 @@ def test_paths_and_questions_are_requests_commands_are_none():
         "",
         "#### <blank>  ",
     )
-    assert said(found) == ["user: /etc/hosts is wrong", "user: /add a.py", "user: Plan it."]
-    assert [record.message.injected for record in heard(found)] == [False, True, False]
+    assert texts(parsed) == ["user: /etc/hosts is wrong", "user: /add a.py", "user: Plan it."]
+    assert [record.message.injected for record in messages_in(parsed)] == [False, True, False]
 
 
 def test_a_history_without_its_beginning_and_with_bytes_that_are_no_text():
-    found = records(b"> Tokens: 9 sent, 1 received.  \n\n#### caf\xe9  \n\nok\n")
-    assert said(found) == ["user: caf\ufffd", "assistant: ok"]
-    assert [one.line for one in warned(found)] == [3]
+    parsed = records(b"> Tokens: 9 sent, 1 received.  \n\n#### caf\xe9  \n\nok\n")
+    assert texts(parsed) == ["user: caf\ufffd", "assistant: ok"]
+    assert [one.line for one in warnings(parsed)] == [3]

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.transcripts.reading import heard, lines, records, said, warned
+from tests.transcripts.reading import lines, messages_in, records, texts, warnings
 
 from foldline.errors import FormatError
 from foldline.transcripts import WarningRecord, read
@@ -34,10 +34,10 @@ def outcome(raw: bytes) -> str:
 
 
 def test_a_cut_off_last_line_is_a_warning_that_names_it():
-    found = records(lines(USER, ANSWER)[:-1] + b'\n{"role": "user", "content": "unfini')
-    assert said(found) == ["user: hello", "assistant: hi"]
-    assert [warning.line for warning in warned(found)] == [3]
-    assert "the file ends inside this line" in warned(found)[0].text
+    parsed = records(lines(USER, ANSWER)[:-1] + b'\n{"role": "user", "content": "unfini')
+    assert texts(parsed) == ["user: hello", "assistant: hi"]
+    assert [warning.line for warning in warnings(parsed)] == [3]
+    assert "the file ends inside this line" in warnings(parsed)[0].text
 
 
 @pytest.mark.parametrize(
@@ -61,17 +61,17 @@ def test_a_cut_off_last_line_is_a_warning_that_names_it():
     ],
 )
 def test_a_line_that_is_not_as_it_should_be_is_named_and_the_others_are_read(row, words, told):
-    found = records(USER, row, ANSWER)
-    assert said(found) == ["user: hello", *([f"user: {words}"] if words else []), "assistant: hi"]
-    [warning] = warned(found)
+    parsed = records(USER, row, ANSWER)
+    assert texts(parsed) == ["user: hello", *([f"user: {words}"] if words else []), "assistant: hi"]
+    [warning] = warnings(parsed)
     assert (warning.line, told in warning.text) == (2, True)
-    assert b"NaN" not in heard(found)[1].message.native.raw
+    assert b"NaN" not in messages_in(parsed)[1].message.native.raw
 
 
 def test_a_last_line_without_a_line_break_is_whole():
-    found = records(lines(USER, ANSWER)[:-1])
-    assert len(heard(found)) == 2
-    assert not warned(found)
+    parsed = records(lines(USER, ANSWER)[:-1])
+    assert len(messages_in(parsed)) == 2
+    assert not warnings(parsed)
 
 
 @pytest.mark.parametrize(
@@ -87,10 +87,10 @@ def test_a_last_line_without_a_line_break_is_whole():
     ],
 )
 def test_a_message_of_wrong_types_is_a_warning_with_its_line(row):
-    found = records(USER, {"role": "assistant", "content": [{"type": "text", "text": "hi"}]}, row, USER)
-    assert len(heard(found)) >= 3
-    assert [warning.line for warning in warned(found)] in ([3], [])
-    assert len(heard(found)) + len(warned(found)) == 4
+    parsed = records(USER, {"role": "assistant", "content": [{"type": "text", "text": "hi"}]}, row, USER)
+    assert len(messages_in(parsed)) >= 3
+    assert [warning.line for warning in warnings(parsed)] in ([3], [])
+    assert len(messages_in(parsed)) + len(warnings(parsed)) == 4
 
 
 def test_in_a_json_list_a_wrong_message_is_an_error_with_its_index():
@@ -134,23 +134,23 @@ def test_what_is_no_session_says_what_it_is(raw, text):
 
 def test_a_byte_order_mark_and_windows_line_ends():
     raw = b"\xef\xbb\xbf" + lines(USER, ANSWER).replace(b"\n", b"\r\n")
-    assert said(records(raw)) == ["user: hello", "assistant: hi"]
-    assert said(records(b"\xef\xbb\xbf" + json.dumps([USER]).encode())) == ["user: hello"]
+    assert texts(records(raw)) == ["user: hello", "assistant: hi"]
+    assert texts(records(b"\xef\xbb\xbf" + json.dumps([USER]).encode())) == ["user: hello"]
 
 
 def test_lone_surrogates_become_the_replacement_character():
-    found = records('{"role": "user", "content": "half \\ud83d of it"}')
-    assert heard(found)[0].message.text == "half \ufffd of it"
-    assert not warned(found)
+    parsed = records('{"role": "user", "content": "half \\ud83d of it"}')
+    assert messages_in(parsed)[0].message.text == "half \ufffd of it"
+    assert not warnings(parsed)
 
 
 @pytest.mark.parametrize("depth", [300, 100_000])
 def test_deep_nesting_is_a_warning_or_an_error_with_its_line(depth):
     deep = '{"role": "user", "content": ' + "[" * depth + "]" * depth + "}"
-    found = records(USER, deep, ANSWER)
-    assert said(found) == ["user: hello", "assistant: hi"]
-    assert warned(found)[0].line == 2
-    assert "nested" in warned(found)[0].text
+    parsed = records(USER, deep, ANSWER)
+    assert texts(parsed) == ["user: hello", "assistant: hi"]
+    assert warnings(parsed)[0].line == 2
+    assert "nested" in warnings(parsed)[0].text
     with pytest.raises(FormatError, match=r"nested|not JSON"):
         records(b"[" * depth)
     with pytest.raises(FormatError, match="nested"):
@@ -159,15 +159,15 @@ def test_deep_nesting_is_a_warning_or_an_error_with_its_line(depth):
 
 def test_a_line_of_fifty_megabytes_is_read():
     big = {"role": "user", "content": "x" * 50_000_000}
-    found = records(USER, big, ANSWER)
-    assert [len(record.message.text) for record in heard(found)] == [5, 50_000_000, 2]
+    parsed = records(USER, big, ANSWER)
+    assert [len(record.message.text) for record in messages_in(parsed)] == [5, 50_000_000, 2]
 
 
 def test_a_line_over_the_limit_is_passed_over_with_its_size(monkeypatch):
     raw = lines(USER, {"role": "user", "content": "y" * 5000}, ANSWER)
-    found = list(reading.lines(io.BytesIO(raw), limit=1000))
-    assert [item.number for item in found if isinstance(item, reading.Line)] == [1, 3]
-    warning = next(item for item in found if isinstance(item, WarningRecord))
+    parsed = list(reading.lines(io.BytesIO(raw), limit=1000))
+    assert [item.number for item in parsed if isinstance(item, reading.Line)] == [1, 3]
+    warning = next(item for item in parsed if isinstance(item, WarningRecord))
     assert warning.line == 2
     assert "5,0" in warning.text
 
@@ -202,15 +202,15 @@ def test_gzip_is_seen_through_also_cut_off_and_broken(tmp_path: Path):
     )
     path = tmp_path / "session.jsonl.gz"
     path.write_bytes(packed)
-    assert len(heard(list(read(path)))) == 52
+    assert len(messages_in(list(read(path)))) == 52
     path.write_bytes(packed[: len(packed) // 2])
-    found = list(read(path))
-    assert 2 <= len(heard(found)) < 52
+    parsed = list(read(path))
+    assert 2 <= len(messages_in(parsed)) < 52
     half = gzip.compress(lines(USER, ANSWER))
     path.write_bytes(half[:-8])  # the data end at a line's end, the archive's own end is missing
-    found = list(read(path))
-    assert len(heard(found)) == 2
-    assert [(w.line, "cut off" in w.text) for w in found if isinstance(w, WarningRecord)] == [(2, True)]
+    parsed = list(read(path))
+    assert len(messages_in(parsed)) == 2
+    assert [(w.line, "cut off" in w.text) for w in parsed if isinstance(w, WarningRecord)] == [(2, True)]
     path.write_bytes(half[:12])  # a head and nothing that can be unpacked
     with pytest.raises(FormatError, match="cut off before the first whole message"):
         list(read(path))
@@ -232,7 +232,7 @@ def test_standard_input_is_read(tmp_path: Path):
 
 def test_an_open_stream_stays_open():
     stream = io.BytesIO(lines(USER))
-    assert len(heard(list(read(stream)))) == 1
+    assert len(messages_in(list(read(stream)))) == 1
     assert not stream.closed
 
 
@@ -332,8 +332,8 @@ def test_no_tree_of_claude_code_loops_or_loses_its_last_message(rows):
         {"type": "summary", "summary": "x", "leafUuid": "y"}, *[{"sessionId": "s", **row} for row in rows]
     )
     try:
-        found = records(raw)
+        parsed = records(raw)
     except FormatError:
         return
-    told = {record.line for record in heard(found)}
-    assert len(told) == len(heard(found))
+    told = {record.line for record in messages_in(parsed)}
+    assert len(told) == len(messages_in(parsed))

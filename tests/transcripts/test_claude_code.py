@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import json
 
-from tests.transcripts.reading import about, folded, heard, records, said, warned
+from tests.transcripts.reading import facts, folds, messages_in, records, texts, warnings
 
 from foldline import dialects
 from foldline.core.log.messages import Usage
@@ -87,19 +87,19 @@ def test_the_lines_of_one_reply_become_one_message():
     file.reply("m1", call("t1"), stop="tool_use")
     file.result("t1")
     file.reply("m2", text("Done."), stop="end_turn")
-    found = file.read()
-    assert said(found) == [
+    parsed = file.read()
+    assert texts(parsed) == [
         "user: Fix it",
         "assistant: Reading. | call t1",
         "user: result t1: ok",
         "assistant: Done.",
     ]
-    message = heard(found)[1].message
+    message = messages_in(parsed)[1].message
     assert (message.usage, message.model, message.stop) == (Usage(3, 50, 20, 4), "m-1", "tools")
-    assert heard(found)[1].key == "u1"
-    assert about(found, "session") == [{"sessionId": "s", "cwd": "/repo", "version": "2.1.0"}]
-    assert about(found, "model") == [{"model": "m-1"}]
-    payloads = [json.loads(record.message.native.raw) for record in heard(found)]
+    assert messages_in(parsed)[1].key == "u1"
+    assert facts(parsed, "session") == [{"sessionId": "s", "cwd": "/repo", "version": "2.1.0"}]
+    assert facts(parsed, "model") == [{"model": "m-1"}]
+    payloads = [json.loads(record.message.native.raw) for record in messages_in(parsed)]
     assert set(payloads[1]) == {"role", "content"}
     assert dialects.get("anthropic").validate(payloads) == []
 
@@ -115,14 +115,14 @@ def test_a_parallel_batch_is_read_whole_though_its_results_hang_beside_the_path(
     file.result("t2", "B", parent=second)
     last = file.result("t1", "A", parent=first)
     file.reply("m2", text("All read."), parent=last)
-    found = file.read()
-    assert said(found) == [
+    parsed = file.read()
+    assert texts(parsed) == [
         "user: Read all",
         "assistant: call t1 | call t2 | call t3",
         "user: result t3: C | result t2: B | result t1: A",
         "assistant: All read.",
     ]
-    assert about(found, "branches") == []
+    assert facts(parsed, "branches") == []
 
 
 def test_a_result_between_the_lines_of_its_reply_comes_after_it():
@@ -133,7 +133,7 @@ def test_a_result_between_the_lines_of_its_reply_comes_after_it():
     file.reply("m1", call("t2"), parent=first)
     file.result("t2", "B")
     file.reply("m2", text("Done."), parent=early)
-    assert said(file.read())[1:] == [
+    assert texts(file.read())[1:] == [
         "assistant: call t1 | call t2",
         "user: result t1: A | result t2: B",
         "assistant: Done.",
@@ -147,11 +147,11 @@ def test_sub_agents_are_left_out_unless_there_is_nothing_else():
     file.user("You are a sub-agent", isSidechain=True, parent=None)
     file.reply("m9", text("I looked."), isSidechain=True)
     file.result("t1", parent=main)
-    found = file.read()
-    assert said(found) == ["user: Ask an agent", "assistant: call t1", "user: result t1: ok"]
-    assert about(found, "sidechains") == [{"messages": 2}]
+    parsed = file.read()
+    assert texts(parsed) == ["user: Ask an agent", "assistant: call t1", "user: result t1: ok"]
+    assert facts(parsed, "sidechains") == [{"messages": 2}]
     only = records(*[row for row in file.rows if row["isSidechain"]])
-    assert said(only) == ["user: You are a sub-agent", "assistant: I looked."]
+    assert texts(only) == ["user: You are a sub-agent", "assistant: I looked."]
 
 
 def test_what_programs_write_in_the_users_name_is_marked():
@@ -186,10 +186,10 @@ def test_a_compaction_with_its_boundary_line():
     )
     file.user("This session is being continued ... summary", isCompactSummary=True)
     file.reply("m2", text("Continuing."))
-    found = file.read()
-    assert said(found) == ["user: Long work", "assistant: Working.", "assistant: Continuing."]
-    assert [(one.first_kept, one.tokens_before) for one in folded(found)] == [(None, 167998)]
-    assert not warned(found)
+    parsed = file.read()
+    assert texts(parsed) == ["user: Long work", "assistant: Working.", "assistant: Continuing."]
+    assert [(one.first_kept, one.tokens_before) for one in folds(parsed)] == [(None, 167998)]
+    assert not warnings(parsed)
 
 
 def test_a_compaction_that_kept_messages_names_the_first_and_one_without_a_summary_is_told():
@@ -204,10 +204,10 @@ def test_a_compaction_that_kept_messages_names_the_first_and_one_without_a_summa
     file.user("b")
     file.add("system", subtype="compact_boundary", compactMetadata={"preTokens": 7})
     file.user("c")
-    found = file.read()
-    assert folded(found)[0].first_kept == "head"
-    assert about(found, "boundary") == [{"preTokens": 7}]
-    assert said(found) == ["user: a", "user: b", "user: c"]
+    parsed = file.read()
+    assert folds(parsed)[0].first_kept == "head"
+    assert facts(parsed, "boundary") == [{"preTokens": 7}]
+    assert texts(parsed) == ["user: a", "user: b", "user: c"]
 
 
 def test_a_checkpoint_that_our_plugin_handed_back_is_a_compaction_one_that_the_user_typed_is_not():
@@ -217,7 +217,7 @@ def test_a_checkpoint_that_our_plugin_handed_back_is_a_compaction_one_that_the_u
         file.add("system", parent=None, logicalParentUuid="u1", subtype="compact_boundary")
         file.user('<foldline-checkpoint version="1" ack="0" quoted="0">\n...', rowSource=source)
         file.user("Go on")
-        assert len(folded(file.read())) == count
+        assert len(folds(file.read())) == count
 
 
 def test_a_compaction_may_name_any_line_of_the_first_message_that_it_kept():
@@ -235,7 +235,7 @@ def test_a_compaction_may_name_any_line_of_the_first_message_that_it_kept():
             compactMetadata={"preservedMessages": {"uuids": [head, "last"]}},
         )
         file.user("Summary", isCompactSummary=True)
-        return folded(file.read())[0].first_kept
+        return folds(file.read())[0].first_kept
 
     assert [session(key) for key in ("first", "call", "silent", "nowhere")] == [
         "first",
@@ -250,7 +250,7 @@ def test_sub_agents_shown_as_progress_are_counted():
     file.user("a")
     file.add("progress", data={"type": "agent_progress", "message": {"type": "user"}})
     file.add("progress", data={"type": "hook_progress"})
-    assert about(file.read(), "sidechains") == [{"messages": 1}]
+    assert facts(file.read(), "sidechains") == [{"messages": 1}]
 
 
 def test_the_newest_branch_counts_and_the_others_are_named():
@@ -260,9 +260,9 @@ def test_the_newest_branch_counts_and_the_others_are_named():
     file.user("abandoned")
     file.reply("m2", text("abandoned too"), key="old")
     file.user("c", parent=start)
-    found = file.read()
-    assert said(found) == ["user: a", "user: c"]
-    assert about(found, "branches")[0]["leaves"] == [{"leaf": "old", "line": 4}]
+    parsed = file.read()
+    assert texts(parsed) == ["user: a", "user: c"]
+    assert facts(parsed, "branches")[0]["leaves"] == [{"leaf": "old", "line": 4}]
 
 
 def test_a_resumed_file_whose_parents_are_missing_loses_nothing():
@@ -270,9 +270,9 @@ def test_a_resumed_file_whose_parents_are_missing_loses_nothing():
     file.user("a", parent="in-another-file")
     file.reply("m1", text("b"), parent="dropped")
     file.user("c")
-    found = file.read()
-    assert said(found) == ["user: a", "assistant: b", "user: c"]
-    assert [warning.line for warning in warned(found)] == [1, 2]
+    parsed = file.read()
+    assert texts(parsed) == ["user: a", "assistant: b", "user: c"]
+    assert [warning.line for warning in warnings(parsed)] == [1, 2]
 
 
 def test_errors_of_the_api_shown_as_replies_are_marked():
@@ -289,7 +289,7 @@ def test_errors_of_the_api_shown_as_replies_are_marked():
         },
         isApiErrorMessage=True,
     )
-    message = heard(file.read())[1].message
+    message = messages_in(file.read())[1].message
     assert (message.stop, message.usage, message.model) == ("error", None, None)
 
 
@@ -317,17 +317,19 @@ def test_attachments_titles_and_queued_prompts():
     file.add("attachment", attachment={"type": "todo_reminder", "content": []})
     file.add("system", subtype="turn_duration", durationMs=5)
     file.add("system", subtype="local_command", content="<command-name>/cost</command-name>")
-    found = file.read()
-    assert [(record.message.text.split("\n")[0], record.message.injected) for record in heard(found)] == [
+    parsed = file.read()
+    assert [
+        (record.message.text.split("\n")[0], record.message.injected) for record in messages_in(parsed)
+    ] == [
         ("a", False),
         ("and the docs", False),
         ("done", True),
         ("<system-reminder>", True),
     ]
-    assert about(found, "title") == [{"title": "A title"}]
-    assert about(found, "queued") == [{"operation": "enqueue", "content": "and the docs"}]
-    assert about(found, "attachment") == [{"type": "todo_reminder", "content": []}]
-    assert about(found, "local_command")[0]["content"].startswith("<command-name>")
+    assert facts(parsed, "title") == [{"title": "A title"}]
+    assert facts(parsed, "queued") == [{"operation": "enqueue", "content": "and the docs"}]
+    assert facts(parsed, "attachment") == [{"type": "todo_reminder", "content": []}]
+    assert facts(parsed, "local_command")[0]["content"].startswith("<command-name>")
 
 
 def test_a_broken_line_and_a_summary_that_is_no_text():
@@ -335,9 +337,9 @@ def test_a_broken_line_and_a_summary_that_is_no_text():
     file.user("a")
     file.user(7, isCompactSummary=True)
     file.user("b")
-    found = records(*file.rows[:1], "{broken", *file.rows[1:])
-    assert said(found) == ["user: a", "user: b"]
-    assert [warning.line for warning in warned(found)] == [2, 3]
+    parsed = records(*file.rows[:1], "{broken", *file.rows[1:])
+    assert texts(parsed) == ["user: a", "user: b"]
+    assert [warning.line for warning in warnings(parsed)] == [2, 3]
 
 
 def test_words_beside_a_result_stay_with_it():
@@ -347,7 +349,7 @@ def test_words_beside_a_result_stay_with_it():
     file.user([{"type": "tool_result", "tool_use_id": "t1", "content": "A"}, text("and mind this")])
     file.result("t2", "B")
     file.add("assistant", {"id": "m2", "content": "plain text", "stop_reason": "end_turn"})
-    assert said(file.read())[2:] == [
+    assert texts(file.read())[2:] == [
         "user: and mind this | result t1: A",
         "user: result t2: B",
         "assistant: plain text",

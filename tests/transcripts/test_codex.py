@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import json
 
-from tests.transcripts.reading import about, folded, heard, lines, records, said, warned
+from tests.transcripts.reading import facts, folds, lines, messages_in, records, texts, warnings
 
 from foldline import dialects
 from foldline.core.log.entries import Compacted
@@ -76,20 +76,20 @@ def compacted(message="", **fields):
     return line("compacted", message=message, **fields)
 
 
-def native(found):
+def native(parsed):
     flat = []
-    for record in heard(found):
+    for record in messages_in(parsed):
         payload = json.loads(record.message.native.raw)
         flat += payload if isinstance(payload, list) else [payload]
     return flat
 
 
-def valid(found):
-    return dialects.get("openai-responses").validate(native(found)) == []
+def valid(parsed):
+    return dialects.get("openai-responses").validate(native(parsed)) == []
 
 
 def test_the_items_of_a_reply_are_one_message():
-    found = records(
+    parsed = records(
         META,
         line("event_msg", type="task_started", model_context_window=258400),
         user("Be careful.", "developer"),
@@ -108,14 +108,14 @@ def test_the_items_of_a_reply_are_one_message():
         counted(250, given=130, cached=100, out=8),
         counted(250, given=130, cached=100, out=8),
     )
-    assert about(found, "format") == [{"format": "codex", "dialect": "openai-responses"}]
-    assert about(found, "session") == [{"id": "s", "cwd": "/repo", "cli_version": "0.119.0"}]
-    assert about(found, "system") == [{"system": "You are a coding agent."}]
-    assert about(found, "window") == [{"window": 258400}]
-    assert about(found, "model") == [{"model": "m-1"}]
-    assert about(found, "thinking") == [{"thinking": "high"}]
-    assert about(found, "left_out") == [{"task_started": 1, "user_message": 1, "token_count again": 1}]
-    assert said(found) == [
+    assert facts(parsed, "format") == [{"format": "codex", "dialect": "openai-responses"}]
+    assert facts(parsed, "session") == [{"id": "s", "cwd": "/repo", "cli_version": "0.119.0"}]
+    assert facts(parsed, "system") == [{"system": "You are a coding agent."}]
+    assert facts(parsed, "window") == [{"window": 258400}]
+    assert facts(parsed, "model") == [{"model": "m-1"}]
+    assert facts(parsed, "thinking") == [{"thinking": "high"}]
+    assert facts(parsed, "left_out") == [{"task_started": 1, "user_message": 1, "token_count again": 1}]
+    assert texts(parsed) == [
         "developer: Be careful.",
         "user: # AGENTS.md instructions for /repo\n\n<INSTRUCTIONS>Use tabs.</INSTRUCTIONS>",
         "user: List the files.",
@@ -124,8 +124,8 @@ def test_the_items_of_a_reply_are_one_message():
         "tool: result c2: b.py",
         "assistant: Two files.",
     ]
-    assert [record.message.injected for record in heard(found)[:3]] == [False, True, False]
-    reply = heard(found)[3]
+    assert [record.message.injected for record in messages_in(parsed)[:3]] == [False, True, False]
+    reply = messages_in(parsed)[3]
     assert (reply.message.usage, reply.message.model, reply.message.stop) == (
         Usage(40, 60, 0, 12),
         "m-1",
@@ -135,13 +135,13 @@ def test_the_items_of_a_reply_are_one_message():
     assert [part.data["encrypted_content"] for part in reply.message.parts if isinstance(part, Opaque)] == [
         "sealed"
     ]
-    assert heard(found)[6].message.usage == Usage(30, 100, 0, 8)
-    assert valid(found)
+    assert messages_in(parsed)[6].message.usage == Usage(30, 100, 0, 8)
+    assert valid(parsed)
 
 
 def test_two_replies_in_a_row_are_told_apart_by_their_counts():
-    found = records(META, user("a"), answer("b"), counted(1), answer("c"), counted(2))
-    assert said(found) == ["user: a", "assistant: b", "assistant: c"]
+    parsed = records(META, user("a"), answer("b"), counted(1), answer("c"), counted(2))
+    assert texts(parsed) == ["user: a", "assistant: b", "assistant: c"]
 
 
 def test_custom_tools_images_and_failed_patches():
@@ -150,7 +150,7 @@ def test_custom_tools_images_and_failed_patches():
         {"type": "input_text", "text": "See."},
         {"type": "input_image", "image_url": "data:image/png;base64,aGk="},
     ]
-    found = records(
+    parsed = records(
         META,
         item("message", role="user", content=pictures),
         item(
@@ -164,13 +164,15 @@ def test_custom_tools_images_and_failed_patches():
         call("c2"),
         output("c2", '{"metadata":{"exit_code":1}}'),
     )
-    assert [part.data for part in heard(found)[0].message.parts if isinstance(part, Media)] == ["aGk="]
-    assert heard(found)[1].message.calls[0].arguments == "*** Begin Patch"
-    assert [record.message.results[0].is_error for record in heard(found) if record.message.results] == [
+    assert [part.data for part in messages_in(parsed)[0].message.parts if isinstance(part, Media)] == ["aGk="]
+    assert messages_in(parsed)[1].message.calls[0].arguments == "*** Begin Patch"
+    assert [
+        record.message.results[0].is_error for record in messages_in(parsed) if record.message.results
+    ] == [
         True,
         False,
     ]
-    assert valid(found)
+    assert valid(parsed)
 
 
 def test_the_old_form_without_a_wrapper_is_read():
@@ -182,14 +184,14 @@ def test_the_old_form_without_a_wrapper_is_read():
     }
     rows = [user("List."), answer("Looking."), call("c1")]
     raw = lines(header, {"record_type": "state"}, *(row["payload"] for row in rows), failed)
-    found = records(raw)
+    parsed = records(raw)
     assert sniff(raw) == "codex"
-    assert about(found, "session") == [{"id": "s", "timestamp": AT, "git": {"branch": "main"}}]
-    assert about(found, "instructions") == [{"instructions": "Use tabs."}]
-    assert about(found, "left_out") == [{"state": 1}]
-    assert said(found) == ["user: List.", "assistant: Looking. | call c1", "tool: result c1: boom"]
-    assert heard(found)[-1].message.results[0].is_error
-    assert valid(found)
+    assert facts(parsed, "session") == [{"id": "s", "timestamp": AT, "git": {"branch": "main"}}]
+    assert facts(parsed, "instructions") == [{"instructions": "Use tabs."}]
+    assert facts(parsed, "left_out") == [{"state": 1}]
+    assert texts(parsed) == ["user: List.", "assistant: Looking. | call c1", "tool: result c1: boom"]
+    assert messages_in(parsed)[-1].message.results[0].is_error
+    assert valid(parsed)
 
 
 SEALED = {"type": "compaction", "encrypted_content": "sealed summary"}
@@ -204,7 +206,7 @@ def test_an_encrypted_compaction_keeps_what_codex_kept():
         message("first"), message("again"), message("Done.", "assistant", "output_text"),
         message("Be careful.", "developer"), message("again"), SEALED,
     ]  # fmt: skip
-    found = records(
+    parsed = records(
         META,
         user("Be careful.", "developer"),
         user("first"),
@@ -216,20 +218,20 @@ def test_an_encrypted_compaction_keeps_what_codex_kept():
         compacted(replacement_history=history, window_id="w"),
         answer("On."),
     )
-    fold = folded(found)[0]
+    fold = folds(parsed)[0]
     assert (fold.quoted, fold.first_kept, fold.tokens_before, fold.line) == (("3", "6", "8"), None, 112, 9)
     assert fold.data == {"replacement_history": history, "window_id": "w"}
     assert "encrypted" in fold.summary
     assert fold.summary.endswith("[Assistant, kept by Codex]: Done.")
-    sealed = heard(found)[6]
+    sealed = messages_in(parsed)[6]
     assert (sealed.key, sealed.line, sealed.message.role) == ("9.0", 9, "assistant")
     assert json.loads(sealed.message.native.raw) == SEALED
-    assert valid(found)
+    assert valid(parsed)
 
 
 def test_the_view_of_an_encrypted_compaction_holds_its_parts():
     history = [message("first"), SEALED]
-    found = records(
+    parsed = records(
         META,
         user("first"),
         answer("Done."),
@@ -237,7 +239,7 @@ def test_the_view_of_an_encrypted_compaction_holds_its_parts():
         compacted(replacement_history=history),
         answer("On."),
     )
-    loaded = from_records(found, OFFLINE)
+    loaded = from_records(parsed, OFFLINE)
     boundary = next(entry for entry in loaded.entries if isinstance(entry, Compacted))
     assert boundary.receipt.origin == {"replacement_history": history}
     view = ViewState(loaded.entries, counter=OFFLINE).view()
@@ -248,24 +250,24 @@ def test_the_view_of_an_encrypted_compaction_holds_its_parts():
 
 def test_a_compaction_in_words_is_a_boundary_and_its_summary_is_not_said_twice():
     history = [message("first"), message("Another model started.\nSo far.")]
-    found = records(META, user("first"), answer("b"), compacted("So far.", replacement_history=history))
-    assert [(one.summary, one.quoted) for one in folded(found)] == [("So far.", ("2",))]
+    parsed = records(META, user("first"), answer("b"), compacted("So far.", replacement_history=history))
+    assert [(one.summary, one.quoted) for one in folds(parsed)] == [("So far.", ("2",))]
 
 
 def test_a_compaction_without_a_list_keeps_the_newest_messages_of_the_user():
     long = "x" * 79_996
-    found = records(META, user("oldest"), user(long), user("newest"), compacted("So far."))
-    assert folded(found)[0].quoted == ("3", "4")
+    parsed = records(META, user("oldest"), user(long), user("newest"), compacted("So far."))
+    assert folds(parsed)[0].quoted == ("3", "4")
 
 
 def test_a_compaction_without_anything_is_named():
-    found = records(META, user("a"), compacted(replacement_history=[]))
-    assert folded(found) == []
-    assert about(found, "boundary") == [{"message": "", "replacement_history": [], "tokens_before": None}]
+    parsed = records(META, user("a"), compacted(replacement_history=[]))
+    assert folds(parsed) == []
+    assert facts(parsed, "boundary") == [{"message": "", "replacement_history": [], "tokens_before": None}]
 
 
 def test_turns_that_were_rolled_back_are_left_out_and_counted():
-    found = records(
+    parsed = records(
         META,
         user("a"),
         answer("b"),
@@ -275,19 +277,19 @@ def test_turns_that_were_rolled_back_are_left_out_and_counted():
         line("event_msg", type="thread_rolled_back", num_turns=1),
         user("c"),
     )
-    assert said(found) == ["user: a", "assistant: b", "user: c"]
-    assert about(found, "branches") == [{"branches": 1, "messages": 3}]
-    assert about(found, "rolled_back")[0]["num_turns"] == 1
+    assert texts(parsed) == ["user: a", "assistant: b", "user: c"]
+    assert facts(parsed, "branches") == [{"branches": 1, "messages": 3}]
+    assert facts(parsed, "rolled_back")[0]["num_turns"] == 1
 
 
 def test_rolling_back_more_turns_than_there_are_takes_them_all():
-    found = records(META, user("a"), line("event_msg", type="thread_rolled_back", num_turns=9), user("b"))
-    assert said(found) == ["user: b"]
+    parsed = records(META, user("a"), line("event_msg", type="thread_rolled_back", num_turns=9), user("b"))
+    assert texts(parsed) == ["user: b"]
 
 
 def test_what_the_api_does_not_take_back_is_told_beside():
     search = {"action": {"type": "search", "query": "q"}, "status": "completed"}
-    found = records(
+    parsed = records(
         META,
         user("a"),
         item("reasoning", summary=[], content=None),
@@ -296,16 +298,16 @@ def test_what_the_api_does_not_take_back_is_told_beside():
         item("ghost_snapshot", ghost_commit={"id": "g"}),
         answer("b"),
     )
-    assert said(found) == ["user: a", "assistant: b"]
-    assert about(found, "reasoning")[0]["summary"][0]["text"] == "Hm."
-    assert about(found, "web_search_call") == [{"type": "web_search_call", **search}]
-    assert about(found, "ghost_snapshot")[0]["ghost_commit"] == {"id": "g"}
-    assert about(found, "left_out") == [{"reasoning without words": 1}]
-    assert valid(found)
+    assert texts(parsed) == ["user: a", "assistant: b"]
+    assert facts(parsed, "reasoning")[0]["summary"][0]["text"] == "Hm."
+    assert facts(parsed, "web_search_call") == [{"type": "web_search_call", **search}]
+    assert facts(parsed, "ghost_snapshot")[0]["ghost_commit"] == {"id": "g"}
+    assert facts(parsed, "left_out") == [{"reasoning without words": 1}]
+    assert valid(parsed)
 
 
 def test_models_titles_errors_and_forks_are_told():
-    found = records(
+    parsed = records(
         META,
         line("session_meta", id="parent", cwd="/other"),
         context(),
@@ -316,21 +318,21 @@ def test_models_titles_errors_and_forks_are_told():
         line("event_msg", type="token_count", info={"last_token_usage": {"total_tokens": 17}}),
         line("novelty", x=1),
     )
-    assert about(found, "forked_from") == [{"id": "parent", "cwd": "/other"}]
-    assert about(found, "model") == [{"model": "m-1"}, {"model": "m-2"}]
-    assert about(found, "cwd") == [{"cwd": "/repo/b"}]
-    assert about(found, "title") == [{"title": "My try"}]
-    assert about(found, "error")[0]["message"] == "quota"
-    assert about(found, "usage") == [{"total_tokens": 17}]
-    assert about(found, "novelty") == [{"x": 1}]
+    assert facts(parsed, "forked_from") == [{"id": "parent", "cwd": "/other"}]
+    assert facts(parsed, "model") == [{"model": "m-1"}, {"model": "m-2"}]
+    assert facts(parsed, "cwd") == [{"cwd": "/repo/b"}]
+    assert facts(parsed, "title") == [{"title": "My try"}]
+    assert facts(parsed, "error")[0]["message"] == "quota"
+    assert facts(parsed, "usage") == [{"total_tokens": 17}]
+    assert facts(parsed, "novelty") == [{"x": 1}]
 
 
 def test_a_wrong_item_does_not_take_its_reply_with_it():
-    found = records(
+    parsed = records(
         META, user("a"), answer("b"), item("function_call", name="ls"), call("c1"), output("c1", "x")
     )
-    assert said(found) == ["user: a", "assistant: b | call c1", "tool: result c1: x"]
-    assert [one.line for one in warned(found)] == [4]
+    assert texts(parsed) == ["user: a", "assistant: b | call c1", "tool: result c1: x"]
+    assert [one.line for one in warnings(parsed)] == [4]
 
 
 def recorded(given=100, cached=60, written=10, out=12):
@@ -347,23 +349,23 @@ def recorded(given=100, cached=60, written=10, out=12):
 
 
 def test_usage_stands_in_records_of_its_own_since_0_169():
-    found = records(META, context(), user("Hello."), answer("Hi."), recorded(), counted(112),
+    parsed = records(META, context(), user("Hello."), answer("Hi."), recorded(), counted(112),
             call("c1"), recorded(given=200), output("c1", "a"), answer("Done."), recorded(given=300), compacted("So far."))  # fmt: skip
-    replies = [record.message for record in heard(found) if record.message.role == "assistant"]
+    replies = [record.message for record in messages_in(parsed) if record.message.role == "assistant"]
 
     assert [reply.usage for reply in replies] == [
         Usage(30, 60, 10, 12),
         Usage(130, 60, 10, 12),
         Usage(230, 60, 10, 12),
     ]
-    assert folded(found)[0].tokens_before == 312
-    assert about(found, "left_out") == [{"token_count again": 1}]
+    assert folds(parsed)[0].tokens_before == 312
+    assert facts(parsed, "left_out") == [{"token_count again": 1}]
 
 
 def test_what_codex_notes_beside_an_item_is_not_sent():
     noted = user("Hello.")
     noted["payload"]["internal_chat_message_metadata_passthrough"] = {"turn_id": "u"}
-    found = records(META, noted, answer("Hi.", internal_chat_message_metadata_passthrough={"turn_id": "u"}))
+    parsed = records(META, noted, answer("Hi.", internal_chat_message_metadata_passthrough={"turn_id": "u"}))
 
-    assert valid(found)
-    assert not any("internal_chat_message_metadata_passthrough" in payload for payload in native(found))
+    assert valid(parsed)
+    assert not any("internal_chat_message_metadata_passthrough" in payload for payload in native(parsed))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.synthetic import SYNTHETIC
-from tests.transcripts.reading import about, folded, heard, lines, records, said, warned
+from tests.transcripts.reading import facts, folds, lines, messages_in, records, texts, warnings
 
 from foldline import dialects
 from foldline.core.log.messages import Usage
@@ -31,29 +31,29 @@ def beside(folder: Path, state: object, name: str = "s") -> Path:
     return folder / f"{name}.jsonl"
 
 
-def places(found) -> list[str | None]:
+def places(parsed) -> list[str | None]:
     """Keys in order; a compaction as > and its first kept message."""
-    told = [record for record in found if isinstance(record, MessageRecord | CompactionRecord)]
+    told = [record for record in parsed if isinstance(record, MessageRecord | CompactionRecord)]
     return [one.key if isinstance(one, MessageRecord) else f">{one.first_kept}" for one in told]
 
 
 def test_a_session_and_its_compaction():
-    found = list(read(SESSION))
-    assert about(found, "format") == [{"format": "coop", "dialect": "anthropic"}]
-    assert about(found, "session") == [{"id": "coop_dm_signal_alice-uuid"}]
-    assert about(found, "model") == [{"model": "claude-opus-4-5"}]
-    assert len(heard(found)) == 12
-    payloads = [json.loads(record.message.native.raw) for record in heard(found)]
+    parsed = list(read(SESSION))
+    assert facts(parsed, "format") == [{"format": "coop", "dialect": "anthropic"}]
+    assert facts(parsed, "session") == [{"id": "coop_dm_signal_alice-uuid"}]
+    assert facts(parsed, "model") == [{"model": "claude-opus-4-5"}]
+    assert len(messages_in(parsed)) == 12
+    payloads = [json.loads(record.message.native.raw) for record in messages_in(parsed)]
     assert dialects.get("anthropic").validate(payloads) == []
-    first = heard(found)[1].message
+    first = messages_in(parsed)[1].message
     assert (first.usage, first.stop) == (Usage(20264, 0, 0, 71), "tools")
-    assert heard(found)[6].message.results[1].is_error
-    assert not warned(found)
+    assert messages_in(parsed)[6].message.results[1].is_error
+    assert not warnings(parsed)
 
 
 def test_the_compaction_stands_where_its_time_says_and_keeps_no_result_without_its_call():
-    found = list(read(SESSION))
-    [one] = folded(found)
+    parsed = list(read(SESSION))
+    [one] = folds(parsed)
     assert one.line == 8
     assert one.first_kept is not None
     assert one.first_kept.startswith("msg_00000008")  # its state names the results before it
@@ -73,38 +73,38 @@ def test_the_compaction_stands_where_its_time_says_and_keeps_no_result_without_i
     ],
 )  # fmt: skip
 def test_what_a_compaction_kept_is_named_or_counted(tmp_path: Path, state, expected):
-    found = list(read(beside(tmp_path, {"summary": "S", **state})))
-    assert places(found) == expected
-    assert not warned(found)
+    parsed = list(read(beside(tmp_path, {"summary": "S", **state})))
+    assert places(parsed) == expected
+    assert not warnings(parsed)
 
 
 def test_more_that_the_state_says_stays_with_the_compaction(tmp_path: Path):
     touched = [{"path": "a.rs", "action": "Modified"}]
     state = {"summary": "S", "files_touched": touched, "compaction_count": 3, "tokens_at_compaction": 9}
-    [one] = folded(list(read(beside(tmp_path, {**state, "messages_at_compaction": 2}))))
+    [one] = folds(list(read(beside(tmp_path, {**state, "messages_at_compaction": 2}))))
     assert (one.number, one.tokens_before) == (3, 9)
     assert one.data["files_touched"] == touched
 
 
 def test_a_first_kept_message_that_is_not_here_is_named(tmp_path: Path):
-    found = list(read(beside(tmp_path, {"summary": "S", "first_kept_message_id": "gone"})))
-    assert places(found)[-1] == ">None"
-    assert "gone" in warned(found)[0].text
+    parsed = list(read(beside(tmp_path, {"summary": "S", "first_kept_message_id": "gone"})))
+    assert places(parsed)[-1] == ">None"
+    assert "gone" in warnings(parsed)[0].text
 
 
 @pytest.mark.parametrize("state", ['{"summary": ', "[]", "\0\0\0", "", '{"first_kept_message_id": "m2"}'])
 def test_a_state_that_cannot_be_read_is_a_warning(tmp_path: Path, state):
-    found = list(read(beside(tmp_path, state)))
-    assert places(found) == ["m1", "m2", "m3", "m4"]  # the full context
-    assert len(warned(found)) == 1
-    assert "_compaction.json" in warned(found)[0].text or "s.jsonl" in warned(found)[0].text
+    parsed = list(read(beside(tmp_path, state)))
+    assert places(parsed) == ["m1", "m2", "m3", "m4"]  # the full context
+    assert len(warnings(parsed)) == 1
+    assert "_compaction.json" in warnings(parsed)[0].text or "s.jsonl" in warnings(parsed)[0].text
 
 
 def test_the_compaction_is_found_beside_a_packed_file(tmp_path: Path):
     packed = tmp_path / "coop_dm_signal_alice-uuid.jsonl.gz"
     packed.write_bytes(gzip.compress(SESSION.read_bytes()))
     shutil.copy(STATE, tmp_path)
-    assert folded(list(read(packed))) == folded(list(read(SESSION)))
+    assert folds(list(read(packed))) == folds(list(read(SESSION)))
 
 
 def test_bad_lines_are_named():
@@ -115,32 +115,32 @@ def test_bad_lines_are_named():
         message("m3", "assistant", 3),
         message("m4", "assistant", 4, "b"),
     )
-    found = records(raw + b'{"id": "m5", "role": "us')
-    assert said(found) == ["user: a", "assistant: b"]
-    assert [one.line for one in warned(found)] == [2, 3, 5]
-    assert folded(found) == []
+    parsed = records(raw + b'{"id": "m5", "role": "us')
+    assert texts(parsed) == ["user: a", "assistant: b"]
+    assert [one.line for one in warnings(parsed)] == [2, 3, 5]
+    assert folds(parsed) == []
 
 
 def test_images_and_thoughts_without_a_signature():
     image = {"type": "image", "data": "iVBORw0KGgo=", "mime_type": "image/png"}
     thought = {"type": "thinking", "thinking": "Hm.", "signature": None}
-    found = records(message("m1", "user", 1, "look", image), message("m2", "assistant", 2, thought, "ok"))
-    payloads = [json.loads(record.message.native.raw) for record in heard(found)]
+    parsed = records(message("m1", "user", 1, "look", image), message("m2", "assistant", 2, thought, "ok"))
+    payloads = [json.loads(record.message.native.raw) for record in messages_in(parsed)]
     assert dialects.get("anthropic").validate(payloads) == []
-    assert heard(found)[1].message.text == "Hm.\nok"
+    assert messages_in(parsed)[1].message.text == "Hm.\nok"
 
 
 def test_a_compaction_under_another_name_is_taken_by_the_message_it_keeps_from(tmp_path):
     state = {"summary": "Then.", "first_kept_message_id": "m3", "created_at": "2026-02-09T08:09:00Z"}
     beside(tmp_path, state, "old").rename(tmp_path / "new.jsonl")
-    found = list(read(tmp_path / "new.jsonl"))
-    assert [one.summary for one in folded(found)] == ["Then."]
-    assert "old_compaction.json" in warned(found)[0].text
+    parsed = list(read(tmp_path / "new.jsonl"))
+    assert [one.summary for one in folds(parsed)] == ["Then."]
+    assert "old_compaction.json" in warnings(parsed)[0].text
 
 
 def test_the_compaction_of_another_session_is_none_of_ours(tmp_path):
     beside(tmp_path, {"summary": "Theirs.", "first_kept_message_id": "x9"}, "other")
     beside(tmp_path, {"summary": "Ours.", "first_kept_message_id": "m3"}, "ours")
     (tmp_path / "ours_compaction.json").unlink()
-    found = list(read(tmp_path / "ours.jsonl"))
-    assert (folded(found), warned(found)) == ([], [])
+    parsed = list(read(tmp_path / "ours.jsonl"))
+    assert (folds(parsed), warnings(parsed)) == ([], [])

@@ -6,7 +6,7 @@ import json
 import msgspec
 import pytest
 from tests.support.log import Log
-from tests.transcripts.reading import about, folded, heard, records
+from tests.transcripts.reading import facts, folds, messages_in, records
 
 from foldline import dialects
 from foldline.core.log.codec import encode
@@ -92,21 +92,21 @@ def test_every_entry_comes_back_as_it_was(history):
 
 
 def test_read_gives_messages_boundaries_and_notes(history):
-    found = records(written(history, session="s"))
-    assert [record.key for record in heard(found)] == [entry.id for entry in history[:4]]
-    assert heard(found)[0].message.text == "half \ufffd of it"
-    assert [(one.summary, one.first_kept, one.tokens_before) for one in folded(found)] == [
+    parsed = records(written(history, session="s"))
+    assert [record.key for record in messages_in(parsed)] == [entry.id for entry in history[:4]]
+    assert messages_in(parsed)[0].message.text == "half \ufffd of it"
+    assert [(one.summary, one.first_kept, one.tokens_before) for one in folds(parsed)] == [
         ("Summary.", history[2].id, 9)
     ]
-    assert about(found, "title") == [{"title": "T"}]
-    assert about(found, "pinned")[0]["entry"] == history[0].id
+    assert facts(parsed, "title") == [{"title": "T"}]
+    assert facts(parsed, "pinned")[0]["entry"] == history[0].id
 
 
 def test_an_undone_compaction_is_left_out_unless_it_was_redone(history):
     undone = [*history, chained(Lifted("", None, history[4].id, lifted=True), history[-1].id)]
-    assert folded(records(written(undone))) == []
+    assert folds(records(written(undone))) == []
     redone = [*undone, chained(Lifted("", None, history[4].id, lifted=False), undone[-1].id)]
-    assert len(folded(records(written(redone)))) == 1
+    assert len(folds(records(written(redone)))) == 1
 
 
 def test_the_header_names_the_leaf_of_a_branched_log(history):
@@ -115,11 +115,11 @@ def test_the_header_names_the_leaf_of_a_branched_log(history):
         codec.decode({"role": "user", "content": "other"}), parent=history[3].id, said_key=history[3].said_key
     )
     raw = written([*history, side])
-    assert heard(records(raw))[-1].message.text == "other"
-    assert folded(records(raw)) == []
+    assert messages_in(records(raw))[-1].message.text == "other"
+    assert folds(records(raw)) == []
     chosen = records(written([*history, side], leaf=history[-1].id))
-    assert len(folded(chosen)) == 1
-    assert about(chosen, "branches")[0]["branches"] == 1
+    assert len(folds(chosen)) == 1
+    assert facts(chosen, "branches")[0]["branches"] == 1
 
 
 def test_a_cut_off_last_line_loses_that_line_alone(history):

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from tests.cli.calling import call
-from tests.transcripts.reading import about, records
+from tests.transcripts.reading import facts, records
 
 import foldline
 from foldline.dialects import get
@@ -144,13 +144,13 @@ def test_a_file_of_it_is_read_as_a_list_and_as_lines(name, tmp_path, capfdbinary
     whole, lines = tmp_path / "list.json", tmp_path / "lines.jsonl"
     whole.write_text(json.dumps(FORMS[name], indent=1))
     lines.write_text("\n".join(map(json.dumps, FORMS[name])))
-    found = []
+    parsed = []
     for path in (whole, lines):
         told = call(capfdbinary, "compact", path, "--target", "4000", "--json")
         assert told.code == 0
-        found.append(of_all_calls(told.json["messages"]))
+        parsed.append(of_all_calls(told.json["messages"]))
         assert name.partition(",")[0] in told.err
-    assert found[0] == found[1]
+    assert parsed[0] == parsed[1]
 
 
 @pytest.mark.parametrize("name", FORMS)
@@ -246,4 +246,4 @@ async def test_a_session_refuses_it_too():
 )
 def test_requests_to_gemini_and_bedrock_bring_their_system_prompt(body, system):
     for raw in (json.dumps(body), json.dumps(body, indent=1)):
-        assert about(records(raw.encode()), "system") == [{"system": system}]
+        assert facts(records(raw.encode()), "system") == [{"system": system}]

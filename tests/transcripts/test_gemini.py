@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from tests.transcripts.reading import about, folded, heard, records, said, warned
+from tests.transcripts.reading import facts, folds, messages_in, records, texts, warnings
 
 from foldline import dialects
 from foldline.core.log.messages import Media, Thinking, Usage
@@ -44,15 +44,15 @@ def document(*messages, indent=2, **meta):
     return json.dumps({**META, **meta, "messages": list(messages)}, indent=indent).encode()
 
 
-def valid(found):
-    payloads = [json.loads(record.message.native.raw) for record in heard(found)]
+def valid(parsed):
+    payloads = [json.loads(record.message.native.raw) for record in messages_in(parsed)]
     return dialects.get("openai-chat").validate(payloads) == []
 
 
 @pytest.mark.parametrize("indent", [2, None])
 def test_a_document_is_read_in_order(indent):
     thought = {"subject": "Reading", "description": "I look first."}
-    found = records(
+    parsed = records(
         document(
             user("m1", [{"text": "Read "}, {"text": "it."}]),
             gemini(
@@ -68,33 +68,33 @@ def test_a_document_is_read_in_order(indent):
             summary="My try",
         )
     )
-    assert about(found, "format") == [{"format": "gemini-cli", "dialect": "openai-chat"}]
-    assert about(found, "session") == [META]
-    assert about(found, "title") == [{"title": "My try"}]
-    assert about(found, "model") == [{"model": "g-1"}]
-    assert about(found, "info")[0]["content"] == "Request cancelled."
-    assert said(found) == [
+    assert facts(parsed, "format") == [{"format": "gemini-cli", "dialect": "openai-chat"}]
+    assert facts(parsed, "session") == [META]
+    assert facts(parsed, "title") == [{"title": "My try"}]
+    assert facts(parsed, "model") == [{"model": "g-1"}]
+    assert facts(parsed, "info")[0]["content"] == "Request cancelled."
+    assert texts(parsed) == [
         "user: Read \nit.",
         "assistant: Reading. | call c1 | call c2",
         "tool: result c1: A",
         "tool: result c2: B",
         "assistant: Done.",
     ]
-    message = heard(found)[1].message
+    message = messages_in(parsed)[1].message
     assert message.usage == Usage(42, 60, 0, 12)
     assert message.usage.total == TOKENS["total"]
     assert [part.text for part in message.parts if isinstance(part, Thinking)] == [
         "**Reading**\nI look first."
     ]
-    assert [(record.key, record.line) for record in heard(found)] == [
+    assert [(record.key, record.line) for record in messages_in(parsed)] == [
         ("m1", 1), ("m2", 2), ("c1", 2), ("c2", 2), ("m4", 4)
     ]  # fmt: skip
-    assert heard(found)[0].at == 1767323046.0
-    assert valid(found)
+    assert messages_in(parsed)[0].at == 1767323046.0
+    assert valid(parsed)
 
 
 def test_failed_and_cancelled_calls_are_marked():
-    found = records(
+    parsed = records(
         document(
             user("m1", "go"),
             gemini(
@@ -102,15 +102,15 @@ def test_failed_and_cancelled_calls_are_marked():
             ),
         )
     )
-    assert [record.message.results[0].is_error for record in heard(found)[2:]] == [True, True]
-    assert said(found)[2] == "tool: result c1: not found"
+    assert [record.message.results[0].is_error for record in messages_in(parsed)[2:]] == [True, True]
+    assert texts(parsed)[2] == "tool: result c1: not found"
 
 
 def test_calls_and_results_in_contents_are_told_once():
     made = {"functionCall": {"id": "c1", "name": "read_file", "args": {}}}
     answered = {"functionResponse": {"id": "c1", "name": "read_file", "response": {"output": "A"}}}
     alone = {"functionResponse": {"id": "c2", "name": "ls", "response": {"lines": ["x"]}}}
-    found = records(
+    parsed = records(
         document(
             user("m1", "go"),
             gemini("m2", [{"text": "Hm.", "thought": True}, made], toolCalls=[call("c1", "A")]),
@@ -119,40 +119,40 @@ def test_calls_and_results_in_contents_are_told_once():
             user("m5", [alone]),
         )
     )
-    assert said(found) == [
+    assert texts(parsed) == [
         "user: go",
         "assistant: call c1",
         "tool: result c1: A",
         "assistant: call c2",
         'tool: result c2: {"lines":["x"]}',
     ]
-    assert about(found, "repeated") == [{"results": ["c1"]}]
-    assert valid(found)
+    assert facts(parsed, "repeated") == [{"results": ["c1"]}]
+    assert valid(parsed)
 
 
 def test_images_are_kept_and_results_stay_together():
     picture = {"inlineData": {"mimeType": "image/png", "data": "aGk="}}
     shown = {**call("c1", "a plot")}
     shown["result"] = [*shown["result"], picture]
-    found = records(
+    parsed = records(
         document(user("m1", [{"text": "See."}, picture]), gemini("m2", toolCalls=[shown, call("c2", "B")]))
     )
     pictures = [
         record.message.injected
-        for record in heard(found)
+        for record in messages_in(parsed)
         for p in record.message.parts
         if isinstance(p, Media)
     ]
     assert pictures == [False, True]
-    assert said(found)[-1] == "user: [Shown by the tool calls above]"
-    assert valid(found)
+    assert texts(parsed)[-1] == "user: [Shown by the tool calls above]"
+    assert valid(parsed)
 
 
 def test_what_gemini_cli_sets_up_is_not_the_users():
-    found = records(
+    parsed = records(
         document(user("m1", "This is the Gemini CLI. We are setting up the context for our chat."))
     )
-    assert heard(found)[0].message.injected
+    assert messages_in(parsed)[0].message.injected
 
 
 def test_files_that_the_user_named_are_not_the_users_words():
@@ -162,15 +162,15 @@ def test_files_that_the_user_named_are_not_the_users_words():
         "always: x",
         "\n--- End of content ---",
     ]
-    found = records(document(user("m1", [{"text": text} for text in texts])))
-    assert [(record.message.text, record.message.injected) for record in heard(found)] == [
+    parsed = records(document(user("m1", [{"text": text} for text in texts])))
+    assert [(record.message.text, record.message.injected) for record in messages_in(parsed)] == [
         ("Look at @a.py", False),
         ("\n".join(texts[1:]), True),
     ]
 
 
 def test_empty_replies_strange_parts_and_wrong_messages_are_named():
-    found = records(
+    parsed = records(
         document(
             user("m1", [{"text": "go"}, {"executableCode": {"code": "1"}}]),
             gemini("m2", tokens=TOKENS),
@@ -179,14 +179,14 @@ def test_empty_replies_strange_parts_and_wrong_messages_are_named():
             user("m5", "on"),
         )
     )
-    assert said(found) == ["user: go", "user: on"]
-    assert about(found, "part") == [{"executableCode": {"code": "1"}}]
-    assert about(found, "empty")[0]["tokens"] == TOKENS
-    assert [one.line for one in warned(found)] == [3, 4]
+    assert texts(parsed) == ["user: go", "user: on"]
+    assert facts(parsed, "part") == [{"executableCode": {"code": "1"}}]
+    assert facts(parsed, "empty")[0]["tokens"] == TOKENS
+    assert [one.line for one in warnings(parsed)] == [3, 4]
 
 
 def test_of_json_lines_the_newest_version_of_a_message_counts():
-    found = records(
+    parsed = records(
         META,
         user("m1", "go"),
         gemini("m2", "Read"),
@@ -195,30 +195,30 @@ def test_of_json_lines_the_newest_version_of_a_message_counts():
         gemini("m2", "Reading.", toolCalls=[call("c1", "A")]),
         user("m4", "on"),
     )
-    assert said(found) == ["user: go", "assistant: Reading. | call c1", "tool: result c1: A", "user: on"]
-    assert about(found, "title") == [{"title": "My try"}]
-    assert [record.line for record in heard(found)] == [2, 6, 6, 7]
-    assert valid(found)
+    assert texts(parsed) == ["user: go", "assistant: Reading. | call c1", "tool: result c1: A", "user: on"]
+    assert facts(parsed, "title") == [{"title": "My try"}]
+    assert [record.line for record in messages_in(parsed)] == [2, 6, 6, 7]
+    assert valid(parsed)
 
 
 def test_what_was_rewound_is_left_out_and_counted():
-    found = records(
+    parsed = records(
         META, user("m1", "a"), user("m2", "wrong"), gemini("m3", "too"), {"$rewindTo": "m2"}, user("m4", "b")
     )
-    assert said(found) == ["user: a", "user: b"]
-    assert about(found, "branches") == [{"branches": 1, "messages": 2}]
+    assert texts(parsed) == ["user: a", "user: b"]
+    assert facts(parsed, "branches") == [{"branches": 1, "messages": 2}]
 
 
 def test_a_rewind_to_a_message_that_is_not_there_takes_back_everything():
-    found = records(META, user("m1", "a"), {"$rewindTo": "m9"}, user("m2", "b"))
-    assert said(found) == ["user: b"]
+    parsed = records(META, user("m1", "a"), {"$rewindTo": "m9"}, user("m2", "b"))
+    assert texts(parsed) == ["user: b"]
 
 
 def test_a_compression_is_a_boundary_and_nothing_said_before_it_is_lost():
     snapshot = user("s1", [{"text": "<state_snapshot>goal</state_snapshot>"}])
     agreed = gemini("s2", [{"text": "Got it."}])
     history = [snapshot, agreed, user("m3", "c"), gemini("m4", "masked")]
-    found = records(
+    parsed = records(
         META,
         user("m1", "a"),
         gemini("m2", "b"),
@@ -228,39 +228,39 @@ def test_a_compression_is_a_boundary_and_nothing_said_before_it_is_lost():
         {"$set": {"messages": history}},
         user("m5", "e"),
     )
-    assert said(found) == ["user: a", "assistant: b", "user: c", "assistant: d", "user: e"]
-    assert [(one.summary, one.first_kept, one.line) for one in folded(found)] == [
+    assert texts(parsed) == ["user: a", "assistant: b", "user: c", "assistant: d", "user: e"]
+    assert [(one.summary, one.first_kept, one.line) for one in folds(parsed)] == [
         ("<state_snapshot>goal</state_snapshot>", "m3", 6)
     ]
 
 
 def test_a_history_that_only_lacks_its_end_was_taken_back():
-    found = records(
+    parsed = records(
         META, user("m1", "a"), gemini("m2", "b"), user("m3", "c"), {"$set": {"messages": [user("m1", "a")]}}
     )
-    assert said(found) == ["user: a"]
-    assert about(found, "branches") == [{"branches": 1, "messages": 2}]
+    assert texts(parsed) == ["user: a"]
+    assert facts(parsed, "branches") == [{"branches": 1, "messages": 2}]
 
 
 def test_a_history_that_the_file_begins_with_is_read():
-    found = records({**META, "messages": [user("m1", "a"), gemini("m2", "b")]}, user("m3", "c"))
-    assert said(found) == ["user: a", "assistant: b", "user: c"]
+    parsed = records({**META, "messages": [user("m1", "a"), gemini("m2", "b")]}, user("m3", "c"))
+    assert texts(parsed) == ["user: a", "assistant: b", "user: c"]
 
 
 def test_messages_without_an_id_and_strange_lines_are_not_lost():
     nameless = {"type": "user", "content": "a"}
-    found = records(
+    parsed = records(
         META, nameless, {"$set": {"messages": [nameless]}}, {"x": 1}, {**nameless, "content": "b"}
     )
-    assert said(found) == ["user: a", "user: b"]
-    assert [one.line for one in warned(found)] == [4]
+    assert texts(parsed) == ["user: a", "user: b"]
+    assert [one.line for one in warnings(parsed)] == [4]
 
 
 def test_a_compression_without_words_of_the_user_keeps_what_it_kept():
     history = [gemini("s1", "Summary."), user("m2", "b")]
-    found = records(META, user("m1", "a"), user("m2", "b"), {"$set": {"messages": history}})
-    assert said(found) == ["user: a", "user: b"]
-    assert [(one.summary, one.first_kept) for one in folded(found)] == [("Summary.", "m2")]
+    parsed = records(META, user("m1", "a"), user("m2", "b"), {"$set": {"messages": history}})
+    assert texts(parsed) == ["user: a", "user: b"]
+    assert [(one.summary, one.first_kept) for one in folds(parsed)] == [("Summary.", "m2")]
 
 
 def test_a_chat_that_quotes_gemini_is_not_taken_for_one():
@@ -289,29 +289,29 @@ def test_a_resumed_session_keeps_usage_and_model_of_its_older_replies():
     whole = records(META, asked, reply, resumed(*history), *later)
     alone = records(META, resumed(*history), *later)
 
-    for found in (whole, alone):
-        replies = [record.message for record in heard(found) if record.message.role == "assistant"]
+    for parsed in (whole, alone):
+        replies = [record.message for record in messages_in(parsed) if record.message.role == "assistant"]
         assert [(one.model, one.usage.total) for one in replies] == [("g-1", 114), ("g-2", 114)]
-        assert sum(bool(record.message.results) for record in heard(found)) == 1
-        assert not folded(found)
+        assert sum(bool(record.message.results) for record in messages_in(parsed)) == 1
+        assert not folds(parsed)
 
 
 def test_a_newer_version_of_a_reply_without_figures_keeps_the_older_ones():
     newer = {key: value for key, value in gemini("m2", "I read on.").items() if key != "model"}
-    found = records(
+    parsed = records(
         META, user("m1", "Read."), gemini("m2", "I read.", tokens=TOKENS), newer, user("m3", "Go on.")
     )
-    (reply,) = [record.message for record in heard(found) if record.message.role == "assistant"]
+    (reply,) = [record.message for record in messages_in(parsed) if record.message.role == "assistant"]
 
     assert (reply.text, reply.model, reply.usage.total) == ("I read on.", "g-1", 114)
 
 
 def test_a_resumed_session_that_lacks_a_message_was_not_compressed():
     setup = user("m0", "<session_context>\nThis is the Gemini CLI.")
-    found = records(META, user("m1", "Read."), gemini("m2", "I read."), user("m3", "/stats"), resumed(setup, user("m1", "Read."), gemini("m2", "I read.")), user("m4", "Go on."))  # fmt: skip
+    parsed = records(META, user("m1", "Read."), gemini("m2", "I read."), user("m3", "/stats"), resumed(setup, user("m1", "Read."), gemini("m2", "I read.")), user("m4", "Go on."))  # fmt: skip
 
-    assert not folded(found)
-    assert [record.message.text for record in heard(found) if not record.message.injected] == [
+    assert not folds(parsed)
+    assert [record.message.text for record in messages_in(parsed) if not record.message.injected] == [
         "Read.",
         "I read.",
         "Go on.",

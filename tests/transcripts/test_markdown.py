@@ -4,7 +4,7 @@ import json
 
 import pytest
 from tests.support.synthetic import SYNTHETIC
-from tests.transcripts.reading import about, folded, heard, records, said, warned
+from tests.transcripts.reading import facts, folds, messages_in, records, texts, warnings
 
 from foldline import dialects
 from foldline.core.log.messages import Thinking
@@ -17,10 +17,10 @@ def chat(text: str):
 
 
 def test_headings_labels_and_quoted_output():
-    found = list(read(SYNTHETIC / "chat.md"))
-    assert about(found, "format") == [{"format": "markdown", "dialect": "openai-chat"}]
-    assert about(found, "title") == [{"title": "Why is the build slow?"}]
-    assert [told.split(":")[0] for told in said(found)] == [
+    parsed = list(read(SYNTHETIC / "chat.md"))
+    assert facts(parsed, "format") == [{"format": "markdown", "dialect": "openai-chat"}]
+    assert facts(parsed, "title") == [{"title": "Why is the build slow?"}]
+    assert [told.split(":")[0] for told in texts(parsed)] == [
         "user",
         "assistant",
         "user",
@@ -28,17 +28,24 @@ def test_headings_labels_and_quoted_output():
         "user",
         "assistant",
     ]
-    assert [record.message.injected for record in heard(found)] == [False, False, True, False, False, False]
+    assert [record.message.injected for record in messages_in(parsed)] == [
+        False,
+        False,
+        True,
+        False,
+        False,
+        False,
+    ]
     assert (
-        said(found)[2]
+        texts(parsed)[2]
         == "user: [Output]\nninja: entering directory build\n[812/812] linking app\n\nreal 4m02s"
     )
-    assert said(found)[0].endswith("> ninja: 812 of 812 targets rebuilt")  # the user's own quote
-    assert "## User\ntouch config.h" in said(found)[3]
-    assert [record.line for record in heard(found)] == [3, 9, 13, 18, 26, 30]
-    payloads = [json.loads(record.message.native.raw) for record in heard(found)]
+    assert texts(parsed)[0].endswith("> ninja: 812 of 812 targets rebuilt")  # the user's own quote
+    assert "## User\ntouch config.h" in texts(parsed)[3]
+    assert [record.line for record in messages_in(parsed)] == [3, 9, 13, 18, 26, 30]
+    payloads = [json.loads(record.message.native.raw) for record in messages_in(parsed)]
     assert dialects.get("openai-chat").validate(payloads) == []
-    assert not warned(found)
+    assert not warnings(parsed)
 
 
 @pytest.mark.parametrize(
@@ -52,21 +59,21 @@ def test_headings_labels_and_quoted_output():
     ],
 )
 def test_speakers_as_people_write_them(text):
-    assert said(chat(text)) == ["user: a", "assistant: b"]
+    assert texts(chat(text)) == ["user: a", "assistant: b"]
 
 
 def test_headings_of_another_level_and_names_in_a_sentence_are_text():
-    found = chat("## User\na\n### User\nis a table\n## Users and groups\n**User** rights\n## Assistant\nb\n")
-    assert said(found) == [
+    parsed = chat("## User\na\n### User\nis a table\n## Users and groups\n**User** rights\n## Assistant\nb\n")
+    assert texts(parsed) == [
         "user: a\n### User\nis a table\n## Users and groups\n**User** rights",
         "assistant: b",
     ]
 
 
 def test_system_and_tool_sections():
-    found = chat("## System\nBe brief.\n## User\na\n## Tool output\n42\n## Assistant\nb\n")
-    assert said(found) == ["system: Be brief.", "user: a", "user: 42", "assistant: b"]
-    assert [record.message.injected for record in heard(found)] == [False, False, True, False]
+    parsed = chat("## System\nBe brief.\n## User\na\n## Tool output\n42\n## Assistant\nb\n")
+    assert texts(parsed) == ["system: Be brief.", "user: a", "user: 42", "assistant: b"]
+    assert [record.message.injected for record in messages_in(parsed)] == [False, False, True, False]
 
 
 OURS = """# Fix it
@@ -128,10 +135,10 @@ kept
 
 
 def test_our_own_export_comes_back():
-    found = chat(OURS)
-    assert about(found, "session") == [{"id": "s1"}]
-    assert about(found, "model") == [{"model": "m-1"}, {"model": "m-2"}]
-    assert said(found) == [
+    parsed = chat(OURS)
+    assert facts(parsed, "session") == [{"id": "s1"}]
+    assert facts(parsed, "model") == [{"model": "m-1"}, {"model": "m-2"}]
+    assert texts(parsed) == [
         "user: fix a",
         "assistant: Looking. | call t1",
         "tool: result t1: no such ``` file",
@@ -139,22 +146,22 @@ def test_our_own_export_comes_back():
         "user: <system-reminder>x</system-reminder>",
         "user: kept",
     ]
-    call = heard(found)[1].message
+    call = messages_in(parsed)[1].message
     assert call.calls[0].arguments == {"path": "a.py"}
     assert call.parts[0] == Thinking("Look first.")
     assert (call.model, call.stop) == ("m-2", "tools")
-    assert heard(found)[0].at == 1767323040.0
-    assert heard(found)[2].message.results[0].is_error
-    assert heard(found)[3].message.stop == "aborted"
-    assert [record.message.injected for record in heard(found)[4:]] == [True, True]
-    [one] = folded(found)
+    assert messages_in(parsed)[0].at == 1767323040.0
+    assert messages_in(parsed)[2].message.results[0].is_error
+    assert messages_in(parsed)[3].message.stop == "aborted"
+    assert [record.message.injected for record in messages_in(parsed)[4:]] == [True, True]
+    [one] = folds(parsed)
     assert (one.summary, one.tokens_before, one.at) == ("## Goal\nFix a.", 1234, 1767323160.0)
 
 
 def test_a_fence_that_is_never_closed_is_named():
-    found = chat("## User\na\n## Assistant\n```\nb\n## User\nc\n")
-    assert len(heard(found)) == 2
-    assert [one.line for one in warned(found)] == [4]
+    parsed = chat("## User\na\n## Assistant\n```\nb\n## User\nc\n")
+    assert len(messages_in(parsed)) == 2
+    assert [one.line for one in warnings(parsed)] == [4]
 
 
 @pytest.mark.parametrize("text", ["# Readme\n\n## Users\n\n## User\n\nA user has a name.\n", "hello\n"])

@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from tests.transcripts.reading import about, heard, records, said, warned
+from tests.transcripts.reading import facts, messages_in, records, texts, warnings
 
 from foldline.errors import FormatError
 
@@ -24,10 +24,10 @@ USER = {"role": "user", "content": "Read a.py"}
 
 
 def test_a_json_list_of_openai_messages():
-    found = records(json.dumps([USER, CALL, RESULT]).encode())
-    assert about(found, "format") == [{"format": "json", "dialect": "openai-chat"}]
-    assert said(found) == ["user: Read a.py", "assistant: call c1", "tool: result c1: print(1)"]
-    assert [record.line for record in heard(found)] == [1, 2, 3]
+    parsed = records(json.dumps([USER, CALL, RESULT]).encode())
+    assert facts(parsed, "format") == [{"format": "json", "dialect": "openai-chat"}]
+    assert texts(parsed) == ["user: Read a.py", "assistant: call c1", "tool: result c1: print(1)"]
+    assert [record.line for record in messages_in(parsed)] == [1, 2, 3]
 
 
 def test_an_object_around_a_list_gives_system_tools_and_model():
@@ -35,34 +35,34 @@ def test_an_object_around_a_list_gives_system_tools_and_model():
     raw = json.dumps(
         {"model": "m-1", "system": "Be brief.", "tools": tools, "messages": [USER, USE, USED]}, indent=2
     )
-    found = records(raw.encode())
-    assert about(found, "format")[0]["dialect"] == "anthropic"
-    assert about(found, "system") == [{"system": "Be brief."}]
-    assert about(found, "tools") == [{"tools": tools}]
-    assert about(found, "model") == [{"model": "m-1"}]
-    assert said(found)[1:] == ["assistant: call t1", "user: result t1: print(1)"]
+    parsed = records(raw.encode())
+    assert facts(parsed, "format")[0]["dialect"] == "anthropic"
+    assert facts(parsed, "system") == [{"system": "Be brief."}]
+    assert facts(parsed, "tools") == [{"tools": tools}]
+    assert facts(parsed, "model") == [{"model": "m-1"}]
+    assert texts(parsed)[1:] == ["assistant: call t1", "user: result t1: print(1)"]
 
 
 def test_an_empty_list_is_read_as_no_messages():
-    assert heard(records(b"[]")) == []
+    assert messages_in(records(b"[]")) == []
 
 
 def test_json_lines_with_a_header():
-    found = records({"system": "Be brief.", "title": "A try"}, USER, USE, USED)
-    assert about(found, "system") == [{"system": "Be brief."}]
-    assert about(found, "title") == [{"title": "A try"}]
-    assert [record.line for record in heard(found)] == [2, 3, 4]
+    parsed = records({"system": "Be brief.", "title": "A try"}, USER, USE, USED)
+    assert facts(parsed, "system") == [{"system": "Be brief."}]
+    assert facts(parsed, "title") == [{"title": "A try"}]
+    assert [record.line for record in messages_in(parsed)] == [2, 3, 4]
 
 
 def test_the_dialect_is_found_however_late_it_shows():
     plain = [{"role": "user", "content": f"message {number}"} for number in range(500)]
-    assert about(records(*plain, USE, USED), "format")[0]["dialect"] == "anthropic"
-    assert about(records(*plain, CALL, RESULT), "format")[0]["dialect"] == "openai-chat"
-    assert about(records(*plain), "format")[0]["dialect"] == "openai-chat"
+    assert facts(records(*plain, USE, USED), "format")[0]["dialect"] == "anthropic"
+    assert facts(records(*plain, CALL, RESULT), "format")[0]["dialect"] == "openai-chat"
+    assert facts(records(*plain), "format")[0]["dialect"] == "openai-chat"
 
 
 def test_a_header_may_name_the_dialect():
-    assert about(records({"dialect": "anthropic"}, USER), "format")[0]["dialect"] == "anthropic"
+    assert facts(records({"dialect": "anthropic"}, USER), "format")[0]["dialect"] == "anthropic"
 
 
 def test_an_unknown_dialect_is_an_error():
@@ -71,6 +71,6 @@ def test_an_unknown_dialect_is_an_error():
 
 
 def test_native_payloads_are_kept():
-    found = records({"dialect": "openai-chat"}, {**CALL, "x_own": 1})
-    assert json.loads(heard(found)[0].message.native.raw) == {**CALL, "x_own": 1}
-    assert not warned(found)
+    parsed = records({"dialect": "openai-chat"}, {**CALL, "x_own": 1})
+    assert json.loads(messages_in(parsed)[0].message.native.raw) == {**CALL, "x_own": 1}
+    assert not warnings(parsed)

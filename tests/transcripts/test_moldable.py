@@ -4,7 +4,7 @@ import json
 
 import pytest
 from tests.support.synthetic import SYNTHETIC
-from tests.transcripts.reading import about, folded, heard, records, said, warned
+from tests.transcripts.reading import facts, folds, messages_in, records, texts, warnings
 
 from foldline import dialects
 from foldline.core.log.entries import Compacted
@@ -37,25 +37,25 @@ def conversation(*messages, indent=2, **more):
     return json.dumps({**around, "messages": list(messages)}, indent=indent).encode()
 
 
-def places(found) -> list[str | None]:
-    told = [record for record in found if isinstance(record, MessageRecord | CompactionRecord)]
+def places(parsed) -> list[str | None]:
+    told = [record for record in parsed if isinstance(record, MessageRecord | CompactionRecord)]
     return [one.key if isinstance(one, MessageRecord) else f">{one.first_kept}" for one in told]
 
 
 def test_a_conversation_and_its_compaction():
-    found = list(read(CONVERSATION))
-    assert about(found, "format") == [{"format": "moldable", "dialect": "ui-message"}]
-    assert about(found, "title")[0]["title"].startswith("Build me a to-do app.")
-    assert about(found, "session")[0]["id"] == "1768384800000-k3x9q2"
-    assert places(found) == [*(str(place) for place in range(10)), ">6"]
-    payloads = [json.loads(record.message.native.raw) for record in heard(found)]
+    parsed = list(read(CONVERSATION))
+    assert facts(parsed, "format") == [{"format": "moldable", "dialect": "ui-message"}]
+    assert facts(parsed, "title")[0]["title"].startswith("Build me a to-do app.")
+    assert facts(parsed, "session")[0]["id"] == "1768384800000-k3x9q2"
+    assert places(parsed) == [*(str(place) for place in range(10)), ">6"]
+    payloads = [json.loads(record.message.native.raw) for record in messages_in(parsed)]
     assert payloads == json.loads(CONVERSATION.read_bytes())["messages"]
     assert dialects.get("ui-message").validate(payloads) == []
-    assert not warned(found)
+    assert not warnings(parsed)
 
 
 def test_the_summary_is_read_without_what_stands_around_it():
-    [one] = folded(list(read(CONVERSATION)))
+    [one] = folds(list(read(CONVERSATION)))
     assert one.summary.startswith("The user builds a to-do app")
     assert one.summary.endswith("sorting by due date.")
     assert one.at == 1768390800.0
@@ -74,17 +74,17 @@ def test_its_state_is_readable_on_our_boundary():
 @pytest.mark.parametrize("indent", [None, 2])
 def test_the_compaction_stands_where_the_times_say(indent):
     said_at = [message("user", f"t{hour}", createdAt=f"2026-01-14T{hour}:30:00Z") for hour in (9, 10, 11, 12)]
-    found = records(conversation(*said_at, compaction=state(1), indent=indent))
-    assert places(found) == ["0", "1", ">1", "2", "3"]
-    assert folded(found)[0].number == 2
+    parsed = records(conversation(*said_at, compaction=state(1), indent=indent))
+    assert places(parsed) == ["0", "1", ">1", "2", "3"]
+    assert folds(parsed)[0].number == 2
 
 
 def test_usage_and_model_of_a_reply_are_kept():
     usage = {"inputTokens": 50, "outputTokens": 7, "cachedInputTokens": 40}
     reply = message("assistant", "b", metadata={"model": "m-1", "usage": usage})
-    found = records(conversation(message("user", "a"), reply, compaction=None))
-    assert heard(found)[1].message.usage == Usage(10, 40, 0, 7)
-    assert about(found, "model") == [{"model": "m-1"}]
+    parsed = records(conversation(message("user", "a"), reply, compaction=None))
+    assert messages_in(parsed)[1].message.usage == Usage(10, 40, 0, 7)
+    assert facts(parsed, "model") == [{"model": "m-1"}]
 
 
 @pytest.mark.parametrize(
@@ -92,9 +92,9 @@ def test_usage_and_model_of_a_reply_are_kept():
     [({"apiStartIndex": None}, "apiStartIndex"), ({"summaryMessage": {"parts": []}}, "summary")],
 )
 def test_a_state_that_lacks_something_is_named(broken, missing):
-    found = records(conversation(message("user", "a"), compaction={**state(0), **broken}))
-    assert missing in warned(found)[0].text
-    assert folded(found) == []
+    parsed = records(conversation(message("user", "a"), compaction={**state(0), **broken}))
+    assert missing in warnings(parsed)[0].text
+    assert folds(parsed) == []
 
 
 def test_a_start_behind_the_last_message_keeps_nothing():
@@ -102,11 +102,11 @@ def test_a_start_behind_the_last_message_keeps_nothing():
 
 
 def test_messages_that_are_none_are_named_and_keep_their_place():
-    found = records(
+    parsed = records(
         conversation(message("user", "a"), {"role": "user", "parts": 3}, message("assistant", "b"))
     )
-    assert said(found) == ["user: a", "assistant: b"]
-    assert [record.key for record in heard(found)] == ["0", "2"]
-    assert [one.line for one in warned(found)] == [2]
+    assert texts(parsed) == ["user: a", "assistant: b"]
+    assert [record.key for record in messages_in(parsed)] == ["0", "2"]
+    assert [one.line for one in warnings(parsed)] == [2]
     with pytest.raises(FormatError, match="session:15: not JSON"):
         records(conversation(message("user", "a"))[:-5])

@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from tests.transcripts.reading import about, folded, heard, records, said, warned
+from tests.transcripts.reading import facts, folds, messages_in, records, texts, warnings
 
 from foldline import dialects
 from foldline.core.log.messages import Media, Opaque, Thinking, Usage
@@ -50,8 +50,8 @@ def document(*messages, indent=2):
     return json.dumps({"info": INFO, "messages": list(messages)}, indent=indent).encode()
 
 
-def valid(found):
-    payloads = [json.loads(record.message.native.raw) for record in heard(found)]
+def valid(parsed):
+    payloads = [json.loads(record.message.native.raw) for record in messages_in(parsed)]
     return dialects.get("openai-chat").validate(payloads) == []
 
 
@@ -62,7 +62,7 @@ def test_messages_calls_and_results_are_read_in_order(indent):
         "text": "Hm.",
         "metadata": {"openai": {"itemId": "rs_1", "reasoningEncryptedContent": "sealed"}},
     }
-    found = records(
+    parsed = records(
         document(
             user("msg_1", text("Read it.")),
             reply(
@@ -73,25 +73,25 @@ def test_messages_calls_and_results_are_read_in_order(indent):
             indent=indent,
         )
     )  # fmt: skip
-    assert about(found, "format") == [{"format": "opencode", "dialect": "openai-chat"}]
-    assert about(found, "session")[0]["cwd"] == "/repo"
-    assert about(found, "title") == [{"title": "My try"}]
-    assert about(found, "model") == [{"model": "m-1"}]
-    assert said(found) == [
+    assert facts(parsed, "format") == [{"format": "opencode", "dialect": "openai-chat"}]
+    assert facts(parsed, "session")[0]["cwd"] == "/repo"
+    assert facts(parsed, "title") == [{"title": "My try"}]
+    assert facts(parsed, "model") == [{"model": "m-1"}]
+    assert texts(parsed) == [
         "user: Read it.",
         "assistant: Reading. | call c1 | call c2",
         "tool: result c1: A",
         "tool: result c2: no file",
         "assistant: Done.",
     ]
-    message = heard(found)[1].message
+    message = messages_in(parsed)[1].message
     assert (message.usage, message.model, message.stop) == (Usage(40, 60, 3, 12), "m-1", "tools")
     assert [part.text for part in message.parts if isinstance(part, Thinking)] == ["Hm."]
     sealed = [{"type": "reasoning.encrypted", "data": "sealed", "provider": "openai", "id": "rs_1"}]
     assert json.loads(message.native.raw)["reasoning_opaque"] == sealed
-    assert [record.message.results[0].is_error for record in heard(found)[2:4]] == [False, True]
-    assert (heard(found)[0].key, heard(found)[0].at) == ("msg_1", 1767323046.0)
-    assert valid(found)
+    assert [record.message.results[0].is_error for record in messages_in(parsed)[2:4]] == [False, True]
+    assert (messages_in(parsed)[0].key, messages_in(parsed)[0].at) == ("msg_1", 1767323046.0)
+    assert valid(parsed)
 
 
 def test_sealed_thoughts_without_words_are_kept_once():
@@ -100,14 +100,14 @@ def test_sealed_thoughts_without_words_are_kept_once():
         "text": "",
         "metadata": {"openai": {"reasoningEncryptedContent": "sealed"}},
     }
-    found = records(document(user("msg_1", text("go")), reply("msg_2", thought, thought, text("Done."))))
-    sealed = [part for part in heard(found)[1].message.parts if isinstance(part, Opaque)]
+    parsed = records(document(user("msg_1", text("go")), reply("msg_2", thought, thought, text("Done."))))
+    sealed = [part for part in messages_in(parsed)[1].message.parts if isinstance(part, Opaque)]
     assert [len(part.data) for part in sealed] == [1]
-    assert not any(isinstance(part, Thinking) for part in heard(found)[1].message.parts)
+    assert not any(isinstance(part, Thinking) for part in messages_in(parsed)[1].message.parts)
 
 
 def test_a_message_of_several_steps_is_read_step_by_step():
-    found = records(
+    parsed = records(
         document(
             user("msg_1", text("go")),
             reply(
@@ -116,15 +116,15 @@ def test_a_message_of_several_steps_is_read_step_by_step():
             ),
         )
     )  # fmt: skip
-    assert said(found) == ["user: go", "assistant: one | call c1", "tool: result c1: A", "assistant: two"]
-    usages = [record.message.usage for record in heard(found) if record.message.usage]
+    assert texts(parsed) == ["user: go", "assistant: one | call c1", "tool: result c1: A", "assistant: two"]
+    usages = [record.message.usage for record in messages_in(parsed) if record.message.usage]
     assert [usage.input for usage in usages] == [1, 2]
-    assert heard(found)[-1].key == "prt_s2"
+    assert messages_in(parsed)[-1].key == "prt_s2"
 
 
 def test_what_opencode_added_to_a_prompt_is_not_the_users():
     listed = {"type": "file", "mime": "text/plain", "filename": "a.py", "url": "file:///repo/a.py"}
-    found = records(
+    parsed = records(
         document(
             user(
                 "msg_1",
@@ -137,18 +137,18 @@ def test_what_opencode_added_to_a_prompt_is_not_the_users():
             user("msg_2", text("Continue if you have next steps", synthetic=True)),
         )
     )
-    assert [(record.message.text, record.message.injected, record.key) for record in heard(found)] == [
+    assert [(record.message.text, record.message.injected, record.key) for record in messages_in(parsed)] == [
         ("Look at @a.py", False, "msg_1"),
         ("Called the Read tool\n<content>", True, "prt_Call"),
         ("Continue if you have next steps", True, "msg_2"),
     ]
-    assert about(found, "attachment")[0]["filename"] == "a.py"
-    assert about(found, "text")[0]["text"] == "shown only"
+    assert facts(parsed, "attachment")[0]["filename"] == "a.py"
+    assert facts(parsed, "text")[0]["text"] == "shown only"
 
 
 def test_images_of_users_and_results_are_kept():
     picture = {"type": "file", "mime": "image/png", "url": "data:image/png;base64,aGk="}
-    found = records(
+    parsed = records(
         document(
             user("msg_1", text("See."), picture),
             reply("msg_2", tool("c1", output="a plot", attachments=[picture]), tool("c2", output="B")),
@@ -156,12 +156,12 @@ def test_images_of_users_and_results_are_kept():
     )
     pictures = [
         record.message.injected
-        for record in heard(found)
+        for record in messages_in(parsed)
         for p in record.message.parts
         if isinstance(p, Media)
     ]
     assert pictures == [False, True]
-    assert valid(found)
+    assert valid(parsed)
 
 
 def summary(key, parent, *parts, **info):
@@ -173,7 +173,7 @@ def asked(key, **fields):
 
 
 def test_a_compaction_is_a_boundary():
-    found = records(
+    parsed = records(
         document(
             user("msg_1", text("a")),
             reply("msg_2", text("b"), tokens=TOKENS),
@@ -182,11 +182,11 @@ def test_a_compaction_is_a_boundary():
             user("msg_5", text("Continue", synthetic=True)),
         )
     )
-    assert [(one.summary, one.first_kept, one.tokens_before, one.at, one.line) for one in folded(found)] == [
+    assert [(one.summary, one.first_kept, one.tokens_before, one.at, one.line) for one in folds(parsed)] == [
         ("## Goal", None, 115, 1767323048.0, 4)
     ]
-    assert about(found, "usage") == [{"compaction": 4, "tokens": 115}]
-    assert said(found) == ["user: a", "assistant: b", "user: Continue"]
+    assert facts(parsed, "usage") == [{"compaction": 4, "tokens": 115}]
+    assert texts(parsed) == ["user: a", "assistant: b", "user: Continue"]
 
 
 def test_a_compaction_names_the_first_message_that_it_kept():
@@ -200,32 +200,32 @@ def test_a_compaction_names_the_first_message_that_it_kept():
             )
         )
 
-    assert folded(session("msg_2"))[0].first_kept == "msg_2"
+    assert folds(session("msg_2"))[0].first_kept == "msg_2"
     lost = session("msg_9")
-    assert folded(lost)[0].first_kept is None
-    assert "msg_9" in warned(lost)[0].text
+    assert folds(lost)[0].first_kept is None
+    assert "msg_9" in warnings(lost)[0].text
 
 
 @pytest.mark.parametrize("fields", [{"error": {"name": "Aborted"}, "finish": "stop"}, {}])
 def test_a_compaction_that_was_not_finished_is_no_boundary(fields):
-    found = records(
+    parsed = records(
         document(user("msg_1", text("a")), asked("msg_3"), summary("msg_4", "msg_3", text("## Go"), **fields))
     )
-    assert folded(found) == []
-    assert [one["id"] for one in about(found, "compaction_failed")] == ["msg_3", "msg_4"]
+    assert folds(parsed) == []
+    assert [one["id"] for one in facts(parsed, "compaction_failed")] == ["msg_3", "msg_4"]
 
 
 def test_a_compaction_without_words_is_named():
-    found = records(
+    parsed = records(
         document(user("msg_1", text("a")), asked("msg_3"), summary("msg_4", "msg_3", finish="stop"))
     )
-    assert about(found, "boundary") == [{"tokens_before": None}]
+    assert facts(parsed, "boundary") == [{"tokens_before": None}]
 
 
 def test_other_sessions_are_left_out_and_counted():
-    found = records(document(user("msg_1", text("a")), user("msg_2", text("deep"), sessionID="ses_2")))
-    assert said(found) == ["user: a"]
-    assert about(found, "sidechains") == [{"sessions": 1, "messages": 1}]
+    parsed = records(document(user("msg_1", text("a")), user("msg_2", text("deep"), sessionID="ses_2")))
+    assert texts(parsed) == ["user: a"]
+    assert facts(parsed, "sidechains") == [{"sessions": 1, "messages": 1}]
 
 
 def undone(*messages, **revert):
@@ -239,10 +239,10 @@ def test_what_was_undone_is_left_out_and_counted():
         user("msg_3", text("c")),
         reply("msg_4", text("d")),
     )
-    found = records(undone(*talk, messageID="msg_3"))
-    assert said(found) == ["user: a", "assistant: b"]
-    assert about(found, "branches") == [{"branches": 1, "messages": 2}]
-    assert about(records(undone(*talk, messageID="msg_9")), "branches") == []
+    parsed = records(undone(*talk, messageID="msg_3"))
+    assert texts(parsed) == ["user: a", "assistant: b"]
+    assert facts(parsed, "branches") == [{"branches": 1, "messages": 2}]
+    assert facts(records(undone(*talk, messageID="msg_9")), "branches") == []
 
 
 def test_of_a_message_undone_from_a_part_on_the_parts_before_it_stay():
@@ -257,14 +257,14 @@ def test_of_a_message_undone_from_a_part_on_the_parts_before_it_stay():
             )
         )
 
-    assert said(session("prt_c1")) == ["user: a", "assistant: one"]
-    assert said(session("prt_two")) == ["user: a", "assistant: one | call c1", "tool: result c1: A"]
-    assert said(session("prt_s")) == ["user: a"]
-    assert about(session("prt_c1"), "branches") == [{"branches": 1, "messages": 2}]
+    assert texts(session("prt_c1")) == ["user: a", "assistant: one"]
+    assert texts(session("prt_two")) == ["user: a", "assistant: one | call c1", "tool: result c1: A"]
+    assert texts(session("prt_s")) == ["user: a"]
+    assert facts(session("prt_c1"), "branches") == [{"branches": 1, "messages": 2}]
 
 
 def test_running_calls_errors_and_empty_replies():
-    found = records(
+    parsed = records(
         document(
             user("msg_1", text("a")),
             reply("msg_2", tool("c1", "running"), tool("c2", "pending", input={}, raw='{"pa')),
@@ -275,21 +275,21 @@ def test_running_calls_errors_and_empty_replies():
             ),
         )
     )
-    assert said(found)[1:] == [
+    assert texts(parsed)[1:] == [
         "assistant: call c1 | call c2",
         "assistant: cut",
         "assistant: call c5",
         "tool: result c5: gone",
     ]
-    assert heard(found)[1].message.calls[1].arguments == '{"pa'
-    assert heard(found)[2].message.stop == "error"
-    assert about(found, "empty")[0]["id"] == "msg_3"
-    assert [one["name"] for one in about(found, "error")] == ["APIError", "Aborted"]
-    assert about(found, "pruned") == [{"call": "c5", "at": 1767323049.0}]
+    assert messages_in(parsed)[1].message.calls[1].arguments == '{"pa'
+    assert messages_in(parsed)[2].message.stop == "error"
+    assert facts(parsed, "empty")[0]["id"] == "msg_3"
+    assert [one["name"] for one in facts(parsed, "error")] == ["APIError", "Aborted"]
+    assert facts(parsed, "pruned") == [{"call": "c5", "at": 1767323049.0}]
 
 
 def test_wrong_messages_are_warnings_with_their_place():
-    found = records(
+    parsed = records(
         document(
             user("msg_1", text("a")),
             "text",
@@ -297,5 +297,5 @@ def test_wrong_messages_are_warnings_with_their_place():
             user("m", {"type": "text", "text": 3}),
         )
     )
-    assert [one.line for one in warned(found)] == [2, 3, 4]
-    assert said(found) == ["user: a"]
+    assert [one.line for one in warnings(parsed)] == [2, 3, 4]
+    assert texts(parsed) == ["user: a"]

@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from tests.transcripts.reading import about, folded, heard, records, said, warned
+from tests.transcripts.reading import facts, folds, messages_in, records, texts, warnings
 
 from foldline import dialects
 from foldline.core.log.messages import Media, Usage
@@ -52,21 +52,21 @@ RESULT = {
 
 def test_version_1_is_read_in_order():
     usage = {"input": 5, "output": 7, "cacheRead": 100, "cacheWrite": 3}
-    found = records(
+    parsed = records(
         HEADER,
         user("hi"),
         answer({"type": "text", "text": "Reading."}, CALL, usage=usage, stopReason="toolUse"),
         RESULT,
     )
-    assert about(found, "format") == [{"format": "pi", "dialect": "anthropic"}]
-    assert about(found, "session")[0]["cwd"] == "/repo"
-    assert said(found) == ["user: hi", "assistant: Reading. | call t1", "user: result t1: A"]
-    message = heard(found)[1].message
+    assert facts(parsed, "format") == [{"format": "pi", "dialect": "anthropic"}]
+    assert facts(parsed, "session")[0]["cwd"] == "/repo"
+    assert texts(parsed) == ["user: hi", "assistant: Reading. | call t1", "user: result t1: A"]
+    message = messages_in(parsed)[1].message
     assert (message.usage, message.model, message.stop) == (Usage(5, 100, 3, 7), "m-1", "tools")
-    assert heard(found)[2].message.results[0].is_error
-    assert [record.key for record in heard(found)] == ["1", "2", "3"]
-    assert heard(found)[0].at == 1767323046.0
-    payloads = [json.loads(record.message.native.raw) for record in heard(found)]
+    assert messages_in(parsed)[2].message.results[0].is_error
+    assert [record.key for record in messages_in(parsed)] == ["1", "2", "3"]
+    assert messages_in(parsed)[0].at == 1767323046.0
+    payloads = [json.loads(record.message.native.raw) for record in messages_in(parsed)]
     assert dialects.get("anthropic").validate(payloads) == []
 
 
@@ -79,23 +79,23 @@ def test_a_compaction_of_version_1_counts_its_first_kept_entry_from_the_header()
         "timestamp": "2026-01-02T03:04:05Z",
     }
     level = {"type": "thinking_level_change", "thinkingLevel": "high"}
-    found = records(HEADER, user("a"), level, user("b"), fold, user("c"))
-    assert [(one.summary, one.first_kept, one.tokens_before, one.line) for one in folded(found)] == [
+    parsed = records(HEADER, user("a"), level, user("b"), fold, user("c"))
+    assert [(one.summary, one.first_kept, one.tokens_before, one.line) for one in folds(parsed)] == [
         ("So far.", "3", 900, 5)
     ]
-    assert heard(found)[1].key == "3"
-    assert about(found, "thinking") == [{"thinkingLevel": "high"}]
+    assert messages_in(parsed)[1].key == "3"
+    assert facts(parsed, "thinking") == [{"thinkingLevel": "high"}]
 
 
 def test_a_compaction_whose_first_kept_entry_is_nowhere_keeps_nothing_and_says_so():
     fold = {"type": "compaction", "summary": "So far.", "firstKeptEntryId": "zzz"}
-    found = records(HEADER, user("a"), fold)
-    assert folded(found)[0].first_kept is None
-    assert "zzz" in warned(found)[0].text
+    parsed = records(HEADER, user("a"), fold)
+    assert folds(parsed)[0].first_kept is None
+    assert "zzz" in warnings(parsed)[0].text
 
 
 def test_version_3_follows_the_newest_branch():
-    found = records(
+    parsed = records(
         {**HEADER, "version": 3},
         at(user("a"), "e1", None),
         at(answer({"type": "text", "text": "b"}), "e2", "e1"),
@@ -122,26 +122,28 @@ def test_version_3_follows_the_newest_branch():
         ),
         at(user("d"), "f2", "f1"),
     )
-    assert about(found, "session")[0]["version"] == 3
-    assert [text.split(":")[0] for text in said(found)] == ["user", "assistant", "user", "user", "user"]
-    assert "Tried c." in said(found)[2]
-    assert [record.message.injected for record in heard(found)] == [False, False, True, True, False]
-    assert folded(found)[0].first_kept == "e2"
-    assert about(found, "branches") == [{"branches": 1, "messages": 2, "leaves": [{"leaf": "e4", "line": 5}]}]
-    assert about(found, "label")[0]["label"] == "here"
-    assert about(found, "model") == [{"model": "m-1"}, {"model": "m-2"}]
-    assert about(found, "title") == [{"title": "My try"}]
-    assert not warned(found)
+    assert facts(parsed, "session")[0]["version"] == 3
+    assert [text.split(":")[0] for text in texts(parsed)] == ["user", "assistant", "user", "user", "user"]
+    assert "Tried c." in texts(parsed)[2]
+    assert [record.message.injected for record in messages_in(parsed)] == [False, False, True, True, False]
+    assert folds(parsed)[0].first_kept == "e2"
+    assert facts(parsed, "branches") == [
+        {"branches": 1, "messages": 2, "leaves": [{"leaf": "e4", "line": 5}]}
+    ]
+    assert facts(parsed, "label")[0]["label"] == "here"
+    assert facts(parsed, "model") == [{"model": "m-1"}, {"model": "m-2"}]
+    assert facts(parsed, "title") == [{"title": "My try"}]
+    assert not warnings(parsed)
 
 
 def test_a_session_may_start_again_from_its_root():
-    found = records({**HEADER, "version": 3}, at(user("a"), "e1", None), at(user("b"), "e2", None))
-    assert said(found) == ["user: b"]
-    assert about(found, "branches")[0]["branches"] == 1
+    parsed = records({**HEADER, "version": 3}, at(user("a"), "e1", None), at(user("b"), "e2", None))
+    assert texts(parsed) == ["user: b"]
+    assert facts(parsed, "branches")[0]["branches"] == 1
 
 
 def test_bad_parents_lose_nothing_and_are_named():
-    found = records(
+    parsed = records(
         {**HEADER, "version": 3},
         at(user("a"), "e1", "e3"),  # a parent that stands later: a circle
         at(user("b"), "e2", "e2"),  # its own parent
@@ -149,8 +151,8 @@ def test_bad_parents_lose_nothing_and_are_named():
         at(user("again"), "e3", "e2"),
         at(user("d"), "e4", "e3"),
     )
-    assert said(found) == ["user: a", "user: b", "user: c", "user: d"]
-    told = {warning.line: warning.text for warning in warned(found)}
+    assert texts(parsed) == ["user: a", "user: b", "user: c", "user: d"]
+    told = {warning.line: warning.text for warning in warnings(parsed)}
     assert set(told) == {2, 3, 4, 5}
     assert "comes later, on line 4" in told[2]
     assert "the line itself" in told[3]
@@ -164,7 +166,7 @@ def test_thoughts_images_and_what_the_user_ran():
         "type": "message",
         "message": {"role": "bashExecution", "command": "ls", "output": "a.py", "exitCode": 1},
     }
-    found = records(
+    parsed = records(
         HEADER,
         user([{"type": "text", "text": "look"}, image, {"type": "text", "text": " "}]),
         answer(
@@ -178,7 +180,7 @@ def test_thoughts_images_and_what_the_user_ran():
         ),
         bash,
     )
-    messages = [record.message for record in heard(found)]
+    messages = [record.message for record in messages_in(parsed)]
     assert isinstance(messages[0].parts[1], Media)
     assert len(messages[0].parts) == 2
     assert messages[1].parts[0].signature == "c2ln"
@@ -192,17 +194,17 @@ def test_thoughts_images_and_what_the_user_ran():
 
 def test_a_command_hidden_from_the_model_is_left_out_and_a_compaction_keeps_what_follows_it():
     hidden = {"role": "bashExecution", "command": "cat .env", "output": "SECRET", "excludeFromContext": True}
-    found = records(
+    parsed = records(
         {**HEADER, "version": 3},
         at(user("a"), "e1", None),
         at({"type": "message", "message": hidden}, "e2", "e1"),
         at({"type": "compaction", "summary": "S", "firstKeptEntryId": "e2", "tokensBefore": 5}, "e3", "e2"),
         at(user("b"), "e4", "e3"),
     )
-    assert "SECRET" not in repr(found)
-    assert said(found) == ["user: a", "user: b"]
-    assert folded(found)[0].first_kept == "e4"
-    assert [(one.line, "left out" in one.text) for one in warned(found)] == [(3, True)]
+    assert "SECRET" not in repr(parsed)
+    assert texts(parsed) == ["user: a", "user: b"]
+    assert folds(parsed)[0].first_kept == "e4"
+    assert [(one.line, "left out" in one.text) for one in warnings(parsed)] == [(3, True)]
 
 
 def test_a_message_that_pi_never_writes_is_a_warning():
@@ -213,24 +215,24 @@ def test_a_message_that_pi_never_writes_is_a_warning():
             "content": [{"type": "toolCall", "id": "x", "name": "y", "arguments": "z"}],
         },
     }
-    found = records(HEADER, user("a"), odd, {"type": "message"}, {"type": "compaction"})
-    assert len(heard(found)) == 1
-    assert [warning.line for warning in warned(found)] == [3, 4, 5]
+    parsed = records(HEADER, user("a"), odd, {"type": "message"}, {"type": "compaction"})
+    assert len(messages_in(parsed)) == 1
+    assert [warning.line for warning in warnings(parsed)] == [3, 4, 5]
 
 
 def test_a_real_session_with_two_compactions(recorded: Path):
-    found = list(read(recorded / "native" / "pi-1.jsonl"))
-    assert len(heard(found)) == 990
-    assert [(one.first_kept, one.tokens_before) for one in folded(found)] == [
+    parsed = list(read(recorded / "native" / "pi-1.jsonl"))
+    assert len(messages_in(parsed)) == 990
+    assert [(one.first_kept, one.tokens_before) for one in folds(parsed)] == [
         ("293", 175004),
         ("551", 185014),
     ]
-    asked = {call.id for record in heard(found) for call in record.message.calls}
-    answered = {result.call_id for record in heard(found) for result in record.message.results}
+    asked = {call.id for record in messages_in(parsed) for call in record.message.calls}
+    answered = {result.call_id for record in messages_in(parsed) for result in record.message.results}
     assert len(asked - answered) == 6
-    keys = {record.key for record in heard(found)}
-    assert {one.first_kept for one in folded(found)} <= keys
-    assert not warned(found)
+    keys = {record.key for record in messages_in(parsed)}
+    assert {one.first_kept for one in folds(parsed)} <= keys
+    assert not warnings(parsed)
 
 
 def counting(kept, **fields):
@@ -240,15 +242,15 @@ def counting(kept, **fields):
 
 def test_messages_kept_are_counted_from_the_end_and_never_across_a_compaction():
     said_so = answer({"type": "text", "text": "Yes."})
-    found = records(HEADER, user("u1"), said_so, user("u2"), said_so, counting(2), user("u3"), said_so, user("u4"), counting(9), user("u5"), counting(0))  # fmt: skip
-    texts = {record.key: record.message.text for record in heard(found)}
+    parsed = records(HEADER, user("u1"), said_so, user("u2"), said_so, counting(2), user("u3"), said_so, user("u4"), counting(9), user("u5"), counting(0))  # fmt: skip
+    texts = {record.key: record.message.text for record in messages_in(parsed)}
 
-    assert [texts.get(one.first_kept) for one in folded(found)] == ["u2", "u3", None]
-    assert not warned(found)
+    assert [texts.get(one.first_kept) for one in folds(parsed)] == ["u2", "u3", None]
+    assert not warnings(parsed)
 
 
 def test_details_of_a_compaction_stay_with_it():
-    (one,) = folded(
+    (one,) = folds(
         records(HEADER, user("u1"), counting(1, details={"readFiles": ["a.py"], "modifiedFiles": []}))
     )
     assert one.data == {"details": {"readFiles": ["a.py"], "modifiedFiles": []}}

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.transcripts.reading import about, folded, heard, records, said, warned
+from tests.transcripts.reading import facts, folds, messages_in, records, texts, warnings
 
 from foldline import dialects
 from foldline.transcripts import read
@@ -13,7 +13,7 @@ META = {"meta": {"agent": "codex", "id": "x", "model": "m"}}
 
 
 def test_messages_become_openai_payloads():
-    found = records(
+    parsed = records(
         META,
         {"role": "system", "text": "You are an agent."},
         {"role": "user", "text": "Look at both."},
@@ -29,22 +29,22 @@ def test_messages_become_openai_payloads():
         {"role": "tool", "text": "B", "call_id": "b"},
         {"role": "assistant", "text": "Done."},
     )
-    assert about(found, "session") == [META["meta"]]
-    assert about(found, "model") == [{"model": "m"}]
-    assert said(found)[2:5] == ["assistant: call a | call b", "tool: result a: A", "tool: result b: B"]
-    payload = json.loads(heard(found)[2].message.native.raw)
+    assert facts(parsed, "session") == [META["meta"]]
+    assert facts(parsed, "model") == [{"model": "m"}]
+    assert texts(parsed)[2:5] == ["assistant: call a | call b", "tool: result a: A", "tool: result b: B"]
+    payload = json.loads(messages_in(parsed)[2].message.native.raw)
     assert payload["content"] is None
     assert json.loads(payload["tool_calls"][0]["function"]["arguments"]) == {"path": "ä.py"}
     assert (
         dialects.get("openai-chat").validate(
-            [json.loads(record.message.native.raw) for record in heard(found)]
+            [json.loads(record.message.native.raw) for record in messages_in(parsed)]
         )
         == []
     )
 
 
 def test_a_boundary_gives_its_size_to_the_summary_after_it():
-    found = records(
+    parsed = records(
         META,
         {"role": "user", "text": "a"},
         {"role": "boundary", "text": "", "pre_tokens": 1234},
@@ -54,37 +54,37 @@ def test_a_boundary_gives_its_size_to_the_summary_after_it():
         {"role": "user", "text": "c"},
         {"role": "boundary", "text": ""},
     )
-    assert [(one.summary, one.first_kept, one.tokens_before) for one in folded(found)] == [
+    assert [(one.summary, one.first_kept, one.tokens_before) for one in folds(parsed)] == [
         ("So far: a.", None, 1234)
     ]
-    assert about(found, "boundary") == [{"tokens_before": 99}, {"tokens_before": None}]
+    assert facts(parsed, "boundary") == [{"tokens_before": 99}, {"tokens_before": None}]
 
 
 def test_what_a_program_wrote_in_the_users_name_is_marked():
-    found = records(
+    parsed = records(
         META,
         {"role": "user", "text": "<system-reminder>never mind</system-reminder>"},
         {"role": "user", "text": "Fix it. <system-reminder>be brief</system-reminder>"},
     )
-    assert [record.message.injected for record in heard(found)] == [True, False]
+    assert [record.message.injected for record in messages_in(parsed)] == [True, False]
 
 
 @pytest.mark.parametrize("row", [{"role": "user", "text": 4}, {"role": "robot", "text": "x"}, {"text": "x"}])
 def test_a_line_of_wrong_types_is_a_warning(row):
-    found = records(META, {"role": "user", "text": "a"}, row)
-    assert len(heard(found)) == 1
-    assert [warning.line for warning in warned(found)] == [3]
+    parsed = records(META, {"role": "user", "text": "a"}, row)
+    assert len(messages_in(parsed)) == 1
+    assert [warning.line for warning in warnings(parsed)] == [3]
 
 
 @pytest.mark.corpus
 def test_every_recorded_session_is_read_whole(recorded: Path):
     read_in = 0
     for path in sorted((recorded / "sessions").rglob("*.jsonl.gz")):
-        found = list(read(path))
-        assert not warned(found), path
-        meta = about(found, "session")[0]
+        parsed = list(read(path))
+        assert not warnings(parsed), path
+        meta = facts(parsed, "session")[0]
         assert (
-            len(heard(found)) + len(folded(found)) + 2 * meta["compactions"]
+            len(messages_in(parsed)) + len(folds(parsed)) + 2 * meta["compactions"]
             >= meta["messages"] - meta["compactions"]
         )
         read_in += 1

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.synthetic import SYNTHETIC
-from tests.transcripts.reading import heard, lines, records, warned
+from tests.transcripts.reading import lines, messages_in, records, warnings
 from tests.transcripts.test_wrong_values import (
     COOP,
     GENCODE,
@@ -41,20 +41,20 @@ META = json.loads((SYNTHETIC / "klaude-code" / "meta.json").read_bytes())
 def test_what_stands_beside_a_session_never_stops_the_reader(tmp_path: Path, session, name, state):
     file = tmp_path / Path(session).name
     file.write_bytes((SYNTHETIC / session).read_bytes())
-    told = len(heard(list(read(file))))
+    told = len(messages_in(list(read(file))))
     for at in places(state):
         for new in WRONG:
             (tmp_path / name).write_text(json.dumps(replaced(state, at, new)))
-            assert len(heard(list(read(file)))) == told, (at, new)
+            assert len(messages_in(list(read(file)))) == told, (at, new)
 
 
 @pytest.mark.parametrize("name", ["klaude-code/events.jsonl", "coop/coop_dm_signal_alice-uuid.jsonl"])
 def test_a_session_cut_off_in_any_line_names_it(name):
     whole = (SYNTHETIC / name).read_bytes().splitlines(keepends=True)
     for count in range(2, len(whole)):
-        found = records(b"".join(whole[:count]) + whole[count][: len(whole[count]) // 2])
-        assert warned(found)[-1].line == count + 1
-        assert "the file ends inside this line" in warned(found)[-1].text
+        parsed = records(b"".join(whole[:count]) + whole[count][: len(whole[count]) // 2])
+        assert warnings(parsed)[-1].line == count + 1
+        assert "the file ends inside this line" in warnings(parsed)[-1].text
 
 
 @pytest.mark.parametrize("name", ["gencode.json", "moldable.json"])
@@ -76,10 +76,10 @@ MARKS = st.sampled_from(
 def test_every_text_is_read_to_its_end(told):
     raw = "\n".join(told).encode("utf-8", "replace")
     for reader in (read_aider, read_markdown):
-        found = list(reader(io.BytesIO(raw), "session"))
+        parsed = list(reader(io.BytesIO(raw), "session"))
         numbers = range(raw.count(b"\n") + 2)
-        assert all(record.line in numbers for record in found)
-        for record in heard(found):
+        assert all(record.line in numbers for record in parsed)
+        for record in messages_in(parsed):
             assert (
                 record.message.text.strip()
                 or record.message.calls
@@ -91,9 +91,9 @@ def test_every_text_is_read_to_its_end(told):
 @given(st.lists(st.sampled_from(["a", "b", "> c", "# d", "1. e", "*f*"]), min_size=1, max_size=9))
 def test_no_line_of_a_speaker_is_lost(told):
     text = "## User\n" + "\n".join(told) + "\n## Assistant\n" + "\n".join(told) + "\n"
-    found = records(text.encode())
-    assert not [one for one in found if isinstance(one, WarningRecord)]
-    said = "\n".join(record.message.text for record in heard(found))
+    parsed = records(text.encode())
+    assert not [one for one in parsed if isinstance(one, WarningRecord)]
+    said = "\n".join(record.message.text for record in messages_in(parsed))
     for line in ("a", "b", "c", "# d", "1. e", "*f*"):
         written = f"> {line}" if line == "c" else line
         # behind a speaker of replies a quote stands without its mark

@@ -15,7 +15,7 @@ from tests.transcripts import test_copilot as copilot
 from tests.transcripts import test_gemini as gemini
 from tests.transcripts import test_opencode as opencode
 from tests.transcripts import test_pi as pi
-from tests.transcripts.reading import heard, lines, records
+from tests.transcripts.reading import lines, messages_in, records
 
 from foldline.errors import FormatError
 
@@ -170,12 +170,12 @@ def as_document(value: Any) -> bytes:
     ],
 )
 def test_a_value_of_a_wrong_type_never_stops_the_reader(whole, write, newest):
-    last = heard(records(write(whole)))[-1].message.text
+    last = messages_in(records(write(whole)))[-1].message.text
     tried = 0
     for at in places(whole):
         for new in WRONG:
             try:
-                found = records(write(replaced(whole, at, new)))
+                parsed = records(write(replaced(whole, at, new)))
             except FormatError:
                 # no session any more: its header, or the list that holds the messages
                 assert len(at) <= 2, at
@@ -184,5 +184,5 @@ def test_a_value_of_a_wrong_type_never_stops_the_reader(whole, write, newest):
                 raise AssertionError(f"{type(error).__name__}: {error} with {new!r} at {at}") from error
             tried += 1
             if len(at) > 1 and at[: len(newest)] != newest:
-                assert heard(found)[-1].message.text == last, (at, new)
+                assert messages_in(parsed)[-1].message.text == last, (at, new)
     assert tried > 200
