@@ -1,9 +1,12 @@
-"""`foldline.compact` on lists that somebody wrote carelessly: what it says, and what it makes of a budget."""
+"""`foldline.compact` and `foldline.convert` on careless lists: repairs, budgets and other dialects."""
+
+from __future__ import annotations
 
 import pytest
 from openai.types.chat import ChatCompletionMessage
 
 import foldline
+from foldline.dialects import get, names
 from foldline.errors import InputError
 
 CALL = {
@@ -22,7 +25,7 @@ def chat(turns: int, words: int = 60) -> list[dict[str, str]]:
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "message"),
     [
         ({"target": "8000"}, "target = '8000': give a whole number"),
         ({"target": 8e3}, "target = 8000.0: give a whole number"),
@@ -32,8 +35,8 @@ def chat(turns: int, words: int = 60) -> list[dict[str, str]]:
         ({"window": -1}, "a window of -1 tokens holds nothing"),
     ],
 )
-def test_what_is_no_number_of_tokens_is_refused_with_its_name(given, told):
-    with pytest.raises(InputError, match=told):
+def test_what_is_no_number_of_tokens_is_refused_with_its_name(given, message):
+    with pytest.raises(InputError, match=message):
         foldline.compact(chat(2), **given)
 
 
@@ -50,8 +53,8 @@ def test_what_was_left_out_or_put_in_is_said():
         {"role": "tool", "tool_call_id": "zz", "content": "?"},
         {"role": "user", "content": "Go on."},
     ]
-    done = foldline.compact(messages, target=1_000)
-    assert done.warnings[:3] == (
+    result = foldline.compact(messages, target=1_000)
+    assert result.warnings[:3] == (
         "blank messages, left out (1): 0",
         "results without a call, left out (1): 'zz' (message 3)",
         "calls without a result, answered by a note (1): 'a'",
@@ -65,8 +68,8 @@ def test_results_that_came_late_are_said_to_be_moved():
         {"role": "user", "content": "And?"},
         {"role": "tool", "tool_call_id": "a", "content": "fine"},
     ]
-    done = foldline.compact(messages, target=1_000)
-    assert done.warnings == ("late results, moved behind their calls",)
+    result = foldline.compact(messages, target=1_000)
+    assert result.warnings == ("late results, moved behind their calls",)
 
 
 def test_a_list_that_comes_back_as_it_was_is_not_said_to_be_mended():
@@ -75,14 +78,14 @@ def test_a_list_that_comes_back_as_it_was_is_not_said_to_be_mended():
         {"role": "assistant", "content": ""},
         {"role": "user", "content": "c"},
     ]
-    done = foldline.compact(messages, target=1_000)
-    assert (done.messages, done.warnings) == (messages, ())
+    result = foldline.compact(messages, target=1_000)
+    assert (result.messages, result.warnings) == (messages, ())
 
 
 def test_objects_of_an_sdk_come_back_as_they_were():
     given = [*chat(1, 1)[:1], ChatCompletionMessage(role="assistant", content="Yes.")]
-    done = foldline.compact(given, target=1_000)
-    assert [new is old for new, old in zip(done.messages, given, strict=True)] == [True, True]
+    result = foldline.compact(given, target=1_000)
+    assert [new is old for new, old in zip(result.messages, given, strict=True)] == [True, True]
 
 
 def test_a_policy_that_is_none_is_refused():
@@ -101,8 +104,8 @@ def test_a_list_names_nothing_to_recall():
     """There is no store to recall from: the handle was noise, twenty tokens of it in each mark."""
     system = {"role": "system", "content": "You are careful with every table. " * 600}
     last = {"role": "user", "content": "Read this: " + "a pasted line of the log\n" * 800}
-    done = foldline.compact([system, *chat(20), last], target=3_000)
-    text = str(done.messages)
+    result = foldline.compact([system, *chat(20), last], target=3_000)
+    text = str(result.messages)
     assert "characters left out …]" in text
     assert "recall" not in text
 
@@ -118,9 +121,9 @@ def test_modules_that_the_documents_name_are_there():
 def test_a_budget_is_used(policy):
     """Two thirds of it stayed unused while the answer before the last question was folded."""
     messages = [*chat(120, 120), {"role": "user", "content": "And now?"}]
-    done = foldline.compact(messages, target=12_000, policy=policy)
-    assert 0.8 * 12_000 < done.view_tokens <= 12_000
-    assert done.messages[-3:] == messages[-3:]
+    result = foldline.compact(messages, target=12_000, policy=policy)
+    assert 0.8 * 12_000 < result.view_tokens <= 12_000
+    assert result.messages[-3:] == messages[-3:]
 
 
 def test_a_receipt_says_what_the_view_does_not():
@@ -128,9 +131,9 @@ def test_a_receipt_says_what_the_view_does_not():
     messages = [{"role": "user", "content": rule} for rule in rules]
     messages = [one for rule in messages for one in (rule, {"role": "assistant", "content": "Understood."})]
     for target in (180, 250, 400, 900):
-        done = foldline.compact([*messages, *chat(30)], target=target)
-        text = str(done.messages)
-        kept, excess = done.receipt.constraints.texts, done.receipt.constraints.excess
+        result = foldline.compact([*messages, *chat(30)], target=target)
+        text = str(result.messages)
+        kept, excess = result.receipt.constraints.texts, result.receipt.constraints.excess
         assert all(rule in text for rule in kept)
         assert sorted([*kept, *excess]) == sorted(rules)
 
@@ -143,7 +146,60 @@ def test_what_is_left_of_a_budget_goes_to_the_users_rules_first():
         for rule in rules
         for one in ({"role": "user", "content": rule}, {"role": "assistant", "content": "ok " * 80})
     ]
-    done = foldline.compact(messages, target=1_000)
-    assert done.receipt.constraints.kept == 24
-    assert done.receipt.constraints.excess == ()
-    assert all(rule in str(done.messages) for rule in rules)
+    result = foldline.compact(messages, target=1_000)
+    assert result.receipt.constraints.kept == 24
+    assert result.receipt.constraints.excess == ()
+    assert all(rule in str(result.messages) for rule in rules)
+
+
+READ = {
+    "role": "assistant",
+    "content": None,
+    "tool_calls": [{"id": "a", "type": "function", "function": {"name": "read", "arguments": "{}"}}],
+}
+CHAT = [
+    {"role": "system", "content": "Be brief."},
+    {"role": "user", "content": "Read it.", "name": "ann"},
+    READ,
+    {"role": "tool", "tool_call_id": "a", "content": "It says hello."},
+    {"role": "assistant", "content": "It greets."},
+]
+
+
+@pytest.mark.parametrize("name", names())
+def test_a_list_is_valid_in_every_dialect_and_comes_back(name):
+    converted = foldline.convert(CHAT, to=name)
+    assert converted.dialect == name
+    assert get(name).validate(converted.messages, converted.system) == []
+    back = foldline.convert(converted.messages, to="openai-chat", dialect=name, system=converted.system)
+    words = [(one["role"], one.get("content")) for one in CHAT]
+    if name != "openai-chat":  # the others have no field for who speaks
+        words[1] = ("user", "ann: Read it.")
+    assert [(one["role"], one.get("content")) for one in back.messages] == words
+
+
+def test_what_a_dialect_takes_separately_is_beside_the_messages():
+    converted = foldline.convert(CHAT, to="anthropic")
+    assert converted.system == "Be brief."
+    assert converted.messages[0] == {"role": "user", "content": "ann: Read it."}
+    assert converted.warnings == ()
+
+
+def test_messages_of_the_dialect_asked_for_come_back_as_they_are():
+    assert foldline.convert(CHAT, to="openai-chat").messages == CHAT
+    assert foldline.convert(CHAT, to="openai-chat").warnings == ()
+
+
+def test_a_call_without_a_result_is_answered_and_said():
+    converted = foldline.convert([*CHAT[:3], {"role": "user", "content": "And?"}], to="anthropic")
+    assert get("anthropic").validate(converted.messages, converted.system) == []
+    assert "calls without a result, answered by a note (1): 'a'" in converted.warnings
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [({"to": "latin"}, "unknown dialect 'latin'"), ({"to": 4}, "to = 4"), ({"to": "anthropic", "system": 4}, "system = 4")],
+)  # fmt: skip
+def test_what_cannot_be_converted_to_is_refused(given, told):
+    with pytest.raises(foldline.InputError, match=told):
+        foldline.convert(CHAT, **given)
