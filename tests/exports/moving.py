@@ -1,4 +1,4 @@
-"""Read session files, write them in other forms, and compare what was said."""
+"""Read session files, export them, and compare the messages."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def load(raw: bytes, *, from_start: bool = False) -> Loaded:
 
 
 def as_loaded(path: Sequence[Entry]) -> Loaded:
-    """What loading the path would give, to be compared with what was read again."""
+    """The path as loaded, to compare with a loaded export."""
     return Loaded(list(path), {}, "anthropic", title="The parser")
 
 
@@ -36,7 +36,7 @@ def export(loaded: Loaded | Sequence[Entry], form: str, **request: Any) -> tuple
 
 
 def opened(raw: bytes, result: ExportResult, folder: Path) -> Loaded:
-    """Read an export with the files that stand beside it."""
+    """Read an export with its further files."""
     file = folder / "events.jsonl"
     file.write_bytes(raw)
     for name, content in result.beside.items():
@@ -45,12 +45,12 @@ def opened(raw: bytes, result: ExportResult, folder: Path) -> Loaded:
 
 
 def parts_of(message: Message) -> list[Any]:
-    """The parts of a message that any tool keeps: no blank texts, a result without an explicit false."""
+    """The parts of a message that every tool keeps: all but blank texts."""
     return [part for part in message.parts if not (isinstance(part, Text) and not part.text.strip())]
 
 
 def said(loaded: Loaded) -> list[tuple[str, Any]]:
-    """Who said what, part by part: tools differ in how many results they put into one message."""
+    """Role and part, part by part: tools differ in how many results one message has."""
     return [
         ("user" if entry.message.role == "tool" else entry.message.role, part)
         for entry in loaded.entries
@@ -60,9 +60,9 @@ def said(loaded: Loaded) -> list[tuple[str, Any]]:
 
 
 def replies(loaded: Loaded, *, stops: bool = True) -> list[tuple[Any, ...]]:
-    """Model, usage, time and reason to stop of each reply that says something.
+    """Model, usage, time and stop reason of each reply that is not empty.
 
-    Without `stops` a reply that was aborted or failed counts as ended: not every form can say so.
+    Without `stops` an aborted or failed reply counts as ended: not every format marks them.
     """
     return [
         (
@@ -82,7 +82,7 @@ def _stop(message: Message, *, stops: bool) -> str:
 
 
 def prompts(loaded: Loaded) -> list[tuple[str, bool, float | None]]:
-    """What was said in the user's name, whether the user said it, and when."""
+    """Text, injected and time of each message in the user's name."""
     return [
         (entry.message.text, entry.message.injected, entry.at)
         for entry in loaded.entries
@@ -91,18 +91,18 @@ def prompts(loaded: Loaded) -> list[tuple[str, bool, float | None]]:
 
 
 def boundaries(loaded: Loaded) -> list[tuple[Any, ...]]:
-    """Summary, tokens before, time, how many parts stand before it, and the first part that it kept.
+    """Summary, tokens before, time, the number of parts before it, and the first part that it kept.
 
-    Results that an export makes up for calls that nothing answered do not count.
+    Results that an export adds for unanswered calls do not count.
     """
     parts: dict[str, int] = {}
     count = 0
-    found: list[tuple[Any, ...]] = []
+    rows: list[tuple[Any, ...]] = []
     for entry in loaded.entries:
         if isinstance(entry, Said):
             parts[entry.id] = count
             count += sum(getattr(part, "text", "") != UNANSWERED for part in parts_of(entry.message))
         elif isinstance(entry, Compacted):
             kept = parts.get(entry.first_kept or "")
-            found.append((entry.checkpoint.summary, entry.receipt.tokens_before, entry.at, count, kept))
-    return found
+            rows.append((entry.checkpoint.summary, entry.receipt.tokens_before, entry.at, count, kept))
+    return rows

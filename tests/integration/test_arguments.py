@@ -34,29 +34,29 @@ SHARED = [
 ]
 
 
-@pytest.mark.parametrize(("given", "told"), SHARED)
-def test_wrong_types_are_refused_by_name(given, told):
+@pytest.mark.parametrize(("given", "message"), SHARED)
+def test_wrong_types_are_refused_by_name(given, message):
     for call in (
         lambda: foldline.compact(MESSAGES, **given),
         lambda: foldline.open("memory://", "s", **given),
         lambda: foldline.open_sync("memory://", "s", **given),
     ):
-        with pytest.raises(InputError, match=re.escape(told)):
+        with pytest.raises(InputError, match=re.escape(message)):
             call()
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "message"),
     [
         ({"target": "8000"}, "target = '8000'"),
         ({"instructions": 4}, "instructions = 4"),
         ({"model": "nope"}, "model = 'nope' can write no summary: unknown provider 'nope'"),
     ],
 )
-async def test_compact_refuses_what_only_it_takes(given, told):
-    with pytest.raises(InputError, match=re.escape(told)):
+async def test_compact_refuses_what_only_it_takes(given, message):
+    with pytest.raises(InputError, match=re.escape(message)):
         foldline.compact(MESSAGES, **given)
-    with pytest.raises(InputError, match=re.escape(told)):
+    with pytest.raises(InputError, match=re.escape(message)):
         await foldline.acompact(MESSAGES, **given)
 
 
@@ -72,13 +72,13 @@ def test_a_session_is_named_by_a_text(session):
 
 
 def test_a_store_is_a_url_or_an_object_with_its_methods():
-    for wrong, told in (
+    for wrong, message in (
         (object(), "store = <object"),
         (MemoryStore, "store = <class"),
         (4, "store = 4: give a store's URL"),
         ("mongodb://here", "unknown store URL 'mongodb://here': there are sqlite://, memory://"),
     ):
-        with pytest.raises(InputError, match=re.escape(told)):
+        with pytest.raises(InputError, match=re.escape(message)):
             foldline.open(wrong, "s")
 
 

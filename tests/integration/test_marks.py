@@ -76,27 +76,27 @@ def test_a_list_that_is_folded_again_and_again_keeps_them(dialect):
     messages = [asked(), {"role": "assistant", "content": "Noted."}]
     for number in range(4):
         messages += [*talk(8, number * 10), {"role": "user", "content": "Next?"}]
-        done = foldline.compact(messages, 3_000, dialect=dialect)
-        (block,) = done.boundary.checkpoint.marks
+        result = foldline.compact(messages, 3_000, dialect=dialect)
+        (block,) = result.boundary.checkpoint.marks
         assert block.text == MARKED
-        sent = json.dumps(done.messages)
+        sent = json.dumps(result.messages)
         assert sent.count("<kept-words") == 1
         assert "Pinned by the user" not in sent
-        messages = [*done.messages, {"role": "assistant", "content": "So it is."}]
+        messages = [*result.messages, {"role": "assistant", "content": "So it is."}]
 
 
 def test_what_has_no_room_is_named_and_the_newest_goes_first():
     long = [f"Mark {n}: " + f"pallet {n} is heavy. " * 60 for n in range(4)]
     messages = [one for words in long for one in (asked(words), {"role": "assistant", "content": "Noted."})]
     messages += [*talk(20), {"role": "user", "content": "Next?"}]
-    done = foldline.compact(messages, 5_000)
-    held = [mark.text for mark in done.boundary.checkpoint.marks]
+    result = foldline.compact(messages, 5_000)
+    held = [mark.text for mark in result.boundary.checkpoint.marks]
     assert held == [words.strip() for words in long[-len(held) :]]
     assert 0 < len(held) < 4
-    assert [name.split(":")[0] for name in done.receipt.dropped["marks"]] == [
+    assert [name.split(":")[0] for name in result.receipt.dropped["marks"]] == [
         f"Mark {n}" for n in range(4 - len(held))
     ]
-    assert done.view_tokens <= 5_000
+    assert result.view_tokens <= 5_000
 
 
 def test_marks_never_make_a_budget_fail_that_could_be_met():
@@ -128,6 +128,6 @@ async def test_a_session_meets_a_target_without_the_marks_that_have_no_room():
 def test_a_mark_in_a_message_that_loses_its_middle_is_quoted():
     paste = "The tide table of the harbour, line by line. " * 1_500
     messages = [{"role": "user", "content": f"{paste}\n\n<keep>{MARKED}</keep>\n\n{paste}"}]
-    done = foldline.compact(messages, 5_000)
-    assert MARKED in json.dumps(done.messages)
-    assert done.receipt.dropped["edits"] == {"elided": 1}
+    result = foldline.compact(messages, 5_000)
+    assert MARKED in json.dumps(result.messages)
+    assert result.receipt.dropped["edits"] == {"elided": 1}

@@ -54,7 +54,7 @@ def said(reply, *, usage):
 
 async def talk(session, model, place, policy, *, usage, read=WORDS) -> int:
     """Have all turns, in which the user and results say `read`; returns how many were answered to the end."""
-    done = 0
+    result = 0
     for turn in range(TURNS):
         place[:] = [turn, 0]
         await session.append(
@@ -74,12 +74,12 @@ async def talk(session, model, place, policy, *, usage, read=WORDS) -> int:
         except (FloorExceeded, OverflowRemains):
             if policy != "amp":
                 raise
-            return done
+            return result
         except ProviderError:
             assert policy == "amp", "it is never folded by itself, nor behind an overflow"
-            return done
-        done += 1
-    return done
+            return result
+        result += 1
+    return result
 
 
 async def receipts(session):
@@ -97,8 +97,8 @@ async def test_no_request_is_too_long_for_a_small_window(policy, usage, context)
     system = {"role": "system", "content": "You mend modules. " * 20}
     async with foldline.open("memory://", "s", policy=policy, window=window) as session:
         await session.append(system)
-        done = await talk(session, model, place, policy, usage=usage)
-    assert done == TURNS or policy == "amp"
+        result = await talk(session, model, place, policy, usage=usage)
+    assert result == TURNS or policy == "amp"
 
 
 @pytest.mark.parametrize("text", [DIGITS, CHINESE], ids=["digits", "chinese"])
@@ -109,9 +109,9 @@ async def test_no_request_is_too_long_where_the_estimator_of_a_preset_sees_less(
     window, place = Window(context=context, output=400), [0, 0]
     model = Scripted(lambda asked: script(*place), window=window)
     async with foldline.open("memory://", "s", policy=policy, window=window) as session:
-        done = await talk(session, model, place, policy, usage=usage, read=text)
+        result = await talk(session, model, place, policy, usage=usage, read=text)
         reasons = {receipt.reason for receipt in await receipts(session)}
-    assert done == TURNS
+    assert result == TURNS
     assert reasons <= {"threshold", "model_switch", "overflow"}
 
 

@@ -42,17 +42,17 @@ def pairs(messages: list[Any]) -> None:
 
 @pytest.mark.parametrize("target", [90_000, 1_700, 1_200, 800])
 def test_every_output_stays_with_its_reference_whatever_is_folded(target):
-    done = foldline.compact([*TALK, ASKED], target=target)
-    pairs(done.messages)
-    assert done.warnings == ()
-    assert target < 90_000 or done.messages == [*TALK, ASKED]
+    result = foldline.compact([*TALK, ASKED], target=target)
+    pairs(result.messages)
+    assert result.warnings == ()
+    assert target < 90_000 or result.messages == [*TALK, ASKED]
 
 
 @pytest.mark.parametrize("dialect", ["openai-chat", "anthropic", "bedrock-converse", "ui-message"])
 def test_other_dialects_are_told_the_results_in_words(dialect):
-    done = foldline.convert([*TALK, ASKED], dialect)
-    assert get(dialect).validate(done.messages, done.system) == []
-    assert all(f"BERTH-{k}{which}" in json.dumps(done.messages) for k in range(8) for which in "ab")
+    result = foldline.convert([*TALK, ASKED], dialect)
+    assert get(dialect).validate(result.messages, result.system) == []
+    assert all(f"BERTH-{k}{which}" in json.dumps(result.messages) for k in range(8) for which in "ab")
 
 
 @pytest.mark.parametrize("dialect", ["openai-chat", "anthropic", "bedrock-converse"])
@@ -60,9 +60,9 @@ def test_a_call_beside_them_keeps_its_result_right_behind_it(dialect):
     call = {"type": "function_call", "call_id": "own", "name": "look", "arguments": "{}"}
     asked, *references, first, second, _ = turn(1)
     own = {"type": "function_call_output", "call_id": "own", "output": "quay 7"}
-    done = foldline.convert([asked, call, *references, first, own, second, ASKED], dialect)
-    assert get(dialect).validate(done.messages, done.system) == []
-    assert all(text in json.dumps(done.messages) for text in ("BERTH-1a", "BERTH-1b", "quay 7"))
+    result = foldline.convert([asked, call, *references, first, own, second, ASKED], dialect)
+    assert get(dialect).validate(result.messages, result.system) == []
+    assert all(text in json.dumps(result.messages) for text in ("BERTH-1a", "BERTH-1b", "quay 7"))
 
 
 async def test_a_session_keeps_them_item_by_item_and_through_folds():

@@ -62,10 +62,10 @@ def fold_a_growing_list(pieces, dialect, target, policy="foldline"):
     for piece in pieces:
         messages = [*messages, *piece]
         size = corpus.size_of(from_messages(messages, OFFLINE, dialect=dialect))
-        done = foldline.compact(messages, min(target, size * 9 // 10), policy, dialect=dialect)
-        messages = done.messages
-        assert get(dialect).validate(messages, done.system) == []
-        yield done, messages
+        result = foldline.compact(messages, min(target, size * 9 // 10), policy, dialect=dialect)
+        messages = result.messages
+        assert get(dialect).validate(messages, result.system) == []
+        yield result, messages
 
 
 async def compact_an_open_session(pieces, dialect, window, url="memory://", policy="foldline"):
@@ -85,8 +85,8 @@ async def compact_an_open_session(pieces, dialect, window, url="memory://", poli
 @pytest.mark.parametrize("policy", ["foldline", "coop", "gencode", "moldable", "codex", "claude-code"])
 def test_the_examples_rules_survive_ten_folds_of_a_growing_list(policy):
     folds = 0
-    for done, messages in fold_a_growing_list(chunks(example(), ANTHROPIC), ANTHROPIC, 6_000, policy):
-        folds += done.boundary is not None
+    for result, messages in fold_a_growing_list(chunks(example(), ANTHROPIC), ANTHROPIC, 6_000, policy):
+        folds += result.boundary is not None
         assert missing(messages, ANTHROPIC, RULES) == []
     assert folds == FOLDS + 1
     if not preset(policy).quote_user_tokens:
@@ -115,8 +115,8 @@ async def test_the_examples_rules_survive_ten_compactions_of_a_session(store, tm
 
 def test_ten_replaced_values_do_not_come_back_in_a_growing_list():
     pieces = with_replacements(chunks(example(), ANTHROPIC), ANTHROPIC)
-    for at, (done, messages) in enumerate(fold_a_growing_list(pieces, ANTHROPIC, 8_000)):
-        check_replaced(messages, ANTHROPIC, replaced=at >= 3, written=done.summary is not None)
+    for at, (result, messages) in enumerate(fold_a_growing_list(pieces, ANTHROPIC, 8_000)):
+        check_replaced(messages, ANTHROPIC, replaced=at >= 3, written=result.summary is not None)
     assert {new for _, new, *_ in REPLACED} <= set(standing(checkpoint(messages, ANTHROPIC)))
 
 
@@ -174,8 +174,8 @@ SESSIONS = [pytest.param(number, marks=[pytest.mark.corpus] if number % 5 else [
 def test_planted_rules_survive_ten_folds_of_a_growing_list(recorded, number):
     pieces, rules, target = grown(recorded, number)
     folds = 0
-    for done, messages in fold_a_growing_list(pieces, CHAT, target):
-        folds += done.boundary is not None
+    for result, messages in fold_a_growing_list(pieces, CHAT, target):
+        folds += result.boundary is not None
         assert missing(messages, CHAT, rules) == []
     assert folds == FOLDS + 1
     assert set(rules) <= set(standing(checkpoint(messages, CHAT)))
@@ -188,8 +188,8 @@ def test_what_is_asked_of_every_reply_stands_word_for_word(recorded, number, pla
     messages, asked = spread(corpus.chat(ten_sessions(recorded)[number]), place)
     size = corpus.size_of(from_messages(messages, OFFLINE))
     for share in (0.1, 0.05):
-        done = foldline.compact(messages, int(size * share))
-        said = "\n".join(get(CHAT).decode(one).text for one in done.messages if one["role"] == "user")
+        result = foldline.compact(messages, int(size * share))
+        said = "\n".join(get(CHAT).decode(one).text for one in result.messages if one["role"] == "user")
         assert [sentence for sentence in asked if sentence not in said] == []
 
 
@@ -210,8 +210,8 @@ async def test_planted_rules_survive_ten_compactions_of_a_session(recorded, numb
 def test_ten_replaced_values_do_not_come_back_in_recorded_sessions(recorded, number):
     pieces, _, target = grown(recorded, number)
     pieces = with_replacements(pieces, CHAT)
-    for at, (done, messages) in enumerate(fold_a_growing_list(pieces, CHAT, target)):
-        check_replaced(messages, CHAT, replaced=at >= 3, written=done.summary is not None)
+    for at, (result, messages) in enumerate(fold_a_growing_list(pieces, CHAT, target)):
+        check_replaced(messages, CHAT, replaced=at >= 3, written=result.summary is not None)
 
 
 @pytest.mark.parametrize("number", SESSIONS[:5])

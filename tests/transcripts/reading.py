@@ -10,7 +10,7 @@ from foldline.transcripts import CompactionRecord, FactRecord, MessageRecord, Re
 
 
 def lines(*rows: Any) -> bytes:
-    """JSON lines; bytes and strings stand as they are."""
+    """JSON lines; bytes and strings are not encoded."""
     raw = [
         row if isinstance(row, bytes) else row.encode() if isinstance(row, str) else json.dumps(row).encode()
         for row in rows
@@ -41,11 +41,11 @@ def facts(parsed: list[Record], kind: str) -> list[dict[str, Any]]:
 
 
 def texts(parsed: list[Record]) -> list[str]:
-    """Role and text of each message, results and calls named."""
-    told: list[str] = []
+    """Role and text of each message, with the ids of its calls and results."""
+    descriptions: list[str] = []
     for record in messages_in(parsed):
         message = record.message
         pieces = [message.text, *(f"call {call.id}" for call in message.calls)]
         pieces += [f"result {result.call_id}: {result.text}" for result in message.results]
-        told.append(f"{message.role}: " + " | ".join(piece for piece in pieces if piece))
-    return told
+        descriptions.append(f"{message.role}: " + " | ".join(piece for piece in pieces if piece))
+    return descriptions

@@ -33,8 +33,8 @@ def beside(folder: Path, state: object, name: str = "s") -> Path:
 
 def places(parsed) -> list[str | None]:
     """Keys in order; a compaction as > and its first kept message."""
-    told = [record for record in parsed if isinstance(record, MessageRecord | CompactionRecord)]
-    return [one.key if isinstance(one, MessageRecord) else f">{one.first_kept}" for one in told]
+    order = [record for record in parsed if isinstance(record, MessageRecord | CompactionRecord)]
+    return [one.key if isinstance(one, MessageRecord) else f">{one.first_kept}" for one in order]
 
 
 def test_a_session_and_its_compaction():

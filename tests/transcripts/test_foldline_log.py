@@ -124,9 +124,9 @@ def test_the_header_names_the_leaf_of_a_branched_log(history):
 
 def test_a_cut_off_last_line_loses_that_line_alone(history):
     raw = written(history)[:-20]
-    told: list[WarningRecord] = []
-    assert list(load(io.BytesIO(raw), warn=told.append)) == history[:-1]
-    assert [warning.line for warning in told] == [9]
+    warnings: list[WarningRecord] = []
+    assert list(load(io.BytesIO(raw), warn=warnings.append)) == history[:-1]
+    assert [warning.line for warning in warnings] == [9]
     with pytest.raises(FormatError, match="file ends inside") as caught:
         list(load(io.BytesIO(raw), name="f"))
     assert caught.value.line == 9
@@ -135,15 +135,15 @@ def test_a_cut_off_last_line_loses_that_line_alone(history):
 def test_a_changed_entry_is_left_out_and_what_follows_it_is_read(history):
     rows = written(history).split(b"\n")
     rows[2] = rows[2].replace(b'"t1"', b'"t2"')
-    told: list[WarningRecord] = []
-    back = list(load(io.BytesIO(b"\n".join(rows)), warn=told.append))
+    warnings: list[WarningRecord] = []
+    back = list(load(io.BytesIO(b"\n".join(rows)), warn=warnings.append))
     assert back[0] == history[0]
     kept = [entry.message for entry in history[2:4]]
     assert [entry.message for entry in back if isinstance(entry, Said)][1:] == kept
     assert Log(back).verify() == []
-    assert len(told) == 1
-    assert "does not match its id" in told[0].text
-    assert told[0].line == 3
+    assert len(warnings) == 1
+    assert "does not match its id" in warnings[0].text
+    assert warnings[0].line == 3
     with pytest.raises(FormatError, match="does not match its id"):
         list(load(io.BytesIO(b"\n".join(rows))))
 
@@ -166,40 +166,40 @@ def test_a_wrong_said_key_is_found(history):
     ],
 )
 def test_a_line_that_is_no_entry_is_named(history, row):
-    told: list[WarningRecord] = []
+    warnings: list[WarningRecord] = []
     raw = written(history) + row + b"\n"
-    assert list(load(io.BytesIO(raw), warn=told.append)) == history
-    assert [warning.line for warning in told] == [10]
+    assert list(load(io.BytesIO(raw), warn=warnings.append)) == history
+    assert [warning.line for warning in warnings] == [10]
 
 
 def test_an_entry_written_twice_counts_once(history):
-    told: list[WarningRecord] = []
-    assert list(load(io.BytesIO(written([*history, history[0]])), warn=told.append)) == history
-    assert "twice" in told[0].text
+    warnings: list[WarningRecord] = []
+    assert list(load(io.BytesIO(written([*history, history[0]])), warn=warnings.append)) == history
+    assert "twice" in warnings[0].text
 
 
 def test_a_line_nested_too_deep_or_too_long_is_named(history):
-    told: list[WarningRecord] = []
+    warnings: list[WarningRecord] = []
     deep = (
         b'{"type":"noted","id":"x","parent":null,"kind":"k","data":{"a":'
         + b"[" * 200_000
         + b"]" * 200_000
         + b"}}"
     )
-    assert list(load(io.BytesIO(written(history) + deep + b"\n"), warn=told.append)) == history
-    assert "nested" in told[0].text
+    assert list(load(io.BytesIO(written(history) + deep + b"\n"), warn=warnings.append)) == history
+    assert "nested" in warnings[0].text
 
 
 @pytest.mark.parametrize(
-    ("header", "told"),
+    ("header", "message"),
     [
         (b'{"format": "foldline", "version": 2}', "newer Foldline"),
         (b'{"role": "user"}', "header"),
         (b'{"format": "foldline"', "bad header: not JSON"),
     ],
 )
-def test_a_file_that_begins_with_something_else_is_refused(header, told):
-    with pytest.raises(FormatError, match=told):
+def test_a_file_that_begins_with_something_else_is_refused(header, message):
+    with pytest.raises(FormatError, match=message):
         list(load(io.BytesIO(header + b"\n")))
 
 

@@ -152,12 +152,12 @@ def test_bad_parents_lose_nothing_and_are_named():
         at(user("d"), "e4", "e3"),
     )
     assert texts(parsed) == ["user: a", "user: b", "user: c", "user: d"]
-    told = {warning.line: warning.text for warning in warnings(parsed)}
-    assert set(told) == {2, 3, 4, 5}
-    assert "comes later, on line 4" in told[2]
-    assert "the line itself" in told[3]
-    assert "gone is not in the file" in told[4]
-    assert "already on line 4" in told[5]
+    lines = {warning.line: warning.text for warning in warnings(parsed)}
+    assert set(lines) == {2, 3, 4, 5}
+    assert "comes later, on line 4" in lines[2]
+    assert "the line itself" in lines[3]
+    assert "gone is not in the file" in lines[4]
+    assert "already on line 4" in lines[5]
 
 
 def test_thoughts_images_and_what_the_user_ran():
