@@ -16,14 +16,15 @@ from io import BytesIO
 
 import msgspec
 import pytest
-from tests.service.api.client import api, talk, user
+from tests.service.api.client import Client, api, talk, user
 from tests.service.served import in_front_of
 from tests.support import patient
 from tests.support.waiting import wait_until
 
-from foldline.config import ServeSettings, TokenGrant, Webhook
+from foldline.config import FILE, ServeSettings, TokenGrant, Webhook, own_tokens
 from foldline.errors import InputError
 from foldline.loading import from_stream, restore
+from foldline.service import tokens
 from foldline.service.api.state import IMPORTED
 from foldline.service.tenants import Tenants
 from foldline.service.tokens import hashed, new_token
@@ -345,6 +346,31 @@ def test_a_session_is_followed_and_gone_on_with_from_the_last_event(store):
         assert follow(client, "one", 1, **{"last-event-id": events[1][1]["entry"]}) == events[2:]
         assert [name for name, _ in follow(client, "one", 1, **{"last-event-id": "none"})] == ["moved"]
         client.get("/sessions/none/events", 404)
+
+
+def test_a_stream_ends_when_its_token_is_revoked(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setattr(tokens, "LOOK_SECONDS", 0)
+    (tmp_path / FILE).parent.mkdir()
+
+    def write_settings(*names):
+        (tmp_path / FILE).write_text("".join(["[serve.tokens]\n", *(f'"{name}" = "a"\n' for name in names)]))
+
+    revoked, kept = "revoked-token-0123456789", "kept-token-0123456789"
+    write_settings(revoked, kept)
+    with api(tokens=own_tokens(), headers={"authorization": f"Bearer {revoked}"}) as (client, _):
+        client.begin("one")
+        other = Client(client.url, authorization=f"Bearer {kept}")
+
+        def revoke():
+            write_settings(kept)
+            other.say("one", user("Hello."))
+
+        assert follow(client, "one", 1, revoke) == []
+        assert [name for name, _ in follow(other, "one", 1, lambda: other.say("one", user("Hi.")))] == [
+            "message"
+        ]
+        other.close()
 
 
 def test_who_follows_hears_what_comes_and_that_the_session_is_deleted():

@@ -42,7 +42,7 @@ from foldline.service.api.operation import (
     operations_of,
 )
 from foldline.service.api.state import ApiState
-from foldline.service.at_hand import require
+from foldline.service.at_hand import at_hand, require
 from foldline.service.bodies import decoded, decoded_json, read_body, while_there
 from foldline.service.metrics import Metrics
 from foldline.service.problems import Refused, problem, problem_of, too_many
@@ -132,10 +132,15 @@ class Api:
             given["body"] = await decoded(raw, operation.read or partial(decoded_json, kind=kind))
         own = None if self._tenants.closed else bearer(request.headers.get("authorization", "")) or None
         call = ApiCall(self.state, tenant, names, given, raw, own, request.headers)
+        call.is_allowed = partial(self._is_allowed, request, tenant, operation)
         key = request.headers.get(KEY)
         if key is None or not operation.keyed:
             return await self._run(operation, call, request)
         return await self._once(key, operation, call, request)
+
+    def _is_allowed(self, request: Request, tenant: Tenant, operation: Operation[Any]) -> bool:
+        """Return whether the token of a request that is being answered still allows it."""
+        return self._tenants.find(request) is tenant and operation.needs in at_hand().scopes
 
     async def _once(self, key: str, operation: Operation[Any], call: ApiCall, request: Request) -> Response:
         """Run an operation unless its key was answered before: then that answer is given again."""

@@ -45,6 +45,8 @@ async def _events(call: ApiCall, session: str, leaf: str | None) -> AsyncGenerat
     store = call.tenant.store
     while True:  # until the client leaves, or the service stops
         now = await store.leaf(session)
+        if not call.is_allowed():
+            return
         if now is None and await store.info(session) is None:
             yield ServerSentEvent("{}", event="deleted")
             return

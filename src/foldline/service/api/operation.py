@@ -63,7 +63,8 @@ class ApiCall(msgspec.Struct):
 
     `given` is the query and the body as they are read, `raw` the body as it came, `headers` those of the
     answer, `asked` those of the request; `remembered` is there where the request has an idempotency key.
-    `key` is a provider's that the client pays with.
+    `key` is a provider's that the client pays with. A stream ends when `is_allowed` says that its token was
+    revoked or has expired.
     """
 
     state: ApiState
@@ -76,6 +77,7 @@ class ApiCall(msgspec.Struct):
     headers: dict[str, str] = {}
     found: Session | None = None
     remembered: Remembered | None = None
+    is_allowed: Callable[[], bool] = lambda: True
 
     @property
     def again(self) -> bool:
