@@ -18,6 +18,7 @@ from tests.service.web.browser import HOSTILE
 import foldline
 from foldline.config import TokenGrant
 from foldline.lab.panels import colours
+from foldline.service.api import history
 from foldline.service.web import previews, prose
 from foldline.service.web.meter import KINDS
 from foldline.service.web.session_page import PANELS
@@ -193,6 +194,15 @@ def test_a_preview_counts_all_messages_that_are_sent(browser, monkeypatch):
     browser.client.say("one", *talk(20, first=100)[2:])
     (whole, go, stay), goes, stays = numbers_of(browser.post("/web/s/one/preview"))
     assert (go, stay) == (goes, stays)
+
+
+def test_pages_do_not_write_messages_as_they_are_sent(browser, monkeypatch):
+    browser.client.begin("one", messages=talk(20))
+    written = []
+    monkeypatch.setattr(history, "as_text", written.append)
+    for page in (browser.post("/web/s/one/preview"), browser.get("/web/s/one", panel="tokens")):
+        assert "Question 19." in page
+    assert not written  # it took a third of the time of a long preview
 
 
 def test_what_goes_and_stays_is_listed_by_turns_with_their_figures(browser):

@@ -148,6 +148,11 @@ class FoldedList(msgspec.Struct, frozen=True):
 @operation("GET", f"{AT}/history")
 async def read_history(call: ApiCall, query: HistoryPage) -> HistoryResult:
     """Show what was said, folded or not, with boundaries: a page."""
+    return await history_page(call, query)
+
+
+async def history_page(call: ApiCall, query: HistoryPage, *, as_sent: bool = True) -> HistoryResult:
+    """Return a page of a history; without `as_sent`, messages have their parts only, not `text` and `native`."""
     session = call.session
     items: list[Said | Compacted | Pruned] = []
     leaf = await session.store.leaf(session.id)  # of what is shown, whatever is said meanwhile
@@ -161,19 +166,21 @@ async def read_history(call: ApiCall, query: HistoryPage) -> HistoryResult:
     infos = {info.entry: info for info in await session.entries(query.limit, query.before)}
     out = undone(await session.store.marks(session.id, kinds=["lifted"]))
     shown = [
-        _message(session, one, infos.get(one.id)) if isinstance(one, Said) else shown_boundary(one, out)
+        _message(session, one, infos.get(one.id), as_sent=as_sent)
+        if isinstance(one, Said)
+        else shown_boundary(one, out)
         for one in items
     ]
     return HistoryResult(shown, items[0].id if items and more else None, leaf)
 
 
-def _message(session: Session, entry: Said, info: EntryInfo | None) -> ShownMessage:
+def _message(session: Session, entry: Said, info: EntryInfo | None, *, as_sent: bool) -> ShownMessage:
     return ShownMessage(
         entry=entry.id,
         role=entry.message.role,
         how=info.how if info is not None else "kept",
-        text=as_text(entry),
-        native=get(session.dialect).render([(entry.message, ())]).messages,
+        text=as_text(entry) if as_sent else "",
+        native=get(session.dialect).render([(entry.message, ())]).messages if as_sent else [],
         tokens=entry.tokens,
         at=entry.at,
         pinned=info is not None and info.pinned,

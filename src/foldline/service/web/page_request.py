@@ -6,16 +6,19 @@ import asyncio
 import logging
 import math
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any, Final, TypeVar
 from urllib.parse import SplitResult, parse_qs, unquote, urlencode, urlsplit
 
+import msgspec
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 
 from foldline.errors import FoldlineError, SessionNotFound
-from foldline.service.api import sessions
+from foldline.service.api import history, sessions
 from foldline.service.api.api import Api
+from foldline.service.api.history import HistoryPage, HistoryResult
 from foldline.service.api.operation import Operation
 from foldline.service.bodies import TooLarge, read_form, while_there
 from foldline.service.jobs.replays import ReplayJobs
@@ -31,6 +34,9 @@ BASE: Final = "/web"
 RAW: Final = "foldline-raw"  # the cookie of who wants texts as they were written
 FORM: Final = 1_000_000  # bytes of a form without a file
 LONGEST: Final = 4_096  # characters of an address that a login leads to
+HISTORY: Final = msgspec.structs.replace(
+    history.read_history, run=partial(history.history_page, as_sent=False)
+)  # pages show the parts of messages: a long history is read in half the time
 STOP_ASKING: Final = 286  # a status at which htmx asks no more
 DELETED: Final = '<p class="problem" role="alert">This session was deleted.</p>'
 
@@ -116,6 +122,10 @@ class PageRequest:
     def savings(self) -> SavingsBook:
         """What the sessions have cost and saved."""
         return self._shared.savings_of(self.tenant)
+
+    async def history(self, limit: int, before: str | None = None) -> HistoryResult:
+        """Return the newest messages and boundaries of the session, or those before an entry."""
+        return await self.ask(HISTORY, query=HistoryPage(limit, before))
 
     async def info(self) -> SessionInfo:
         """Return the session that the path names, as the list has it."""

@@ -13,7 +13,7 @@ from foldline.core.compact.receipt import in_window_order
 from foldline.core.log.entries import Receipt
 from foldline.service.api import boundaries, compaction, history, messages
 from foldline.service.api.compaction import CompactionWish, EditedSummary, PreviewResult
-from foldline.service.api.history import HistoryPage, ShownMessage
+from foldline.service.api.history import ShownMessage
 from foldline.service.bodies import read_form
 from foldline.service.problems import Refused
 from foldline.service.web.actions import folded, plain, why
@@ -110,7 +110,7 @@ async def _page(
     asked: PageRequest, step: PreviewStep, instructions: str, edited: str | None = None
 ) -> Response:
     shown = step.shown
-    newest = await asked.ask(history.read_history, query=HistoryPage(SHOWN))
+    newest = await asked.history(SHOWN)
     sent = [one for one in newest.items if isinstance(one, ShownMessage) and one.how not in HIDDEN]
     last = newest_fold((await asked.ask(boundaries.list_boundaries)).boundaries)
     usable = (await asked.ask(history.read_stats)).stats.usable

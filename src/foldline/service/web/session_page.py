@@ -18,7 +18,6 @@ from foldline.exports import agents
 from foldline.service.api import boundaries, history, messages, sessions, transfers, tree
 from foldline.service.api.boundaries import BoundaryList, Timeline
 from foldline.service.api.history import (
-    HistoryPage,
     HistoryResult,
     RecallQuery,
     ShownBoundary,
@@ -74,7 +73,7 @@ async def session_page(
     told: dict[str, Any] = {name: query.get(name, "")[:500] for name in ("notice", "problem", "undo")}
     told["problem"] = problem or told["problem"]
     before = None if asked.partial else query.get("before") or None
-    found = await asked.ask(history.read_history, query=HistoryPage(LIVE if asked.partial else PAGE, before))
+    found = await asked.history(LIVE if asked.partial else PAGE, before)
     head = await _head(asked, found.items)
     shown = _shown(found, *_on_page(asked, found), head["boundaries"], newest=not before)
     if asked.partial:  # what a button led to: what has changed goes into the page that is there
@@ -185,7 +184,7 @@ def _on_page(asked: PageRequest, found: HistoryResult) -> tuple[Sequence[Item], 
 async def earlier(asked: PageRequest) -> Response:
     """Show the messages before one."""
     before = asked.request.query_params.get("before") or None
-    found = await asked.ask(history.read_history, query=HistoryPage(PAGE, before))
+    found = await asked.history(PAGE, before)
     head = await _head(asked, found.items)
     shown = _shown(found, found.items, found.before, head["boundaries"], newest=False)
     return asked.page("earlier.html", **head, **shown)
@@ -196,7 +195,7 @@ async def since(asked: PageRequest) -> Response:
     known = asked.request.query_params
     if (await asked.tenant.store.leaf(asked.session) or "") == known.get("leaf"):  # asked every second
         return Response(status_code=204)
-    found = await asked.ask(history.read_history, query=HistoryPage(LIVE))
+    found = await asked.history(LIVE)
     head = await _head(asked, found.items)  # behind it: what comes between is told at the next look
     places = [number for number, one in enumerate(found.items) if one.entry == known.get("last")]
     end = places[0] + 1 if places else 0
@@ -298,7 +297,7 @@ async def panel_content(asked: PageRequest, name: str, stats: StatsResult) -> di
             given["pinned"] = (await asked.ask(messages.list_pins)).pins
         case "tokens":
             found = course(cast("Timeline", found).points, stats.stats)
-            latest = (await asked.ask(history.read_history, query=HistoryPage(LATEST))).items
+            latest = (await asked.history(LATEST)).items
             given["largest"] = largest([one for one in latest if isinstance(one, ShownMessage)], LARGEST)
         case _:
             pass
