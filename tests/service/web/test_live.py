@@ -285,6 +285,21 @@ def test_a_button_pressed_by_a_key_or_what_stands_for_it_is_held_afterwards(page
     assert held.count() == 1
 
 
+def test_a_turn_says_that_code_wrote_a_summary_because_the_model_failed(page, service):
+    service.begin("failed", messages=[user("Hello."), reply("Hello.")])
+    page.goto("/web/s/failed")
+    events = [
+        ("warning", '{"kind": "summary_failed", "text": "m wrote no summary: it is down"}'),
+        ("compaction.committed", "{}"),
+        ("done", '{"how": "done"}'),
+    ]
+    body = "".join(f"event: {name}\ndata: {data}\n\n" for name, data in events)
+    page.route("**/say", lambda route: route.fulfill(body=body, content_type="text/event-stream"))
+    page.locator("#words").fill("Go on.")
+    page.get_by_role("button", name="Send").click()
+    seen(page, "Older messages were folded. Code wrote the summary: m wrote no summary: it is down.")
+
+
 def test_of_several_replies_of_a_turn_only_the_last_is_shown_as_it_is_written(page, service):
     service.begin("steps", messages=[user("Hello."), reply("Hello.")])
     page.goto("/web/s/steps")

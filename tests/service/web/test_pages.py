@@ -22,6 +22,7 @@ from foldline.service.api import history
 from foldline.service.web import previews, prose
 from foldline.service.web.meter import KINDS
 from foldline.service.web.session_page import PANELS
+from foldline.testing import Refusal
 
 POLICY = "content-security-policy"
 
@@ -194,6 +195,22 @@ def test_a_preview_counts_all_messages_that_are_sent(browser, monkeypatch):
     browser.client.say("one", *talk(20, first=100)[2:])
     (whole, go, stay), goes, stays = numbers_of(browser.post("/web/s/one/preview"))
     assert (go, stay) == (goes, stays)
+
+
+def test_a_fold_says_that_code_wrote_its_summary_because_the_model_failed():
+    def answer(asked):
+        return Refusal(400, "the model is down") if "summar" in str(asked.messages[0]) else f"Reply. {FILLER}"
+
+    with api(answer, summaries="upstream", window=9_000) as (client, _):
+        browser = Browser(client)
+        client.begin("one", messages=talk(8))
+        for number in range(8):
+            browser.post("/web/s/one/say", text=f"Question {number}. {FILLER}")
+        page = browser.get("/web/s/one")
+        browser.http.close()
+    assert re.search(
+        r"(?s)fold-line holds.*code wrote the summary: .* wrote no summary: .*the model is down", page
+    )
 
 
 def test_pages_do_not_write_messages_as_they_are_sent(browser, monkeypatch):

@@ -152,7 +152,7 @@ async def read_history(call: ApiCall, query: HistoryPage) -> HistoryResult:
 
 
 async def history_page(call: ApiCall, query: HistoryPage, *, as_sent: bool = True) -> HistoryResult:
-    """Return a page of a history; without `as_sent`, messages have their parts only, not `text` and `native`."""
+    """Return a page of a history; without `as_sent`, its messages lack `text` and `native`."""
     session = call.session
     items: list[Said | Compacted | Pruned] = []
     leaf = await session.store.leaf(session.id)  # of what is shown, whatever is said meanwhile

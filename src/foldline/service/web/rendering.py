@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from foldline.core.log.entries import dated
 from foldline.service.web import prose
-from foldline.service.web.shown import called, marked, start, who
+from foldline.service.web.shown import called, marked, start, summary_failure, who
 from foldline.terminal import clean
 
 # no inline script or style, nothing from elsewhere, no frame around the page
@@ -144,7 +144,7 @@ def _templates() -> Environment:
     )
     words = (tokens, short, money, usd, moment, ago, instant, segment, model_name, because, plural)
     filters: dict[str, Any] = found.filters
-    for one in (*words, seconds, about, who, start, called, marked, *prose.FILTERS):
+    for one in (*words, seconds, about, who, start, called, marked, summary_failure, *prose.FILTERS):
         filters[one.__name__] = one
     return found
 

@@ -10,7 +10,9 @@ from typing import Any, Final
 
 import msgspec
 
+from foldline.core.checkpoint.obtain import OFFLINE
 from foldline.core.log.codec import encode_utf8, pretty
+from foldline.core.log.entries import Receipt
 from foldline.core.log.log import digest
 from foldline.dialects import get
 from foldline.service.api.history import ShownBoundary, ShownMessage, ShownPart, shown_part
@@ -22,6 +24,7 @@ LINE: Final = 160  # characters of a line
 _BREAK: Final = re.compile(r"(?<!\\)((?:\\\\)*)\\n")  # an escaped line break in JSON
 # all but a path's end
 _FOLDERS: Final = re.compile(r"(?<![\w.@+~-])/?(?:[\w.@+~-]+/){2,}(?=[\w.@+~-]+/[\w.@+~-])")
+_FAILED: Final = re.compile(" wrote no summary: | was rejected: ")  # in the notes of a receipt
 _WORD: Final = re.compile(r"([^\W_]+)")
 
 Item = ShownMessage | ShownBoundary
@@ -106,6 +109,11 @@ def marked(text: str, query: str) -> list[tuple[str, bool]]:
         for number, piece in enumerate(pieces)
         if piece
     ]
+
+
+def summary_failure(receipt: Receipt) -> str:
+    """Return why no model wrote the summary of a fold, and code did; "" if no model failed."""
+    return "; ".join(filter(_FAILED.search, receipt.notes)) if receipt.summarizer == OFFLINE else ""
 
 
 # ---- a history: folded messages together, folds at their cuts

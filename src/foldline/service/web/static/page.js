@@ -184,6 +184,7 @@ if (say) {
   addEventListener("pagehide", () => sessionStorage.setItem(half, field.value));
   let work = null;
   let folded = false; // by itself, while the model was asked
+  let failure = ""; // why no model wrote the summary
   const look = () => {
     const live = document.getElementById("live");
     if (live) htmx.trigger(live, "look");
@@ -199,6 +200,7 @@ if (say) {
       if (name === "message") look(); // it stands in the history now
       if (name === "retrying") said(`The model does not answer: asked again in ${Math.ceil(data.wait)} s.`);
       if (name === "compaction.started") said("Folding …");
+      if (name === "warning" && data.kind === "summary_failed") failure = ` Code wrote the summary: ${data.text}.`;
       if (name === "compaction.committed") folded = true;
       if (name === "done") return data.how === "failed" ? data.detail : "";
     }
@@ -211,6 +213,7 @@ if (say) {
     reply.hidden = stop.hidden = false;
     send.disabled = true;
     folded = false;
+    failure = "";
     said("The model answers …");
     toTheEnd();
     try {
@@ -227,7 +230,8 @@ if (say) {
       }
       const ended = await follow(response);
       if (ended) said(ended);
-      else said(folded ? "Answered. Older messages were folded." : "Answered.", { stays: false, undo: folded });
+      else if (folded) said(`Answered. Older messages were folded.${failure}`, { stays: false, undo: true });
+      else said("Answered.", { stays: false });
     } catch (error) {
       const stopped = error.name === "AbortError";
       if (stopped) said("Stopped. Your message is kept, the half reply is not.");
