@@ -351,19 +351,15 @@ def test_a_session_is_followed_and_gone_on_with_from_the_last_event(store):
 def test_a_stream_ends_when_its_token_is_revoked(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setattr(tokens, "LOOK_SECONDS", 0)
-    (tmp_path / FILE).parent.mkdir()
-
-    def write_settings(*names):
-        (tmp_path / FILE).write_text("".join(["[serve.tokens]\n", *(f'"{name}" = "a"\n' for name in names)]))
-
-    revoked, kept = "revoked-token-0123456789", "kept-token-0123456789"
-    write_settings(revoked, kept)
+    file, (revoked, kept) = tmp_path / FILE, (new_token(), new_token())
+    file.parent.mkdir()
+    file.write_text(f'serve.tokens = {{ "{revoked}" = "a", "{kept}" = "a" }}')
     with api(tokens=own_tokens(), headers={"authorization": f"Bearer {revoked}"}) as (client, _):
         client.begin("one")
         other = Client(client.url, authorization=f"Bearer {kept}")
 
         def revoke():
-            write_settings(kept)
+            file.write_text(f'serve.tokens = {{ "{kept}" = "a" }}')
             other.say("one", user("Hello."))
 
         assert follow(client, "one", 1, revoke) == []

@@ -12,7 +12,7 @@ from tests.support.values import MemoryKeyValues
 import foldline
 from foldline.service.api import idempotency
 from foldline.service.api.api import OPERATIONS
-from foldline.service.api.idempotency import Given, IdempotencyKeys
+from foldline.service.api.idempotency import IdempotencyKeys, StoredResponse
 from foldline.service.api.state import KeptPreviews
 from foldline.service.presence import Presence
 from foldline.session.preview import Preview
@@ -124,9 +124,9 @@ async def test_keys_and_previews_are_bounded(monkeypatch):
     keys = IdempotencyKeys(presence, most=3)
     for number in range(10):
         known, _ = await keys.take(str(number), b"request")
-        assert known.given is None
-        await keys.settle(known, Given(200, b"done", {}))
-    assert (await keys.take("9", b"request"))[0].given is not None
+        assert known.response is None
+        await keys.settle(known, StoredResponse(200, b"done", {}))
+    assert (await keys.take("9", b"request"))[0].response is not None
     assert (await keys.take("0", b"other"))[1]
     await presence.close()
     preview = await a_preview()

@@ -33,7 +33,7 @@ async def test_an_open_key_is_waited_for_while_its_worker_lives():
     one, two = Presence(values), Presence(values)
     mine, new = await IdempotencyKeys(one).take("k", b"request", leaf="l")
     assert new
-    assert not mine.again
+    assert not mine.is_retry
     waiting = asyncio.ensure_future(IdempotencyKeys(two).take("k", b"request"))
     await asyncio.sleep(0.1)
     assert not waiting.done()
@@ -42,7 +42,7 @@ async def test_an_open_key_is_waited_for_while_its_worker_lives():
     await one.close()
     taken, new = await waiting
     assert new
-    assert (taken.again, taken.record.leaf, taken.record.worker) == (True, "l", two.id)
+    assert (taken.is_retry, taken.record.leaf, taken.record.worker) == (True, "l", two.id)
     await two.close()
 
 
@@ -418,7 +418,7 @@ async def test_what_was_taken_and_not_told_is_free_when_the_store_is_back(monkey
     await until(lambda: theirs.take("s"))
     fresh, _ = await IdempotencyKeys(two).take("new", b"r")
     taken, _ = await IdempotencyKeys(two).take("old", b"r")
-    assert (fresh.again, taken.again) == (False, True)
+    assert (fresh.is_retry, taken.is_retry) == (False, True)
     await one.close()
     await two.close()
 

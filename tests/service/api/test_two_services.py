@@ -1,15 +1,18 @@
-"""Two services over one store, or two faces of one: what one of them changes, the other one goes on with."""
+"""Two services over one store, or a service and a program: each continues with the changes of the other."""
 
 from __future__ import annotations
 
 import contextlib
 
 import pytest
-from tests.service.api.client import Client, reply, talk, user
+from tests.service.api.client import Client, api, reply, talk, user
 from tests.service.served import served
 from tests.support import patient
 
+import foldline
 from foldline.testing import Scripted, serve_in_thread
+
+MODEL = "openai:gpt-4o-mini"
 
 
 @pytest.fixture
@@ -95,3 +98,33 @@ def test_a_session_that_an_agent_began_has_its_summaries_written_by_the_model_of
         before = len(model.requests)
         client.post("/sessions/s/compact")
         assert len(model.requests) > before
+
+
+def window_of(client):
+    return client.get("/sessions/s/stats").json()["stats"]["window"]["context"]
+
+
+async def test_the_api_goes_on_with_the_window_of_a_session_and_changes_it_by_a_turn_alone(tmp_path):
+    place = f"sqlite:///{tmp_path / 's.db'}"
+    async with foldline.open(place, "s", model=MODEL, window=9_000) as session:
+        await session.append(user("Hi."), reply("Yes?"))
+    with api(Scripted(["Here."]), store=place, window=None) as (client, _):
+        assert window_of(client) == 9_000
+        client.say("s", user("And now?"), reply("Now this."))
+    async with foldline.open(place, "s") as session:
+        await session.follow()
+        assert (session.setup.model, session.setup.window.context) == (MODEL, 9_000)
+    with api(Scripted(["Here."]), store=place, window=None) as (client, model):
+        client.turn("s", "Go on.")
+        assert len(model.requests) == 1
+    async with foldline.open(place, "s") as session:
+        await session.follow()
+        assert session.setup.model.startswith("openai-compatible:scripted@")
+
+
+async def test_a_window_that_the_service_is_given_wins(tmp_path):
+    place = f"sqlite:///{tmp_path / 's.db'}"
+    async with foldline.open(place, "s", model=MODEL, window=9_000) as session:
+        await session.append(user("Hi."), reply("Yes?"))
+    with api(store=place, window=12_000) as (client, _):
+        assert window_of(client) == 12_000

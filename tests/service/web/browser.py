@@ -94,7 +94,7 @@ def menu(page, name):
 def fold(page, how, focus=""):
     """Fold by the menu: `Preview` or `Fold at once`."""
     menu(page, "Fold")
-    page.get_by_label("What the summary must look at").fill(focus)
+    page.get_by_label("What the summary should focus on").fill(focus)
     page.get_by_role("button", name=how).first.click()
 
 

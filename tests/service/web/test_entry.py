@@ -22,7 +22,7 @@ def test_a_link_leads_on_behind_the_token_and_signing_out_forgets_that():
         client.begin("one", title="The one", messages=[user("Hello.")])
         browser = Browser(client)
         page = browser.get("/web/s/one", panel="rules")
-        assert "A token is needed" in page
+        assert "Enter a token" in page
         to = re.search(r'name="to" value="([^"]+)"', page)[1]
         assert to == "/web/s/one?panel=rules"
         page = browser.post("/web/login", 401, token="wrong-and-long-enough", to=to)
@@ -31,8 +31,8 @@ def test_a_link_leads_on_behind_the_token_and_signing_out_forgets_that():
         assert "The one" in page
         assert "Standing rules" in page
         assert '<span class="quiet" title="Whose sessions these are">ada</span>' in page
-        assert "A token is needed" in browser.post("/web/logout")
-        assert "A token is needed" in browser.get("/web/s/one")
+        assert "Enter a token" in browser.post("/web/logout")
+        assert "Enter a token" in browser.get("/web/s/one")
         assert not list(browser.http.cookies.jar)
         browser.http.close()
 
@@ -77,7 +77,7 @@ def test_what_is_not_there_and_what_fails_is_a_page(browser, monkeypatch, caplog
 
     monkeypatch.setattr(list_page, "rows_of", fails)
     page = browser.get("/web/", 500)
-    assert "Something went wrong here" in page
+    assert "Internal error" in page
     assert "a defect" not in page
     assert "a page failed: GET /web/" in caplog.text
 

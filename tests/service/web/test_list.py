@@ -47,10 +47,10 @@ def test_the_first_steps_are_commands_for_each_agent_and_framework():
 
 def test_an_empty_list_shows_them_and_fills_by_itself(browser):
     page = browser.get("/web/")
-    assert "There is none yet. Waiting for the first request" in page
+    assert "There are no sessions yet. Waiting for the first request" in page
     assert f"foldline wrap claude --gateway {browser.client.url}" in page
     assert "foldline wrap claude" in browser.get("/web/connect")
-    assert "Nothing since" in browser.get("/web/overview")
+    assert "Nothing saved since" in browser.get("/web/overview")
     assert part(browser, page).status_code == 204  # nothing has changed
     browser.client.begin("first", title="The first", messages=[user("Hello."), reply("Hello.")])
     found = part(browser, page)
@@ -97,7 +97,7 @@ def test_a_search_marks_its_words_has_pages_and_finds_a_message_once(browser):
     assert ">More</a>" not in last
     places = re.findall(r"/at/([^\"]+)", page + last)
     assert len(set(places)) == len(places) == 30
-    assert "Every word must begin" in browser.get("/web/", q="zebra")
+    assert "Each word must be the beginning" in browser.get("/web/", q="zebra")
 
 
 def test_what_is_marked_is_what_a_search_looks_for():

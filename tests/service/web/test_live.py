@@ -143,7 +143,7 @@ def test_the_moldable_walk(chromium, tmp_path):
         menu(page, "New session")
         page.locator("#title").fill("The walk")
         page.locator("#policy").select_option("moldable")
-        page.get_by_role("button", name="Begin").click()
+        page.get_by_role("button", name="Create").click()
         seen(page, "policy moldable")
         number = talked(page, 0, folds=1)
         assert asked(page) == list(range(number))
@@ -181,7 +181,7 @@ def test_a_fold_and_its_undo_stay_in_place(page, service):
     page.locator(".fold-line.undone").wait_for()
     page.locator("#history article.user").last.hover()
     steer(page.locator("#history article.user").last, "Pin")
-    seen(page, "Pinned: every later view")
+    seen(page, "Pinned: the model always gets")
     page.locator("#scroller").evaluate("one => one.scrollTo(0, 0)")
     say(page, "And now?")
     reply_ = page.locator("#history article.assistant").last
@@ -285,32 +285,25 @@ def test_a_button_pressed_by_a_key_or_what_stands_for_it_is_held_afterwards(page
     assert held.count() == 1
 
 
+def send(page, session, *events):
+    """Send a message, and answer with these events of a turn."""
+    page.goto(f"/web/s/{session}")
+    lines = [f"event: {name}\ndata: {data}\n\n" for name, data in (*events, ("done", '{"how": "done"}'))]
+    page.route("**/say", lambda route: route.fulfill(body="".join(lines), content_type="text/event-stream"))
+    page.locator("#words").fill("Is it so?")
+    page.get_by_role("button", name="Send").click()
+
+
 def test_a_turn_says_that_code_wrote_a_summary_because_the_model_failed(page, service):
     service.begin("failed", messages=[user("Hello."), reply("Hello.")])
-    page.goto("/web/s/failed")
-    events = [
-        ("warning", '{"kind": "summary_failed", "text": "m wrote no summary: it is down"}'),
-        ("compaction.committed", "{}"),
-        ("done", '{"how": "done"}'),
-    ]
-    body = "".join(f"event: {name}\ndata: {data}\n\n" for name, data in events)
-    page.route("**/say", lambda route: route.fulfill(body=body, content_type="text/event-stream"))
-    page.locator("#words").fill("Go on.")
-    page.get_by_role("button", name="Send").click()
+    failure = '{"kind": "summary_failed", "text": "m wrote no summary: it is down"}'
+    send(page, "failed", ("warning", failure), ("compaction.committed", "{}"))
     seen(page, "Older messages were folded. Code wrote the summary: m wrote no summary: it is down.")
 
 
 def test_of_several_replies_of_a_turn_only_the_last_is_shown_as_it_is_written(page, service):
     service.begin("steps", messages=[user("Hello."), reply("Hello.")])
-    page.goto("/web/s/steps")
-    told = [
-        ("message.delta", '{"text": "I look."}'),
-        ("message", "{}"),
-        ("message.delta", '{"text": "It is so."}'),
-    ]
-    body = "".join(f"event: {name}\ndata: {data}\n\n" for name, data in [*told, ("done", '{"how": "done"}')])
-    page.route("**/say", lambda route: route.fulfill(body=body, content_type="text/event-stream"))
-    page.locator("#words").fill("Is it so?")
-    page.get_by_role("button", name="Send").click()
+    deltas = [("message.delta", f'{{"text": "{text}"}}') for text in ("I look.", "It is so.")]
+    send(page, "steps", deltas[0], ("message", "{}"), deltas[1])
     seen(page, "Answered.")
     assert page.locator("#reply .text").text_content() == "It is so."

@@ -26,7 +26,7 @@ def test_the_way_back_from_a_panel_leads_to_a_whole_page(page, service):
     page.wait_for_url("**/s/back?panel=rules")
     page.locator("#panel", has_text="Standing rules").wait_for()
     page.go_back()
-    page.locator("#panel", has_text="What the model is sent").wait_for()
+    page.locator("#panel", has_text="What is sent to the model").wait_for()
     message(page, "Question 2.").wait_for()
     assert page.locator("#words").is_visible()
 
@@ -65,10 +65,10 @@ def test_a_token_that_ended_is_asked_for_and_what_was_written_is_there_behind_it
         page.context.clear_cookies()
         page.locator("#words").fill("Lost?")
         page.get_by_role("button", name="Send").click()
-        seen(page, "It was not sent: a token is needed.")
+        seen(page, "Your message was not sent: sign in again.")
         assert page.locator("#words").input_value() == "Lost?"
         page.unroute("**/since*")
-        page.locator("h1", has_text="A token is needed").wait_for()
+        page.locator("h1", has_text="Sign in").wait_for()
         sign_in()
         page.wait_for_url("**/s/ends?panel=rules")
         message(page, "Hello.").wait_for()

@@ -74,7 +74,7 @@ def browser(shared):
 
 
 def test_the_list_searches_begins_and_imports(browser):
-    assert "There is none yet" in browser.get("/")
+    assert "There are no sessions yet" in browser.get("/")
     page = browser.post("/web/new", title="A <b>title</b>")
     assert "A &lt;b&gt;title&lt;/b&gt;" in page
     with open("examples/session.jsonl", "rb") as file:  # noqa: PTH123
@@ -109,7 +109,7 @@ def test_folding_undoing_and_redoing_by_buttons(browser):
     page = browser.post("/web/s/one/do/undo")
     assert "is undone" in page
     assert 'class="fold-line undone' in page
-    assert "The fold holds again" in browser.post("/web/s/one/do/redo")
+    assert "The fold is in effect again" in browser.post("/web/s/one/do/redo")
     assert "Nothing was folded" in browser.post("/web/s/one/do/compact")
 
 
@@ -130,9 +130,9 @@ def test_a_branch_is_merged_by_its_button(browser):
     browser.client.begin("one", messages=talk(2))
     left = browser.client.post("/sessions/one/rewind").json()["left"]
     browser.client.say("one", {"role": "user", "content": "Ask the neighbours."})
-    assert "Note here what was done there" in browser.get("/web/s/one", panel="tree")
+    assert "Add its summary here" in browser.get("/web/s/one", panel="tree")
     page = browser.post("/web/s/one/do/merge", entry=left)
-    assert "is noted here" in page
+    assert "A summary of that branch was added here" in page
     assert "&lt;branch-summary&gt;" in page
     assert "nothing was said on" in browser.post(
         "/web/s/one/do/merge", entry=browser.client.leaf("one")[1:-1]
@@ -146,13 +146,13 @@ def test_a_fold_is_shown_edited_and_made_and_messages_are_kept_in_it(browser):
     assert "Preview of a fold" in page
     assert f'<span class="chip">{RULE}</span>' in page
     assert re.search(r"<b>Now</b> <span>[\d,]+ tokens", page)
-    assert "What it changes" not in page  # there is no summary before it
+    assert "Changes from the previous" not in page  # there is no summary before it
     (name,) = set(re.findall(r"/preview/([0-9a-f]+)/commit", page))
     page = browser.post(f"/web/s/one/preview/{name}/keep", keep=first["entry"], instructions="")
     assert "checked disabled" in page
     (name,) = set(re.findall(r"/preview/([0-9a-f]+)/commit", page))
     page = browser.post(f"/web/s/one/preview/{name}/commit", summary="## Goal\n\nA summary of my own.")
-    assert "Folded as it was shown" in page
+    assert "Folded as previewed" in page
     view = browser.client.get("/sessions/one/view").text
     assert "A summary of my own." in view
     assert first["parts"][0]["text"][:40] in view
@@ -167,10 +167,10 @@ def test_a_preview_has_an_address_and_tells_what_it_changes(browser):
     assert made.history[0].status_code == 303
     page = browser.get(made.url.path, instructions="numbers")
     assert 'name="instructions" value="numbers"' in page
-    assert "What it changes in the summary before it" in page
+    assert "Changes from the previous summary" in page
     assert 'class="hl-gi"' in page
     browser.post(f"{made.url.path}/drop")
-    assert "That preview is gone" in browser.get(made.url.path)
+    assert "That preview has expired" in browser.get(made.url.path)
 
 
 def numbers_of(page):
@@ -189,7 +189,7 @@ def test_a_preview_counts_all_messages_that_are_sent(browser, monkeypatch):
     monkeypatch.setattr(previews, "SHOWN", 5)  # messages that are looked at: what goes is older
     page = browser.post("/web/s/one/preview")
     assert numbers_of(page) == ([whole, go, stay], 0, 5)
-    assert f"{go} older ones go that are not listed here" in page
+    assert f"{go} older ones go too but are not listed here" in page
     monkeypatch.undo()
     browser.post("/web/s/one/do/compact")
     browser.client.say("one", *talk(20, first=100)[2:])
@@ -277,12 +277,12 @@ def test_an_edited_summary_is_shown_again_where_its_fold_cannot_be_made(browser)
     assert preview_of(page) == known  # it can be edited again
     browser.post(f"{known}/drop")
     page = browser.post(f"{known}/commit", summary="My own words.")
-    assert "That preview is gone" in page
+    assert "That preview has expired" in page
     assert "My own words." in page
     browser.post("/web/s/one/do/compact")
     page = browser.post(f"{known}/commit", summary="My own words.", kept=[])
     assert "My own words." in page  # nothing can be folded any more: to be copied
-    assert "Folded as it was shown" not in browser.get("/web/s/one")
+    assert "Folded as previewed" not in browser.get("/web/s/one")
 
 
 def test_branches_rewinds_forks_pins_and_hand_offs_by_buttons(browser):
@@ -300,13 +300,13 @@ def test_branches_rewinds_forks_pins_and_hand_offs_by_buttons(browser):
     assert "badge excluded" not in browser.post("/web/s/one/do/undo")
     page = browser.post("/web/s/one/do/rewind", entry=items[4]["entry"])
     assert "Question 1." in re.search(r"<textarea[^>]*>(.*?)</textarea>", page, re.DOTALL)[1]
-    assert "goes on from there" in browser.post("/web/s/one/do/branch", entry=items[-1]["entry"])
+    assert "continues from there" in browser.post("/web/s/one/do/branch", entry=items[-1]["entry"])
     assert "A copy of one" in browser.post("/web/s/one/do/fork", entry=items[3]["entry"])
     page = browser.post("/web/s/one/handoff", goal="Write the tests")
     assert "Write the tests" in page
     page = browser.post("/web/s/one/do/handoff", goal="Write the tests", text="## Goal\n\nWrite the tests.")
     assert "Handed off from one" in page
-    assert "Begun again" in browser.post("/web/s/one/do/clear")
+    assert "Cleared" in browser.post("/web/s/one/do/clear")
     assert "Tick the box" in browser.post("/web/s/one/do/delete")
     browser.post("/web/s/one/do/delete", sure="yes")
     assert "No such session" in browser.get("/web/s/one", 404)
@@ -384,7 +384,7 @@ def test_the_calls_of_the_model_itself_are_shown_as_such(browser):
     page = browser.get("/web/s/one")
     shown = re.findall(r"<summary>(The model [^<]+|)<code>(\w+)</code>", page)
     assert shown == [
-        ("The model asks for a fold ", "compact_context"),
+        ("The model requests a fold ", "compact_context"),
         ("The model asks how full its window is ", "context_stats"),
         ("The model searches what was folded ", "recall_search"),
         ("The model reads what was folded ", "recall_read"),
@@ -395,14 +395,14 @@ def test_the_calls_of_the_model_itself_are_shown_as_such(browser):
 
 def test_a_session_without_messages_says_so_everywhere(browser):
     page = browser.post("/web/new", title="Empty")
-    assert "Nothing was said yet." in page
+    assert "No messages yet." in page
     name = re.search(r'action="(/web/s/[^/]+)/preview"', page)[1]
     hints = {
-        "view": "Nothing yet.",
-        "receipts": "Nothing was folded yet",
-        "rules": "None was found.",
+        "view": "No messages yet.",
+        "receipts": "No folds yet",
+        "rules": "No rules found.",
         "tokens": "None yet.",
-        "ledger": "Nothing was folded yet",
+        "ledger": "Empty until the first fold",
         "recall": "Search this session",
     }
     for panel, hint in hints.items():
@@ -418,7 +418,7 @@ def test_output_that_the_recording_does_not_tell_whole_is_said_to_be_too_low(bro
         browser.client.send("POST", "/imports", content=text.encode(), params={"id": name})
         page = browser.get(f"/web/s/{name}", panel="tokens")
         assert "replies read" in page
-        assert ("More was written than the recording counts" in page) == told
+        assert ("The model wrote more than the recording counts" in page) == told
 
 
 def test_what_another_agents_fold_did_is_said_to_be_unknown(browser):
@@ -436,7 +436,7 @@ def test_what_another_agents_fold_did_is_said_to_be_unknown(browser):
     assert "another agent" in receipts
     assert "code, no model" not in receipts
     page = browser.get("/web/s/pier", panel="tokens")
-    assert "1 summary; what 1 cost is not known." in page
+    assert "1 summary; the cost of 1 is unknown." in page
     stats = browser.client.get("/sessions/pier/stats").json()
     assert stats["spent"]["summaries_unpriced"] == 1
     points = browser.client.get("/sessions/pier/timeline").json()["points"]
@@ -482,7 +482,7 @@ def test_of_a_long_view_the_ends_are_shown():
         client.begin("one", messages=talk(150))
         page = browser.get("/web/s/one", panel="view")
         assert page.count('class="sent"') == 200
-        assert "102 messages in between" in page
+        assert "102 messages left out here" in page
         browser.http.close()
 
 
@@ -551,12 +551,12 @@ def test_a_token_is_typed_once():
         tokens={"secret-for-pages": "default"}, headers={"Authorization": "Bearer secret-for-pages"}
     ) as (client, _):
         browser = Browser(client)
-        assert "A token is needed" in browser.get("/")
-        assert "no such token" in browser.post("/web/login", 401, token="wrong")
+        assert "Enter a token" in browser.get("/")
+        assert "token is not valid" in browser.post("/web/login", 401, token="wrong")
         assert "Sessions" in browser.post("/web/login", token="secret-for-pages")
         cookie = next(iter(browser.http.cookies.jar))
         assert (cookie.path, cookie.has_nonstandard_attr("HttpOnly")) == ("/web", True)
-        assert "none yet" in browser.get("/web/")
+        assert "no sessions yet" in browser.get("/web/")
         browser.http.close()
 
 
@@ -594,7 +594,7 @@ def test_a_login_leads_to_a_long_address_and_says_what_is_wrong_with_a_long_toke
         to = html.unescape(re.search(r'name="to" value="([^"]*)"', browser.get(place))[1])
         assert to == place
         assert "Sessions" in browser.post("/web/login", token="secret-for-pages", to=to)
-        assert "no such token" in browser.post("/web/login", 401, token="x" * 20_000)
+        assert "token is not valid" in browser.post("/web/login", 401, token="x" * 20_000)
         browser.http.cookies.clear()
         assert 'name="to" value="/web/"' in browser.get(f"{place}{'x' * 4_000}")
         browser.http.close()
@@ -711,11 +711,14 @@ def test_a_branch_and_a_merge_are_put_in_place_where_the_newest_messages_are_sho
     assert re.search(r'<form [^>]*hx-post="/web/s/one/do/branch"', page)
     asked = {"headers": {"hx-request": "true"}}
     found = browser.http.post("/web/s/one/do/branch", data={"entry": entry}, **asked).text
-    assert "The session goes on from there" in found
+    assert "The session continues from there" in found
     assert found.rindex('id="e-') == found.index(f'id="e-{entry}"')
     tree = browser.http.get("/web/s/one/panel/tree", **asked).text
     assert tree.count('hx-post="/web/s/one/do/branch"') == tree.count('hx-post="/web/s/one/do/merge"') == 1
-    assert "is noted here" in browser.http.post("/web/s/one/do/merge", data={"entry": leaf}, **asked).text
+    assert (
+        "A summary of that branch was added here"
+        in browser.http.post("/web/s/one/do/merge", data={"entry": leaf}, **asked).text
+    )
     before = re.search(r'href="(/web/s/one\?before=[^"]+)"', browser.get("/web/s/one"))[1]
     assert "hx-post" not in browser.get(f"{before}&panel=tree")  # else what is shown would change its place
     there = {"headers": {"hx-request": "true", "hx-current-url": f"http://here{before}"}}

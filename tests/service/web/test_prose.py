@@ -91,7 +91,7 @@ def test_what_a_call_is_given_is_rows_and_an_edit_is_a_diff():
     given = {"path": "a.py", "old_string": "x = 1\ny = 2", "new_string": "x = 1\ny = 3", "count": [1, 2]}
     found = rows(json.dumps(given))
     assert [row.name for row in found] == ["path", "change", "count"]
-    assert '<span class="hl-gd">-y = 2</span>\n<span class="hl-gi">+y = 3</span>' in found[1].drawn
+    assert '<span class="hl-gd">-y = 2</span>\n<span class="hl-gi">+y = 3</span>' in found[1].html
     assert found[1].long
     assert rows("not JSON") is rows("[1]") is rows("{bad") is None
     assert rows("{}") == []
@@ -128,7 +128,7 @@ def test_a_long_text_is_cut_at_a_line():
 
 
 def test_what_turns_the_text_around_it_is_shown_as_a_mark():
-    for made in (prose("a\u202eb"), code("a\u202eb"), rows('{"a": "x\u202ey"}')[0].drawn):
+    for made in (prose("a\u202eb"), code("a\u202eb"), rows('{"a": "x\u202ey"}')[0].html):
         assert "\u202e" not in made
         assert "\\u202e" in made
 
@@ -167,4 +167,4 @@ def test_each_message_that_is_sent_begins_with_its_words_or_calls_in_every_diale
 def test_a_sent_message_of_sealed_thinking_alone_says_so():
     sealed = {"type": "thinking", "thinking": "", "signature": "EqQB"}
     message = {"role": "assistant", "content": [sealed]}
-    assert sent(message, "anthropic").start == "(thinking without words)"
+    assert sent(message, "anthropic").start == "(thinking without text)"

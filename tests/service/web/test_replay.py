@@ -58,10 +58,10 @@ def begin(browser, file=RESEARCH, name=None, policies=("none", "pi"), **fields):
 
 
 def wait(browser, place):
-    """Look again until it has ended; return the pages."""
+    """Reload until it has ended; return the pages."""
     pages = [browser.get(place)]
     until = time.monotonic() + SECONDS
-    while "Look again" in pages[-1]:
+    while "Reload" in pages[-1]:
         assert time.monotonic() < until
         time.sleep(0.05)
         pages.append(browser.get(place))
@@ -238,7 +238,7 @@ def test_what_a_replay_lacks_is_told_drawings_without_their_extra_and_folds_in_a
     assert "plot.svg" not in page
     assert browser.http.get(f"{place}/plot.svg").status_code == 404
     page = wait(browser, begin(browser, policies=("pi",)))[-1]
-    assert "No policy folded: the session never came near this window." in page
+    assert "No policy folded: the session stayed far below this window." in page
 
 
 def test_a_file_that_cannot_be_read_is_told_as_the_command_tells_it(browser, tmp_path, folder):
@@ -276,11 +276,11 @@ def test_only_so_many_at_once_and_so_many_kept(browser, folder, monkeypatch):
     monkeypatch.setattr(replays, "KEPT", 1)
     places = [begin(browser, LONG, policies=ALL) for _ in range(replays.UNDER_WAY)]
     running(folder)
-    assert "Wait until one of yours has ended" in browser.post(
+    assert "Wait until one of your replays has ended" in browser.post(
         "/web/replay", 400, files={"file": ("x", b"{}")}, policy="pi"
     )
     assert len(processes(folder)) <= replays.AT_ONCE
-    assert "waits until another" in browser.get(places[-1])
+    assert "Waiting for another" in browser.get(places[-1])
     for place in places:
         browser.post(f"{place}/drop")
     assert not processes(folder)

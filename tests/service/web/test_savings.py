@@ -208,7 +208,7 @@ def test_the_list_is_sorted_filtered_and_says_what_is_not_known(browser):  # noq
     assert names(sort="nonsense")[0] == found
     assert names(f="SMALL one")[0] == ["small"]
     assert names(agent="pi")[0] == [imported]
-    assert "No session is like that" in names(f="zebra")[1]
+    assert "No session matches" in names(f="zebra")[1]
     shown = part(browser, names(f="small")[1]).status_code
     assert shown == 204
     browser.client.say("small", user("More."))
@@ -271,7 +271,7 @@ def test_an_absurd_time_in_one_session_leaves_every_page_and_the_figures_of_the_
         client.begin("sound", messages=[user("Look at the sea."), reply("Yes.")])
         page = listed(pages)
         assert "Look at the sea." in page
-        assert "still to be read" not in pages.get("/web/overview")
+        assert "not read yet" not in pages.get("/web/overview")
         for name in ("odd0", "odd1", "odd2"):
             for path in ("", "/print", "/download", "/download?format=pi&save=1", "/panel/tokens"):
                 pages.checked(pages.http.get(f"/web/s/{name}{path}"), 200)
@@ -321,10 +321,10 @@ def test_a_fold_that_was_undone_does_not_hold(browser):  # noqa: F811
     browser.client.begin("one", messages=talk(20))
     browser.client.post("/sessions/one/compact")
     assert '<span class="badge fold">1</span>' in listed(browser)
-    assert "<dt>Folds that hold</dt><dd>1</dd>" in browser.get("/web/overview")
+    assert "<dt>Folds in effect</dt><dd>1</dd>" in browser.get("/web/overview")
     browser.client.post("/sessions/one/undo")
     assert "badge fold" not in listed(browser)
-    assert "<dt>Folds that hold</dt><dd>0</dd>" in browser.get("/web/overview")
+    assert "<dt>Folds in effect</dt><dd>0</dd>" in browser.get("/web/overview")
 
 
 async def test_a_session_is_listed_under_each_model_that_answered_in_it():

@@ -97,7 +97,7 @@ def test_a_file_is_dropped_listed_searched_and_downloaded(page, service, walked,
     page.goto("/web/")
     row = page.locator("tbody tr", has=page.locator(f'a[href="{urlsplit(place).path}"]'))
     assert f"{walked.messages}" in row.inner_text()
-    page.get_by_label("Search all that was said").fill(walked.searched)
+    page.get_by_label("Search all messages").fill(walked.searched)
     page.get_by_role("button", name="Search").click()
     page.locator(".hits a").first.click()
     page.locator("article:target").wait_for()
@@ -106,7 +106,7 @@ def test_a_file_is_dropped_listed_searched_and_downloaded(page, service, walked,
     menu(page, "Import")
     page.set_input_files("#file", {"name": "b.jsonl", "mimeType": "text/plain", "buffer": other.encode()})
     page.get_by_role("button", name="Import", exact=True).click()
-    seen(page, "It is a copy of its own")
+    seen(page, "It is a separate copy")
     assert page.url.partition("?")[0] != place
 
 
@@ -123,11 +123,11 @@ def test_a_fold_is_shown_kept_edited_made_undone_and_redone(page, service, walke
     page.locator(".turn", has_text=walked.asked).locator("summary").click()
     page.locator(".pick li", has_text=walked.asked).get_by_role("checkbox").check()
     assert page.locator("#after").inner_text() != before  # what it would come to
-    page.get_by_label("The summary that stands").fill("Words that would be lost.")
+    page.get_by_label("The summary that replaces").fill("Words that would be lost.")
     page.get_by_role("link", name="Sessions", exact=True).click()
     page.wait_for_url("**/web/")
     page.go_back()
-    assert page.get_by_label("The summary that stands").input_value() == "Words that would be lost."
+    assert page.get_by_label("The summary that replaces").input_value() == "Words that would be lost."
     assert page.locator(".pick li", has_text=walked.asked).get_by_role("checkbox").is_checked()
     page.get_by_role("button", name="Preview again").click()
     page.locator(".pick li", has_text=walked.asked).get_by_role("checkbox", disabled=True).wait_for()
@@ -142,7 +142,7 @@ def test_a_fold_is_shown_kept_edited_made_undone_and_redone(page, service, walke
     summary = page.locator("#summary")
     summary.fill(f"{summary.input_value()}\n\nWords of my own.")
     page.get_by_role("button", name="Fold", exact=True).click()
-    seen(page, "1 message kept by hand, under Rules.")
+    seen(page, "1 message pinned by you, under Rules.")
     mark = page.locator(".fold-line")
     assert mark.count() == 1
     assert 0 < mark.bounding_box()["y"] < 900  # in sight
@@ -158,7 +158,7 @@ def test_a_fold_is_shown_kept_edited_made_undone_and_redone(page, service, walke
     assert page.locator(".fold-line.undone").count() == 1
     assert stats(service, session)["summaries"] == 0
     page.get_by_role("button", name="Redo fold").click()
-    seen(page, "The fold holds again.")
+    seen(page, "The fold is in effect again.")
     assert stats(service, session)["summaries"] == 1
 
 
@@ -170,13 +170,13 @@ def test_every_panel_tells_of_the_session(page, service, walked, session):
     summaries = page.locator("#panel .sent summary").all_inner_texts()
     assert "[{" not in "".join(summaries)  # words, not JSON
     receipt = panel(page, "Folds").locator(".card").inner_text()
-    for word in ("Fold 1", "asked for by hand", "code, no model", "all before this message", "Rules kept"):
+    for word in ("Fold 1", "requested by hand", "code, no model", "all before this message", "Rules kept"):
         assert word in receipt
     page.locator(".card").get_by_role("button", name="Undo").click()
     seen(page, "The newest fold is undone")
     page.locator(".card.undone").wait_for()
     page.get_by_role("button", name="Redo fold").click()
-    seen(page, "The fold holds again.")
+    seen(page, "The fold is in effect again.")
     rules = panel(page, "Rules").inner_text()
     assert walked.rule in rules
     assert walked.ended in rules
@@ -210,7 +210,7 @@ def test_messages_are_pinned_forked_rewound_left_and_handed_off(page, service, w
     last = page.locator("#history article.user").last
     text = last.locator(".text").inner_text()[:40]
     steer(message(page, text), "Pin")
-    seen(page, "Pinned: every later view")
+    seen(page, "Pinned: the model always gets")
     assert message(page, text).locator(".badge.pinned").count() == 1
     assert text in panel(page, "Rules").inner_text()
     steer(message(page, text), "Unpin")
@@ -221,20 +221,20 @@ def test_messages_are_pinned_forked_rewound_left_and_handed_off(page, service, w
     page.wait_for_url(f"**/s/{session}*")
     folded = page.locator("article.assistant.folded").first
     steer(folded, "Branch")  # from before the boundary
-    seen(page, "The session goes on from there")
+    seen(page, "The session continues from there")
     assert stats(service, session)["summaries"] == 0
     assert page.get_by_role("button", name="Undo fold").is_disabled()
     branches = panel(page, "Branches")
     assert branches.locator("li").count() >= 2
     branches.locator("li", has_text=text).get_by_role("button", name="Go there").first.click()
-    seen(page, "The session goes on from there")
+    seen(page, "The session continues from there")
     assert stats(service, session)["summaries"] == 1
     page.get_by_role("button", name="Undo fold").click()  # after a branch
     seen(page, "The newest fold is undone")
     page.get_by_role("button", name="Redo fold").click()
-    seen(page, "The fold holds again")
+    seen(page, "The fold is in effect again")
     steer(message(page, text), "Rewind")
-    seen(page, "Edit it, and send it again")
+    seen(page, "Edit the message and send it again")
     assert page.locator("#words").input_value().startswith(text)
     assert page.locator("article.message", has_text=text).count() == 0
     menu(page, "Hand off")
@@ -242,7 +242,7 @@ def test_messages_are_pinned_forked_rewound_left_and_handed_off(page, service, w
     page.get_by_role("button", name="Preview").last.click()
     assert "Write the tests" in page.get_by_label("What the new session knows").input_value()
     page.get_by_label("What the new session knows").fill("## Goal\n\nWrite the tests, all of them.")
-    page.get_by_role("button", name="Begin the session").click()
+    page.get_by_role("button", name="Create the session").click()
     seen(page, f"Handed off from {session}.")
     assert page.locator("h1").inner_text() == "Write the tests"
     assert "all of them" in page.locator("#panel").text_content()
@@ -265,12 +265,12 @@ def test_a_session_is_talked_to_renamed_cleared_and_deleted(page, service, walke
     page.locator("h1", has_text="Another title").wait_for()
     menu(page, "More")
     page.get_by_role("button", name="Clear").click()
-    seen(page, "Begun again.")
-    seen(page, "Nothing was said yet.")
+    seen(page, "Cleared.")
+    seen(page, "No messages yet.")
     panel(page, "Branches").get_by_role("button", name="Go there").first.click()
     message(page, "And what else?").wait_for()
     menu(page, "Delete")
-    page.get_by_label("Delete it with all branches").check()
+    page.get_by_label("Delete it and all its branches").check()
     page.get_by_role("button", name="Delete").click()
     page.wait_for_url("**/web/")
     assert session not in page.locator("main").inner_text()
@@ -288,12 +288,12 @@ def test_a_recorded_session_of_claude_code_is_read_and_folded(page, service, rec
     messages = page.locator("#figures p").inner_text()
     fold(page, "Preview")
     page.get_by_role("button", name="Fold", exact=True).click()
-    seen(page, "Folded as it was shown")
+    seen(page, "Folded as previewed")
     for name in ("Folds", "Rules", "Ledger", "Tokens", "Branches", "Sent"):
         assert len(panel(page, name).inner_text()) > 100
     page.get_by_role("button", name="Undo fold").click()
     seen(page, "The newest fold is undone")
     assert page.locator("#figures p").inner_text() == messages
     page.get_by_role("button", name="Redo fold").click()
-    seen(page, "The fold holds again.")
+    seen(page, "The fold is in effect again.")
     assert stats(service, session)["summaries"] >= 1

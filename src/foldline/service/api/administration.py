@@ -1,4 +1,4 @@
-"""What is deleted many at a time, by user or by age; and the log of who folded, undid and deleted what."""
+"""Bulk deletion, by user or by age, and the audit log."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import msgspec
 
 from foldline.errors import SessionNotFound
 from foldline.service.api.operation import ApiCall, Offset, Page, operation
-from foldline.service.api.sessions import User, people, purge, without_a_turn
+from foldline.service.api.sessions import User, database_of, purge, without_a_turn
 from foldline.service.api.state import IMPORTED, ApiState
 from foldline.service.problems import Refused
 from foldline.service.tenants import Tenant
 from foldline.stores.audit_log import AuditLine
 
-STEP: Final = 100  # sessions that are looked for at a time
+STEP: Final = 100  # sessions looked up at a time
 
 
 class OfUser(msgspec.Struct, frozen=True):
@@ -24,14 +24,14 @@ class OfUser(msgspec.Struct, frozen=True):
 
 
 class DeletedSessions(msgspec.Struct, frozen=True):
-    """How many sessions were deleted; `busy` are those that were not, because a turn is under way."""
+    """How many sessions were deleted; `busy` lists those kept because a turn is under way."""
 
     deleted: int
     busy: list[str]
 
 
 class AuditPage(msgspec.Struct, frozen=True):
-    """Which lines: those of a session, those before a line (`next` of the last page)."""
+    """Which lines to return: those of a session, those before a line (`next` of the last page)."""
 
     limit: Page = 100
     before: Offset | None = None
@@ -39,7 +39,7 @@ class AuditPage(msgspec.Struct, frozen=True):
 
 
 class AuditLines(msgspec.Struct, frozen=True):
-    """Lines of the audit log, the newest first; `next` leads to older ones, null at the end."""
+    """Lines of the audit log, newest first; pass `next` as `before` for older ones, null at the end."""
 
     lines: list[AuditLine]
     next: int | None
@@ -48,32 +48,32 @@ class AuditLines(msgspec.Struct, frozen=True):
 @operation("DELETE", "/sessions", scope="admin")
 async def delete_sessions(call: ApiCall, query: OfUser) -> DeletedSessions:
     """Delete all sessions of a user, for good."""
-    found = await people(call.tenant.store).sessions_of(query.user)
-    return await _deleted(call.state, call.tenant, [info.id for info in found], "user")
+    infos = await database_of(call.tenant.store).sessions_of(query.user)
+    return await _delete(call.state, call.tenant, [info.id for info in infos], "user")
 
 
 async def delete_idle(state: ApiState, tenant: Tenant, before: float) -> None:
-    """Delete the sessions of a tenant that were not updated since then (Unix time)."""
+    """Delete the sessions of a tenant last updated before a Unix time."""
     try:
-        store = people(tenant.store)
+        store = database_of(tenant.store)
     except Refused:
         return
     while True:
-        found = await store.idle(before, STEP + len(await tenant.values.keys(IMPORTED)))
-        kept = set(await tenant.values.keys(IMPORTED))  # with those that came since
-        done = await _deleted(state, tenant, [name for name in found if name not in kept], "age")
-        if not done.deleted:
+        idle = await store.idle(before, STEP + len(await tenant.values.keys(IMPORTED)))
+        kept = set(await tenant.values.keys(IMPORTED))  # read again: an import may have ended meanwhile
+        result = await _delete(state, tenant, [name for name in idle if name not in kept], "age")
+        if not result.deleted:
             return
 
 
-async def _deleted(state: ApiState, tenant: Tenant, names: list[str], why: str) -> DeletedSessions:
+async def _delete(state: ApiState, tenant: Tenant, names: list[str], why: str) -> DeletedSessions:
     deleted, busy = 0, list[str]()
     for name in names:
         try:
             async with without_a_turn(state, tenant, name):
                 await purge(tenant, name, why)
             deleted += 1
-        except SessionNotFound:  # somebody else was faster
+        except SessionNotFound:  # another request deleted it first
             continue
         except Refused:
             busy.append(name)
@@ -82,9 +82,9 @@ async def _deleted(state: ApiState, tenant: Tenant, names: list[str], why: str) 
 
 @operation("GET", "/audit", scope="admin")
 async def read_audit_log(call: ApiCall, query: AuditPage) -> AuditLines:
-    """Tell who folded, undid and deleted what, and when."""
+    """List who folded, undid and deleted what, and when."""
     log = call.tenant.feed.audit_log
     if log is None:
-        raise Refused(501, "the store cannot do it", "it keeps no audit log")
+        raise Refused(501, "the store cannot do it", "it has no audit log")
     lines = await log.page(query.limit, before=query.before, session=query.session)
     return AuditLines(lines, lines[-1].no if len(lines) == query.limit else None)

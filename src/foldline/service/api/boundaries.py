@@ -1,4 +1,4 @@
-"""What folding has done to a session: its boundaries, the newest ledger, and the view's size as it grew."""
+"""What folding did to a session: its boundaries, the newest ledger, and the size of the view over time."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from foldline.service.api.operation import ApiCall, operation
 from foldline.service.api.sessions import AT
 from foldline.waiting import EACH, aside
 
-POINTS: Final = 400  # of a timeline; of a longer one every so-and-so-many message is told
-COUNTED: Final = 20  # boundaries that no receipt tells of, and that the view is counted behind: the newest
+POINTS: Final = 400  # of a timeline; a longer one is sampled
+COUNTED: Final = 20  # the newest boundaries without sizes in a receipt: the view after them is counted
 Sizes = dict[str, int]
 
 
@@ -31,7 +31,7 @@ class BoundaryList(msgspec.Struct, frozen=True):
 
 
 class LedgerResult(msgspec.Struct, frozen=True):
-    """What the newest standing checkpoint says: its summary, and the facts that code took, by kind."""
+    """The newest checkpoint that was not undone: its summary, and the facts that code extracted, by kind."""
 
     entry: str | None
     summary: str
@@ -39,10 +39,10 @@ class LedgerResult(msgspec.Struct, frozen=True):
 
 
 class TimePoint(msgspec.Struct, frozen=True):
-    """The size of the view behind a message, in tokens by category; `boundary` is one that stands there.
+    """The size of the view after a message, in tokens by category; `boundary` is the id of a boundary.
 
-    `tokens` is the size as the provider counted it for the newest reply since a boundary, and estimates of
-    what came after; the categories are estimates.
+    `tokens` is what the provider counted for the newest reply since a boundary, plus estimates of what came
+    after; the categories are estimates.
     """
 
     entry: str
@@ -53,7 +53,7 @@ class TimePoint(msgspec.Struct, frozen=True):
 
 
 class Timeline(msgspec.Struct, frozen=True):
-    """How the view grew and was folded; system prompt and tools are not in it."""
+    """How the view grew and was folded, without system prompt and tools."""
 
     points: list[TimePoint]
 
@@ -63,41 +63,41 @@ async def list_boundaries(call: ApiCall) -> BoundaryList:
     """List the compactions and prunes of a session, with their receipts."""
     kinds = ("compacted", "pruned", "lifted")
     marks = await call.session.store.marks(call.session.id, kinds=kinds)
-    out = undone(marks)
-    made = [entry for entry in marks if isinstance(entry, Compacted | Pruned)]
-    return BoundaryList([shown_boundary(entry, out) for entry in made])
+    lifted = undone(marks)
+    entries = [entry for entry in marks if isinstance(entry, Compacted | Pruned)]
+    return BoundaryList([shown_boundary(entry, lifted) for entry in entries])
 
 
 @operation("GET", f"{AT}/ledger")
 async def read_ledger(call: ApiCall) -> LedgerResult:
-    """Show the facts that the newest checkpoint holds."""
+    """Show the facts in the newest checkpoint."""
     marks = await call.session.store.marks(call.session.id, kinds=("compacted", "lifted"))
-    out = undone(marks)
+    lifted = undone(marks)
     for entry in reversed(marks):
-        if isinstance(entry, Compacted) and entry.id not in out:
+        if isinstance(entry, Compacted) and entry.id not in lifted:
             return LedgerResult(entry.id, entry.checkpoint.summary, entry.ledger)
     return LedgerResult(None, "", {})
 
 
 @operation("GET", f"{AT}/timeline")
 async def read_timeline(call: ApiCall) -> Timeline:
-    """Tell how the view grew and was folded, in tokens by category."""
+    """Show how the view grew and was folded, in tokens by category."""
     path = [entry async for entry in call.session.store.path(call.session.id)]
     points = await aside(EACH * len(path), partial(sizes, path, call.session.setup.window))
     step = max(1, len(points) // POINTS)
     last = len(points) - 1
-    kept = [one for n, one in enumerate(points) if n % step == 0 or one.boundary or n == last]
-    return Timeline(kept)
+    sample = [point for n, point in enumerate(points) if n % step == 0 or point.boundary or n == last]
+    return Timeline(sample)
 
 
 def sizes(path: list[Entry], window: Window) -> list[TimePoint]:
-    """Return the size of the view behind each message and boundary of a path; an undo takes a fold back."""
-    found: list[TimePoint] = []
+    """Return the size of the view after each message, boundary and undo of a path."""
+    points: list[TimePoint] = []
     now: Sizes = {}
-    around: dict[str, tuple[Sizes, Sizes]] = {}  # before and behind each boundary
-    untold = _untold(path)
+    around: dict[str, tuple[Sizes, Sizes]] = {}  # before and after each boundary
+    without_sizes = _without_sizes(path)
     messages = 0
-    counted: int | None = None  # by the provider, of the view as it stands
+    counted: int | None = None  # tokens of the current view by the provider's count
     for place, entry in enumerate(path):
         boundary = None
         if isinstance(entry, Said):
@@ -110,49 +110,49 @@ def sizes(path: list[Entry], window: Window) -> list[TimePoint]:
             elif counted is not None:
                 counted += entry.tokens
         elif isinstance(entry, Compacted | Pruned):
-            after = _told(entry) or (_counted(path[: place + 1]) if entry.id in untold else now)
+            after = _sizes_in(entry) or (_count(path[: place + 1]) if entry.id in without_sizes else now)
             around[entry.id] = now, after
             now, counted, boundary = after, None, entry.id
         elif isinstance(entry, Lifted):
             if entry.target in around:
                 before, after = around[entry.target]
-                now = _moved(now, after, before) if entry.lifted else _moved(now, before, after)
-            elif entry.id in untold:
-                now = _counted(path[: place + 1])
+                now = _exchange(now, after, before) if entry.lifted else _exchange(now, before, after)
+            elif entry.id in without_sizes:
+                now = _count(path[: place + 1])
             counted = None
         else:
             continue
-        found.append(TimePoint(entry.id, messages, now, boundary, counted or sum(now.values())))
-    return found
+        points.append(TimePoint(entry.id, messages, now, boundary, counted or sum(now.values())))
+    return points
 
 
-def _untold(path: list[Entry]) -> set[str]:
-    """Return the newest boundaries and undos of a path behind which the view has to be counted."""
-    made = {entry.id: entry for entry in path if isinstance(entry, Compacted | Pruned)}
-    found = [
+def _without_sizes(path: list[Entry]) -> set[str]:
+    """Return the newest boundaries and undos of a path after which the view has to be counted."""
+    boundaries = {entry.id: entry for entry in path if isinstance(entry, Compacted | Pruned)}
+    ids = [
         entry.id
         for entry in path
-        if (entry.id in made and not _told(made[entry.id]))
-        or (isinstance(entry, Lifted) and entry.target not in made)
+        if (entry.id in boundaries and not _sizes_in(boundaries[entry.id]))
+        or (isinstance(entry, Lifted) and entry.target not in boundaries)
     ]
-    return set(found[-COUNTED:])
+    return set(ids[-COUNTED:])
 
 
-def _told(boundary: Compacted | Pruned) -> Sizes:
-    """Return the sizes behind a boundary by its receipt; that of another agent tells none."""
-    told = boundary.receipt.by_category
-    return {kind: size for kind, (_, size) in told.items() if size and kind != APART}
+def _sizes_in(boundary: Compacted | Pruned) -> Sizes:
+    """Return the sizes after a boundary from its receipt; a boundary of another agent has none."""
+    sizes = boundary.receipt.by_category
+    return {kind: size for kind, (_, size) in sizes.items() if size and kind != APART}
 
 
-def _moved(now: Sizes, old: Sizes, new: Sizes) -> Sizes:
-    """Return sizes in which one part is another one; what was said since stays."""
-    moved = {kind: now.get(kind, 0) - old.get(kind, 0) + new.get(kind, 0) for kind in {**now, **new}}
-    return {kind: size for kind, size in moved.items() if size > 0}
+def _exchange(now: Sizes, old: Sizes, new: Sizes) -> Sizes:
+    """Return sizes with one part replaced by another; later messages stay counted."""
+    sizes = {kind: now.get(kind, 0) - old.get(kind, 0) + new.get(kind, 0) for kind in {**now, **new}}
+    return {kind: size for kind, size in sizes.items() if size > 0}
 
 
-def _counted(path: list[Entry]) -> Sizes:
+def _count(path: list[Entry]) -> Sizes:
     """Return the sizes of the view at the end of a path."""
-    found: Sizes = {}
+    sizes: Sizes = {}
     for kind, size in sized(ViewState(path, counter=OFFLINE).view()):
-        found[kind] = found.get(kind, 0) + size
-    return found
+        sizes[kind] = sizes.get(kind, 0) + size
+    return sizes

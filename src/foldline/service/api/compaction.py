@@ -1,4 +1,4 @@
-"""Compactions by hand: at once, or shown first and then committed; undone and redone."""
+"""Compactions by hand: at once, or previewed and then committed; undo and redo."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from foldline.service.problems import Refused
 
 
 class CompactionWish(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a compaction is to look at, and the budget of the view in tokens (null: the policy's).
+    """What the summary should focus on, and the budget of the view in tokens (null: the policy's).
 
-    Or the range to fold: all up to an entry and its exchange, or since an entry; the rest is kept as it is.
+    Or the range to fold: everything up to an entry and its exchange, or from an entry on; the rest stays.
     """
 
     instructions: Words | None = None
@@ -28,7 +28,7 @@ class CompactionWish(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class CompactionResult(msgspec.Struct, frozen=True):
-    """The receipt of a boundary that was made; or `nothing` says why none was."""
+    """The receipt of the new boundary, or `nothing`: why none was made."""
 
     receipt: Receipt | None
     nothing: Nothing | None
@@ -36,7 +36,7 @@ class CompactionResult(msgspec.Struct, frozen=True):
 
 
 class PreviewResult(msgspec.Struct, frozen=True):
-    """A boundary that is not appended: `id` commits or drops it, `until` Unix time. Or why there is none."""
+    """A boundary that is not appended yet, to commit by `id` before `until` (Unix time); or why none is."""
 
     id: str | None
     receipt: Receipt | None
@@ -46,7 +46,7 @@ class PreviewResult(msgspec.Struct, frozen=True):
 
 
 class EditedSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The summary as the user edited it; null: as it was shown."""
+    """The summary as the user edited it; null: as the preview showed it."""
 
     summary: Words | None = None
 
@@ -55,7 +55,7 @@ EDITED: Final = {"summary": "The parser reads all but nested lists."}
 
 
 class LiftResult(msgspec.Struct, frozen=True):
-    """The boundary that was undone or redone; null where there was none."""
+    """The boundary that was undone or redone, if any."""
 
     entry: str | None
     leaf: str | None
@@ -70,11 +70,11 @@ class LiftResult(msgspec.Struct, frozen=True):
     example={"instructions": "Keep what concerns the parser."},
 )
 async def compact(call: ApiCall, body: CompactionWish) -> CompactionResult:
-    """Compact now; what is said meanwhile stays in order."""
-    return _told(call, await call.session.compact(**msgspec.structs.asdict(body)))
+    """Compact now; messages appended meanwhile keep their order."""
+    return _result(call, await call.session.compact(**msgspec.structs.asdict(body)))
 
 
-def _told(call: ApiCall, outcome: Receipt | Nothing) -> CompactionResult:
+def _result(call: ApiCall, outcome: Receipt | Nothing) -> CompactionResult:
     if isinstance(outcome, Nothing):
         return CompactionResult(None, outcome, call.session.leaf)
     return CompactionResult(outcome, None, call.session.leaf)
@@ -82,54 +82,54 @@ def _told(call: ApiCall, outcome: Receipt | Nothing) -> CompactionResult:
 
 @operation("POST", f"{AT}/previews", changes=True, held=False, keyed=True, example={"target": 20_000})
 async def preview_compaction(call: ApiCall, body: CompactionWish) -> PreviewResult:
-    """Show what a compaction would do, and keep it to be committed."""
-    made = await call.session.preview(**msgspec.structs.asdict(body))
-    if isinstance(made, Nothing):
-        return PreviewResult(None, None, None, None, made)
-    return _shown(await call.state.of(call.tenant).previews.keep(call.session.id, made))
+    """Show what a compaction would do, and keep it for a commit."""
+    preview = await call.session.preview(**msgspec.structs.asdict(body))
+    if isinstance(preview, Nothing):
+        return PreviewResult(None, None, None, None, preview)
+    return _preview_result(await call.state.of(call.tenant).previews.keep(call.session.id, preview))
 
 
-def _shown(kept: KeptPreview) -> PreviewResult:
+def _preview_result(kept: KeptPreview) -> PreviewResult:
     return PreviewResult(kept.id, kept.preview.receipt, kept.preview.summary, kept.until, None)
 
 
 @operation("GET", f"{AT}/previews/{{preview}}")
 async def show_preview(call: ApiCall) -> PreviewResult:
-    """Show a preview that is kept."""
-    return _shown(await _kept(call))
+    """Show a preview again."""
+    return _preview_result(await _find(call))
 
 
 @operation("POST", f"{AT}/previews/{{preview}}/commit", changes=True, keyed=True, example=EDITED)
 async def commit_preview(call: ApiCall, body: EditedSummary) -> CompactionResult:
-    """Append the boundary that a preview showed, with its summary as edited; it is kept if none is."""
-    kept = await _kept(call)
+    """Append the boundary of a preview, with its summary as edited."""
+    kept = await _find(call)
     outcome = await call.session.commit(kept.preview, summary=body.summary)
     if isinstance(outcome, Receipt):
         await call.state.of(call.tenant).previews.drop(kept.id)
-    return _told(call, outcome)
+    return _result(call, outcome)
 
 
 @operation("DELETE", f"{AT}/previews/{{preview}}", status=204)
 async def drop_preview(call: ApiCall) -> None:
     """Drop a preview."""
-    kept = await _kept(call)
+    kept = await _find(call)
     await call.state.of(call.tenant).previews.drop(kept.id)
 
 
-async def _kept(call: ApiCall) -> KeptPreview:
+async def _find(call: ApiCall) -> KeptPreview:
     kept = await call.state.of(call.tenant).previews.find(call.session.id, call.names["preview"])
     if kept is None:
-        raise Refused(404, "no such preview", "it was committed, dropped, or is too old: make another one")
+        raise Refused(404, "no such preview", "it was committed or dropped, or has expired: make a new one")
     return kept
 
 
 @operation("POST", f"{AT}/undo", changes=True, keyed=True)
 async def undo(call: ApiCall) -> LiftResult:
-    """Undo the newest compaction, prune or exclusion; what was said since stays."""
+    """Undo the newest compaction, prune or exclusion; later messages stay."""
     return LiftResult(await call.session.undo(), call.session.leaf)
 
 
 @operation("POST", f"{AT}/redo", changes=True, keyed=True)
 async def redo(call: ApiCall) -> LiftResult:
-    """Take back the newest undo."""
+    """Revert the newest undo."""
     return LiftResult(await call.session.redo(), call.session.leaf)

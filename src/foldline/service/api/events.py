@@ -1,4 +1,4 @@
-"""A session as a stream of what is appended to it, by whichever worker and client."""
+"""A session as a stream of events, one for each entry that any worker or client appends."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from foldline.service.api.sessions import AT
 from foldline.service.feed import figures
 from foldline.stores.base import Store, backwards
 
-LOOK_SECONDS: Final = 1.0  # between two looks for what is new
-MOST: Final = 1_000  # entries behind the one that a client knows; where there are more it reads anew
+LOOK_SECONDS: Final = 1.0  # between two polls of the store
+MOST: Final = 1_000  # new entries sent as events; with more, the client is told to read the session again
 
 
 class EventQuery(msgspec.Struct, frozen=True):
-    """The entry behind which to begin (`Last-Event-ID` goes before); without one, what comes from now on."""
+    """The entry after which to begin (`Last-Event-ID` takes precedence); default: only new entries."""
 
     after: str | None = None
 
@@ -36,14 +36,14 @@ class EventQuery(msgspec.Struct, frozen=True):
 @operation("GET", f"{AT}/events", media=STREAM)
 async def follow_session(call: ApiCall, query: EventQuery) -> Response:
     """Follow a session: server-sent events for messages, folds, undos, pins and titles."""
-    after = call.asked.get("last-event-id") or query.after or call.session.leaf
+    after = call.request_headers.get("last-event-id") or query.after or call.session.leaf
     events = _events(call, call.session.id, after)
     return EventSourceResponse(events, ping=PING_SECONDS, send_timeout=SEND_SECONDS)
 
 
 async def _events(call: ApiCall, session: str, leaf: str | None) -> AsyncGenerator[ServerSentEvent]:
     store = call.tenant.store
-    while True:  # until the client leaves, or the service stops
+    while True:  # until the client disconnects, its token is revoked, or the service stops
         now = await store.leaf(session)
         if not call.is_allowed():
             return
@@ -55,14 +55,14 @@ async def _events(call: ApiCall, session: str, leaf: str | None) -> AsyncGenerat
             if new is None:
                 yield sent_event("moved", {"entry": now}, now)
             for entry in new or ():
-                if (told := _told(entry)) is not None:
-                    yield sent_event(told[0], {"entry": entry.id, **told[1]}, entry.id)
+                if (event := _event(entry)) is not None:
+                    yield sent_event(event[0], {"entry": entry.id, **event[1]}, entry.id)
             leaf = now
         await asyncio.sleep(LOOK_SECONDS)
 
 
 async def _since(store: Store, session: str, known: str | None, leaf: str | None) -> list[Entry] | None:
-    """Return the entries of the path to `leaf` behind a known one; None where that is not near it."""
+    """Return the entries between a known one and `leaf`; None if it is not among the last `MOST`."""
     new: list[Entry] = []
     async for entry in backwards(store, session, leaf=leaf):
         if entry.id == known:
@@ -73,8 +73,8 @@ async def _since(store: Store, session: str, known: str | None, leaf: str | None
     return new[::-1] if known is None else None
 
 
-def _told(entry: Entry) -> tuple[str, dict[str, Any]] | None:
-    """Return the name and the data of an entry's event; None for a note that only we read."""
+def _event(entry: Entry) -> tuple[str, dict[str, Any]] | None:
+    """Return the name and the data of an entry's event; None for an internal note."""
     if isinstance(entry, Said):
         return "message", {"role": entry.message.role, "tokens": entry.tokens}
     if isinstance(entry, Compacted | Pruned):

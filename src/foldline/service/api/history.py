@@ -1,4 +1,4 @@
-"""A session as it is read: its history for display, its view, its figures, its folded past."""
+"""Reading a session: its history for display, its view, its figures, its folded messages."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ EntryId: TypeAlias = Annotated[str, msgspec.Meta(max_length=200)]
 
 
 class HistoryPage(msgspec.Struct, frozen=True):
-    """Which part of a history: the newest `limit` items, or those before an entry."""
+    """Which part of a history: the newest `limit` items, or the `limit` items before an entry."""
 
     limit: Page = 50
     before: EntryId | None = None
 
 
 class ShownPart(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A part of a message as text: words, thinking, a call (`name`, arguments in JSON), a result, media.
+    """A part of a message as text: text, thinking, a call (`name`, arguments in JSON), a result, media.
 
-    `call` is the id by which a call and its result name each other.
+    `call` is the id that a call shares with its result.
     """
 
     kind: Literal["text", "thinking", "call", "result", "media", "other"]
@@ -48,10 +48,10 @@ class ShownPart(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class ShownMessage(msgspec.Struct, frozen=True, tag="message", tag_field="kind"):
-    """A message of a history: where it stands, its text and parts, and itself in the session's dialect.
+    """A message of a history: its state in the view, its text and parts, and its form in the dialect.
 
-    `how` is kept, folded, excluded, blanked, reduced, elided, stripped or repaired; `native` is one message
-    as a rule. `tokens` is its size, `at` Unix time; `injected` says that a program wrote it, not the user.
+    `how` is kept, folded, excluded, blanked, reduced, elided, stripped or repaired; `native` is usually one
+    message. `tokens` is its size, `at` Unix time; `injected` means that a program wrote it, not the user.
     """
 
     entry: str
@@ -67,17 +67,11 @@ class ShownMessage(msgspec.Struct, frozen=True, tag="message", tag_field="kind")
     usage: Usage | None = None
 
 
-Made = Literal["compaction", "prune", "exclusion"]
-
-
 class ShownBoundary(msgspec.Struct, frozen=True, tag="boundary", tag_field="kind"):
-    """A boundary of a history: a compaction, a prune or an exclusion, its receipt and summary.
-
-    `undone` says that it was.
-    """
+    """A boundary of a history: a compaction, a prune or an exclusion, with its receipt and summary."""
 
     entry: str
-    made: Made
+    made: Literal["compaction", "prune", "exclusion"]
     receipt: Receipt
     summary: str | None
     undone: bool
@@ -85,7 +79,7 @@ class ShownBoundary(msgspec.Struct, frozen=True, tag="boundary", tag_field="kind
 
 
 class HistoryResult(msgspec.Struct, frozen=True):
-    """Messages and boundaries of the path, oldest first; `before` asks for those before them (null: none)."""
+    """Messages and boundaries of the path, oldest first; pass `before` on for older ones (null: none)."""
 
     items: list[ShownMessage | ShownBoundary]
     before: str | None
@@ -93,10 +87,9 @@ class HistoryResult(msgspec.Struct, frozen=True):
 
 
 class ViewResult(msgspec.Struct, frozen=True):
-    """What is sent to the model: messages in a dialect, with the system prompt and tools that stand beside.
+    """What is sent to the model: messages, system prompt and tools in a dialect.
 
-    `tokens` is its size by Foldline's own count; `max_tokens` the most that the reply may take, where that is
-    limited.
+    `tokens` is its size by Foldline's own count; `max_tokens` the limit of the reply, if there is one.
     """
 
     dialect: str
@@ -109,10 +102,10 @@ class ViewResult(msgspec.Struct, frozen=True):
 
 
 class StatsResult(msgspec.Struct, frozen=True):
-    """The figures of a session, and what its replies and summaries took: usage and dollars.
+    """The figures of a session, and the usage and dollars of its replies and summaries.
 
-    `system_tokens` and `tool_tokens` are given apart from the messages. Past `folds_at` tokens it is folded
-    by itself (null: never). `price` is the model's, where it is known.
+    `system_tokens` and `tool_tokens` are the sizes of what is sent apart from the messages. The session folds
+    automatically past `folds_at` tokens (null: never). `price` is the model's, if it is known.
     """
 
     stats: Stats
@@ -126,28 +119,28 @@ class StatsResult(msgspec.Struct, frozen=True):
 
 
 class RecallQuery(msgspec.Struct, frozen=True):
-    """What to recall: words of messages, folded ones included."""
+    """Words to search for in the messages, folded ones included."""
 
     q: Annotated[str, msgspec.Meta(min_length=1, max_length=1_000)]
     limit: Page = 20
 
 
 class PassageQuery(msgspec.Struct, frozen=True):
-    """Which part of a message: `limit` characters from `offset`."""
+    """Which part of a message to read: `limit` characters from `offset`."""
 
     offset: Offset = 0
     limit: Annotated[int, msgspec.Meta(ge=1, le=1_000_000)] = PASSAGE
 
 
 class FoldedList(msgspec.Struct, frozen=True):
-    """Messages that the view does not show as received, oldest first."""
+    """Messages that the view leaves out or changes, oldest first."""
 
     entries: list[EntryInfo]
 
 
 @operation("GET", f"{AT}/history")
 async def read_history(call: ApiCall, query: HistoryPage) -> HistoryResult:
-    """Show what was said, folded or not, with boundaries: a page."""
+    """Read a page of the history: all messages, folded or not, and the boundaries."""
     return await history_page(call, query)
 
 
@@ -155,23 +148,23 @@ async def history_page(call: ApiCall, query: HistoryPage, *, as_sent: bool = Tru
     """Return a page of a history; without `as_sent`, its messages lack `text` and `native`."""
     session = call.session
     items: list[Said | Compacted | Pruned] = []
-    leaf = await session.store.leaf(session.id)  # of what is shown, whatever is said meanwhile
+    leaf = await session.store.leaf(session.id)  # of this page, whatever is appended meanwhile
     async for entry in backwards(session.store, session.id, leaf=leaf, before=query.before):
         if isinstance(entry, Said | Compacted | Pruned):
             items.append(entry)
         if len(items) > query.limit:
             break
-    more = len(items) > query.limit
+    has_more = len(items) > query.limit
     items = items[: query.limit][::-1]
     infos = {info.entry: info for info in await session.entries(query.limit, query.before)}
-    out = undone(await session.store.marks(session.id, kinds=["lifted"]))
+    lifted = undone(await session.store.marks(session.id, kinds=["lifted"]))
     shown = [
-        _message(session, one, infos.get(one.id), as_sent=as_sent)
-        if isinstance(one, Said)
-        else shown_boundary(one, out)
-        for one in items
+        _message(session, item, infos.get(item.id), as_sent=as_sent)
+        if isinstance(item, Said)
+        else shown_boundary(item, lifted)
+        for item in items
     ]
-    return HistoryResult(shown, items[0].id if items and more else None, leaf)
+    return HistoryResult(shown, items[0].id if items and has_more else None, leaf)
 
 
 def _message(session: Session, entry: Said, info: EntryInfo | None, *, as_sent: bool) -> ShownMessage:
@@ -197,38 +190,34 @@ def shown_part(part: Part) -> ShownPart:
             return ShownPart("text", text)
         case Thinking(text):
             return ShownPart("thinking", text)
-        case ToolCall(key, name, given):
-            words = given if isinstance(given, str) else msgspec.json.format(encode_utf8(given)).decode()
-            return ShownPart("call", words, name, call=key)
+        case ToolCall(key, name, arguments):
+            is_text = isinstance(arguments, str)
+            text = arguments if is_text else msgspec.json.format(encode_utf8(arguments)).decode()
+            return ShownPart("call", text, name, call=key)
         case ToolResult(key, content, is_error):
-            words = "\n".join(one.text or f"[{one.name}]" for one in map(shown_part, content))
-            return ShownPart("result", words, failed=is_error, call=key)
+            text = "\n".join(inner.text or f"[{inner.name}]" for inner in map(shown_part, content))
+            return ShownPart("result", text, failed=is_error, call=key)
         case Media(kind, mime, _, _, name):
-            return ShownPart("media", "", " ".join(one for one in (kind, mime, name) if one))
+            return ShownPart("media", "", " ".join(filter(None, (kind, mime, name))))
         case Opaque(_, kind):
             return ShownPart("other", "", kind)
 
 
-def _made(entry: Compacted | Pruned) -> Made:
-    if folds(entry):
-        return "compaction"
-    return "exclusion" if isinstance(entry, Pruned) and entry.excludes else "prune"
-
-
-def shown_boundary(entry: Compacted | Pruned, out: Collection[str]) -> ShownBoundary:
-    """Return a boundary as it is shown; `out` are the ids of those that are undone."""
+def shown_boundary(entry: Compacted | Pruned, lifted: Collection[str]) -> ShownBoundary:
+    """Return a boundary for display; `lifted` are the ids of the undone ones."""
+    excludes = isinstance(entry, Pruned) and entry.excludes
     return ShownBoundary(
         entry=entry.id,
-        made=_made(entry),
+        made="compaction" if folds(entry) else "exclusion" if excludes else "prune",
         receipt=entry.receipt,
         summary=summary_of(entry) if folds(entry) else None,
-        undone=entry.id in out,
+        undone=entry.id in lifted,
         at=entry.at,
     )
 
 
 def view_of(session: Session, messages: list[Any] | None = None) -> ViewResult:
-    """Return a session's view; `messages` where they were handed out already."""
+    """Return a session's view; `messages` are those of `Session.context`, if it was called."""
     request = session.prefix()
     return ViewResult(
         dialect=session.dialect,
@@ -243,13 +232,13 @@ def view_of(session: Session, messages: list[Any] | None = None) -> ViewResult:
 
 @operation("GET", f"{AT}/view")
 async def read_view(call: ApiCall) -> ViewResult:
-    """Show what the model is sent, as it stands; nothing is folded."""
+    """Show what is sent to the model now, without folding."""
     return view_of(call.session)
 
 
 @operation("POST", f"{AT}/context", changes=True, held=False)
 async def take_context(call: ApiCall) -> ViewResult:
-    """Return the messages to send now, folded first where the policy says so."""
+    """Return the messages to send now, after a fold if the policy asks for one."""
     messages = await call.session.context()
     return view_of(call.session, messages)
 
@@ -274,7 +263,7 @@ async def read_stats(call: ApiCall) -> StatsResult:
 
 @operation("GET", f"{AT}/recall")
 async def recall(call: ApiCall, query: RecallQuery) -> HitList:
-    """Search what was said in a session, folded messages included."""
+    """Search the messages of a session, folded ones included."""
     return HitList(await call.session.recall(query.q, query.limit))
 
 
@@ -286,5 +275,5 @@ async def read_entry(call: ApiCall, query: PassageQuery) -> Passage:
 
 @operation("GET", f"{AT}/folded")
 async def list_folded(call: ApiCall, query: HistoryPage) -> FoldedList:
-    """List the messages that the view does not show as received."""
+    """List the messages that the view leaves out or changes."""
     return FoldedList(await call.session.folded(query.limit, query.before))

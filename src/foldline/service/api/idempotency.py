@@ -1,6 +1,6 @@
-"""Idempotency keys: what was answered to a key is answered again, and nothing is done twice.
+"""Idempotency keys: a repeated request gets the first response, and nothing is done twice.
 
-They stand in the store, so that any worker knows them. One whose worker has died is taken over.
+Keys live in the store, so every worker sees them. A key whose worker died is taken over.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from foldline.stores.key_values import pack, unpack
 log = logging.getLogger("foldline")
 
 SPACE: Final = "idempotency"
-KEYS: Final = 10_000  # of a tenant that are remembered
-SECONDS: Final = 86_400.0  # that one is remembered
+KEYS: Final = 10_000  # stored for each tenant
+SECONDS: Final = 86_400.0  # that a key is stored
 LONGEST: Final = 255  # characters of a key
-TRIMMED: Final = 64  # keys of a worker after which it forgets the oldest
-POLLS: Final = (0.01, 0.02, 0.04, 0.08)  # seconds between the first looks at a key that is open
+TRIMMED: Final = 64  # keys taken by a worker between two deletions of the oldest
+POLLS: Final = (0.01, 0.02, 0.04, 0.08)  # seconds between the first polls of an open key
 POLL: Final = 0.16  # and between all later ones
-PATIENCE: Final = 60.0  # seconds that another worker's answer is waited for
-BEHIND: Final = 256  # entries behind a leaf among which messages are looked for
+PATIENCE: Final = 60.0  # seconds to wait for another worker's response
+BEHIND: Final = 256  # entries after a leaf in which messages are searched
 
 
 class KeyReused(Refused):
@@ -48,11 +48,15 @@ class KeyBusy(Refused):
     """The request with this key is still under way."""
 
     def __init__(self) -> None:
-        super().__init__(409, "still under way", "the request with this idempotency key has not ended")
+        super().__init__(
+            409,
+            "still under way",
+            "the first request with this idempotency key has not finished: try again later",
+        )
 
 
-class Given(msgspec.Struct, frozen=True):
-    """An answer, to be given again."""
+class StoredResponse(msgspec.Struct, frozen=True):
+    """A response, stored to be sent again."""
 
     status: int
     body: bytes
@@ -60,7 +64,7 @@ class Given(msgspec.Struct, frozen=True):
 
 
 class TurnRecord(msgspec.Struct):
-    """What a turn has told so far: the leaf behind its prompt, and its events but for deltas."""
+    """The events of a turn so far, without deltas, and the leaf after its prompt."""
 
     leaf: str | None
     events: list[tuple[str, Any]] = []
@@ -68,40 +72,40 @@ class TurnRecord(msgspec.Struct):
 
 
 class KeyRecord(msgspec.Struct, frozen=True):
-    """What is stored of a key: a digest of its request, who answers it, and its answer or its turn.
+    """What is stored for a key: a digest of its request, the worker, and the response or the turn.
 
-    `worker` is empty where it is not known what became of the request. `leaf` is that of its session before
-    it was answered; `token` names what the request begins, the same where it is sent again.
+    `worker` is empty if the outcome of the request is unknown. `leaf` is the session's leaf before the
+    request; `token` makes the ids of what the request creates, the same ones on a retry.
     """
 
     digest: bytes
     worker: str
     token: str
     leaf: str | None = None
-    given: Given | None = None
+    response: StoredResponse | None = msgspec.field(default=None, name="given")
     turn: TurnRecord | None = None
 
 
-class Remembered:
-    """A key that is being answered, or was; `again` says that an earlier try may have done it."""
+class KeyEntry:
+    """A stored key; with `is_retry` an earlier attempt at its request may have succeeded."""
 
     def __init__(
-        self, key: str, record: KeyRecord, stored: bytes | None = None, *, again: bool = False
+        self, key: str, record: KeyRecord, stored: bytes | None = None, *, is_retry: bool = False
     ) -> None:
         self.key = key
         self.record = record
         self.stored = pack(record) if stored is None else stored
-        self.again = again
+        self.is_retry = is_retry
         self.turn = record.turn
 
     @property
-    def given(self) -> Given | None:
-        """The answer, where there is one."""
-        return self.record.given
+    def response(self) -> StoredResponse | None:
+        """The stored response, if the request was answered."""
+        return self.record.response
 
 
 class IdempotencyKeys:
-    """The keys of one tenant, the newest of them."""
+    """The newest keys of one tenant."""
 
     def __init__(self, presence: Presence, most: int = KEYS) -> None:
         self._presence = presence
@@ -111,112 +115,111 @@ class IdempotencyKeys:
 
     async def take(
         self, key: str, request: bytes, *, session: str | None = None, leaf: str | None = None
-    ) -> tuple[Remembered, bool]:
-        """Return what is known of a key, and whether it is to be answered now; waits for another worker.
+    ) -> tuple[KeyEntry, bool]:
+        """Return the entry of a key, and whether to run its request now; waits for another worker.
 
-        `session` is the one that the request is about, `leaf` that session's. Raises KeyReused where the key
-        was another request's, KeyBusy where the other worker takes too long.
+        `session` is the session of the request, `leaf` its leaf. Raises KeyReused if the key belongs to
+        another request, KeyBusy if the other worker takes too long.
         """
         await self._presence.begin()
         digest = hashlib.sha256(request).digest()
-        mine = Remembered(key, KeyRecord(digest, self._presence.id, secrets.token_hex(8), leaf))
+        own = KeyEntry(key, KeyRecord(digest, self._presence.id, secrets.token_hex(8), leaf))
         for wait in itertools.chain(POLLS, itertools.repeat(POLL, int(PATIENCE / POLL))):
-            raw = await self._values.get(SPACE, key)  # a look costs far less than a try to write
+            raw = await self._values.get(SPACE, key)  # a read costs far less than an attempt to write
             if raw is None:
-                raw = await self._added(mine, session)
-            if raw is None or raw == mine.stored:  # ours, also where the store's answer was lost
+                raw = await self._add(own, session)
+            if raw is None or raw == own.stored:  # ours, even if the store's reply was lost
                 break
             record = unpack(raw, KeyRecord)
-            if record is None:  # of another version: it is not known what was done
+            if record is None:  # written by another version: the outcome is unknown
                 raise KeyBusy
-            known = Remembered(key, record, raw)
-            if known.record.digest != mine.record.digest:
+            if record.digest != digest:
                 raise KeyReused
-            if known.given is not None or known.turn is not None:
-                return known, False
-            if not await self._presence.alive(known.record.worker):
-                found = msgspec.structs.replace(known.record, worker=self._presence.id)
-                taken = Remembered(key, found, again=True)
-                if await self._taken_over(taken, raw):
-                    return taken, True
+            if record.response is not None or record.turn is not None:
+                return KeyEntry(key, record, raw), False
+            if not await self._presence.alive(record.worker):
+                taken = msgspec.structs.replace(record, worker=self._presence.id)
+                entry = KeyEntry(key, taken, is_retry=True)
+                if await self._take_over(entry, raw):
+                    return entry, True
                 continue
             await asyncio.sleep(wait)
         else:
             raise KeyBusy
         if next(self._count) % TRIMMED == 0:
             await self._values.trim(SPACE, self._most)
-        return mine, True
+        return own, True
 
-    async def _added(self, mine: Remembered, session: str | None) -> bytes | None:
-        """Put a key where none is; where that fails or is cancelled it may be there, and goes later."""
+    async def _add(self, entry: KeyEntry, session: str | None) -> bytes | None:
+        """Store a new key; if that fails or is cancelled, delete the key later in case it was stored."""
+        key, stored = entry.key, entry.stored
         try:
-            return await self._values.add(SPACE, mine.key, mine.stored, seconds=SECONDS, session=session)
+            return await self._values.add(SPACE, key, stored, seconds=SECONDS, session=session)
         except BaseException:
-            token, key, stored = mine.record.token, mine.key, mine.stored
-            self._presence.owe(f"key {token}", lambda: self._values.delete(SPACE, key, stored))
+            self._presence.owe(f"key {entry.record.token}", lambda: self._values.delete(SPACE, key, stored))
             raise
 
-    async def _taken_over(self, taken: Remembered, raw: bytes) -> bool:
-        """Take a key over; where that fails or is cancelled, it is nobody's later."""
+    async def _take_over(self, entry: KeyEntry, raw: bytes) -> bool:
+        """Take a key over; if that fails or is cancelled, free the key later."""
         try:
-            return await self._values.replace(SPACE, taken.key, raw, taken.stored, seconds=SECONDS)
+            return await self._values.replace(SPACE, entry.key, raw, entry.stored, seconds=SECONDS)
         except BaseException:
-            open_ = msgspec.structs.replace(taken.record, worker="")
-            self._presence.owe(f"key {taken.record.token}", lambda: self._put(taken, open_))
+            freed = msgspec.structs.replace(entry.record, worker="")
+            self._presence.owe(f"key {entry.record.token}", lambda: self._put(entry, freed))
             raise
 
-    async def settle(self, known: Remembered, given: Given | None) -> None:
-        """Keep the answer to a key, or its turn; without one (nothing was done) the key is free again."""
-        if given is None and known.turn is None:
-            await self._surely(known, None)
+    async def settle(self, entry: KeyEntry, response: StoredResponse | None) -> None:
+        """Store the response or the turn of a key; with neither, nothing was done, and the key is freed."""
+        if response is None and entry.turn is None:
+            await self._put_surely(entry, None)
             return
-        record = msgspec.structs.replace(known.record, given=given, turn=known.turn)
+        record = msgspec.structs.replace(entry.record, response=response, turn=entry.turn)
         if len(pack(record)) > key_values.LARGEST:
-            record = msgspec.structs.replace(record, given=_too_large())
-        await self._surely(known, record)
+            record = msgspec.structs.replace(record, response=_too_large())
+        await self._put_surely(entry, record)
 
-    async def leave(self, known: Remembered) -> None:
-        """Leave a key of which it is not known what was done: who sends it again finds out."""
-        await self._surely(known, msgspec.structs.replace(known.record, worker="", turn=known.turn))
+    async def leave(self, entry: KeyEntry) -> None:
+        """Release a key whose outcome is unknown: a retry has to find out."""
+        await self._put_surely(entry, msgspec.structs.replace(entry.record, worker="", turn=entry.turn))
 
-    async def _surely(self, known: Remembered, record: KeyRecord | None) -> None:
-        """Store what became of a key; where the store is away, when it is back."""
+    async def _put_surely(self, entry: KeyEntry, record: KeyRecord | None) -> None:
+        """Store the outcome of a key, later if the store does not answer now."""
         try:
-            await self._put(known, record)
+            await self._put(entry, record)
         except StoreError as error:
-            log.warning("what became of a key is stored later: %s", error)
-            self._presence.owe(f"key {known.record.token}", lambda: self._put(known, record))
+            log.warning("the outcome of an idempotency key will be stored later: %s", error)
+            self._presence.owe(f"key {entry.record.token}", lambda: self._put(entry, record))
 
-    async def _put(self, known: Remembered, record: KeyRecord | None) -> None:
+    async def _put(self, entry: KeyEntry, record: KeyRecord | None) -> None:
         if record is None:
-            await self._values.delete(SPACE, known.key, known.stored)
+            await self._values.delete(SPACE, entry.key, entry.stored)
             return
         stored = pack(record)
-        if await self._values.replace(SPACE, known.key, known.stored, stored, seconds=SECONDS):
-            known.record, known.stored = record, stored
+        if await self._values.replace(SPACE, entry.key, entry.stored, stored, seconds=SECONDS):
+            entry.record, entry.stored = record, stored
 
 
-def _too_large() -> Given:
-    told = problem(409, "it was done", "its answer is too large to be given again: read what it has changed")
-    return Given(told.status_code, bytes(told.body), dict(told.headers))
+def _too_large() -> StoredResponse:
+    response = problem(409, "it was done", "the first response is too large to send again: read the session")
+    return StoredResponse(response.status_code, bytes(response.body), dict(response.headers))
 
 
 # ---- whether a request whose worker died was done
 
 
 async def stored_before(session: Session, leaf: str | None, messages: Sequence[Any]) -> list[str] | None:
-    """Return the entries of messages that stand behind a leaf already; None where they do not."""
+    """Return the entries of messages that were already appended after a leaf; None if they were not."""
     path = await session.store.tail(session.id, len(messages) + BEHIND)
     place = next((n for n, entry in enumerate(path) if entry.id == leaf), -1)
     said = [entry for entry in path[place + 1 :] if isinstance(entry, Said)]
     for first in range(len(said) - len(messages) + 1):
-        here = said[first : first + len(messages)]
-        if all(_same(entry.message, message) for entry, message in zip(here, messages, strict=True)):
-            return [entry.id for entry in here]
+        run = said[first : first + len(messages)]
+        if all(_same(entry.message, message) for entry, message in zip(run, messages, strict=True)):
+            return [entry.id for entry in run]
     return None
 
 
-def _same(stored: Message, given: Any) -> bool:
-    if isinstance(given, Message):
-        return (stored.role, stored.parts) == (given.role, given.parts)
-    return stored.native is not None and msgspec.json.decode(stored.native.raw) == given
+def _same(stored: Message, sent: Any) -> bool:
+    if isinstance(sent, Message):
+        return (stored.role, stored.parts) == (sent.role, sent.parts)
+    return stored.native is not None and msgspec.json.decode(stored.native.raw) == sent

@@ -1,4 +1,4 @@
-"""What is said to a session, what is pinned in it or taken out of it, and which rules stand."""
+"""Messages: appended, pinned and excluded; and the user's standing rules."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from foldline.session.rules import Rules
 
 
 class NewMessages(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Messages to append in one commit: of any dialect, or replies as a provider gave them."""
+    """Messages to append in one commit: of any dialect, or replies as a provider sent them."""
 
     messages: Annotated[list[dict[str, Any]], msgspec.Meta(min_length=1)]
 
 
 class PinList(msgspec.Struct, frozen=True):
-    """The pinned messages, by their entries, with the text that every view holds."""
+    """The entries of the pinned messages, with the text that every view contains."""
 
     pins: list[Pin]
 
 
 class ExclusionWish(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What is taken out: a message as a whole, or one part of it, a number from 0."""
+    """What to exclude: the whole message, or one part of it, by number from 0."""
 
     part: Annotated[int, msgspec.Meta(ge=0)] | None = None
 
 
 class ExclusionResult(msgspec.Struct, frozen=True):
-    """What was taken out, in figures and notes, and the leaf."""
+    """The receipt of the exclusion, and the leaf."""
 
     receipt: Receipt
     leaf: str | None
@@ -50,10 +50,10 @@ EXAMPLE: Final = {"messages": [{"role": "user", "content": "Never push to main."
 
 @operation("POST", f"{AT}/messages", status=201, changes=True, keyed=True, resumes=True, example=EXAMPLE)
 async def append_messages(call: ApiCall, body: NewMessages) -> AppendResult:
-    """Append messages in one commit, durable when it is answered."""
+    """Append messages in one commit; they are durable when the response arrives."""
     entries = None
-    if call.remembered is not None and call.again:
-        entries = await stored_before(call.session, call.remembered.record.leaf, body.messages)
+    if call.key_entry is not None and call.is_retry:
+        entries = await stored_before(call.session, call.key_entry.record.leaf, body.messages)
     if entries is None:
         entries = await call.session.append(*body.messages)
     return AppendResult(entries, call.session.leaf)
@@ -67,26 +67,26 @@ async def list_pins(call: ApiCall) -> PinList:
 
 @operation("PUT", f"{AT}/pins/{{entry}}", changes=True)
 async def pin_entry(call: ApiCall) -> LeafResult:
-    """Pin a message: every later view holds its text word for word."""
+    """Pin a message: every later view contains its text word for word."""
     await call.session.pin(call.names["entry"])
     return LeafResult(call.session.leaf)
 
 
 @operation("DELETE", f"{AT}/pins/{{entry}}", changes=True)
 async def unpin_entry(call: ApiCall) -> LeafResult:
-    """Take a pin away."""
+    """Unpin a message."""
     await call.session.unpin(call.names["entry"])
     return LeafResult(call.session.leaf)
 
 
 @operation("POST", f"{AT}/entries/{{entry}}/exclude", changes=True, keyed=True, example={"part": 0})
 async def exclude_entry(call: ApiCall, body: ExclusionWish) -> ExclusionResult:
-    """Take a message, or a part of it, out of the context and of all later folds; undo brings it back."""
+    """Exclude a message, or a part of it, from the context and from all later folds; undo brings it back."""
     receipt = await call.session.exclude(call.names["entry"], body.part)
     return ExclusionResult(receipt, call.session.leaf)
 
 
 @operation("GET", f"{AT}/constraints")
 async def list_constraints(call: ApiCall) -> Rules:
-    """List the user's standing rules, and what ended the others."""
+    """List the user's standing rules, and the ended ones with what ended them."""
     return await call.session.constraints()

@@ -1,7 +1,7 @@
-"""An operation of the API: what it takes, what it answers, and who does it.
+"""An operation of the API: its input, its output, and the function that runs it.
 
-Each is a function of a file named for its topic. What the routes, the OpenAPI document, the index and the
-pages need to know of it is read from its signature and its docstring, so that it is said once.
+Each is a function in a file named for its topic. The routes, the OpenAPI document, the index and the pages
+read its signature and its docstring.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from starlette.responses import Response
 from foldline.config import Scope
 from foldline.core.log.codec import encode_utf8
 from foldline.errors import InputError
-from foldline.service.api.idempotency import Remembered
+from foldline.service.api.idempotency import KeyEntry
 from foldline.service.api.state import ApiState
 from foldline.service.tenants import Tenant
 from foldline.session.session import Session
@@ -41,10 +41,10 @@ T = TypeVar("T")
 JSON: Final = "application/json"
 STREAM: Final = "text/event-stream"
 BYTES: Final = "application/octet-stream"
-PING_SECONDS: Final = 15  # between two signs of life in a stream
-SEND_SECONDS: Final = 60.0  # that a client may take to read what was sent
+PING_SECONDS: Final = 15  # between two pings of a stream
+SEND_SECONDS: Final = 60.0  # that a client may take to read an event
 _TAG: Final = re.compile(r'\s*(W/)?"([^"]*)"\s*')
-SESSION: Final = "{session}"  # the place of a session's id in a path
+SESSION: Final = "{session}"  # the session's id in a path
 
 Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 NewId: TypeAlias = Annotated[
@@ -59,51 +59,49 @@ Target: TypeAlias = Annotated[int, msgspec.Meta(ge=1, le=2**53, description="A b
 
 
 class ApiCall(msgspec.Struct):
-    """One request, checked: whose it is, the names in its path, its session (where the path names one).
+    """One checked request: its tenant, the names in its path, its session (if the path names one).
 
-    `given` is the query and the body as they are read, `raw` the body as it came, `headers` those of the
-    answer, `asked` those of the request; `remembered` is there where the request has an idempotency key.
-    `key` is a provider's that the client pays with. A stream ends when `is_allowed` says that its token was
-    revoked or has expired.
+    `arguments` holds the decoded query and body, `raw` the body's bytes, `headers` those of the response.
+    `key_entry` is set if the request has an idempotency key. `key` is the client's own key for a provider.
+    A stream ends once `is_allowed` says that its token was revoked or has expired.
     """
 
     state: ApiState
     tenant: Tenant
     names: dict[str, str]
-    given: dict[str, Any]
+    arguments: dict[str, Any]
     raw: bytes = b""
     key: str | None = None
-    asked: Mapping[str, str] = {}
+    request_headers: Mapping[str, str] = {}
     headers: dict[str, str] = {}
-    found: Session | None = None
-    remembered: Remembered | None = None
+    opened: Session | None = None
+    key_entry: KeyEntry | None = None
     is_allowed: Callable[[], bool] = lambda: True
 
     @property
-    def again(self) -> bool:
-        """Whether an earlier try under the request's key may have done it."""
-        return self.remembered is not None and self.remembered.again
+    def is_retry(self) -> bool:
+        """Whether an earlier request with the same key may have succeeded."""
+        return self.key_entry is not None and self.key_entry.is_retry
 
     @property
     def token(self) -> str:
-        """Letters for the id of what the request begins: the same ones where it is sent again."""
-        return secrets.token_hex(8) if self.remembered is None else self.remembered.record.token
+        """A random part for the id of what the request creates, the same on a retry."""
+        return secrets.token_hex(8) if self.key_entry is None else self.key_entry.record.token
 
     @property
     def session(self) -> Session:
         """The session that the path names."""
-        assert self.found is not None
-        return self.found
+        assert self.opened is not None
+        return self.opened
 
 
 class OperationSettings(TypedDict, total=False):
-    """What an operation may have otherwise than most.
+    """Options of an operation that differ from the defaults.
 
-    `changes` says that `If-Match` is looked at: `held` keeps other changes off until the operation has ended;
-    one that is not is cancelled where its client leaves.
-    A POST that changes, or begins, a session takes an idempotency key (`keyed`); `resumes` says that the
-    operation finds out by itself what an earlier try under its key has done. `scope` is what a token must
-    allow, where that is not to read (GET) or to write; `example` is a body as a client may send it.
+    `changes` checks `If-Match`. `held` locks out other changes until the operation has ended; without it the
+    operation is cancelled if its client leaves. A POST that changes or creates a session takes an idempotency
+    key (`keyed`); with `resumes` the operation itself finds out what an earlier attempt did. `scope` is the
+    scope of the token, if it is not read (GET) or write; `example` is a sample body.
     """
 
     status: int
@@ -119,11 +117,11 @@ class OperationSettings(TypedDict, total=False):
 
 
 class Operation(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
-    """One operation, as `operation` makes it of a function.
+    """One operation, made from a function by `operation`.
 
-    `body` and `query` are the types that are read, `result` the one that is answered in JSON (None: nothing,
-    or another `media`). `takes` is the media type of the body, which `read` reads where it is no plain JSON.
-    `topic` is the file that it stands in.
+    `body` and `query` are the input types, `result` the type of the JSON response (None: no body, or another
+    `media`). `takes` is the media type of the body; `read` decodes a body that is not plain JSON. `topic` is
+    the name of its file.
     """
 
     name: str
@@ -148,7 +146,7 @@ class Operation(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
 
     @property
     def needs(self) -> Scope:
-        """What a token must allow."""
+        """The scope that a token must have."""
         return self.scope or ("read" if self.method == "GET" else "write")
 
     @property
@@ -160,13 +158,13 @@ class Operation(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
 def operation(
     method: Method, path: str, **settings: Unpack[OperationSettings]
 ) -> Callable[[Callable[..., Awaitable[T]]], Operation[T]]:
-    """Make an operation of a function.
+    """Turn a function into an operation.
 
-    The function's name in camel case, the first line of its docstring, its parameters `body` and `query` and
-    what it returns are the API's: an answer in JSON, or a response that it made itself.
+    The API uses the function's name in camel case, the first line of its docstring, the types of its
+    parameters `body` and `query`, and its return type: a value for JSON, or a Response.
     """
 
-    def made(run: Callable[..., Awaitable[T]]) -> Operation[T]:
+    def decorate(run: Callable[..., Awaitable[T]]) -> Operation[T]:
         hints = get_type_hints(run, include_extras=True)
         first, *others = run.__name__.split("_")
         return Operation(
@@ -182,41 +180,41 @@ def operation(
             **settings,
         )
 
-    return made
+    return decorate
 
 
 def operations_of(topic: ModuleType) -> Iterator[Operation[Any]]:
     """Yield the operations that a file defines, in its order."""
     name = topic.__name__.rpartition(".")[2]
-    for one in vars(topic).values():
-        if isinstance(one, Operation) and one.topic == name:
-            yield cast("Operation[Any]", one)
+    for value in vars(topic).values():
+        if isinstance(value, Operation) and value.topic == name:
+            yield cast("Operation[Any]", value)
 
 
-# ---- what a request says beside its body
+# ---- queries and headers
 
 
 def decoded_query(query: Mapping[str, str], kind: Any) -> Any:
-    """Return a query as its type; raises InputError for what is unknown or wrong."""
+    """Convert a query to its type; raises InputError for unknown or invalid parameters."""
     unknown = set(query) - {field.encode_name for field in msgspec.structs.fields(kind)}
     if unknown:
-        raise InputError(f"the query has no parameter {min(unknown)!r}")
+        raise InputError(f"unknown query parameter {min(unknown)!r}")
     try:
         return msgspec.convert(dict(query), kind, strict=False)
     except msgspec.ValidationError as error:
-        raise InputError(f"the query is not what this takes: {error}") from error
+        raise InputError(f"invalid query: {error}") from error
 
 
 def matches(condition: str | None, leaf: str | None) -> bool:
-    """Return whether `If-Match` holds for a leaf; no condition always does, `*` for any leaf."""
+    """Whether `If-Match` matches a leaf; no header and `*` match every leaf."""
     if condition is None or condition.strip() == "*":
         return True
-    tags = [_TAG.fullmatch(one) for one in condition.split(",")]
+    tags = map(_TAG.fullmatch, condition.split(","))
     return any(tag is not None and not tag[1] and tag[2] == (leaf or "") for tag in tags)
 
 
 def sent_event(name: str, data: dict[str, Any], entry: str | None = None) -> ServerSentEvent:
-    """Return a server-sent event; its id is the entry that it tells of."""
+    """Return a server-sent event; its id is the entry it is about."""
     return ServerSentEvent(encode_utf8(data).decode(), event=name, id=entry)
 
 

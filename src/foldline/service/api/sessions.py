@@ -1,4 +1,4 @@
-"""Sessions themselves: made, listed, searched, renamed, cleared, deleted."""
+"""Sessions: create, list, search, rename, clear, delete."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ Metadata: TypeAlias = Annotated[dict[_Key, _Value], msgspec.Meta(max_length=16)]
 
 
 class NewSession(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A session to begin; its id is made up where none is given.
+    """A session to create; without an id it gets a random one.
 
-    `model` is one of those that are configured, `policy` a preset or one of the settings. `messages` are of
-    any dialect. `user` is whose it is among the client's users, `metadata` what the client knows it by.
+    `model` is a configured one, `policy` a preset or a policy of the settings. `messages` are of any dialect.
+    `user` is the client's user that the session belongs to, `metadata` is the client's own.
     """
 
     id: NewId | None = None
@@ -50,7 +50,7 @@ class NewSession(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class SessionList(msgspec.Struct, frozen=True):
-    """Sessions, the last updated first; `total` is how many there are, `next` the cursor of the next page."""
+    """Sessions, the last updated first; `total` is their number, `next` the cursor of the next page."""
 
     sessions: list[SessionInfo]
     total: int
@@ -58,9 +58,9 @@ class SessionList(msgspec.Struct, frozen=True):
 
 
 class SessionPage(msgspec.Struct, frozen=True):
-    """Which of the sessions to list: those of a user, or with a title that holds some words.
+    """Which sessions to list: those of a user, or with some words in their title.
 
-    `cursor` is the `next` of the page before. What is begun or updated meanwhile is on the first page.
+    `cursor` is the `next` of the page before. Sessions created or updated meanwhile are on the first page.
     """
 
     limit: Page = 50
@@ -70,20 +70,20 @@ class SessionPage(msgspec.Struct, frozen=True):
 
 
 class SearchQuery(msgspec.Struct, frozen=True):
-    """What to search for; every word begins a word of the message."""
+    """What to search for: each word is the beginning of a word in the message."""
 
     q: Annotated[str, msgspec.Meta(min_length=1, max_length=1_000)]
     limit: Page = 20
 
 
 class HitList(msgspec.Struct, frozen=True):
-    """Messages that match, the best first."""
+    """Matching messages, the best first."""
 
     hits: list[Hit]
 
 
 class SessionDetail(msgspec.Struct, frozen=True):
-    """A session: its figures in the list, how it is kept, and the sessions that it came from or led to."""
+    """A session: its figures, its settings, and the sessions that it came from or led to."""
 
     info: SessionInfo
     model: str | None
@@ -95,13 +95,13 @@ class SessionDetail(msgspec.Struct, frozen=True):
 
 
 class DetailQuery(msgspec.Struct, frozen=True):
-    """Whether the session is proved whole: then `verified` lists what is wrong with it."""
+    """Whether to check the integrity of the log: then `verified` lists what is wrong."""
 
     verify: bool = False
 
 
 class SessionChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What to change of a session; what is not given stays. New `metadata` takes the place of all the old."""
+    """What to change in a session; fields left out stay. New `metadata` replaces all of the old."""
 
     title: Title | None = None
     user: User | None = None
@@ -109,7 +109,7 @@ class SessionChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omi
 
 
 class LeafResult(msgspec.Struct, frozen=True):
-    """The leaf of the session; null where its path is empty."""
+    """The leaf of the session; null if its path is empty."""
 
     leaf: str | None
 
@@ -119,25 +119,29 @@ EXAMPLE: Final = {"title": "The parser", "user": "ada", "metadata": {"project": 
 
 @operation("POST", "/sessions", status=201, keyed=True, example=EXAMPLE)
 async def create_session(call: ApiCall, body: NewSession) -> SessionInfo:
-    """Begin a session."""
+    """Create a session."""
     state, store = call.state, call.tenant.store
     if body.model is not None:
         state.models.chosen(body.model)
     state.check_policy(body.policy)
     name = body.id or f"s-{call.token}"
     async with state.of(call.tenant).lock(name):
-        known = await store.info(name)
-        if known is not None and call.again:
+        existing = await store.info(name)
+        if existing is not None and call.is_retry:
             if body.id is not None:
-                told = f"{name!r} exists, from an earlier try or not: look at it, and use another key"
-                raise Refused(409, "it is not known whether it was done", told)
-            if known.messages:  # they are stored last
+                detail = f"{name!r} exists, perhaps from an earlier attempt: check it and use a new key"
+                raise Refused(409, "it is not known whether it was done", detail)
+            if existing.messages:  # they are stored last
                 return await _created(call, name, await store.leaf(name))
-            await purged(store, name)  # nobody was told of it
-            known = None
+            await purge_stored(store, name)  # incomplete, and no client has its id
+            existing = None
         options = SessionOptions(body.model, body.policy, body.system, body.user, body.metadata)
-        if known is not None or not await _begun(store, name, options):
+        if existing is not None:
             raise taken(name)
+        try:
+            await store.append(name, [chained(options.note(), None)], seen=None)
+        except LeafMoved as error:
+            raise taken(name) from error
         try:
             with state.use(call.tenant, name, await state.opening(call.tenant, name)) as session:
                 if body.title:
@@ -147,7 +151,7 @@ async def create_session(call: ApiCall, body: NewSession) -> SessionInfo:
                 leaf = session.leaf
         except BaseException:
             call.tenant.sessions.forget(name)
-            await purged(store, name)
+            await purge_stored(store, name)
             raise
     return await _created(call, name, leaf)
 
@@ -157,46 +161,38 @@ async def _created(call: ApiCall, name: str, leaf: str | None) -> SessionInfo:
     return await info_of(call.tenant.store, name)
 
 
-async def _begun(store: Store, name: str, options: SessionOptions) -> bool:
-    try:
-        await store.append(name, [chained(options.noted(), None)], seen=None)
-    except LeafMoved:
-        return False
-    return True
-
-
 async def info_of(store: Store, name: str) -> SessionInfo:
-    """Return a session as the list shows it."""
-    found = await store.info(name)
-    if found is None:
+    """Return the list's row of a session; raises SessionNotFound."""
+    info = await store.info(name)
+    if info is None:
         raise SessionNotFound(f"there is no session {name!r}")
-    return found
+    return info
 
 
 @operation("GET", "/sessions")
 async def list_sessions(call: ApiCall, query: SessionPage) -> SessionList:
     """List sessions, the last updated first."""
-    words, after = query.title.casefold().split(), _place(query.cursor)
+    words, after = query.title.casefold().split(), _read_cursor(query.cursor)
     store, user = call.tenant.store, query.user
-    listed = store.sessions if user is None else partial(people(store).sessions_of, user)
+    list_all = store.sessions if user is None else partial(database_of(store).sessions_of, user)
     if words:
-        every = [one for one in await listed() if all(word in one.title.casefold() for word in words)]
-        found = [one for one in every if (one.updated, one.id) < after][: query.limit + 1]
-        total = len(every)
+        matching = [info for info in await list_all() if all(word in info.title.casefold() for word in words)]
+        infos = [info for info in matching if (info.updated, info.id) < after][: query.limit + 1]
+        total = len(matching)
     else:
-        found = await listed(limit=query.limit + 1, after=after)
-        total = await (store.count() if user is None else people(store).count_of(user))
-    page = found[: query.limit]
-    return SessionList(page, total, _cursor(page[-1]) if len(found) > len(page) else None)
+        infos = await list_all(limit=query.limit + 1, after=after)
+        total = await (store.count() if user is None else database_of(store).count_of(user))
+    page = infos[: query.limit]
+    return SessionList(page, total, _cursor(page[-1]) if len(infos) > len(page) else None)
 
 
 def _cursor(last: SessionInfo) -> str:
-    """Return where a page ends as letters of which nobody makes anything."""
+    """Return the end of a page as an opaque string."""
     return base64.urlsafe_b64encode(encode_utf8((last.updated, last.id))).decode()
 
 
-def _place(cursor: str | None) -> Listed:
-    """Return where the page before ended; raises InputError where that was not given by `_cursor`."""
+def _read_cursor(cursor: str | None) -> Listed:
+    """Return the end of the page before; raises InputError unless `_cursor` made the cursor."""
     if cursor is None:
         return FIRST
     try:
@@ -208,7 +204,7 @@ def _place(cursor: str | None) -> Listed:
 
 @operation("GET", "/search")
 async def search_sessions(call: ApiCall, query: SearchQuery) -> HitList:
-    """Search what was said in all sessions."""
+    """Search the messages of all sessions."""
     return HitList(await call.tenant.store.search(query.q, None, query.limit))
 
 
@@ -229,35 +225,34 @@ async def show_session(call: ApiCall, query: DetailQuery) -> SessionDetail:
 
 @operation("PATCH", AT, changes=True, example=EXAMPLE)
 async def change_session(call: ApiCall, body: SessionChange) -> LeafResult:
-    """Give a session another title, user or metadata."""
-    session, given = call.session, msgspec.to_builtins(body)
-    about = {name: value for name, value in given.items() if name != "title"}
-    if about:
-        people(call.tenant.store)
+    """Change the title, user or metadata of a session."""
+    session, changes = call.session, msgspec.to_builtins(body)
+    if about := {name: value for name, value in changes.items() if name != "title"}:
+        database_of(call.tenant.store)
         await session.note(SERVED, **about)
     if body.title is not None:
         await session.note("title", title=body.title)
-    if given:
-        await call.tenant.feed.tell("changed", session.id, fields=list(given))
+    if changes:
+        await call.tenant.feed.tell("changed", session.id, fields=list(changes))
     return LeafResult(session.leaf)
 
 
 @operation("DELETE", AT, status=204, changes=True, scope="admin")
 async def delete_session(call: ApiCall) -> None:
-    """Delete a session with all of its branches, for good."""
+    """Delete a session and all of its branches for good."""
     async with without_a_turn(call.state, call.tenant, call.session.id):
         await purge(call.tenant, call.session.id)
 
 
 async def purge(tenant: Tenant, name: str, why: str = "asked") -> None:
-    """Delete a session for good, and tell."""
+    """Delete a session for good, and record it in the audit log and webhooks."""
     tenant.sessions.forget(name)
-    await purged(tenant.store, name)
+    await purge_stored(tenant.store, name)
     await tenant.feed.tell("deleted", name, why=why)
 
 
-async def purged(store: Store, name: str) -> None:
-    """Delete a session from the store; what then is left to do is told in the log alone."""
+async def purge_stored(store: Store, name: str) -> None:
+    """Delete a session from the store; an error after the deletion is only logged."""
     try:
         await store.purge(name)
     except StoreError as error:
@@ -268,29 +263,33 @@ async def purged(store: Store, name: str) -> None:
 
 @operation("POST", f"{AT}/clear", changes=True, keyed=True)
 async def clear_session(call: ApiCall) -> LeafResult:
-    """Begin again with an empty path; what was said stays as a branch."""
+    """Start over with an empty path; the old messages stay as a branch."""
     session, store = call.session, call.tenant.store
     async with without_a_turn(call.state, call.tenant, session.id):
         title = (await info_of(store, session.id)).title
         options = await stored_options(store, session.id)
         await store.move(session.id, None, seen=session.leaf)
-        await store.append(session.id, [chained(options.noted(), None)], seen=None)
+        await store.append(session.id, [chained(options.note(), None)], seen=None)
         await session.follow()
         if title:
             await session.note("title", title=title)
     return LeafResult(session.leaf)
 
 
-def people(store: Store) -> DatabaseStore[Any]:
-    """Return a store that is asked by user; raises Refused where it cannot be."""
+def database_of(store: Store) -> DatabaseStore[Any]:
+    """Return a store that knows the users of sessions; raises Refused for any other store."""
     if not isinstance(store, DatabaseStore):
-        raise Refused(501, "the store cannot do it", "it does not know the users of sessions")
+        raise Refused(
+            501,
+            "the store cannot do it",
+            "it does not record the users of sessions: use SQLite or PostgreSQL",
+        )
     return cast("DatabaseStore[Any]", store)
 
 
 @asynccontextmanager
 async def without_a_turn(state: ApiState, tenant: Tenant, name: str) -> AsyncGenerator[None]:
-    """Have the session's turn, so that none goes on meanwhile; raises Refused where one does."""
+    """Keep turns of a session out while the block runs; raises Refused if one is under way."""
     turns = state.of(tenant).turns
     if not await turns.take(name):
         raise busy(name)
@@ -301,16 +300,18 @@ async def without_a_turn(state: ApiState, tenant: Tenant, name: str) -> AsyncGen
 
 
 async def check_no_turn(call: ApiCall, session: str) -> None:
-    """Raise Refused where a turn of a session is under way."""
+    """Raise Refused if a turn of a session is under way."""
     if await call.state.of(call.tenant).turns.held(session):
         raise busy(session)
 
 
 def busy(session: str) -> Refused:
-    """Return the refusal of what cannot go on beside a turn."""
-    return Refused(409, "a turn is under way", f"wait for the turn of {session!r}, or close its stream")
+    """Return the error for a request that has to wait for a turn."""
+    return Refused(
+        409, "a turn is under way", f"wait for the turn of {session!r} to end, or close its stream"
+    )
 
 
 def taken(session: str) -> Refused:
-    """Return the refusal of an id that another session has."""
-    return Refused(409, "there is such a session", f"{session!r} exists already: give another id")
+    """Return the error for an id that another session has."""
+    return Refused(409, "there is such a session", f"{session!r} already exists: use another id")

@@ -1,7 +1,7 @@
-"""What the operations of the API work with: how sessions are opened, and what is kept for each tenant.
+"""State that the operations of the API share: how sessions are opened, and what each tenant has.
 
-How a session that was made over HTTP is opened is noted in it when it is created, so that it lasts. Previews
-of compactions wait in the tenant's store to be committed or dropped, bounded in number and age.
+The options of a session created over HTTP are stored in its first note. Previews of compactions are kept in
+the tenant's store until they are committed or dropped, limited in number and age.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ from foldline.stores.database_store import DatabaseStore
 from foldline.stores.key_values import KeyValues, pack, unpack
 from foldline.stores.tree import SERVED
 
-HEAD: Final = 64  # entries at the beginning of a session among which it stands
+HEAD: Final = 64  # first entries of a session in which its options are searched
 PREVIEWS: Final = "preview"
-MOST: Final = 64  # previews of a tenant; the oldest leaves
+MOST: Final = 64  # previews of a tenant; the oldest is dropped
 SECONDS: Final = 3_600.0  # that a preview is kept
-IMPORTED: Final = "imported"  # names sessions that are not old yet, however old their entries are
+IMPORTED: Final = "imported"  # sessions whose age counts from their import, not from their entries
 
 
 class SessionOptions(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a session was created with; what is not given is the service's."""
+    """The options that a session was created with; None: the service's."""
 
     model: str | None = None
     policy: str | None = None
@@ -51,15 +51,15 @@ class SessionOptions(msgspec.Struct, frozen=True, omit_defaults=True):
     user: str | None = None
     metadata: dict[str, str] = {}
 
-    def noted(self) -> Noted:
-        """Return the note of these options, not chained yet."""
+    def note(self) -> Noted:
+        """Return the note that stores these options, not chained yet."""
         return Noted("", None, SERVED, cast("dict[str, Any]", msgspec.to_builtins(self)), at=time.time())
 
 
 class Opening(msgspec.Struct, frozen=True):
-    """How a session is opened: what it was created with, and the model that it went on with last.
+    """How to open a session: its options, and its current model.
 
-    `begun` is its first entry and when that was made: another one where the session was begun anew.
+    `begun` is the id and time of its first entry: they differ if the session was deleted and created again.
     """
 
     begun: tuple[str, float | None]
@@ -68,16 +68,16 @@ class Opening(msgspec.Struct, frozen=True):
 
 
 async def stored_options(store: Store, session: str) -> SessionOptions:
-    """Return what a session was created with, and then given; raises SessionNotFound where there is none."""
+    """Return the options of a session with later changes; raises SessionNotFound."""
     created = (await _opening(store, session)).options
     if not isinstance(store, DatabaseStore):
         return created
     notes: list[Entry] = await cast("DatabaseStore[Any]", store).notes(session)
-    changed: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     for note in notes:
-        if isinstance(note, Noted) and _options(note) is not None:
-            changed |= note.data
-    return msgspec.convert(changed, SessionOptions)
+        if isinstance(note, Noted) and _options_in(note) is not None:
+            fields |= note.data
+    return msgspec.convert(fields, SessionOptions)
 
 
 async def _opening(store: Store, session: str) -> Opening:
@@ -85,9 +85,9 @@ async def _opening(store: Store, session: str) -> Opening:
     async with aclosing(cast("Any", store.all(session))) as entries:
         async for entry in entries:
             begun = begun or (entry.id, entry.at)
-            found = _options(entry)
-            if found is not None:
-                return Opening(begun, found, found.model)
+            options = _options_in(entry)
+            if options is not None:
+                return Opening(begun, options, options.model)
             count += 1
             if count >= HEAD:
                 break
@@ -96,20 +96,20 @@ async def _opening(store: Store, session: str) -> Opening:
     return Opening(begun, SessionOptions(), None)
 
 
-def _options(entry: Entry) -> SessionOptions | None:
+def _options_in(entry: Entry) -> SessionOptions | None:
     if not isinstance(entry, Noted) or entry.kind != SERVED:
         return None
     try:
         return msgspec.convert(entry.data, SessionOptions)
-    except msgspec.ValidationError:  # an imported log may say anything
+    except msgspec.ValidationError:  # an imported log may hold anything
         return None
 
 
-# ---- what is kept of a tenant
+# ---- per tenant
 
 
 class KeptPreview(msgspec.Struct, frozen=True):
-    """A preview of a session, and until when it is kept, Unix time."""
+    """A preview of a session, kept until a Unix time."""
 
     id: str
     session: str
@@ -127,26 +127,26 @@ class KeptPreviews:
 
     async def keep(self, session: str, preview: Preview) -> KeptPreview:
         """Keep a preview under a new id."""
-        one = KeptPreview(secrets.token_hex(12), session, preview, time.time() + self._seconds)
-        await self._values.add(PREVIEWS, one.id, pack(one), seconds=self._seconds, session=session)
+        kept = KeptPreview(secrets.token_hex(12), session, preview, time.time() + self._seconds)
+        await self._values.add(PREVIEWS, kept.id, pack(kept), seconds=self._seconds, session=session)
         await self._values.trim(PREVIEWS, self._most)
-        return one
+        return kept
 
     async def find(self, session: str, name: str) -> KeptPreview | None:
-        """Return a session's preview; None where it is not, or no more, there."""
+        """Return a session's preview; None if there is none, or no longer."""
         raw = await self._values.get(PREVIEWS, name)
-        found = None if raw is None else unpack(raw, KeptPreview)
-        return found if found is not None and found.session == session else None
+        kept = None if raw is None else unpack(raw, KeptPreview)
+        return kept if kept is not None and kept.session == session else None
 
     async def drop(self, name: str) -> None:
-        """Forget a preview."""
+        """Drop a preview."""
         await self._values.delete(PREVIEWS, name)
 
 
 class TenantState:
-    """What is kept of one tenant: idempotency keys, previews, turns under way, and locks.
+    """The idempotency keys, previews, running turns and locks of one tenant.
 
-    The locks keep the requests of this process off each other; those of others are kept off by the leaf.
+    The locks serialise the changes of this process; changes of other processes show in the leaf.
     """
 
     def __init__(self, tenant: Tenant) -> None:
@@ -157,96 +157,88 @@ class TenantState:
 
     def lock(self, session: str) -> asyncio.Lock:
         """Return the lock that a change of a session holds."""
-        known = self._locks.get(session)
-        if known is None:
-            known = self._locks[session] = asyncio.Lock()
-        return known
+        return self._locks.setdefault(session, asyncio.Lock())
 
 
-# ---- what all operations share
+# ---- shared by all operations
 
 
 class ApiState:
-    """What all operations share."""
+    """Settings, models, metrics and tenants, shared by all operations."""
 
-    def __init__(self, serve: ServeSettings, known: Settings, metrics: Metrics) -> None:
+    def __init__(self, serve: ServeSettings, settings: Settings, metrics: Metrics) -> None:
         self.serve = serve
-        self.known = known
+        self.settings = settings
         self.metrics = metrics
-        self.models = Models(serve, known)
+        self.models = Models(serve, settings)
         self.imports = asyncio.Semaphore(2)  # at once: each holds its file in memory
         self._tenants: dict[str, TenantState] = {}
         self._ending: set[asyncio.Future[Any]] = set()
 
     def of(self, tenant: Tenant) -> TenantState:
-        """Return what is kept of a tenant."""
-        known = self._tenants.get(tenant.name)
-        if known is None:
-            known = self._tenants[tenant.name] = TenantState(tenant)
-        return known
+        """Return the state of a tenant."""
+        if tenant.name not in self._tenants:
+            self._tenants[tenant.name] = TenantState(tenant)
+        return self._tenants[tenant.name]
 
     def check_policy(self, name: str | None) -> None:
-        """Raise PolicyError unless it is None or a policy's name; files cannot be named from outside."""
-        known = (*PRESETS, *self.known.user_policies())
-        if name is not None and name not in known:
-            raise PolicyError(f"no policy {name!r}; there are {', '.join(known)}")
+        """Raise PolicyError unless the name is None or a known policy; clients cannot name files."""
+        names = (*PRESETS, *self.settings.user_policies())
+        if name is not None and name not in names:
+            raise PolicyError(f"no policy {name!r}; there are {', '.join(names)}")
 
     async def opening(self, tenant: Tenant, session: str) -> Opening:
-        """Return how a session is opened; raises SessionNotFound where it is not this tenant's.
+        """Return how to open a session, with its current model; raises SessionNotFound.
 
-        Its model is the one that it went on with last, whoever asked it.
+        A session of another tenant is not found.
         """
-        found = await _opening(tenant.store, session)
-        if tenant.sessions.is_open(session, found.begun):
-            return found  # it is open as it is
-        kept = (await kept_of(tenant.store, session)).model
-        return msgspec.structs.replace(found, model=kept) if kept else found
+        opening = await _opening(tenant.store, session)
+        if tenant.sessions.is_open(session, opening.begun):
+            return opening  # not used: the session is open
+        model = (await kept_of(tenant.store, session)).model
+        return msgspec.structs.replace(opening, model=model) if model else opening
 
     @contextmanager
     def use(self, tenant: Tenant, session: str, opening: Opening) -> Generator[Session]:
         """Use a session while the block runs."""
         with tenant.sessions.use(
-            session, lambda name: self._opened(tenant, name, opening), opening.begun
-        ) as found:
-            yield found
+            session, lambda name: self._open(tenant, name, opening), opening.begun
+        ) as opened:
+            yield opened
 
-    def _opened(self, tenant: Tenant, session: str, opening: Opening) -> Session:
+    def _open(self, tenant: Tenant, session: str, opening: Opening) -> Session:
         policy = opening.options.policy
-        if policy not in (*PRESETS, *self.known.user_policies()):
-            policy = self.serve.policy  # an imported log may name anything
+        if policy not in (*PRESETS, *self.settings.user_policies()):
+            policy = self.serve.policy  # an imported log may name any policy
         model = opening.model if opening.model in self.models.names else self.models.usual
         opened = foldline.open(
             tenant.store,
             session,
-            model=model if opening.model in (None, model) else None,  # another's window is the one stored
+            model=model if opening.model in (None, model) else None,  # the window of another model is stored
             policy=policy,
             window=self.serve.window,
             system=opening.options.system,
             summarizer=self.models.summarizer(model),
         )
         opened.follow_model()
-        opened.on(ModelChanged.name, lambda event: self._changed(opened, event))
+        opened.on(ModelChanged.name, lambda event: self._change_summarizer(opened, event))
         opened.make_drafts_by(tenant.drafts)
         tenant.feed.watch(opened)
         return closing(opened)
 
-    def _changed(self, opened: Session, event: Event) -> None:
-        """Have the summaries of a session written by the model that it goes on with."""
+    def _change_summarizer(self, opened: Session, event: Event) -> None:
+        """Let the session's new model write its summaries."""
         assert isinstance(event, ModelChanged)
         model = event.model if event.model in self.models.names else self.models.usual
         give(opened, self.models.summarizer(model))
 
     def end(self, work: Awaitable[Any]) -> None:
-        """Let something come to its end beside the requests; `close` waits for it."""
+        """Run work in the background; `finish` waits for it."""
         task = asyncio.ensure_future(work)
         self._ending.add(task)
         task.add_done_callback(self._ending.discard)
 
     async def finish(self, seconds: float) -> None:
-        """Wait for what comes to its end, that long at most."""
+        """Wait for background work, at most so many seconds."""
         if self._ending:
             await asyncio.wait(self._ending, timeout=seconds)
-
-    async def close(self) -> None:
-        """Close the connections to the models."""
-        await self.models.close()

@@ -1,4 +1,4 @@
-"""For clients that keep their own history: `/api/fold` and `/api/turn`, which store nothing."""
+"""`/api/fold` and `/api/turn`, for clients that keep their own history: they store nothing."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from foldline.service.stateless.fork import SESSION, Asking, Folding, asking_of,
 from foldline.service.stateless.turn import StatelessTurn
 from foldline.waiting import apart
 
-POLICY: Final = "moldable"  # where neither the request nor the settings name one
+POLICY: Final = "moldable"  # if neither the request nor the settings name one
 MEDIA: Final = {"x-vercel-ai-ui-message-stream": "v1"}  # the protocol of the AI SDK's useChat
 
 
@@ -36,7 +36,7 @@ EXAMPLE: Final = {
 
 
 class FoldResult(msgspec.Struct, frozen=True, rename="camel"):
-    """What to send to the model, and the state to send along with the history next time."""
+    """What to send to the model, and the state to send with the history next time."""
 
     messages: list[Any]
     compaction_state: Any
@@ -46,35 +46,35 @@ class FoldResult(msgspec.Struct, frozen=True, rename="camel"):
 
 @operation("POST", "/fold", held=False, read=asking_of, example=EXAMPLE)
 async def fold_history(call: ApiCall, body: Asking) -> FoldResult:
-    """Fold a history where its policy says so, and tell from where on it is sent."""
-    return await apart(_folded(call, body))
+    """Fold a history if its policy asks for it, and return what to send to the model."""
+    return await apart(_fold(call, body))
 
 
-async def _folded(call: ApiCall, asking: Asking) -> FoldResult:
-    provider, unasked = _writer(call, asking)
+async def _fold(call: ApiCall, asking: Asking) -> FoldResult:
+    provider, problem = _summary_model(call, asking)
     folding = await _folding(call, asking, provider, UI_MESSAGE)
     async with folding.session:
         await folding.begin()
         messages = await folding.fitted()
         await folding.folded()
-    if unasked and folding.changed:
-        folding.warnings.append(f"the summary was written without a model: {unasked}")
-    sent = to_send(folding.fork, folding.state, messages)
-    return FoldResult(sent, folding.state, folding.changed, folding.warnings)
+    if problem and folding.changed:
+        folding.warnings.append(f"the summary was written without a model: {problem}")
+    messages = to_send(folding.fork, folding.state, messages)
+    return FoldResult(messages, folding.state, folding.changed, folding.warnings)
 
 
 @operation("POST", "/turn", media=STREAM, held=False, read=asking_of, example=EXAMPLE)
 async def answer_history(call: ApiCall, body: Asking) -> Response:
-    """Fold a history where it must be, and stream the model's reply as a UI message of the AI SDK."""
+    """Fold a history if necessary, and stream the model's reply as a UI message of the AI SDK."""
     provider = _provider(call, body, body.model or call.state.models.chosen(None))
     folding = await apart(_folding(call, body, provider, provider.dialect))
     turn = StatelessTurn(folding, Retrying(provider))
-    events = _events(turn, partial(_count, call, folding, provider.name))
+    events = _events(turn, partial(_count_reply, call, folding, provider.name))
     return EventSourceResponse(events, headers=MEDIA, send_timeout=SEND_SECONDS)
 
 
 async def _folding(call: ApiCall, asking: Asking, provider: Provider | None, dialect: str) -> Folding:
-    """Return a history as a session in memory, its view in a dialect."""
+    """Open a history as a session in memory, with its view in a dialect."""
     fork, serve = await forked(asking), call.state.serve
     opened = foldline.open(
         fork.store,
@@ -90,8 +90,8 @@ async def _folding(call: ApiCall, asking: Asking, provider: Provider | None, dia
     return Folding(fork, asking, closing(opened))
 
 
-def _writer(call: ApiCall, asking: Asking) -> tuple[Provider | None, str]:
-    """Return the model that may write a fold's summary, or why the one that is named cannot."""
+def _summary_model(call: ApiCall, asking: Asking) -> tuple[Provider | None, str]:
+    """Return the model that writes the summary, or why the named one cannot."""
     model = asking.model or call.state.models.usual
     try:
         return (None if model is None else _provider(call, asking, model)), ""
@@ -100,14 +100,16 @@ def _writer(call: ApiCall, asking: Asking) -> tuple[Provider | None, str]:
 
 
 def _provider(call: ApiCall, asking: Asking, model: str) -> Provider:
-    """Return the model of a request: it may name one; where that is, the settings say."""
+    """Return the provider of the model that a request names; the settings give its address."""
     return call.state.models.made_for(model, key=call.key, window=asking.window)
 
 
-def _count(call: ApiCall, folding: Folding, model: str, told: dict[str, Any], seconds: float) -> None:
-    """Count the reply of a turn, by what its last chunk tells."""
+def _count_reply(
+    call: ApiCall, folding: Folding, model: str, metadata: dict[str, Any], seconds: float
+) -> None:
+    """Count the reply of a turn by the metadata of its last chunk."""
     price = folding.session.setup.info.price
-    usage = None if told["usage"] is None else msgspec.convert(told["usage"], Usage)
+    usage = None if metadata["usage"] is None else msgspec.convert(metadata["usage"], Usage)
     usd = cost(usage, price) if usage is not None and price is not None else None
     call.state.metrics.replied(model, usage, usd, seconds)
 
@@ -115,10 +117,10 @@ def _count(call: ApiCall, folding: Folding, model: str, told: dict[str, Any], se
 async def _events(
     turn: StatelessTurn, count: Callable[[dict[str, Any], float], None]
 ) -> AsyncGenerator[dict[str, str]]:
-    began = time.perf_counter()
+    start = time.perf_counter()
     async with aclosing(turn.chunks()) as chunks:
         async for chunk in chunks:
             if chunk["type"] == "finish":
-                count(chunk["messageMetadata"], time.perf_counter() - began)
+                count(chunk["messageMetadata"], time.perf_counter() - start)
             yield {"data": encode_utf8(chunk).decode()}
     yield {"data": "[DONE]"}

@@ -1,6 +1,6 @@
-"""Sessions written out (as they are stored, as Markdown, as JSON, in the format of any agent), and taken in.
+"""Export of sessions (the log, Markdown, JSON, the format of any agent), and import of transcripts.
 
-A transcript of any known format is put into the store, bounded in size, depth and time.
+Imports are limited in size, depth and time.
 """
 
 from __future__ import annotations
@@ -32,22 +32,21 @@ from foldline.transcripts import MessageRecord, Record
 
 LIST: Final = "json"  # the session's own dialect, as a list
 LINES: Final = "application/jsonl"
-NOWHERE: Final = "/"  # the folder that an export names: where the service runs is nobody's business
-SECONDS: Final = 60.0  # that reading a transcript may take
+NOWHERE: Final = "/"  # the folder named in an export: clients must not learn where the service runs
+SECONDS: Final = 60.0  # to read a transcript
 GZIP: Final = b"\x1f\x8b"
-WARNINGS: Final = 100  # that are told
-LINES_EACH: Final = 10  # lines for each message that may be sent: most agents note much besides
+WARNINGS: Final = 100  # returned at most
+LINES_EACH: Final = 10  # lines allowed for each message: most agents record much else
 
 
-# ---- written out
+# ---- export
 
 
 class ExportQuery(msgspec.Struct, frozen=True):
     """The format: `jsonl` (Foldline's own, lossless), `markdown`, `json`, a dialect's or an agent's name.
 
-    With `view`, what the model is sent instead of all that was said. `cwd` is the folder in which another
-    agent goes on; the headers `foldline-place` and `foldline-command` say where it looks for the file, and
-    how it resumes it.
+    With `view`, only what is sent to the model. `cwd` is the folder in which another agent continues; the
+    headers `foldline-place` and `foldline-command` say where to put the file and how to resume it.
     """
 
     format: str = OWN
@@ -63,44 +62,39 @@ class FormatList(msgspec.Struct, frozen=True):
 
 @operation("GET", "/formats")
 async def list_formats(call: ApiCall) -> FormatList:
-    """List the formats that sessions are written in."""
+    """List the export formats."""
     del call
     return FormatList([*formats(), LIST])
 
 
 @operation("GET", f"{AT}/export", media="*/*")
 async def export_session(call: ApiCall, query: ExportQuery) -> Response:
-    """Write a session out: its log, Markdown, JSON, or the format of an agent."""
+    """Export a session: its log, Markdown, JSON, or the format of an agent."""
     session = call.session
     form = session.dialect if query.format == LIST else query.format
     if form == OWN:
         return Response(await session.export(OWN, view=query.view), media_type=LINES)
+    media = "text/markdown" if form == "markdown" else JSON if form in dialects.names() else BYTES
     stream = BytesIO()
-    wish = ExportRequest(form, view=query.view, model=session.setup.model, cwd=query.cwd or NOWHERE)
-    told = await export_stored(session.store, session.id, wish, stream.write)
-    known = {"warnings": "; ".join(told.warnings), "place": told.place, "command": told.command}
-    headers = {f"foldline-{name}": _header(text) for name, text in known.items() if text}
-    return Response(stream.getvalue(), media_type=_media(form), headers=headers)
+    request = ExportRequest(form, view=query.view, model=session.setup.model, cwd=query.cwd or NOWHERE)
+    result = await export_stored(session.store, session.id, request, stream.write)
+    hints = {"warnings": "; ".join(result.warnings), "place": result.place, "command": result.command}
+    headers = {f"foldline-{name}": _header(text) for name, text in hints.items() if text}
+    return Response(stream.getvalue(), media_type=media, headers=headers)
 
 
 def _header(text: str) -> str:
-    """Return a text as a header may hold it."""
+    """Return a text as a valid header value."""
     return " ".join(text.encode("ascii", "backslashreplace").decode().split())[:2_000]
 
 
-def _media(form: str) -> str:
-    if form == "markdown":
-        return "text/markdown"
-    return JSON if form in dialects.names() else BYTES
-
-
-# ---- taken in
+# ---- import
 
 
 class ImportQuery(msgspec.Struct, frozen=True):
-    """The session's id (made of the content where none is given); `from_start` leaves its compactions out.
+    """The session's id (default: made from the content); `from_start` leaves out its compactions.
 
-    The same transcript again changes nothing; one that has grown is added to.
+    Importing the same transcript again changes nothing; one that has grown adds its new messages.
     """
 
     id: NewId | None = None
@@ -108,7 +102,7 @@ class ImportQuery(msgspec.Struct, frozen=True):
 
 
 class ImportResult(msgspec.Struct, frozen=True):
-    """What was imported: the session, the format, how much of it, and what could not be read."""
+    """The imported session: its format, how much was imported, and what could not be read."""
 
     session: str
     format: str
@@ -122,16 +116,16 @@ class ImportResult(msgspec.Struct, frozen=True):
 
 @operation("POST", "/imports", status=201, takes=BYTES, keyed=True, held=False)
 async def import_transcript(call: ApiCall, query: ImportQuery) -> ImportResult:
-    """Put a transcript of any known format into the store; gzip is unpacked."""
+    """Import a transcript of any known format; gzip is unpacked."""
     if not call.raw:
         raise InputError("the body is empty: send the transcript")
     async with call.state.imports:
-        loaded, log = await _loaded(call.raw, query, call.state.serve)
-        name = query.id or _named(loaded, log)
+        loaded, log = await _load(call.raw, query, call.state.serve)
+        name = query.id or _name_of(loaded, log)
         await check_no_turn(call, name)
         leaf = loaded.entries[-1].id if loaded.log else log[-1].id
         async with call.state.of(call.tenant).lock(name):
-            new = await _restored(call, name, log, leaf)
+            new = await _store(call, name, log, leaf)
     if loaded.agent:
         await call.tenant.note_agent(name, loaded.agent)
     call.headers["location"] = f"/api/sessions/{name}"
@@ -147,8 +141,8 @@ async def import_transcript(call: ApiCall, query: ImportQuery) -> ImportResult:
     )
 
 
-async def _restored(call: ApiCall, name: str, log: list[Entry], leaf: str) -> int:
-    """Append what is new of a log, and return how much; it is kept as long as what is said now."""
+async def _store(call: ApiCall, name: str, log: list[Entry], leaf: str) -> int:
+    """Append the new entries of a log and return their number; retention counts from now."""
     seconds, values = call.state.serve.keep_days * 86_400, call.tenant.values
     if not seconds:
         return await restore(call.tenant.store, name, log, leaf)
@@ -161,47 +155,47 @@ async def _restored(call: ApiCall, name: str, log: list[Entry], leaf: str) -> in
     return new
 
 
-async def _loaded(raw: bytes, asked: ImportQuery, limits: ServeSettings) -> tuple[Loaded, list[Entry]]:
-    """Read a transcript in a thread, which stops at the next record when this is cancelled."""
-    left = threading.Event()
-    reading = asyncio.ensure_future(asyncio.to_thread(_read, raw, asked, limits, left))
+async def _load(raw: bytes, query: ImportQuery, limits: ServeSettings) -> tuple[Loaded, list[Entry]]:
+    """Read a transcript in a thread, which stops at the next record if this is cancelled."""
+    cancelled = threading.Event()
+    reading = asyncio.ensure_future(asyncio.to_thread(_read, raw, query, limits, cancelled))
     try:
         return await asyncio.shield(reading)
     except asyncio.CancelledError:
-        left.set()
-        await asyncio.gather(reading, return_exceptions=True)  # until then its file is in memory
+        cancelled.set()
+        await asyncio.gather(reading, return_exceptions=True)  # the file is in memory until it ends
         raise
 
 
 def _read(
-    raw: bytes, asked: ImportQuery, limits: ServeSettings, left: threading.Event
+    raw: bytes, query: ImportQuery, limits: ServeSettings, cancelled: threading.Event
 ) -> tuple[Loaded, list[Entry]]:
-    """Read a transcript; raises InputError where that takes too long, or nobody waits for it."""
+    """Read a transcript; raises InputError if that takes too long, or after `cancelled`."""
     most, deadline = limits.max_messages, time.monotonic() + SECONDS
 
-    def bounded(records: Iterator[Record]) -> Iterator[Record]:
+    def limited(records: Iterator[Record]) -> Iterator[Record]:
         count = 0
         for record in records:
             count += isinstance(record, MessageRecord)
             if count > most:
                 raise too_many(most, f"the transcript has more than {most:,} messages")
-            if left.is_set():
+            if cancelled.is_set():
                 raise InputError("the client has left: nothing was stored")
             if time.monotonic() > deadline:
-                raise InputError(f"the transcript was not read within {SECONDS:.0f} s: nothing was stored")
+                raise InputError(f"reading the transcript took more than {SECONDS:.0f} s: nothing was stored")
             yield record
 
     plain = _unpacked(raw, limits.max_body) if raw[:2] == GZIP else raw
     _check(plain, most)
     try:
-        loaded = from_stream(BytesIO(plain), "transcript", from_start=asked.from_start, through=bounded)
+        loaded = from_stream(BytesIO(plain), "transcript", from_start=query.from_start, through=limited)
         return loaded, with_notes(loaded)
     except RecursionError as error:
-        raise InputError("the transcript is nested too deep") from error
+        raise InputError("the transcript is nested too deeply") from error
 
 
 def _check(plain: bytes, most: int) -> None:
-    """Raise TooLarge where a transcript is too much to be read: in a document of JSON, or in its lines."""
+    """Raise TooLarge if a transcript has too many lines or messages, in one JSON document or in lines."""
     head, _, rest = plain.partition(b"\n")
     if head.lstrip()[:1] not in (b"[", b"{"):
         texts = []
@@ -224,19 +218,19 @@ def _is_json(line: bytes) -> bool:
 
 
 def _unpacked(raw: bytes, most: int) -> bytes:
-    """Unpack gzip up to a size: a few bytes can stand for a great many."""
+    """Unpack gzip up to a size: a small file may be a zip bomb."""
     try:
         with gzip.GzipFile(fileobj=BytesIO(raw)) as file:
             plain = file.read(most + 1)
     except (OSError, EOFError, zlib.error) as error:
         raise InputError(f"broken gzip: {error}") from error
     if len(plain) > most:
-        raise TooLarge(f"unpacked it has more than {most:,} bytes ([serve] max_body)")
+        raise TooLarge(f"the unpacked transcript has more than {most:,} bytes ([serve] max_body)")
     return plain
 
 
-def _named(loaded: Loaded, log: list[Entry]) -> str:
-    """Return the id that an export had, where it is one that may be given; else one made of the content."""
+def _name_of(loaded: Loaded, log: list[Entry]) -> str:
+    """Return the id in the transcript if it is a valid one, else one made from the content."""
     try:
         return msgspec.convert(loaded.session, NewId)
     except msgspec.ValidationError:

@@ -1,6 +1,6 @@
-"""A turn: the model is asked over a session, and what happens is told as server-sent events.
+"""A turn: the model answers in a session, and its progress is streamed as server-sent events.
 
-A client that stops ends the turn: what is whole stays, and nothing is half done.
+A client that disconnects ends the turn: complete messages stay, an incomplete reply is dropped.
 """
 
 from __future__ import annotations
@@ -73,15 +73,15 @@ log = logging.getLogger("foldline")
 TurnLine = tuple[str, dict[str, Any]]
 DONE: Final = "done"
 DELTAS: Final = frozenset({"message.delta", "thinking.delta"})
-STEPS: Final = 50  # replies to one prompt: there are no tools but recall
-KEPT: Final = 256 * 1024  # bytes of what a turn told that are kept to be told again
+STEPS: Final = 50  # replies to one prompt: the only tools are those of recall
+KEPT: Final = 256 * 1024  # bytes of a turn's events that are stored to be sent again
 
 
 class TurnWish(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What is said (`text`, or `messages` of any dialect; neither: the model goes on), and who answers.
+    """The prompt (`text`, or `messages` of any dialect; neither: answer the last message), and the model.
 
-    `model` is one of those that are configured (null: the session's, else the service's). `max_tokens` bounds
-    a reply. With `settle`, what is compacted behind the reply is told as well, before `done`.
+    `model` is a configured one (null: the session's, else the service's). `max_tokens` limits a reply. With
+    `settle`, the stream also waits for compactions after the reply, before `done`.
     """
 
     text: Words | None = None
@@ -92,105 +92,102 @@ class TurnWish(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Turn:
-    """One turn under way: the agent at work, and what it tells."""
+    """One running turn: the agent, and the events that it emits."""
 
     def __init__(
         self, call: ApiCall, provider: Provider, toolbox: Toolbox, record: TurnRecord, uses: AsyncExitStack
     ) -> None:
         self._call = call
-        self._wish: TurnWish = call.given["body"]
+        self._request: TurnWish = call.arguments["body"]
         self._agent = Agent(
             call.session,
             provider,
             toolbox,
-            emit=self.heard,
+            emit=self.on_event,
             steps=STEPS,
-            max_tokens=self._wish.max_tokens,
+            max_tokens=self._request.max_tokens,
             words=words_of,
         )
         self._record = record
         self._uses = uses
-        self._asked = time.perf_counter()  # when the model was asked last
-        self._queue: asyncio.Queue[tuple[str, dict[str, Any]] | None] = asyncio.Queue()
+        self._request_start = time.perf_counter()  # of the last request to the model
+        self._queue: asyncio.Queue[TurnLine | None] = asyncio.Queue()
         self._work: asyncio.Task[None] | None = None
-        self._off: Callable[[], None] = call.session.on(EVERY, self.heard)
+        self._unsubscribe: Callable[[], None] = call.session.on(EVERY, self.on_event)
 
-    def heard(self, event: Event) -> None:
-        """Tell of something that happened."""
+    def on_event(self, event: Event) -> None:
+        """Send an event of the agent or the session to the client, and record it."""
         if isinstance(event, CallEnded):
-            self._asked = time.perf_counter()
+            self._request_start = time.perf_counter()
         if isinstance(event, ReplyEnded):
-            took = time.perf_counter() - self._asked
+            seconds = time.perf_counter() - self._request_start
             model = self._agent.session.setup.model or ""
-            self._call.state.metrics.replied(model, event.usage, event.usd, took)
-        for name, data in told(event):
-            if name != DONE:  # it is told when all else was
-                self._tell(name, data)
-
-    def _tell(self, name: str, data: dict[str, Any]) -> None:
-        if name not in DELTAS:
-            self._record.events.append((name, data))
-        self._queue.put_nowait((name, data))
+            self._call.state.metrics.replied(model, event.usage, event.usd, seconds)
+        for name, data in stream_events(event):
+            if name == DONE:  # sent last, by `_run`
+                continue
+            if name not in DELTAS:
+                self._record.events.append((name, data))
+            self._queue.put_nowait((name, data))
 
     async def _run(self) -> None:
         try:
-            data = await self._worked()
+            data = await self._answer()
             self._record.events.append((DONE, data))
             if len(encode_utf8(self._record.events)) > KEPT:
                 del self._record.events[:-1]  # `done` has the text
-            await self._keep()
+            await self._store_record()
         finally:
-            await self._free()  # who hears that it is done may ask again at once
+            await self._free()  # before `done`: the client may start the next turn at once
         self._queue.put_nowait((DONE, data))
         self._queue.put_nowait(None)
 
-    async def _worked(self) -> dict[str, Any]:
-        """Have the agent work; return how that ended."""
+    async def _answer(self) -> dict[str, Any]:
+        """Run the agent, and return the data of the event `done`."""
         try:
             ended = await self._agent.run()
-            if self._wish.settle:
+            if self._request.settle:
                 await self._agent.session.settled()
         except FoldlineError as error:
             return {"how": "failed", "text": "", "detail": words_of(error), "leaf": self._agent.session.leaf}
         except Exception:
             log.exception("a turn of session %s failed", self._agent.session.id)
-            return {"how": "failed", "text": "", "detail": "a defect of the service: its log says more"}
+            return {"how": "failed", "text": "", "detail": "this is a bug in the service: see its log"}
         self._record.ended = ended.how != "interrupted"
         return {**msgspec.to_builtins(ended), "leaf": self._agent.session.leaf}
 
-    async def _keep(self) -> None:
-        """Keep what was told under the key of the request, for whoever sends it again."""
-        known = self._call.remembered
-        if known is None:
+    async def _store_record(self) -> None:
+        """Store the events under the request's idempotency key, for a retry."""
+        if self._call.key_entry is None:
             return
         try:
-            await self._call.state.of(self._call.tenant).keys.settle(known, None)
+            await self._call.state.of(self._call.tenant).keys.settle(self._call.key_entry, None)
         except StoreError as error:
-            log.warning("a turn of session %s is not kept: %s", self._agent.session.id, error)
+            log.warning("a turn of session %s was not stored for retries: %s", self._agent.session.id, error)
 
     async def events(self) -> AsyncGenerator[ServerSentEvent]:
-        """Work, and yield what happens until the turn has ended."""
+        """Run the turn, and yield its events until it ends."""
         self._work = asyncio.ensure_future(self._run())
-        while (one := await self._queue.get()) is not None:
-            yield sent_event(*one)
+        while (line := await self._queue.get()) is not None:
+            yield sent_event(*line)
 
     def stop(self) -> None:
-        """End the turn where it has not ended, beside the request; then the session is free again."""
-        if self._work is None:  # the client has left before it began
+        """End a turn that still runs, in the background, and free the session."""
+        if self._work is None:  # the client left before the turn started
             self._call.state.end(self._free())
         elif not self._work.done():
             self._call.state.end(self._work)
-            if not self._agent.interrupt():  # it was about to begin, or had only to settle
+            if not self._agent.interrupt():  # it had not started, or only had to settle
                 self._work.cancel()
                 self._call.state.end(self._free())
 
     async def _free(self) -> None:
-        self._off()
+        self._unsubscribe()
         await self._uses.aclose()
 
 
 class TurnStream(EventSourceResponse):
-    """The stream of a turn, which ends the turn also where the client has left before it began."""
+    """The stream of a turn; it ends the turn even if the client left before the stream started."""
 
     def __init__(self, turn: Turn, grace: float, leaf: str | None) -> None:
         super().__init__(  # pyright: ignore[reportUnknownMemberType]
@@ -202,8 +199,8 @@ class TurnStream(EventSourceResponse):
         )
         self._turn = turn
 
-    async def to_its_end(self) -> None:
-        """Have the turn without telling anybody of it."""
+    async def drain(self) -> None:
+        """Run the turn without sending its events."""
         try:
             async for _ in self._turn.events():
                 pass
@@ -228,15 +225,15 @@ class TurnStream(EventSourceResponse):
     example={"text": "Why does the build fail?"},
 )
 async def turn(call: ApiCall, body: TurnWish) -> Response:
-    """Say something and have the model answer: server-sent events, `done` the last."""
+    """Send a prompt to the model and stream its answer as server-sent events, `done` last."""
     session, state = call.session, call.state
-    record = call.remembered.turn if call.remembered is not None else None
+    record = call.key_entry.turn if call.key_entry is not None else None
     if record is not None and record.ended:
-        return _again(record, session.leaf)
+        return _replay(record, session.leaf)
     opening = await state.opening(call.tenant, session.id)
-    its_own = (session.setup.model, opening.model)
-    known = next((one for one in its_own if one in state.models.names), None)
-    name = state.models.chosen(body.model or known)
+    models = (session.setup.model, opening.model)
+    own_model = next((model for model in models if model in state.models.names), None)
+    name = state.models.chosen(body.model or own_model)
     provider = state.models.provider(name)
     turns = state.of(call.tenant).turns
     if not await turns.take(session.id):
@@ -246,59 +243,57 @@ async def turn(call: ApiCall, body: TurnWish) -> Response:
         uses.enter_context(state.use(call.tenant, session.id, opening))
         recall = [AgentTool(tool, partial(session.call_tool, tool.name), reads=True) for tool in RECALL_TOOLS]
         toolbox = Toolbox(recall)
-        early: list[Event] = []  # what happens before the stream begins
+        early: list[Event] = []  # before the stream starts
         if session.compacting:
             early.append(CompactionStarted(reason="threshold", size=session.view_tokens))
-        off = session.on(EVERY, early.append)
-        uses.callback(off)
-        await _go_on_with(session, name, provider, toolbox, call)
-        record = await _prompted(call, body, record)
-        off()
-        going = Turn(call, provider, toolbox, record, uses.pop_all())
+        unsubscribe = session.on(EVERY, early.append)
+        uses.callback(unsubscribe)
+        await _use_model(session, name, provider, toolbox, call)
+        record = await _append_prompt(call, body, record)
+        unsubscribe()
+        running = Turn(call, provider, toolbox, record, uses.pop_all())
     for event in early:
-        going.heard(event)
-    return TurnStream(going, grace=max(0.0, state.serve.drain - 1.0), leaf=session.leaf)
+        running.on_event(event)
+    return TurnStream(running, grace=max(0.0, state.serve.drain - 1.0), leaf=session.leaf)
 
 
-async def _prompted(call: ApiCall, body: TurnWish, record: TurnRecord | None) -> TurnRecord:
-    """Append what is said, unless an earlier request with this key has done so."""
-    session = call.session
+async def _append_prompt(call: ApiCall, body: TurnWish, record: TurnRecord | None) -> TurnRecord:
+    """Append the prompt, unless an earlier request with the same key did so."""
+    session, entry = call.session, call.key_entry
     if record is not None:
         if session.leaf != record.leaf and (await session.standing()).state != "mid_tool":
-            raise LeafMoved("the session has gone on since that turn was left", leaf=session.leaf)
+            raise LeafMoved("the session has changed since that turn was interrupted", leaf=session.leaf)
         record.events.clear()
         return record
-    said = [*body.messages, *([Message("user", (Text(body.text),))] if body.text is not None else [])]
-    known = call.remembered
-    again = known is not None and known.again and said
-    before = await stored_before(session, known.record.leaf, said) if known is not None and again else None
-    if before is not None:
-        record = TurnRecord(before[-1])
-    elif said:
-        await session.append(*said)
-    elif not (await session.stats()).total_messages:
-        raise InputError("there is nothing to answer yet: give a text, or messages")
-    record = record or TurnRecord(session.leaf)
-    if known is not None:
-        known.turn = record
+    prompt = [*body.messages, *([Message("user", (Text(body.text),))] if body.text is not None else [])]
+    stored = None
+    if entry is not None and entry.is_retry and prompt:
+        stored = await stored_before(session, entry.record.leaf, prompt)
+    if stored is None and prompt:
+        await session.append(*prompt)
+    elif not prompt and not (await session.stats()).total_messages:
+        raise InputError("there is nothing to answer yet: send a text or messages")
+    record = TurnRecord(session.leaf if stored is None else stored[-1])
+    if entry is not None:
+        entry.turn = record
     return record
 
 
-async def _go_on_with(
+async def _use_model(
     session: Session, name: str, provider: Provider, toolbox: Toolbox, call: ApiCall
 ) -> None:
-    """Have the session go on with this model, and with recall as its tools, where it does not already."""
+    """Switch the session to this model, with the recall tools, unless it has both already."""
     tools = toolbox.definitions(provider.dialect)
     if (session.setup.model, session.dialect, session.setup.tools) == (name, provider.dialect, tools):
         return
-    before = session.summarizer
+    summarizer = session.summarizer
     await session.use_model(name, window=call.state.serve.window, dialect=provider.dialect, tools=tools)
-    if session.summarizer is before:  # the gateway has opened it: nobody hears there that the model changed
+    if session.summarizer is summarizer:  # opened by the gateway, which does not follow model changes
         give(session, call.state.models.summarizer(name))
 
 
-def _again(record: TurnRecord, leaf: str | None) -> Response:
-    """Tell once more what a turn that has ended told, but for its deltas."""
+def _replay(record: TurnRecord, leaf: str | None) -> Response:
+    """Stream the events of an ended turn again, without deltas."""
 
     async def events() -> AsyncGenerator[ServerSentEvent]:
         for name, data in record.events:
@@ -307,7 +302,7 @@ def _again(record: TurnRecord, leaf: str | None) -> Response:
     return EventSourceResponse(events(), headers={"etag": etag(leaf)}, ping=PING_SECONDS)
 
 
-# ---- events of the agent and its session, as the stream names them
+# ---- events of the agent and its session, with their names in the stream
 
 NAMES: Final[dict[type[Event], tuple[str, dict[str, Any]]]] = {
     TextStreamed: ("message.delta", {}),
@@ -331,20 +326,19 @@ NAMES: Final[dict[type[Event], tuple[str, dict[str, Any]]]] = {
     WarningGiven: ("warning", {}),
     TurnEnded: (DONE, {}),
 }
-"""The names in the stream, and what stands in the data beside the event's own fields."""
+"""The name of each event in the stream, and fields that are added to its own."""
 
 
-def told(event: Event) -> list[TurnLine]:
-    """Return an event as the stream tells it; nothing for what is no business of a client's."""
-    known = NAMES.get(type(event))
-    if known is None:
+def stream_events(event: Event) -> list[TurnLine]:
+    """Return what the stream sends for an event; nothing for an internal one."""
+    if type(event) not in NAMES:
         return []
-    name, more = known
-    data: dict[str, Any] = {**msgspec.to_builtins(event), **more}
-    if isinstance(event, DraftFailed):  # what went wrong may be the store's, and say where that is
+    name, fields = NAMES[type(event)]
+    data: dict[str, Any] = {**msgspec.to_builtins(event), **fields}
+    if isinstance(event, DraftFailed):  # an error of the store may name its address
         del data["detail"]
     if isinstance(event, WarningGiven) and event.kind == "failed":
-        data["text"] = "a compaction failed, and the session is as it was: the service's log says more"
+        data["text"] = "a compaction failed, and the session is unchanged: see the service's log"
     if isinstance(event, ReplyEnded) and event.usage is not None:
         usage = {"entry": event.entry, "usage": data.pop("usage"), "usd": data.pop("usd")}
         return [(name, data), ("usage", usage)]

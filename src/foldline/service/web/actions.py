@@ -1,4 +1,4 @@
-"""What is clicked: each a form over an operation of the API, after which the browser goes where it leads."""
+"""Buttons: each is a form that runs an operation of the API and redirects the browser."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ from foldline.service.web.page_request import BASE, PageRequest, to_session
 from foldline.service.web.rendering import HEADERS, segment, short
 from foldline.service.web.session_page import session_page
 
-EDGE: Final = "edge"  # the place of the fold in a history
-NOTHING_YET: Final = "There is nothing to fold yet: nothing was said."
-END: Final = "live"  # where new messages come
+EDGE: Final = "edge"  # the anchor of the newest fold in a history
+EMPTY: Final = "There is nothing to fold yet: the session has no messages."
+END: Final = "live"  # the anchor of new messages
 
 Form = dict[str, str]
 
 
 class PageAction(msgspec.Struct, frozen=True):
-    """A button: the operation, what it is given of the form, and what is told when it is done.
+    """A button: its operation, the body made from the form, and the notice after it.
 
-    `nothing` is told where there was nothing to do; `notice` may name the session.
+    `nothing` is shown if there was nothing to do; `notice` may name the session; `at` is an anchor.
     """
 
     operation: Operation[Any]
@@ -67,33 +67,33 @@ ACTIONS: Final[dict[str, PageAction]] = {
     ),
     "undo": PageAction(
         compaction.undo,
-        "The newest fold is undone: what it folded, or took out, is sent again.",
+        "The newest fold is undone: its messages are sent again.",
         nothing="There is no fold to undo.",
     ),
     "redo": PageAction(
-        compaction.redo, "The fold holds again.", nothing="There is nothing to redo.", at=EDGE
+        compaction.redo, "The fold is in effect again.", nothing="There is nothing to redo.", at=EDGE
     ),
-    "pin": PageAction(messages.pin_entry, "Pinned: every later view holds it word for word."),
+    "pin": PageAction(messages.pin_entry, "Pinned: the model always gets this message word for word."),
     "unpin": PageAction(messages.unpin_entry, "Unpinned."),
     "exclude": PageAction(
         messages.exclude_entry,
-        "Taken out: neither the model nor a later fold sees it. Undo brings it back.",
+        "Taken out: neither the model nor a later fold sees it. Undo restores it.",
         lambda form: ExclusionWish(int(form["part"]) if form.get("part", "").isdecimal() else None),
     ),
     "branch": PageAction(
         tree.branch,
-        "The session goes on from there. What was left is under Branches.",
+        "The session continues from there. The path you left is under Branches.",
         lambda form: BranchWish(form.get("entry", "")),
     ),
     "merge": PageAction(
         tree.merge,
-        "What was done there is noted here; it stays as it is.",
+        "A summary of that branch was added here; the branch itself is unchanged.",
         lambda form: MergeWish(form.get("entry", "")),
         at=END,
     ),
     "rewind": PageAction(
         tree.rewind,
-        "Edit it, and send it again. What was left is under Branches.",
+        "Edit the message and send it again. The path you left is under Branches.",
         lambda form: RewindWish(form.get("entry") or None),
     ),
     "fork": PageAction(tree.fork, "A copy of {session}.", lambda form: ForkWish(form.get("entry") or None)),
@@ -103,122 +103,123 @@ ACTIONS: Final[dict[str, PageAction]] = {
         lambda form: HandoffWish(form.get("goal") or None, None, plain(form.get("text", "")) or None),
     ),
     "rename": PageAction(sessions.change_session, body=lambda form: SessionChange(form.get("title", ""))),
-    "clear": PageAction(sessions.clear_session, "Begun again. What was said is under Branches."),
+    "clear": PageAction(sessions.clear_session, "Cleared. The old messages are under Branches."),
     "delete": PageAction(sessions.delete_session),
 }
 
 
-async def act(asked: PageRequest) -> Response:
-    """Do what a button says, and lead to what came of it."""
-    action = ACTIONS.get(asked.request.path_params["action"])
+async def act(request: PageRequest) -> Response:
+    """Run the operation of a button, and redirect to its result."""
+    action = ACTIONS.get(request.path["action"])
     if action is None:
-        return asked.problem(404, "No such action", "")
-    form, operation = await asked.form(), action.operation
+        return request.problem(404, "No such action", "")
+    form, operation = await request.form(), action.operation
     if operation is sessions.delete_session and form.get("sure") != "yes":
-        return asked.back(problem="Tick the box first: it is for good.")
+        return request.back(problem="Tick the box first: this cannot be undone.")
     names: dict[str, Any] = {"entry": form.get("entry", "")} if "{entry}" in operation.path else {}
     try:
-        found = await asked.ask(operation, body=action.body(form) if action.body else None, **names)
+        result = await request.ask(operation, body=action.body(form) if action.body else None, **names)
     except FoldlineError as error:
-        return asked.back(problem=words_of(error))
-    notice = action.notice.format(session=asked.session)
-    match found:
-        case None:  # it is deleted
+        return request.back(problem=words_of(error))
+    notice = action.notice.format(session=request.session)
+    match result:
+        case None:  # deleted
             return RedirectResponse(f"{BASE}/", 303)
         case CompactionResult():
-            return await folded(asked, found, "Folded")
+            return await show_fold(request, result, "Folded")
         case LiftResult(entry=None):
-            return asked.back(problem=action.nothing)
+            return request.back(problem=action.nothing)
         case NextSession():
-            return to_session(found.id, notice=notice)
+            return to_session(result.id, notice=notice)
         case RewindResult():
-            return asked.back(notice=notice, draft_of=form.get("entry") or found.left)
+            return request.back(notice=notice, draft_of=form.get("entry") or result.left)
         case _ if names:
-            return to_message(asked, names["entry"], notice=notice)
+            return to_message(request, names["entry"], notice=notice)
         case _:
-            return asked.back(action.at, **({"notice": notice} if notice else {}))
+            return request.back(action.at, **({"notice": notice} if notice else {}))
 
 
-async def folded(asked: PageRequest, found: CompactionResult, how: str, *more: str) -> Response:
-    """Lead to what a compaction came to: the edge of the fold with its sizes, or why there is none."""
-    receipt = found.receipt
+async def show_fold(request: PageRequest, result: CompactionResult, title: str, *sentences: str) -> Response:
+    """Redirect to a new fold and say its sizes, or why there is none."""
+    receipt = result.receipt
     if receipt is None:
-        empty = not (await asked.info()).messages
-        return asked.back(problem=NOTHING_YET if empty else why(cast("Nothing", found.nothing)))
-    sizes = f"{how}: {short(receipt.tokens_before)} tokens are {short(receipt.tokens_after)} now."
-    return asked.back(EDGE, notice=" ".join((sizes, *more)), undo="yes")
+        empty = not (await request.info()).messages
+        return request.back(problem=EMPTY if empty else why(cast("Nothing", result.nothing)))
+    sizes = f"{title}: {short(receipt.tokens_before)} tokens are {short(receipt.tokens_after)} now."
+    return request.back(EDGE, notice=" ".join((sizes, *sentences)), undo="yes")
 
 
-def to_message(asked: PageRequest, entry: str, **told: str) -> Response:
-    """Return the way to a message, wherever in the history it stands."""
-    way = asked.back(**told).headers["location"]
-    query = way.partition("?")[2]
-    return RedirectResponse(f"{BASE}/s/{segment(asked.session)}/at/{segment(entry)}?{query}", 303)
+def to_message(request: PageRequest, entry: str, **query_fields: str) -> Response:
+    """Redirect to a message anywhere in the history."""
+    query = request.back(**query_fields).headers["location"].partition("?")[2]
+    return RedirectResponse(f"{BASE}/s/{segment(request.session)}/at/{segment(entry)}?{query}", 303)
 
 
 def why(nothing: Nothing) -> str:
-    """Return why nothing was folded."""
+    """Say why nothing was folded."""
     return f"Nothing was folded: {nothing.words}."
 
 
 def plain(text: str) -> str:
-    """Return a text of a form with plain line breaks."""
+    """Replace the line breaks of a form by plain ones."""
     return text.replace("\r\n", "\n")
 
 
 # ---- another session
 
 
-async def preview_handoff(asked: PageRequest) -> Response:
-    """Show what a hand-off would begin with."""
-    form = await asked.form()
+async def preview_handoff(request: PageRequest) -> Response:
+    """Show the summary that a hand-off would start with."""
+    form = await request.form()
     goal = form.get("goal", "")
-    found = await asked.ask(tree.preview_hand_off, body=HandoffGoal(goal or None))
-    return asked.page("handoff.html", here="sessions", info=await asked.info(), goal=goal, text=found.text)
+    preview = await request.ask(tree.preview_hand_off, body=HandoffGoal(goal or None))
+    return request.page(
+        "handoff.html", here="sessions", info=await request.info(), goal=goal, text=preview.text
+    )
 
 
-async def download(asked: PageRequest) -> Response:
-    """Write a session out as a file; for another agent, say first where it looks for it."""
-    query = asked.request.query_params
+async def download(request: PageRequest) -> Response:
+    """Export a session as a file; for another agent, first show where to put it."""
+    query = request.query
     form, cwd = query.get("format", "markdown"), query.get("cwd", "")[:1_000]
-    found = await asked.ask(transfers.export_session, query=ExportQuery(form, cwd=cwd))
-    info = await asked.info()
+    exported = await request.ask(transfers.export_session, query=ExportQuery(form, cwd=cwd))
+    info = await request.info()
     suffix = {"markdown": "md", "json": "json"}.get(form, "jsonl")
-    name = f"{safe_name(info.title or asked.session)}.{form}.{suffix}"
-    if place := found.headers.get("foldline-place"):  # where an agent looks for a file, its name counts
+    name = f"{safe_name(info.title or request.session)}.{form}.{suffix}"
+    if place := exported.headers.get("foldline-place"):  # agents find files by their names
         name = safe_name(PurePosixPath(place).name, 200)
     if place and "save" not in query:
-        told = {header: found.headers.get(f"foldline-{header}", "") for header in ("command", "warnings")}
-        where = {"place": place, "folder": _in_a_shell(str(PurePosixPath(place).parent)), "name": name}
-        return asked.page("move.html", here="sessions", info=info, form=form, cwd=cwd, told={**told, **where})
+        hints = {header: exported.headers.get(f"foldline-{header}", "") for header in ("command", "warnings")}
+        hints |= {"place": place, "folder": _shell_quoted(str(PurePosixPath(place).parent)), "name": name}
+        return request.page("move.html", here="sessions", info=info, form=form, cwd=cwd, hints=hints)
     headers = {**HEADERS, "content-disposition": f'attachment; filename="{name}"'}
-    return Response(found.body, media_type="application/octet-stream", headers=headers)
+    return Response(exported.body, media_type="application/octet-stream", headers=headers)
 
 
-def _in_a_shell(place: str) -> str:
-    """Return a place as it is typed; the home directory stays a `~`."""
+def _shell_quoted(place: str) -> str:
+    """Quote a path for a shell, but not its `~`."""
     return f"~/{shlex.quote(place[2:])}" if place.startswith("~/") else shlex.quote(place)
 
 
-# ---- talk
+# ---- turns
 
 
-async def say(asked: PageRequest) -> Response:
-    """Have a turn: as events for a script that reads them, else to its end and back to the page.
+async def say(request: PageRequest) -> Response:
+    """Run a turn: stream its events to the page's script, or redirect to the page after it.
 
-    `go_on` has what was said last answered, where nothing new is to be said.
+    The field `go_on` answers the last message instead of a new one.
     """
-    form = await asked.form()
-    streamed = "text/event-stream" in asked.request.headers.get("accept", "")
+    form = await request.form()
+    streamed = "text/event-stream" in request.http.headers.get("accept", "")
     text = None if "go_on" in form else form.get("text", "")
     try:
-        found = await asked.ask(turns.turn, body=TurnWish(text=text))
+        response = await request.ask(turns.turn, body=TurnWish(text=text))
     except FoldlineError as error:
         if streamed:
             return JSONResponse({"detail": words_of(error)}, status_of(error))
-        return await session_page(asked, status_of(error), problem=words_of(error), draft=text or "")
-    stream = cast("TurnStream", found)
+        return await session_page(request, status_of(error), problem=words_of(error), draft=text or "")
+    stream = cast("TurnStream", response)
     if streamed:
         return stream
-    await stream.to_its_end()
-    return asked.back(END)
+    await stream.drain()
+    return request.back(END)

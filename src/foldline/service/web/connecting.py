@@ -1,4 +1,4 @@
-"""How agents and frameworks are connected: commands to copy, with the address that was asked."""
+"""Commands and code that connect agents and frameworks to this service."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from foldline.service.web.page_request import PageRequest
 
-USUAL: Final = "http://127.0.0.1:8400"  # where `foldline wrap` looks for a gateway by itself
+USUAL: Final = "http://127.0.0.1:8400"  # the default gateway of `foldline wrap`
 AGENTS: Final = (
     ("Claude Code", "claude"),
     ("Codex", "codex"),
@@ -19,7 +19,7 @@ AGENTS: Final = (
     ("pi", "pi"),
     ("Hermes", "hermes"),
 )
-_ADDRESS: Final = re.compile(r"https?://[A-Za-z0-9.:\[\]-]+")  # that a shell reads as one word
+_ADDRESS: Final = re.compile(r"https?://[A-Za-z0-9.:\[\]-]+")  # needs no quoting in a shell
 IN_PLACE: Final = 'use_foldline(agent{and}, session="my-session")'
 # a framework, its extra, the name in its module of foldline.adapters, the line; {} is the store
 FRAMEWORKS: Final = (
@@ -70,14 +70,14 @@ class Recipe(msgspec.Struct, frozen=True):
     lines: str
 
 
-def address_of(asked: PageRequest) -> str:
-    """Return where this service is, as the browser names it."""
-    found = f"{asked.request.url.scheme}://{asked.request.url.netloc}"
-    return found if _ADDRESS.fullmatch(found) else USUAL
+def address_of(request: PageRequest) -> str:
+    """Return the address of this service, as the browser knows it."""
+    address = f"{request.http.url.scheme}://{request.http.url.netloc}"
+    return address if _ADDRESS.fullmatch(address) else USUAL
 
 
 def agents(url: str) -> list[Recipe]:
-    """Return how each agent is led through the gateway at a URL."""
+    """Return how to connect each agent to the gateway at a URL."""
     gateway = "" if url == USUAL else f" --gateway {url}"
     tools = "" if find_spec("mcp") else " --no-mcp"
     wrapped = [
@@ -93,37 +93,37 @@ def agents(url: str) -> list[Recipe]:
 
 
 def frameworks(store: str) -> list[Recipe]:
-    """Return the lines of each framework; `store` is the URL that they name, "" for that of the settings."""
-    given = f'"{store}"' if store else ""
+    """Return how to connect each framework; `store` is the URL to name, "" for that of the settings."""
+    argument = f'"{store}"' if store else ""
     found: list[Recipe] = []
-    for name, extra, what, line in FRAMEWORKS:
+    for name, extra, imported, line in FRAMEWORKS:
         module = extra.replace("-", "_")
-        lines = line.replace("{and}", f", {given}" if given else "").replace("{}", given)
+        lines = line.replace("{and}", f", {argument}" if argument else "").replace("{}", argument)
         start = f"pip install 'foldline[{extra}]'\n"
-        found.append(Recipe(name, f"{start}from foldline.adapters.{module} import {what}\n{lines}"))
+        found.append(Recipe(name, f"{start}from foldline.adapters.{module} import {imported}\n{lines}"))
     return found
 
 
-def _named_store(asked: PageRequest) -> str:
-    """Return the URL by which programs here name the store; "" where their settings name it already.
+def _named_store(request: PageRequest) -> str:
+    """Return the store's URL for programs on this machine; "" if their settings have it.
 
-    Others are told nothing of where it is.
+    Clients elsewhere must not learn where the store is.
     """
-    own = asked.serve.store
-    if own is None or own == asked.settings.store:
+    own = request.serve.store
+    if own is None or own == request.settings.store:
         return ""
-    return own if own.startswith("sqlite:") and not asked.serve.tokens else "URL of the store"
+    return own if own.startswith("sqlite:") and not request.serve.tokens else "URL of the store"
 
 
-def recipes(asked: PageRequest) -> dict[str, Any]:
-    """Return what the page of the first steps shows."""
+def recipes(request: PageRequest) -> dict[str, Any]:
+    """Return the context of the template `connecting.html`."""
     return {
-        "agents": agents(address_of(asked)),
-        "frameworks": frameworks(_named_store(asked)),
-        "token": bool(asked.serve.tokens),
+        "agents": agents(address_of(request)),
+        "frameworks": frameworks(_named_store(request)),
+        "token": bool(request.serve.tokens),
     }
 
 
-async def connect_page(asked: PageRequest) -> Response:
-    """Show how an agent or a framework is connected."""
-    return asked.page("connect.html", here="connect", **recipes(asked))
+async def connect_page(request: PageRequest) -> Response:
+    """Show how to connect an agent or a framework."""
+    return request.page("connect.html", here="connect", **recipes(request))

@@ -1,4 +1,4 @@
-"""The sessions that are kept: listed with their figures, filtered and sorted, searched, imported, begun."""
+"""The list of sessions: figures, filters, sorting, search, import, and new sessions."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ LIMIT: Final = 50  # sessions at once
 HITS: Final = 20  # messages that a search shows at once
 MOST_HITS: Final = 200  # in all its pages
 FILES: Final = 200  # imported at once
-NEWEST: Final = "updated"  # what the list is sorted by, unless it is asked for otherwise
+NEWEST: Final = "updated"  # the default order
 
 
 class ListedSession(msgspec.Struct, frozen=True):
-    """A session in the list: its name, its figures (`known`: whether they were read), its model's window."""
+    """A row of the list: a session, its name, its figures (if `known`), its model's window."""
 
     info: SessionInfo
     name: str
@@ -44,17 +44,17 @@ class ListedSession(msgspec.Struct, frozen=True):
 
     @property
     def model(self) -> str:
-        """The model that it goes on with."""
+        """The current model."""
         return model_name(self.savings.model)
 
     @property
     def size(self) -> int | None:
-        """The tokens of the next request; None where they are not known."""
+        """The tokens of the next request; None if unknown."""
         return self.savings.size if self.known and self.info.messages else None
 
     @property
     def folds(self) -> int | None:
-        """How many folds hold; None where that is not known."""
+        """How many folds are in effect; None if unknown."""
         return self.savings.at.folds if self.known else None
 
     @property
@@ -71,11 +71,11 @@ COLUMNS: Final[dict[str, tuple[str, Callable[[ListedSession], float | None]]]] =
     "folds": ("Folds", lambda row: row.folds),
     NEWEST: ("Updated", lambda row: row.info.updated),
 }
-"""The columns by which the list can be sorted: what each is called, and its value."""
+"""The sortable columns: the title of each, and its value."""
 
 
 class ListQuery(msgspec.Struct, frozen=True):
-    """Which sessions are shown, in which order: by one of `COLUMNS`, largest first, with `-` least."""
+    """Which sessions to show, sorted by one of `COLUMNS`: largest first, with `-` smallest first."""
 
     words: str = ""
     agent: str = ""
@@ -85,34 +85,39 @@ class ListQuery(msgspec.Struct, frozen=True):
 
     @property
     def is_plain(self) -> bool:
-        """Whether it is the list as the store has it."""
+        """Whether the list has no filter and the default order."""
         return (self.words, self.agent, self.model, self.sort) == ("", "", "", NEWEST)
 
     def query(self, **changes: str | int) -> str:
-        """Return it as the query of an address, with changes."""
-        given = {"f": self.words, "agent": self.agent, "model": self.model, "sort": self.sort}
-        usual = {"sort": NEWEST, "offset": 0}
-        asked = {**given, "offset": self.offset, **changes}
-        return urlencode({name: value for name, value in asked.items() if value != usual.get(name, "")})
+        """Return the query of an address, with changes."""
+        fields: dict[str, str | int] = {
+            "f": self.words,
+            "agent": self.agent,
+            "model": self.model,
+            "sort": self.sort,
+        }
+        fields |= {"offset": self.offset, **changes}
+        defaults = {"sort": NEWEST, "offset": 0}
+        return urlencode({name: value for name, value in fields.items() if value != defaults.get(name, "")})
 
     def place(self, **changes: str | int) -> str:
-        """Return its address, with changes."""
+        """Return the address of the list, with changes."""
         query = self.query(**changes)
         return f"{BASE}/?{query}" if query else f"{BASE}/"
 
     def sorted_by(self, key: str) -> str:
-        """Return where the list is sorted by a key, or the other way where it is already."""
+        """Return the address of the list sorted by a key, or reversed if it is sorted by it."""
         return self.place(sort=f"-{key}" if self.sort == key else key, offset=0)
 
     def order(self, key: str) -> str:
-        """Return how it is sorted by a key, as a screen reader says it; "" where it is not."""
+        """Return the `aria-sort` of a column; "" if the list is not sorted by it."""
         return {key: "descending", f"-{key}": "ascending"}.get(self.sort, "")
 
     def rows(self, rows: Sequence[ListedSession]) -> list[ListedSession]:
-        """Return those that are shown, in order; what is not known comes last."""
+        """Return the rows that match, in order; unknown values come last."""
         words = self.words.casefold().split()
 
-        def shown(row: ListedSession) -> bool:
+        def matches(row: ListedSession) -> bool:
             text = f"{row.name} {row.info.id}".casefold()
             agent = self.agent in ("", row.savings.agent)
             model = not self.model or self.model in map(model_name, row.savings.models)
@@ -121,20 +126,22 @@ class ListQuery(msgspec.Struct, frozen=True):
         _, key = COLUMNS[self.sort.removeprefix("-")]
         sign = 1 if self.sort.startswith("-") else -1
 
-        def place(row: ListedSession) -> tuple[bool, float]:
+        def sort_key(row: ListedSession) -> tuple[bool, float]:
             value = key(row)
             return value is None, sign * (value or 0.0)
 
-        return sorted(filter(shown, rows), key=place)
+        return sorted(filter(matches, rows), key=sort_key)
 
 
-def list_query(asked: PageRequest) -> ListQuery:
-    """Return what a request asks for."""
-    given = asked.request.query_params
-    words, agent, model = (given.get(name, "")[:200] for name in ("f", "agent", "model"))
-    sort = given.get("sort", "")
+def list_query(request: PageRequest) -> ListQuery:
+    """Read the query of a request; unknown orders become the default."""
+    params = request.query
+    words, agent, model = (params.get(name, "")[:200] for name in ("f", "agent", "model"))
+    sort = params.get("sort", "")
     known = sort.removeprefix("-") in COLUMNS
-    return ListQuery(words.strip(), agent, model, sort if known else NEWEST, _number(given.get("offset", "")))
+    return ListQuery(
+        words.strip(), agent, model, sort if known else NEWEST, _number(params.get("offset", ""))
+    )
 
 
 def _number(text: str) -> int:
@@ -142,23 +149,23 @@ def _number(text: str) -> int:
 
 
 def policies_of(settings: Settings) -> dict[str, str]:
-    """Return the policies that can be named, with what they do: the user's own first."""
-    own = {name: one.summary for name, one in settings.user_policies().items() if "," not in name}
-    return {**own, **{name: one.summary for name, one in PRESETS.items()}}
+    """Return the policies with their summaries, the user's own first."""
+    own = {name: policy.summary for name, policy in settings.user_policies().items() if "," not in name}
+    return {**own, **{name: policy.summary for name, policy in PRESETS.items()}}
 
 
-async def list_page(asked: PageRequest, problem: str = "") -> Response:
-    """Show the sessions, and what a search found in them; to htmx the list alone, where it has changed."""
-    query, listed = asked.request.query_params, list_query(asked)
-    newest = await asked.ask(sessions.list_sessions, query=SessionPage(1))
-    part = asked.partial and not problem
-    if part and query.get("state") == _state(asked, newest):  # asked every few seconds
+async def list_page(request: PageRequest, problem: str = "") -> Response:
+    """Show the sessions and search results; htmx gets the list alone, if it has changed."""
+    query, listed = request.query, list_query(request)
+    newest = await request.ask(sessions.list_sessions, query=SessionPage(1))
+    part = request.partial and not problem
+    if part and query.get("state") == _state(request, newest):  # polled every few seconds
         return Response(status_code=204)
-    rows, count = await _listed(asked, listed)
-    state = _state(asked, newest)  # with the figures that were read meanwhile
+    rows, count = await _listed(request, listed)
+    state = _state(request, newest)  # with the figures read meanwhile
     words = query.get("q", "")[:1_000].strip()
-    hits = HitPage() if part or not words else await _hits(asked, words, _number(query.get("at", "")))
-    return asked.page(
+    hits = HitPage() if part or not words else await _hits(request, words, _number(query.get("at", "")))
+    return request.page(
         "list.html" if part else "sessions.html",
         400 if problem else 200,
         here="sessions",
@@ -167,120 +174,120 @@ async def list_page(asked: PageRequest, problem: str = "") -> Response:
         count=count,
         listed=listed,
         columns=COLUMNS,
-        behind=asked.savings.behind,
-        known_agents=asked.savings.agents,
-        known_models=sorted(set(map(model_name, asked.savings.models))),
+        behind=request.savings.behind,
+        known_agents=request.savings.agents,
+        known_models=sorted(set(map(model_name, request.savings.models))),
         limit=LIMIT,
         state=state,
         q=words,
         found=hits,
         per_page=HITS,
-        names=await asked.savings.names(await _found_in(asked, hits.hits)),
-        policies=policies_of(asked.settings),
-        usual=asked.serve.policy,
+        names=await request.savings.names(await _sessions_of(request, hits.hits)),
+        policies=policies_of(request.settings),
+        usual=request.serve.policy,
         problem=problem,
         notice=query.get("notice", "")[:500],
-        **({} if newest.total else recipes(asked)),
+        **({} if newest.total else recipes(request)),
     )
 
 
-def _state(asked: PageRequest, newest: SessionList) -> str:
-    """Return a word that changes where anything in the list has changed."""
-    return digest(encode_utf8([newest, asked.savings.version]))[:16]
+def _state(request: PageRequest, newest: SessionList) -> str:
+    """Return a hash that changes whenever the list does."""
+    return digest(encode_utf8([newest, request.savings.version]))[:16]
 
 
-async def _listed(asked: PageRequest, listed: ListQuery) -> tuple[list[ListedSession], int]:
-    """Return the rows of a page of the list, and how many there are on all its pages."""
-    start, store = listed.offset, asked.tenant.store
+async def _listed(request: PageRequest, listed: ListQuery) -> tuple[list[ListedSession], int]:
+    """Return the rows of one page of the list, and how many rows all pages have."""
+    start, store = listed.offset, request.tenant.store
     if listed.is_plain:
-        found = await store.sessions(limit=start + LIMIT)
-        return await rows_of(asked, found[start:]), await store.count()
-    every = listed.rows(await rows_of(asked, await store.sessions()))
-    return every[start : start + LIMIT], len(every)
+        infos = await store.sessions(limit=start + LIMIT)
+        return await rows_of(request, infos[start:]), await store.count()
+    rows = listed.rows(await rows_of(request, await store.sessions()))
+    return rows[start : start + LIMIT], len(rows)
 
 
-async def rows_of(asked: PageRequest, infos: Sequence[SessionInfo]) -> list[ListedSession]:
-    """Return the rows of sessions, with what is known of them by now."""
-    known = await asked.savings.look(infos)
+async def rows_of(request: PageRequest, infos: Sequence[SessionInfo]) -> list[ListedSession]:
+    """Return the rows of sessions, with the figures read so far."""
+    known = await request.savings.look(infos)
     rows: list[ListedSession] = []
     for info in infos:
-        found = known.get(info.id, Savings())
-        window = asked.savings.window_of(found.model, found.window or asked.serve.window)
-        rows.append(ListedSession(info, found.name_of(info), info.id in known, found, window))
+        savings = known.get(info.id, Savings())
+        window = request.savings.window_of(savings.model, savings.window or request.serve.window)
+        rows.append(ListedSession(info, savings.name_of(info), info.id in known, savings, window))
     return rows
 
 
 class HitPage(msgspec.Struct, frozen=True):
-    """A page of what was found: hits from the one of number `start` on, and whether there are more."""
+    """A page of search results: hits from number `start` on, and whether there are more."""
 
     hits: Sequence[Hit] = ()
     start: int = 0
     more: bool = False
 
 
-async def _hits(asked: PageRequest, words: str, start: int) -> HitPage:
-    """Return a page of what a search finds; a message that sessions have in common is found once."""
+async def _hits(request: PageRequest, words: str, start: int) -> HitPage:
+    """Return a page of search results; a message that several sessions share appears once."""
     start = min(start, MOST_HITS - HITS)
-    found = await asked.ask(sessions.search_sessions, query=SearchQuery(words, MOST_HITS))
-    once = list({hit.entry: hit for hit in reversed(found.hits)}.values())[::-1]
-    return HitPage(once[start : start + HITS], start, len(once) > start + HITS)
+    result = await request.ask(sessions.search_sessions, query=SearchQuery(words, MOST_HITS))
+    unique = list({hit.entry: hit for hit in reversed(result.hits)}.values())[::-1]
+    return HitPage(unique[start : start + HITS], start, len(unique) > start + HITS)
 
 
-async def _found_in(asked: PageRequest, hits: Sequence[Hit]) -> list[SessionInfo]:
-    """Return the sessions in which a search found something."""
-    infos = [await asked.tenant.store.info(name) for name in dict.fromkeys(hit.session for hit in hits)]
+async def _sessions_of(request: PageRequest, hits: Sequence[Hit]) -> list[SessionInfo]:
+    """Return the sessions of search results."""
+    infos = [await request.tenant.store.info(name) for name in dict.fromkeys(hit.session for hit in hits)]
     return [info for info in infos if info is not None]
 
 
-async def begin(asked: PageRequest) -> Response:
-    """Begin a session."""
-    form = await asked.form()
-    made = await asked.ask(
+async def begin(request: PageRequest) -> Response:
+    """Create a session."""
+    form = await request.form()
+    created = await request.ask(
         sessions.create_session,
         body=NewSession(title=form.get("title") or None, policy=form.get("policy") or None),
     )
-    return to_session(made.id)
+    return to_session(created.id)
 
 
-async def put(asked: PageRequest) -> Response:
-    """Import files, and lead to the session of one, or to the list behind several."""
-    asked.check_length(asked.serve.max_body, "what is imported at once ([serve] max_body)")
-    async with read_form(asked.request, max_files=FILES, max_fields=4) as form:
-        given = [one for one in form.getlist("file") if isinstance(one, UploadFile) and one.filename]
-        if not given:
-            return await list_page(asked, "Choose a file first.")
-        done: list[tuple[str, str]] = []  # the session, and what is told of it
+async def put(request: PageRequest) -> Response:
+    """Import files, and redirect to the session of a single file, or to the list."""
+    request.check_length(request.serve.max_body, "an import ([serve] max_body)")
+    async with read_form(request.http, max_files=FILES, max_fields=4) as form:
+        files = [file for file in form.getlist("file") if isinstance(file, UploadFile) and file.filename]
+        if not files:
+            return await list_page(request, "Choose a file first.")
+        imported: list[tuple[str, str]] = []  # the session, and the notice
         failed: list[str] = []
-        for one in given:
-            name = one.filename or ""
+        for file in files:
+            name = file.filename or ""
             try:
-                done.append(await while_there(asked.request, _imported(asked, await one.read())))
+                imported.append(await while_there(request.http, _import(request, await file.read())))
             except FoldlineError as error:
                 failed.append(f"{name[:100]} was not imported: {words_of(error)}")
-    if asked.partial:  # by the page's script, file by file
+    if request.partial:  # the page's script sends files one by one
         return PlainTextResponse(" ".join(failed))
-    if len(given) == 1:
-        return to_session(done[0][0], notice=done[0][1][:500]) if done else await list_page(asked, failed[0])
-    if not done:
-        return await list_page(asked, " ".join(failed)[:1_000])
-    told = " ".join([f"Imported {len(done)} of {len(given)} files.", *failed])
-    return RedirectResponse(f"{BASE}/?{urlencode({'notice': told[:500]})}", 303)
+    if not imported:
+        return await list_page(request, " ".join(failed)[:1_000])
+    if len(files) == 1:
+        return to_session(imported[0][0], notice=imported[0][1][:500])
+    notice = " ".join([f"Imported {len(imported)} of {len(files)} files.", *failed])
+    return RedirectResponse(f"{BASE}/?{urlencode({'notice': notice[:500]})}", 303)
 
 
-async def _imported(asked: PageRequest, raw: bytes) -> tuple[str, str]:
-    """Import a file, and return its session and what to tell of it.
+async def _import(request: PageRequest, raw: bytes) -> tuple[str, str]:
+    """Import a file, and return its session and a notice.
 
-    One that leaves the session of its id becomes a session of its own.
+    A file that contradicts the session stored under its id becomes a separate session.
     """
-    apart = False
+    copied = False
     try:
-        found = await asked.ask(transfers.import_transcript, raw=raw)
+        result = await request.ask(transfers.import_transcript, raw=raw)
     except InputError:
-        apart, own = True, ImportQuery(id=f"import-{digest(raw)[:16]}")
-        found = await asked.ask(transfers.import_transcript, query=own, raw=raw)
-    told = [f"Imported {found.messages:,} messages of {found.format}."]
-    if apart:
-        told.append("It is a copy of its own, since the session kept under its id was changed here.")
-    if found.warnings:
-        told.append(f"{len(found.warnings)} warnings: {found.warnings[0]}")
-    return found.session, " ".join(told)
+        copied, query = True, ImportQuery(id=f"import-{digest(raw)[:16]}")
+        result = await request.ask(transfers.import_transcript, query=query, raw=raw)
+    notice = [f"Imported {result.messages:,} messages of {result.format}."]
+    if copied:
+        notice.append("It is a separate copy, because the session with its id was changed here.")
+    if result.warnings:
+        notice.append(f"{len(result.warnings)} warnings: {result.warnings[0]}")
+    return result.session, " ".join(notice)

@@ -1,4 +1,4 @@
-"""All sessions together: what they cost and what folds saved, by day, agent and model."""
+"""The overview of all sessions: cost and savings by day, agent and model."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from foldline.service.web.page_request import PageRequest
 from foldline.service.web.rendering import model_name
 from foldline.service.web.savings import UNKNOWN, Savings, Sum, summed
 
-DAYS: Final = 30  # that are drawn
+DAYS: Final = 30  # in the drawing
 DAY: Final = 86_400
 HEIGHT: Final = 120.0  # of the drawing; a day is 10 wide
 
 
 class SumLine(msgspec.Struct, frozen=True):
-    """A line of a table: what is summed, how many sessions have it, the sum."""
+    """A line of a table: a name, its number of sessions, and their sum."""
 
     name: str
     sessions: int
@@ -30,7 +30,7 @@ class SumLine(msgspec.Struct, frozen=True):
 
 
 class Bar(msgspec.Struct, frozen=True):
-    """A day as it is drawn: its sum, and where its bar stands."""
+    """The bar of a day: its sum, place and height."""
 
     day: str
     sum: Sum
@@ -38,54 +38,56 @@ class Bar(msgspec.Struct, frozen=True):
     height: float
 
 
-async def overview_page(asked: PageRequest) -> Response:
-    """Show what all sessions come to; to htmx the part that changes."""
-    await asked.ask(list_sessions, query=SessionPage(1))  # whether it may be read
-    sessions = await asked.tenant.store.sessions()
-    known = await asked.savings.look(sessions)
-    found = list(known.values())
-    sums = [
-        (one, day, model, sum_) for one in found for day, by in one.days.items() for model, sum_ in by.items()
+async def overview_page(request: PageRequest) -> Response:
+    """Show the sums of all sessions; htmx gets only the part that changes."""
+    await request.ask(list_sessions, query=SessionPage(1))  # checks the scope of the token
+    sessions = await request.tenant.store.sessions()
+    known = await request.savings.look(sessions)
+    parts = [
+        (savings, day, model, total)
+        for savings in known.values()
+        for day, models in savings.days.items()
+        for model, total in models.items()
     ]
-    by_day = {line.name: line.sum for line in _lines(sums, lambda _, day, __: day)}
-    given: dict[str, Any] = {
-        "whole": summed(one for *_, one in sums),
+    by_day = {line.name: line.sum for line in _lines(parts, lambda _, day, __: day)}
+    context: dict[str, Any] = {
+        "whole": summed(total for *_, total in parts),
         "sessions": len(sessions),
-        "messages": sum(one.messages for one in sessions),
-        "folds": sum(one.at.folds for one in found),
-        "behind": len(sessions) - sum(1 for one in sessions if one.id in known) or asked.savings.behind,
-        "agents": _lines(sums, lambda one, _, __: one.agent),
-        "models": _lines(sums, lambda _, __, model: model_name(model)),
+        "messages": sum(info.messages for info in sessions),
+        "folds": sum(savings.at.folds for savings in known.values()),
+        "behind": len(sessions) - sum(info.id in known for info in sessions) or request.savings.behind,
+        "agents": _lines(parts, lambda savings, _, __: savings.agent),
+        "models": _lines(parts, lambda _, __, model: model_name(model)),
         "bars": bars(by_day, time.time()),
         "undated": by_day.get(UNKNOWN),
     }
-    state = digest(encode_utf8(given))[:16]
-    if asked.partial and asked.request.query_params.get("state") == state:  # asked every few seconds
+    state = digest(encode_utf8(context))[:16]
+    if request.partial and request.query.get("state") == state:  # polled every few seconds
         return Response(status_code=204)
-    template = "overview_part.html" if asked.partial else "overview.html"
-    return asked.page(template, here="overview", height=HEIGHT, state=state, **given)
+    template = "overview_part.html" if request.partial else "overview.html"
+    return request.page(template, here="overview", height=HEIGHT, state=state, **context)
 
 
 Part = tuple[Savings, str, str, Sum]
 
 
 def _lines(parts: Iterable[Part], key: Callable[[Savings, str, str], str]) -> list[SumLine]:
-    """Return sums by a key, the one that saved most first."""
-    found: dict[str, tuple[set[int], list[Sum]]] = {}
-    for one, day, model, sum_ in parts:
-        who, sums = found.setdefault(key(one, day, model), (set(), []))
-        who.add(id(one))
-        sums.append(sum_)
-    lines = [SumLine(name, len(who), summed(sums)) for name, (who, sums) in found.items()]
+    """Return sums by a key, the largest savings first."""
+    groups: dict[str, tuple[set[int], list[Sum]]] = {}
+    for savings, day, model, total in parts:
+        sessions, totals = groups.setdefault(key(savings, day, model), (set(), []))
+        sessions.add(id(savings))
+        totals.append(total)
+    lines = [SumLine(name, len(sessions), summed(totals)) for name, (sessions, totals) in groups.items()]
     return sorted(lines, key=lambda line: (-line.sum.saved, -line.sum.usd, line.name))
 
 
 def bars(by_day: dict[str, Sum], now: float) -> list[Bar]:
-    """Return the newest days as they are drawn, by what was saved; the largest fills the height."""
+    """Return the bars of the newest days by their savings; the largest has the full height."""
     days = [time.strftime("%Y-%m-%d", time.gmtime(now - DAY * back)) for back in reversed(range(DAYS))]
     sums = [by_day.get(day, Sum()) for day in days]
-    most = max(one.saved for one in sums) or 1
+    most = max(total.saved for total in sums) or 1
     return [
-        Bar(day, one, 10 * number, round(HEIGHT * one.saved / most, 1))
-        for number, (day, one) in enumerate(zip(days, sums, strict=True))
+        Bar(day, total, 10 * number, round(HEIGHT * total.saved / most, 1))
+        for number, (day, total) in enumerate(zip(days, sums, strict=True))
     ]

@@ -1,4 +1,4 @@
-"""A fold that is shown first: what goes, what stays, the summary to edit, messages to keep."""
+"""The preview of a fold: what goes, what stays, the summary to edit, messages to keep."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from foldline.service.api.compaction import CompactionWish, EditedSummary, Previ
 from foldline.service.api.history import ShownMessage
 from foldline.service.bodies import read_form
 from foldline.service.problems import Refused
-from foldline.service.web.actions import folded, plain, why
+from foldline.service.web.actions import plain, show_fold, why
 from foldline.service.web.meter import Segment, segmented
 from foldline.service.web.page_request import BASE, PageRequest, to_session
 from foldline.service.web.prose import diff
@@ -25,13 +25,13 @@ from foldline.service.web.shown import newest_fold, who
 from foldline.session.recall import HIDDEN
 from foldline.terminal import clean
 
-SHOWN: Final = 1_000  # newest messages of which a preview shows what becomes
+SHOWN: Final = 1_000  # newest messages that a preview lists
 FIELDS: Final = 3_000  # of its form
-GONE: Final = "That preview is gone. This one is new: look at it, and fold."
+GONE: Final = "That preview has expired. This one is new: check it, then fold."
 
 
 class PreviewForm(msgspec.Struct, frozen=True):
-    """What somebody chose: the focus, the summary as edited, messages to keep, those kept for it before."""
+    """The form: the focus, the edited summary, messages to keep, and those pinned by earlier steps."""
 
     instructions: str
     summary: str
@@ -40,181 +40,172 @@ class PreviewForm(msgspec.Struct, frozen=True):
 
 
 class PreviewStep(msgspec.Struct, frozen=True):
-    """The preview that is shown next: what is pinned for it, and what did not go as it was asked."""
+    """The preview to show next, the messages pinned for it, and what went wrong."""
 
     shown: PreviewResult
     kept: list[str] = []
     problem: str = ""
 
 
-async def preview(asked: PageRequest) -> Response:
+async def preview(request: PageRequest) -> Response:
     """Show what a fold would do."""
-    instructions = (await asked.form()).get("instructions", "")
-    made = await _made(asked, instructions)
-    if made.id is None:
-        return await _page(asked, PreviewStep(made), instructions)
-    place = f"{BASE}/s/{segment(asked.session)}/preview/{made.id}"
+    instructions = (await request.form()).get("instructions", "")
+    result = await _make(request, instructions)
+    if result.id is None:
+        return await _page(request, PreviewStep(result), instructions)
+    place = f"{BASE}/s/{segment(request.session)}/preview/{result.id}"
     return RedirectResponse(f"{place}?{urlencode({'instructions': instructions})}", 303)
 
 
-async def show(asked: PageRequest) -> Response:
-    """Show a preview that was made, as long as it is kept."""
-    made = await _known(asked)
-    if made is None:
-        return to_session(asked.session, notice="That preview is gone: make another one.")
-    return await _page(asked, PreviewStep(made), asked.request.query_params.get("instructions", "")[:2_000])
+async def show(request: PageRequest) -> Response:
+    """Show a stored preview again."""
+    stored = await _find(request)
+    if stored is None:
+        return to_session(request.session, notice="That preview has expired: make a new one.")
+    return await _page(request, PreviewStep(stored), request.query.get("instructions", "")[:2_000])
 
 
-async def keep(asked: PageRequest) -> Response:
-    """Pin messages that must stay, and show the fold again; a summary that was edited stays as it is."""
-    form, known = await _form(asked), await _known(asked)
-    step = await _made_again(asked, form, known)
-    return await _page(asked, step, form.instructions, _edited(form, known))
+async def keep(request: PageRequest) -> Response:
+    """Pin messages that must stay, and show the new preview; an edited summary stays as it is."""
+    form, stored = await _form(request), await _find(request)
+    step = await _remake(request, form, stored)
+    return await _page(request, step, form.instructions, _edited(form, stored))
 
 
-async def commit(asked: PageRequest) -> Response:
-    """Fold as it was shown, with the summary as edited and the messages that were ticked.
-
-    Where that cannot be, it is shown again, and why.
-    """
-    form, known = await _form(asked), await _known(asked)
-    edited = _edited(form, known)
-    if known is None:
-        step = msgspec.structs.replace(await _made_again(asked, form, known), problem=GONE)
+async def commit(request: PageRequest) -> Response:
+    """Commit a preview with the edited summary and the ticked messages, or show it again and why not."""
+    form, stored = await _form(request), await _find(request)
+    edited = _edited(form, stored)
+    if stored is None:
+        step = msgspec.structs.replace(await _remake(request, form, stored), problem=GONE)
     elif form.keep:  # they change the cut
-        step = await _made_again(asked, form, known)
+        step = await _remake(request, form, stored)
     else:
-        step = PreviewStep(known, form.kept)
+        step = PreviewStep(stored, form.kept)
     if step.problem or step.shown.id is None:
-        return await _page(asked, step, form.instructions, edited)
-    found = await asked.ask(compaction.commit_preview, body=EditedSummary(edited), preview=step.shown.id)
-    if found.nothing is not None:
-        step = msgspec.structs.replace(step, problem=why(found.nothing))
-        return await _page(asked, step, form.instructions, edited)
-    how = "Folded, with what was ticked since kept" if form.keep else "Folded as it was shown"
-    by_hand = [f"{plural(len(step.kept), 'message')} kept by hand, under Rules."] if step.kept else []
-    notes = found.receipt.notes if found.receipt is not None and edited is not None else ()
-    left_out = [f"{note[:1].upper()}{note[1:]}." for note in notes]  # by the summary as edited
-    return await folded(asked, found, how, *by_hand, *left_out)
+        return await _page(request, step, form.instructions, edited)
+    result = await request.ask(compaction.commit_preview, body=EditedSummary(edited), preview=step.shown.id)
+    if result.nothing is not None:
+        step = msgspec.structs.replace(step, problem=why(result.nothing))
+        return await _page(request, step, form.instructions, edited)
+    title = "Folded, with the ticked messages kept" if form.keep else "Folded as previewed"
+    pinned = [f"{plural(len(step.kept), 'message')} pinned by you, under Rules."] if step.kept else []
+    notes = result.receipt.notes if result.receipt is not None and edited is not None else ()
+    left_out = [f"{note[:1].upper()}{note[1:]}." for note in notes]  # of the edited summary
+    return await show_fold(request, result, title, *pinned, *left_out)
 
 
-async def leave(asked: PageRequest) -> Response:
-    """Drop a preview, and the pins that were made for it."""
-    form = await _form(asked)
-    await _drop(asked)
-    await _unpin(asked, form.kept)
-    return asked.back(notice="Nothing has changed.")
+async def leave(request: PageRequest) -> Response:
+    """Drop a preview, and unpin the messages that were pinned for it."""
+    form = await _form(request)
+    await _drop(request)
+    await _unpin(request, form.kept)
+    return request.back(notice="Nothing has changed.")
 
 
 async def _page(
-    asked: PageRequest, step: PreviewStep, instructions: str, edited: str | None = None
+    request: PageRequest, step: PreviewStep, instructions: str, edited: str | None = None
 ) -> Response:
     shown = step.shown
-    newest = await asked.history(SHOWN)
-    sent = [one for one in newest.items if isinstance(one, ShownMessage) and one.how not in HIDDEN]
-    last = newest_fold((await asked.ask(boundaries.list_boundaries)).boundaries)
-    usable = (await asked.ask(history.read_stats)).stats.usable
-    return asked.page(
+    newest = await request.history(SHOWN)
+    sent = [item for item in newest.items if isinstance(item, ShownMessage) and item.how not in HIDDEN]
+    last = newest_fold((await request.ask(boundaries.list_boundaries)).boundaries)
+    usable = (await request.ask(history.read_stats)).stats.usable
+    return request.page(
         "preview.html",
         usable=usable,
         bars=_bars(shown, usable),
-        rules=(await asked.ask(messages.list_constraints)).standing,
+        rules=(await request.ask(messages.list_constraints)).standing,
         changed=diff(last.summary, shown.summary) if last and last.summary and shown.summary else "",
         here="sessions",
-        info=await asked.info(),
+        info=await request.info(),
         shown=shown,
-        preview=shown.id or asked.request.path_params.get("preview", ""),
+        preview=shown.id or request.path.get("preview", ""),
         problem=step.problem or ("" if shown.nothing is None else why(shown.nothing)),
         summary=shown.summary if edited is None else edited,
         instructions=instructions,
         kept=step.kept,
-        **_parted(sent, shown.receipt, folded=last is not None),
+        **_parts(sent, shown.receipt, folded=last is not None),
     )
 
 
-def _parted(sent: list[ShownMessage], receipt: Receipt | None, *, folded: bool) -> dict[str, Any]:
-    """Return which of the newest messages go and which stay, and how many do of all that are sent.
+def _parts(sent: list[ShownMessage], receipt: Receipt | None, *, folded: bool) -> dict[str, Any]:
+    """Return which of the newest messages go and which stay, and the numbers of all of them.
 
-    `folded`: the first of these is a checkpoint.
+    `folded`: the first message of the view is a checkpoint.
     """
     if receipt is None:
         return {}
     gone: int = receipt.dropped.get("messages", 0)
-    places = [number for number, one in enumerate(sent) if one.entry == receipt.first_kept]
+    places = [number for number, message in enumerate(sent) if message.entry == receipt.first_kept]
     end = places[0] if places else 0 if receipt.first_kept or not gone else len(sent)
-    going = [one for one in sent[:end] if who(one) != "system"]
-    go = gone - sum(one.pinned for one in going)
-    staying = [one for one in sent[:end] if who(one) == "system"] + sent[end:]
-    every = receipt.messages_before - folded
+    going = [message for message in sent[:end] if who(message) != "system"]
+    go = gone - sum(message.pinned for message in going)
+    staying = [message for message in sent[:end] if who(message) == "system"] + sent[end:]
+    total = receipt.messages_before - folded
     return {
         "going": _turns(going),
         "staying": _turns(staying),
         "go": go,
-        "stay": every - go,
-        "as_it_is": every - gone,
+        "stay": total - go,
+        "as_it_is": total - gone,
         "unlisted": max(0, gone - len(going)),
     }
 
 
 def _turns(messages: Sequence[ShownMessage]) -> list[list[ShownMessage]]:
-    """Return messages by turns, each of which begins with what the user says."""
-    found: list[list[ShownMessage]] = []
-    for one in messages:
-        if who(one) == "user" or not found:
-            found.append([])
-        found[-1].append(one)
-    return found
+    """Group messages into turns, each of which starts with a user message."""
+    turns: list[list[ShownMessage]] = []
+    for message in messages:
+        if who(message) == "user" or not turns:
+            turns.append([])
+        turns[-1].append(message)
+    return turns
 
 
 def _bars(shown: PreviewResult, usable: int) -> list[tuple[str, int, list[Segment]]]:
-    """Return the view as it is and as it would be: what it is called, its size, and that by kind."""
+    """Return the bars of the view before and after: title, size, and segments by category."""
     if shown.receipt is None:
         return []
-    told = shown.receipt
-    whole = max(usable, told.tokens_before)
-    sides = ("Now", told.tokens_before, 0), ("After", told.tokens_after, 1)
+    receipt, kinds = shown.receipt, in_window_order(shown.receipt.by_category)
+    whole = max(usable, receipt.tokens_before)
+    sides = ("Now", receipt.tokens_before, 0), ("After", receipt.tokens_after, 1)
     return [
-        (
-            name,
-            size,
-            segmented(
-                {kind: told.by_category[kind][side] for kind in in_window_order(told.by_category)}, whole
-            ),
-        )
-        for name, size, side in sides
+        (title, size, segmented({kind: receipt.by_category[kind][side] for kind in kinds}, whole))
+        for title, size, side in sides
     ]
 
 
-async def _made(asked: PageRequest, instructions: str) -> PreviewResult:
-    return await asked.ask(compaction.preview_compaction, body=CompactionWish(instructions or None))
+async def _make(request: PageRequest, instructions: str) -> PreviewResult:
+    return await request.ask(compaction.preview_compaction, body=CompactionWish(instructions or None))
 
 
-async def _made_again(asked: PageRequest, form: PreviewForm, known: PreviewResult | None) -> PreviewStep:
-    """Pin what must stay, and return the preview of the fold that this leads to.
+async def _remake(request: PageRequest, form: PreviewForm, stored: PreviewResult | None) -> PreviewStep:
+    """Pin the messages to keep, and return a new preview.
 
-    Where there is none, the pins are taken back, and the preview that was known still stands.
+    If nothing can be folded any more, unpin them and return the stored preview.
     """
     for entry in form.keep:
-        await asked.ask(messages.pin_entry, entry=entry)
-    made = await _made(asked, form.instructions)
-    if made.nothing is None:
-        await _drop(asked)
-        return PreviewStep(made, [*form.kept, *form.keep])
-    await _unpin(asked, form.keep)
-    return PreviewStep(known or made, form.kept, why(made.nothing))
+        await request.ask(messages.pin_entry, entry=entry)
+    result = await _make(request, form.instructions)
+    if result.nothing is None:
+        await _drop(request)
+        return PreviewStep(result, [*form.kept, *form.keep])
+    await _unpin(request, form.keep)
+    return PreviewStep(stored or result, form.kept, why(result.nothing))
 
 
-async def _unpin(asked: PageRequest, entries: Sequence[str]) -> None:
+async def _unpin(request: PageRequest, entries: Sequence[str]) -> None:
     for entry in entries:
-        await asked.ask(messages.unpin_entry, entry=entry)
+        await request.ask(messages.unpin_entry, entry=entry)
 
 
-async def _form(asked: PageRequest) -> PreviewForm:
-    asked.check_length(asked.serve.max_body, "a form")
-    async with read_form(asked.request, max_files=0, max_fields=FIELDS) as form:
+async def _form(request: PageRequest) -> PreviewForm:
+    request.check_length(request.serve.max_body, "a form")
+    async with read_form(request.http, max_files=0, max_fields=FIELDS) as form:
 
         def listed(name: str) -> list[str]:
-            return [one for one in form.getlist(name) if isinstance(one, str)]
+            return [value for value in form.getlist(name) if isinstance(value, str)]
 
         def text(name: str) -> str:
             return "".join(listed(name)[:1])
@@ -223,23 +214,23 @@ async def _form(asked: PageRequest) -> PreviewForm:
         return PreviewForm(text("instructions"), summary, listed("keep"), listed("kept"))
 
 
-async def _known(asked: PageRequest) -> PreviewResult | None:
-    """Return the preview that the path names; None where it is gone."""
+async def _find(request: PageRequest) -> PreviewResult | None:
+    """Return the preview named in the path; None if it has expired or was dropped."""
     try:
-        return await asked.ask(compaction.show_preview, preview=asked.request.path_params["preview"])
+        return await request.ask(compaction.show_preview, preview=request.path["preview"])
     except Refused:
         return None
 
 
-def _edited(form: PreviewForm, known: PreviewResult | None) -> str | None:
-    """Return the summary, if it is another one than the preview's."""
-    if known is None:
+def _edited(form: PreviewForm, stored: PreviewResult | None) -> str | None:
+    """Return the summary of the form if it differs from the preview's."""
+    if stored is None:
         return form.summary or None
-    return form.summary if known.summary is not None and form.summary != clean(known.summary) else None
+    return form.summary if stored.summary is not None and form.summary != clean(stored.summary) else None
 
 
-async def _drop(asked: PageRequest) -> None:
+async def _drop(request: PageRequest) -> None:
     try:
-        await asked.ask(compaction.drop_preview, preview=asked.request.path_params["preview"])
-    except Refused:  # it is gone already
+        await request.ask(compaction.drop_preview, preview=request.path["preview"])
+    except Refused:  # already gone
         return

@@ -1,7 +1,7 @@
-"""What was said as HTML: Markdown, code in colours, diffs, and what a tool is given as rows.
+"""Messages as HTML: Markdown, coloured code, diffs, and JSON arguments as rows.
 
-Safe by how it is made: HTML in a text is shown as text, only links to the web and to mail are links,
-no image is loaded, and colours are classes. A text is cleaned first of what turns the characters around it.
+Safe by construction: HTML in a text is escaped, only web and mail addresses become links, no image is
+loaded, and colours are classes. Control and bidirectional characters are removed first.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from foldline.dialects.payload import DEEPEST, is_deep
 from foldline.service.api.history import ShownPart
 from foldline.terminal import clean
 
-KEPT: Final = 512  # texts that are remembered as HTML: a page is asked for again and again
+KEPT: Final = 512  # rendered texts in the cache: pages are reloaded often
 LARGEST: Final = 20_000  # characters of code that are coloured, and of texts that are compared
-ROWS: Final = 40  # values of an object or a list that are shown as rows of their own
-LEVELS: Final = 3  # of rows within rows
-ON_A_LINE: Final = 80  # characters of an object or a list that is no rows
+ROWS: Final = 40  # values of an object or a list with a row each
+LEVELS: Final = 3  # of nested rows
+ON_A_LINE: Final = 80  # characters of JSON that stay on one line
 _SCHEMES: Final = ("http://", "https://", "mailto:")
 _PATHS: Final = ("file_path", "path", "filename", "file", "notebook_path")
 _BEFORE: Final = ("old_string", "old_text", "old_str", "old")
@@ -49,58 +49,58 @@ Whole = dict[str, Any] | list[Any]  # an object or a list of JSON
 
 
 def _markdown(*without: str) -> MarkdownIt:
-    made = MarkdownIt("commonmark", {"html": False, "breaks": True, "highlight": _fenced})
-    made.enable("table").disable(["html_block", "html_inline", "image", "code", *without])
-    made.validateLink = lambda url: url.lower().startswith(_SCHEMES)
-    made.add_render_rule("link_open", _link)
+    parser = MarkdownIt("commonmark", {"html": False, "breaks": True, "highlight": _fenced})
+    parser.enable("table").disable(["html_block", "html_inline", "image", "code", *without])
+    parser.validateLink = lambda url: url.lower().startswith(_SCHEMES)
+    parser.add_render_rule("link_open", _link)
     for cell in ("th_open", "td_open"):
-        made.add_render_rule(cell, _cell)
-    return made
+        parser.add_render_rule(cell, _cell)
+    return parser
 
 
 def _link(renderer: Any, tokens: Any, place: int, options: Any, _env: Any) -> str:
-    """Write the start of a link: it leads away from the session, and tells nothing of it."""
+    """Open a link in a new tab, without a referrer."""
     tokens[place].attrSet("rel", "noopener noreferrer nofollow")
     tokens[place].attrSet("target", "_blank")
     return renderer.renderToken(tokens, place, options, {})
 
 
 def _cell(renderer: Any, tokens: Any, place: int, options: Any, _env: Any) -> str:
-    """Write the start of a cell: it is set by a class, since the page allows no style in its markup."""
+    """Align a cell by a class, because the page's policy forbids inline styles."""
     if "right" in str(tokens[place].attrs.pop("style", "")):
         tokens[place].attrSet("class", "n")
     return renderer.renderToken(tokens, place, options, {})
 
 
-def _fenced(text: str, name: str, _given: str) -> str:
+def _fenced(text: str, name: str, _attributes: str) -> str:
     return _coloured(text, _lexer_named(name))
 
 
 _OURS: Final = _markdown()
-# of a user Markdown is not expected: what pastes or names such as __init__ are is left as it is
+# users rarely write Markdown: pasted text and names such as __init__ stay as they are
 _USERS: Final = _markdown("heading", "lheading", "hr", "emphasis", "escape", "entity", "reference")
 
 
 @lru_cache(KEPT)
 def prose(text: str, who: str = "assistant") -> Markup:
-    """Return words as HTML; of a user only lists, code, tables and links are read as Markdown."""
+    """Render a text as HTML; in a user's text only lists, code, tables and links are Markdown."""
     return _safe((_USERS if who == "user" else _OURS).render(clean(text)))
 
 
 def unkept(text: str) -> Markup:
-    """Return a whole session as HTML, and remember nothing of it."""
+    """Render a whole session as HTML, without the cache."""
     return prose.__wrapped__(text)
 
 
 def begins(text: str, most: int = 4_000) -> int:
-    """Return where a long text is cut, as the rest waits behind a click: at a line break, if it can be."""
+    """Return where to cut a long text, whose rest is shown on a click: at a line break if possible."""
     if len(text) <= most:
         return len(text)
     return text.rfind("\n", most // 2, most) + 1 or most
 
 
 def _safe(html: str) -> Markup:
-    """Return HTML that was made here, every text in it escaped."""
+    """Mark HTML as safe: every text in it is escaped."""
     return Markup(html)  # noqa: S704
 
 
@@ -131,108 +131,108 @@ def _coloured(text: str, lexer: Lexer | None) -> str:
 
 @lru_cache(KEPT)
 def code(text: str, path: str = "", name: str = "") -> Markup:
-    """Return a text as code: coloured by its file's name or its language; line numbers stay beside it."""
+    """Render a text as code, coloured by its file's name or its language, with its line numbers."""
     cleaned = clean(text)
     if _DIFF.search(cleaned[:2_000]):
-        return _changes(cleaned.split("\n"))
+        return _diff_lines(cleaned.split("\n"))
     lexer = _lexer_of(path) or _lexer_named(name)
     lines = cleaned.split("\n")
     parts = [_NUMBERED.match(line) for line in lines]
     if lexer is None or not lines or parts[0] is None:
         return _safe(_coloured(cleaned, lexer))
-    numbers = [found[1] if found else "" for found in parts]
-    plain = "\n".join(found[3] if found else line for found, line in zip(parts, lines, strict=True))
+    numbers = [part[1] if part else "" for part in parts]
+    plain = "\n".join(part[3] if part else line for part, line in zip(parts, lines, strict=True))
     inner = _coloured(plain, lexer).split("\n")
     pairs = zip(numbers, [*inner, *[""] * (len(numbers) - len(inner))], strict=False)
     return _safe("\n".join(f'<span class="no">{number}</span> {line}' for number, line in pairs))
 
 
 def diff(before: str, after: str) -> Markup:
-    """Return a change of a text as a coloured diff."""
+    """Render the change of a text as a coloured diff."""
     lines = difflib.unified_diff(clean(before).split("\n"), clean(after).split("\n"), lineterm="", n=2)
-    return _changes(list(lines)[2:])
+    return _diff_lines(list(lines)[2:])
 
 
-def _changes(lines: list[str]) -> Markup:
-    """Return the lines of a diff, each in the colour of what it does."""
+def _diff_lines(lines: list[str]) -> Markup:
+    """Colour the lines of a diff."""
     kinds = {"+": "gi", "-": "gd", "@": "gu"}
-    drawn = [f'<span class="hl-{kinds.get(one[:1], "x")}">{escape(one)}</span>' for one in lines]
-    return _safe("\n".join(drawn))
+    spans = [f'<span class="hl-{kinds.get(line[:1], "x")}">{escape(line)}</span>' for line in lines]
+    return _safe("\n".join(spans))
 
 
-# ---- JSON: what calls are given, and what they answered
+# ---- JSON: arguments and results of calls
 
 
 class JsonRow(msgspec.Struct, frozen=True):
-    """A value of a JSON object or list: its name, and its text, drawn; `long` where it takes a block.
+    """A value of a JSON object or list: its name, its text, and its HTML; `long` if it needs a block.
 
-    What is `inside` an object or a list stands as rows again.
+    `inside` are the rows of a nested object or list.
     """
 
     name: str
     text: str
-    drawn: Markup
+    html: Markup
     long: bool = False
     inside: Sequence[JsonRow] = ()
 
 
 def _json(text: str) -> Whole | None:
-    """Return the object or list that a text is in JSON; None for something else, or nested too deep."""
+    """Parse a JSON object or list; None for anything else, or if it is nested too deeply."""
     if not text.lstrip().startswith(("{", "[")):
         return None
     try:
-        found = msgspec.json.decode(text, type=Whole)
+        value = msgspec.json.decode(text, type=Whole)
     except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
         return None
-    return None if is_deep(found, DEEPEST) else found
+    return None if is_deep(value, DEEPEST) else value
 
 
 def fields_of(text: str) -> dict[str, Any] | None:
-    """Return the object that a text is in JSON; None where it is something else, or nested too deep."""
-    found = _json(text)
-    return found if isinstance(found, dict) else None
+    """Parse a JSON object; None for anything else, or if it is nested too deeply."""
+    value = _json(text)
+    return value if isinstance(value, dict) else None
 
 
 def rows(text: str) -> list[JsonRow] | None:
-    """Return JSON as rows, an edit in it as a diff; None where it is no object, and no list with one."""
-    found = _json(text)
-    if found is None or (isinstance(found, list) and not any(isinstance(one, dict) for one in found)):
+    """Return JSON as rows, an edit as a diff; None unless it is an object or a list with objects."""
+    value = _json(text)
+    if value is None or (isinstance(value, list) and not any(isinstance(item, dict) for item in value)):
         return None
-    return _inside(found, LEVELS if len(text) <= LARGEST else 0)
+    return _inside(value, LEVELS if len(text) <= LARGEST else 0)
 
 
 def _inside(whole: Whole, levels: int) -> list[JsonRow]:
-    """Return the values of an object or a list as rows; of many, the last as one."""
-    fields = whole if isinstance(whole, dict) else {str(n): one for n, one in enumerate(whole)}
+    """Return the values of an object or a list as rows; values past `ROWS` share the last row."""
+    fields = whole if isinstance(whole, dict) else {str(n): item for n, item in enumerate(whole)}
     path = _first(fields, _PATHS)
     old, new = (next((name for name in names if name in fields), "") for names in (_BEFORE, _AFTER))
-    edits = all(isinstance(fields.get(one), str) and len(fields[one]) <= LARGEST for one in (old, new))
-    found: list[JsonRow] = []
+    is_edit = all(isinstance(fields.get(name), str) and len(fields[name]) <= LARGEST for name in (old, new))
+    result: list[JsonRow] = []
     for name in islice(fields, ROWS):
-        if edits and name == new:
+        if is_edit and name == new:
             continue
-        if edits and name == old:
-            found.append(JsonRow("change", "", diff(fields[old], fields[new]), long=True))
+        if is_edit and name == old:
+            result.append(JsonRow("change", "", diff(fields[old], fields[new]), long=True))
         else:
-            found.append(_row(name, fields[name], path, levels))
+            result.append(_row(name, fields[name], path, levels))
     if rest := list(islice(fields, ROWS, None)):
         more = {name: fields[name] for name in rest} if whole is fields else [fields[name] for name in rest]
-        found.append(_row(f"{len(rest)} more", more, path, 0))
-    return found
+        result.append(_row(f"{len(rest)} more", more, path, 0))
+    return result
 
 
 def _row(name: str, value: Any, path: str, levels: int) -> JsonRow:
-    words = value if isinstance(value, str) else encode_utf8(value).decode()
-    long = "\n" in words or len(words) > 200
-    if isinstance(value, dict | list) and len(words) > ON_A_LINE:
+    text = value if isinstance(value, str) else encode_utf8(value).decode()
+    long = "\n" in text or len(text) > 200
+    if isinstance(value, dict | list) and len(text) > ON_A_LINE:
         if levels:
-            return JsonRow(name, words, Markup(), long=True, inside=_inside(cast("Whole", value), levels - 1))
-        words, long = pretty(value).decode(), True
+            return JsonRow(name, text, Markup(), long=True, inside=_inside(cast("Whole", value), levels - 1))
+        text, long = pretty(value).decode(), True
     if isinstance(value, str):
-        drawn = code(words, name="bash") if name in _SHELL else code(words, path if long else "")
+        html = code(text, name="bash") if name in _SHELL else code(text, path if long else "")
     else:
-        drawn = code(words, name="json")
-    return JsonRow(name, words, drawn, long)
+        html = code(text, name="json")
+    return JsonRow(name, text, html, long)
 
 
 def _first(fields: dict[str, Any], names: tuple[str, ...]) -> str:
@@ -240,7 +240,7 @@ def _first(fields: dict[str, Any], names: tuple[str, ...]) -> str:
 
 
 def path_in(call: ShownPart | None) -> str:
-    """Return the file that a call is about; "" for none."""
+    """Return the path in a call's arguments, "" for none."""
     fields = fields_of(call.text) if call is not None else None
     return _first(fields, _PATHS) if fields else ""
 

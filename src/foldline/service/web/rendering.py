@@ -1,10 +1,10 @@
-"""Pages from templates: everything that a session holds is escaped, and no script of anybody else's runs."""
+"""Rendering of templates: all texts of a session are escaped, and only our own scripts run."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, cast
 from urllib.parse import quote
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
@@ -15,7 +15,7 @@ from foldline.service.web import prose
 from foldline.service.web.shown import called, marked, start, summary_failure, who
 from foldline.terminal import clean
 
-# no inline script or style, nothing from elsewhere, no frame around the page
+# no inline script or style, nothing from other hosts, no frames
 POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
@@ -27,23 +27,23 @@ HEADERS: Final = {
     "cache-control": "no-store",
 }
 REASONS: Final = {
-    "manual": "asked for by hand",
+    "manual": "requested by hand",
     "threshold": "the window was nearly full",
     "overflow": "a request did not fit",
     "model_switch": "another model took over",
-    "agent": "the model asked for it",
-    "target": "a size was asked for",
+    "agent": "requested by the model",
+    "target": "a target size was requested",
     "imported": "made by another agent",
 }
 
 
 def tokens(count: float | None) -> str:
-    """Return a count with thousands set apart; `-` for none."""
+    """Return a count with thousands separators, `-` for None."""
     return "-" if count is None else f"{count:,.0f}"
 
 
 def short(count: float | None) -> str:
-    """Return a count in three letters or so: 950, 1.2k, 38k, 1.4M."""
+    """Return a short count: 950, 1.2k, 38k, 1.4M."""
     if count is None:
         return "-"
     for limit, letter in ((1e6, "M"), (1e3, "k")):
@@ -53,29 +53,29 @@ def short(count: float | None) -> str:
 
 
 def plural(count: int, what: str, many: str = "") -> str:
-    """Return a count with what is counted: 1 fold, 2 folds."""
+    """Return a count with its noun: 1 fold, 2 folds."""
     return f"{count:,} {what if count == 1 else many or f'{what}s'}"
 
 
 def money(dollars: float | None) -> str:
-    """Return a price."""
+    """Return a price, `-` for None; under a dollar with four digits."""
     if dollars is None:
         return "-"
     return f"${dollars:,.2f}" if dollars >= 1 or not dollars else f"${dollars:.4f}"
 
 
 def about(dollars: float) -> str:
-    """Return a price that is only an estimate: two digits of it."""
+    """Return an estimated price with two significant digits."""
     return money(dollars) if dollars >= 1 else f"${float(f'{dollars:.2g}'):.{2 if dollars >= 0.1 else 3}f}"
 
 
 def seconds(milliseconds: float) -> str:
-    """Return how long something took, in seconds."""
+    """Return a duration in seconds."""
     return f"{milliseconds / 1_000:.{1 if milliseconds >= 100 else 2}f} s"
 
 
 def usd(dollars: float | None) -> str:
-    """Return a price as a list shows it: to the cent; `-` for one that is not known."""
+    """Return a price to the cent, `-` for None."""
     if dollars is None:
         return "-"
     sign, amount = ("−" if dollars < 0 else ""), abs(dollars)
@@ -83,12 +83,12 @@ def usd(dollars: float | None) -> str:
 
 
 def moment(at: float | None) -> str:
-    """Return Unix time as UTC, to the minute; empty for none."""
+    """Return Unix time as UTC to the minute, "" for None."""
     return _in_utc("%Y-%m-%d %H:%M UTC", at)
 
 
 def ago(at: float | None) -> str:
-    """Return how long ago Unix time is: 5 s ago, 3 min ago, 2 h ago, 5 days ago; older: a date."""
+    """Return the age of a Unix time: 5 s ago, 3 min ago, 2 h ago, 5 days ago; a date after a month."""
     if (at := dated(at)) is None:
         return ""
     seconds = max(0.0, time.time() - at)
@@ -100,7 +100,7 @@ def ago(at: float | None) -> str:
 
 
 def instant(at: float) -> str:
-    """Return Unix time as a machine reads it."""
+    """Return Unix time in ISO 8601."""
     return _in_utc("%Y-%m-%dT%H:%M:%SZ", at)
 
 
@@ -109,52 +109,52 @@ def _in_utc(form: str, at: float | None) -> str:
 
 
 def segment(text: str) -> str:
-    """Return a text as one part of a path, from which `PageRequest.session` reads it.
+    """Encode a text as one segment of a path, which `PageRequest.session` decodes.
 
-    A path is decoded before it is parted, and a browser leaves dots out: such characters are encoded twice.
+    A path is decoded before it is split, and browsers remove dots: such characters are encoded twice.
     """
-    once = text.replace("%", "%25").replace("/", "%2F")
-    return quote(f"%2E{once[1:]}" if once.startswith(".") else once, safe="")
+    encoded = text.replace("%", "%25").replace("/", "%2F")
+    return quote(f"%2E{encoded[1:]}" if encoded.startswith(".") else encoded, safe="")
 
 
 def model_name(name: str) -> str:
-    """Return a model without who provides it, and where."""
+    """Return a model's name without provider and address."""
     return name.partition("@")[0].partition(":")[2] or name
 
 
 def because(reason: str) -> str:
-    """Return why a boundary was made, in words."""
+    """Return the reason of a boundary in words."""
     return REASONS.get(reason, reason)
 
 
-def _shown(value: Any) -> Any:
-    """Return what a template shows of a value: of a text, nothing that turns what stands around it."""
+def _cleaned(value: Any) -> Any:
+    """Remove control and bidirectional characters from a text before a template shows it."""
     return clean(value) if type(value) is str else value
 
 
 def _templates() -> Environment:
-    """Return the templates, with what they call of Python."""
-    found = Environment(
+    """Load the templates, and add their filters."""
+    environment = Environment(
         loader=PackageLoader("foldline.service.web"),
         autoescape=select_autoescape(default=True, default_for_string=True),
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        finalize=_shown,
+        finalize=_cleaned,
     )
-    words = (tokens, short, money, usd, moment, ago, instant, segment, model_name, because, plural)
-    filters: dict[str, Any] = found.filters
-    for one in (*words, seconds, about, who, start, called, marked, summary_failure, *prose.FILTERS):
-        filters[one.__name__] = one
-    return found
+    figures = (tokens, short, money, usd, about, seconds, plural, moment, ago, instant)
+    texts = (segment, model_name, because, who, start, called, marked, summary_failure, *prose.FILTERS)
+    for function in (*figures, *texts):
+        environment.filters[function.__name__] = cast("Any", function)
+    return environment
 
 
 _TEMPLATES: Final = _templates()
 
 
 def rendered(
-    name: str, status: int = 200, headers: Mapping[str, str] | None = None, **given: Any
+    name: str, status: int = 200, headers: Mapping[str, str] | None = None, **context: Any
 ) -> Response:
-    """Return a template filled in, as an answer."""
-    text = _TEMPLATES.get_template(name).render(**given)
+    """Render a template as a response."""
+    text = _TEMPLATES.get_template(name).render(**context)
     return Response(text, status, media_type="text/html", headers={**HEADERS, **(headers or {})})

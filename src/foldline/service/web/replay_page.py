@@ -1,4 +1,4 @@
-"""Replays in a browser: a session under several policies, begun, watched, compared and saved."""
+"""Replays in a browser: start one under several policies, watch it, compare and save the results."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from foldline.service.web.page_request import BASE, STOP_ASKING, PageRequest
 from foldline.service.web.rendering import HEADERS
 from foldline.service.web.verdict import left_out, scatter, verdict
 
-LISTED: Final = 200  # sessions that can be chosen
+LISTED: Final = 200  # sessions offered
 FIELDS: Final = 200  # of the form
 LARGEST: Final = 100_000_000  # tokens of a window
-OTHER: Final = ("pi", "codex")  # that are ticked beside `foldline`: the first that is not set already
+OTHER: Final = "pi"  # ticked besides `foldline`, unless the settings name another policy
 MEANINGS: Final = {  # of the measures of retention
     "handle": "paths, commands and queries that later calls address",
     "far": "of these, what was last named long before",
@@ -47,71 +47,71 @@ MEDIA: Final = {
 
 
 def _offered(settings: Settings) -> tuple[dict[str, str], set[str]]:
-    """Return the policies that can be replayed, with what they do, and which of them are ticked at first."""
-    named = {NONE: "Never compacts: what the others are compared with.", **policies_of(settings)}
-    other = settings.policy if settings.policy not in ("foldline", NONE) else OTHER[0]
+    """Return the policies with their summaries, and those ticked by default."""
+    named = {NONE: "Never compacts: the baseline of the comparison.", **policies_of(settings)}
+    other = settings.policy if settings.policy not in ("foldline", NONE) else OTHER
     ticked = {NONE, "foldline", other}
-    return dict(sorted(named.items(), key=lambda one: one[0] not in ticked)), ticked
+    return dict(sorted(named.items(), key=lambda item: item[0] not in ticked)), ticked
 
 
-async def form(asked: PageRequest) -> Response:
-    """Show what can be replayed, and the replays there are."""
-    query = asked.request.query_params
-    return await _form(asked, session=query.get("session", ""), window=query.get("window", "")[:14])
+async def form(request: PageRequest) -> Response:
+    """Show the form of a new replay, and the existing replays."""
+    query = request.query
+    return await _form(request, session=query.get("session", ""), window=query.get("window", "")[:14])
 
 
 async def _form(
-    asked: PageRequest,
+    request: PageRequest,
     problem: str = "",
     *,
     session: str = "",
     window: str = "",
     ticked: set[str] | None = None,
 ) -> Response:
-    found = await asked.ask(sessions.list_sessions, query=SessionPage(LISTED))
-    infos = [one for one in found.sessions if one.messages]
-    policies, usual = _offered(asked.settings)
-    return asked.page(
+    listed = await request.ask(sessions.list_sessions, query=SessionPage(LISTED))
+    infos = [info for info in listed.sessions if info.messages]
+    policies, defaults = _offered(request.settings)
+    return request.page(
         "replay.html",
         400 if problem else 200,
         here="replay",
         problem=problem,
         policies=policies,
-        ticked=usual if ticked is None else ticked,
+        ticked=defaults if ticked is None else ticked,
         window=window,
         sessions=infos,
-        names=await asked.savings.names(infos),
+        names=await request.savings.names(infos),
         session=session,
-        max_body=asked.serve.max_body,
-        jobs=await asked.replays.of(asked.tenant.presence),
+        max_body=request.serve.max_body,
+        jobs=await request.replays.of(request.tenant.presence),
     )
 
 
-async def begin(asked: PageRequest) -> Response:
-    """Begin a replay, and lead to its page."""
+async def begin(request: PageRequest) -> Response:
+    """Start a replay, and redirect to its page."""
     require("write")
-    asked.check_length(asked.serve.max_body, "a file ([serve] max_body)")
-    async with read_form(asked.request, max_files=1, max_fields=FIELDS) as given:
-        ticked = {one for one in given.getlist("policy") if isinstance(one, str)}
-        window, session = _text(given, "window"), _text(given, "session")
+    request.check_length(request.serve.max_body, "a file ([serve] max_body)")
+    async with read_form(request.http, max_files=1, max_fields=FIELDS) as fields:
+        ticked = {name for name in fields.getlist("policy") if isinstance(name, str)}
+        window, session = _text(fields, "window"), _text(fields, "session")
         try:
-            chosen, tokens = _chosen(asked.settings, ticked), _window(window)
-            label, kept, write = await _source(asked, given.get("file"), session)
-            await _check_room(asked)
-            wish = ReplayWish(label, chosen, tokens, kept)
-            name = await asked.replays.begin(asked.tenant.presence, wish, write)
-        except (Refused, OSError) as error:  # a full disk
-            return await _form(asked, str(error), session=session, window=window, ticked=ticked)
+            chosen, tokens = _chosen(request.settings, ticked), _window(window)
+            label, kept, write = await _source(request, fields.get("file"), session)
+            await _check_room(request)
+            job = ReplayWish(label, chosen, tokens, kept)
+            name = await request.replays.begin(request.tenant.presence, job, write)
+        except (Refused, OSError) as error:  # the disk is full
+            return await _form(request, str(error), session=session, window=window, ticked=ticked)
     return RedirectResponse(f"{BASE}/replay/{name}", 303)
 
 
-async def _check_room(asked: PageRequest) -> None:
-    if await asked.replays.full(asked.tenant.presence):
-        raise Refused(429, "Too many replays", "Wait until one of yours has ended.")
+async def _check_room(request: PageRequest) -> None:
+    if await request.replays.full(request.tenant.presence):
+        raise Refused(429, "Too many replays", "Wait until one of your replays has ended.")
 
 
 def _chosen(settings: Settings, ticked: set[str]) -> tuple[str, ...]:
-    """Return the policies that were ticked, in the order of the page."""
+    """Return the ticked policies in the order of the page."""
     policies, _ = _offered(settings)
     if unknown := ticked - set(policies):
         raise Refused(400, "No such policy", f"There is no policy {min(unknown)[:100]!r}.")
@@ -120,13 +120,13 @@ def _chosen(settings: Settings, ticked: set[str]) -> tuple[str, ...]:
     return tuple(name for name in policies if name in ticked)
 
 
-async def show(asked: PageRequest) -> Response:
-    """Show how far a replay is, or what it found."""
-    job = await _job(asked)
+async def show(request: PageRequest) -> Response:
+    """Show the progress of a replay, or its results."""
+    job = await _job(request)
     if job is None:
-        return _gone(asked)
-    return asked.page(
-        "replay_state.html" if asked.partial else "replay_job.html",
+        return _gone(request)
+    return request.page(
+        "replay_state.html" if request.partial else "replay_job.html",
         here="replay",
         job=job,
         measures=MEASURES,
@@ -139,49 +139,49 @@ async def show(asked: PageRequest) -> Response:
     )
 
 
-async def drop(asked: PageRequest) -> Response:
-    """Stop a replay that runs, and remove what it found."""
+async def drop(request: PageRequest) -> Response:
+    """Stop a replay, and remove its results."""
     require("write")
-    await asked.replays.drop(asked.tenant.presence, asked.request.path_params["job"])
+    await request.replays.drop(request.tenant.presence, request.path["job"])
     return RedirectResponse(f"{BASE}/replay", 303)
 
 
-async def save(asked: PageRequest) -> Response:
-    """Write out a table, a report or a drawing as a file."""
-    job, name = await _job(asked), asked.request.path_params["file"]
+async def save(request: PageRequest) -> Response:
+    """Send a table, a report or a drawing as a file."""
+    job, name = await _job(request), request.path["file"]
     if job is None or job.state != "done" or name not in MEDIA:
-        return _gone(asked)
+        return _gone(request)
     base = PurePosixPath(safe_name(job.wish.label)).stem
     headers = {**HEADERS, "content-disposition": f'attachment; filename="{base}.replay.{name}"'}
-    records = ReplayRecords(asked.tenant.presence)
+    records = ReplayRecords(request.tenant.presence)
     content = as_csv(job.rows).encode() if name == TABLE else await records.file(job.id, name)
     if content is None:
-        return _gone(asked)
+        return _gone(request)
     return Response(content, media_type=MEDIA[name], headers=headers)
 
 
-async def _job(asked: PageRequest) -> ReplayRecord | None:
+async def _job(request: PageRequest) -> ReplayRecord | None:
     require("read")
-    return await asked.replays.find(asked.tenant.presence, asked.request.path_params["job"])
+    return await request.replays.find(request.tenant.presence, request.path["job"])
 
 
-async def _source(asked: PageRequest, given: Any, session: str) -> tuple[str, str, Callable[[Path], object]]:
-    """Return the name of what is replayed, its session ("" for a file), and what writes it into a file."""
-    if isinstance(given, UploadFile) and given.filename:
-        stream = given.file
+async def _source(request: PageRequest, file: Any, session: str) -> tuple[str, str, Callable[[Path], object]]:
+    """Return a label, the session ("" for a file), and a function that writes the log to a path."""
+    if isinstance(file, UploadFile) and file.filename:
+        stream = file.file
 
         def copy(target: Path) -> None:
             with target.open("wb") as copied:
                 shutil.copyfileobj(stream, copied)
 
-        return given.filename[:200], "", copy
+        return file.filename[:200], "", copy
     if not session:
         raise Refused(400, "Nothing to replay", "Choose a file or a session first.")
-    detail = await asked.ask(sessions.show_session, session=session)
-    found = await asked.ask(transfers.export_session, query=ExportQuery(), session=session)
-    raw = bytes(found.body)
-    if len(raw) > asked.serve.max_body:
-        raise TooLarge(f"the session has more than {asked.serve.max_body:,} bytes ([serve] max_body)")
+    detail = await request.ask(sessions.show_session, session=session)
+    exported = await request.ask(transfers.export_session, query=ExportQuery(), session=session)
+    raw = bytes(exported.body)
+    if len(raw) > request.serve.max_body:
+        raise TooLarge(f"the session has more than {request.serve.max_body:,} bytes ([serve] max_body)")
     return detail.info.title or session, session, lambda target: target.write_bytes(raw)
 
 
@@ -191,7 +191,7 @@ def _text(form: FormData, name: str) -> str:
 
 
 def _window(text: str) -> int | None:
-    """Return the tokens that somebody typed; None for nothing."""
+    """Parse a number of tokens; None for an empty field."""
     digits = text.replace(",", "").replace("_", "").replace(" ", "")
     if not digits:
         return None
@@ -201,7 +201,7 @@ def _window(text: str) -> int | None:
 
 
 def _most(job: ReplayRecord) -> dict[str, float]:
-    """Return the largest value of each column that is drawn as bars."""
+    """Return the largest value of each column with bars."""
     most: dict[str, float] = {"input_tokens": max((row.input_tokens for row in job.rows), default=0)}
     for row in job.rows:
         for name, value in row.prices.items():
@@ -209,8 +209,8 @@ def _most(job: ReplayRecord) -> dict[str, float]:
     return most
 
 
-def _gone(asked: PageRequest) -> Response:
-    if asked.partial:
-        text = '<p class="problem" role="alert">This replay is gone.</p>'
+def _gone(request: PageRequest) -> Response:
+    if request.partial:
+        text = '<p class="problem" role="alert">This replay was removed.</p>'
         return Response(text, STOP_ASKING, media_type="text/html", headers=HEADERS)
-    return asked.problem(404, "No such replay", "It was removed, or never was.")
+    return request.problem(404, "No such replay", "It was removed, or it never existed.")

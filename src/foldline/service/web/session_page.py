@@ -1,7 +1,6 @@
-"""One session as a page: its whole history with the folds in it, the meter, and what stands beside it.
+"""The page of one session: its history with its folds, the meter, a panel and a map.
 
-Beside the history is one panel at a time, and a map. The page is asked for whole at first, and then every
-second for what is new, which htmx puts in its place.
+The page is loaded once; then htmx polls every second for what is new and inserts it.
 """
 
 from __future__ import annotations
@@ -26,6 +25,7 @@ from foldline.service.api.history import (
     ViewResult,
 )
 from foldline.service.api.operation import Operation
+from foldline.service.api.sessions import HitList
 from foldline.service.api.transfers import ExportQuery
 from foldline.service.web import prose
 from foldline.service.web.meter import course, meter, slices
@@ -37,12 +37,12 @@ from foldline.session.tree import prompt_at
 from foldline.waiting import aside
 
 PAGE: Final = 50  # messages and boundaries at once
-LIVE: Final = 1_000  # that may come between two looks, or stand on an open page
-FIRST_SHOWN: Final = "foldline-first"  # the header in which such a page tells its first message
-NOTHING_TOLD: Final[dict[str, Any]] = {"notice": "", "problem": "", "undo": ""}
-PASSED: Final = ("panel", "q", "notice", "undo")  # what a page tells another one on the way to a message
-FIRST, NEWEST = 20, 180  # messages of a long view that are shown as they are sent
-LATEST: Final = 1_000  # messages among which those are looked for that are pinned, or large
+LIVE: Final = 1_000  # items between two polls, or on an open page
+FIRST_SHOWN: Final = "foldline-first"  # the header with the first message of an open page
+NO_NOTICE: Final[dict[str, Any]] = {"notice": "", "problem": "", "undo": ""}
+PASSED: Final = ("panel", "q", "notice", "undo")  # query fields kept in a redirect to a message
+FIRST, NEWEST = 20, 180  # messages of a long view that its panel shows
+LATEST: Final = 1_000  # messages in which the largest are searched
 LARGEST: Final = 8
 PANELS: Final = (
     ("view", "Sent"),
@@ -53,7 +53,7 @@ PANELS: Final = (
     ("tree", "Branches"),
     ("recall", "Recall"),
 )
-OPERATION: Final[dict[str, Operation[Any]]] = {  # that a panel shows
+OPERATION: Final[dict[str, Operation[Any]]] = {  # behind each panel
     "view": history.read_view,
     "receipts": boundaries.list_boundaries,
     "rules": messages.list_constraints,
@@ -62,77 +62,79 @@ OPERATION: Final[dict[str, Operation[Any]]] = {  # that a panel shows
     "tree": tree.list_branches,
     "recall": history.recall,
 }
-NO_HITS: Final[dict[str, Any]] = {"hits": []}
 
 
 async def session_page(
-    asked: PageRequest, status: int = 200, *, problem: str = "", draft: str = ""
+    request: PageRequest, status: int = 200, *, problem: str = "", draft: str = ""
 ) -> Response:
-    """Show a session; `problem` and `draft` are those of a message that could not be said."""
-    query = asked.request.query_params
-    told: dict[str, Any] = {name: query.get(name, "")[:500] for name in ("notice", "problem", "undo")}
-    told["problem"] = problem or told["problem"]
-    before = None if asked.partial else query.get("before") or None
-    found = await asked.history(LIVE if asked.partial else PAGE, before)
-    head = await _head(asked, found.items)
-    shown = _shown(found, *_on_page(asked, found), head["boundaries"], newest=not before)
-    if asked.partial:  # what a button led to: what has changed goes into the page that is there
-        changed = {"hx-trigger": "changed", "hx-trigger-after-settle": "folded" if told["undo"] else "done"}
-        return asked.page("in_place.html", headers=changed, later=None, **head, **shown, **told)
-    formats = await asked.ask(transfers.list_formats)
-    return asked.page(
+    """Show a session; `problem` and `draft` belong to a message that could not be sent."""
+    query = request.query
+    notices: dict[str, Any] = {name: query.get(name, "")[:500] for name in ("notice", "problem", "undo")}
+    notices["problem"] = problem or notices["problem"]
+    before = None if request.partial else query.get("before") or None
+    page = await request.history(LIVE if request.partial else PAGE, before)
+    head = await _head(request, page.items)
+    shown = _history_context(page, *_on_page(request, page), head["boundaries"], newest=not before)
+    if request.partial:  # after a button: update the open page
+        changed = {
+            "hx-trigger": "changed",
+            "hx-trigger-after-settle": "folded" if notices["undo"] else "done",
+        }
+        return request.page("in_place.html", headers=changed, later=None, **head, **shown, **notices)
+    formats = await request.ask(transfers.list_formats)
+    return request.page(
         "session.html",
         status,
         here="sessions",
         later=before,
         **head,
         **shown,
-        **await panel_content(asked, query.get("panel", ""), head["figures"]),
+        **await panel_content(request, query.get("panel", ""), head["figures"]),
         formats=formats.formats,
         agents=agents(),
         panels=PANELS,
-        draft=draft or await _draft(asked, query.get("draft_of", "")),
-        **told,
+        draft=draft or await _draft(request, query.get("draft_of", "")),
+        **notices,
     )
 
 
-async def _draft(asked: PageRequest, entry: str) -> str:
-    """Return the user's text at an entry, or before it, which is edited and said anew."""
+async def _draft(request: PageRequest, entry: str) -> str:
+    """Return the user's text at or before an entry, for editing."""
     try:
-        found = await prompt_at(asked.tenant.store, asked.session, None, entry or None)
+        prompt = await prompt_at(request.tenant.store, request.session, None, entry or None)
     except InputError:
         return ""
-    return found.message.text
+    return prompt.message.text
 
 
-async def _head(asked: PageRequest, items: Sequence[Item]) -> dict[str, Any]:
-    """Return what stands above a history, and changes with it: figures, meter, what can be done."""
-    detail = await asked.ask(sessions.show_session)
-    figures = await asked.ask(history.read_stats)
-    folds = (await asked.ask(boundaries.list_boundaries)).boundaries
+async def _head(request: PageRequest, items: Sequence[Item]) -> dict[str, Any]:
+    """Return the context of the page's head: figures, meter, possible actions."""
+    detail = await request.ask(sessions.show_session)
+    figures = await request.ask(history.read_stats)
+    folds = (await request.ask(boundaries.list_boundaries)).boundaries
     return {
         "info": detail.info,
-        "heading": (await asked.savings.names([detail.info]))[asked.session],
+        "heading": (await request.savings.names([detail.info]))[request.session],
         "policy": detail.policy,
         "links": detail.links,
         "model": detail.model,
         "figures": figures,
-        "gauge": meter(figures, [one for one in items[-PAGE:] if isinstance(one, ShownMessage)]),
+        "gauge": meter(figures, [item for item in items[-PAGE:] if isinstance(item, ShownMessage)]),
         "boundaries": folds,
-        "pruned": any(one.made == "prune" and not one.undone for one in folds),
-        "can_undo": await _can_undo(asked, folds),
+        "pruned": any(fold.made == "prune" and not fold.undone for fold in folds),
+        "can_undo": await _can_undo(request, folds),
         "can_redo": bool(folds) and folds[-1].undone,
-        "can_talk": bool(asked.models.usual),
+        "can_talk": bool(request.models.usual),
     }
 
 
-async def _can_undo(asked: PageRequest, boundaries: Sequence[ShownBoundary]) -> bool:
-    newest = next((one.entry for one in reversed(boundaries) if not one.undone), None)
-    return newest is not None and not await is_start(asked.tenant.store, asked.session, newest)
+async def _can_undo(request: PageRequest, boundaries: Sequence[ShownBoundary]) -> bool:
+    newest = next((boundary.entry for boundary in reversed(boundaries) if not boundary.undone), None)
+    return newest is not None and not await is_start(request.tenant.store, request.session, newest)
 
 
-def _shown(
-    found: HistoryResult,
+def _history_context(
+    page: HistoryResult,
     items: Sequence[Item],
     before: str | None,
     boundaries: Sequence[ShownBoundary],
@@ -140,165 +142,169 @@ def _shown(
     newest: bool = True,
     known: Sequence[Item] = (),
 ) -> dict[str, Any]:
-    """Return what a part of a history is made of; `newest` says that more may come behind it.
+    """Return the context of a part of a history; with `newest`, new messages are added after it.
 
-    `known` are the messages before it that the page shows already: what their calls are answered is `late`.
+    `known` are the messages before it that the open page shows: results of their calls are `late`.
     """
-    said = [one for one in found.items[-PAGE:] if isinstance(one, ShownMessage)]
+    recent = [item for item in page.items[-PAGE:] if isinstance(item, ShownMessage)]
     answered = answers([*known, *items])
-    before_it, new = {one.entry for one in known}, {one.entry for one in items}
+    old, new = {item.entry for item in known}, {item.entry for item in items}
     fold = newest_fold(boundaries)
     return {
         "groups": grouped(items, fold, newest=newest),
         "answers": answered,
         "within": within(answered),
         "late": [
-            (place, one)
-            for place, one in answered.items()
-            if place[0] in before_it and one.message.entry in new
+            (place, result)
+            for place, result in answered.items()
+            if place[0] in old and result.message.entry in new
         ],
         "fold": fold,
         "before": before,
         "newest": newest,
-        "waits": newest and bool(said) and said[-1].role in ("user", "tool"),
-        "leaf": found.leaf or "",
-        "last": found.items[-1].entry if found.items else "",
-        "state": state_of(found.items[-PAGE:]),
+        "waits": newest and bool(recent) and recent[-1].role in ("user", "tool"),
+        "leaf": page.leaf or "",
+        "last": page.items[-1].entry if page.items else "",
+        "state": state_of(page.items[-PAGE:]),
     }
 
 
-def _on_page(asked: PageRequest, found: HistoryResult) -> tuple[Sequence[Item], str | None]:
-    """Return what a page shows of a history, and before which entry there is more.
+def _on_page(request: PageRequest, page: HistoryResult) -> tuple[Sequence[Item], str | None]:
+    """Return the items that a page shows, and the entry before which there are more.
 
-    It is the newest `PAGE`; or what an open page shows, which tells its first message.
+    These are the newest `PAGE` items, or all from the first message of an open page on.
     """
-    items, first = found.items, asked.request.headers.get(FIRST_SHOWN)
+    items, first = page.items, request.http.headers.get(FIRST_SHOWN)
     start = max(0, len(items) - PAGE)
-    if (told := next((n for n, one in enumerate(items[:start]) if one.entry == first), None)) is not None:
-        start = told
+    places = [number for number, item in enumerate(items[:start]) if item.entry == first]
+    if places:
+        start = places[0]
         while start and not isinstance(items[start - 1], ShownMessage):
             start -= 1
-    return items[start:], items[start].entry if start else found.before
+    return items[start:], items[start].entry if start else page.before
 
 
-async def earlier(asked: PageRequest) -> Response:
-    """Show the messages before one."""
-    before = asked.request.query_params.get("before") or None
-    found = await asked.history(PAGE, before)
-    head = await _head(asked, found.items)
-    shown = _shown(found, found.items, found.before, head["boundaries"], newest=False)
-    return asked.page("earlier.html", **head, **shown)
+async def earlier(request: PageRequest) -> Response:
+    """Show the messages before an entry."""
+    before = request.query.get("before") or None
+    page = await request.history(PAGE, before)
+    head = await _head(request, page.items)
+    shown = _history_context(page, page.items, page.before, head["boundaries"], newest=False)
+    return request.page("earlier.html", **head, **shown)
 
 
-async def since(asked: PageRequest) -> Response:
-    """Show what was said since the page was made, or the history anew where something of it has changed."""
-    known = asked.request.query_params
-    if (await asked.tenant.store.leaf(asked.session) or "") == known.get("leaf"):  # asked every second
+async def since(request: PageRequest) -> Response:
+    """Show the messages since the last poll, or the whole history if a shown item has changed."""
+    query = request.query
+    if (await request.tenant.store.leaf(request.session) or "") == query.get("leaf"):  # polled every second
         return Response(status_code=204)
-    found = await asked.history(LIVE)
-    head = await _head(asked, found.items)  # behind it: what comes between is told at the next look
-    places = [number for number, one in enumerate(found.items) if one.entry == known.get("last")]
+    page = await request.history(LIVE)
+    head = await _head(request, page.items)  # read last: a message in between comes with the next poll
+    places = [number for number, item in enumerate(page.items) if item.entry == query.get("last")]
     end = places[0] + 1 if places else 0
-    old, new = found.items[:end], found.items[end:]
-    anew = not old or state_of(old[-PAGE:]) != known.get("state")
-    whole, before = _on_page(asked, found)
-    items, shown_already = (whole, []) if anew else (new, old[-PAGE:])
-    shown = _shown(found, items, before, head["boundaries"], known=shown_already)
-    changed = {"hx-trigger": "changed"}  # the panel asks for itself
-    if not anew:
-        return asked.page("since.html", headers=changed, **head, **shown)
-    return asked.page("in_place.html", headers=changed, later=None, **head, **shown, **NOTHING_TOLD)
+    old, new = page.items[:end], page.items[end:]
+    reload = not old or state_of(old[-PAGE:]) != query.get("state")
+    on_page, before = _on_page(request, page)
+    items, known = (on_page, []) if reload else (new, old[-PAGE:])
+    shown = _history_context(page, items, before, head["boundaries"], known=known)
+    changed = {"hx-trigger": "changed"}  # the panel reloads itself
+    if not reload:
+        return request.page("since.html", headers=changed, **head, **shown)
+    return request.page("in_place.html", headers=changed, later=None, **head, **shown, **NO_NOTICE)
 
 
-async def raw(asked: PageRequest) -> Response:
-    """Show texts as they were written from now on, or rendered again."""
-    answer = asked.back()
-    wanted = asked.request.query_params.get("on") == "1"
-    answer.set_cookie(RAW, "1" if wanted else "", path=BASE, samesite="strict", httponly=True)
-    return answer
+async def raw(request: PageRequest) -> Response:
+    """Switch between texts as written and rendered texts."""
+    response = request.back()
+    raw = request.query.get("on") == "1"
+    response.set_cookie(RAW, "1" if raw else "", path=BASE, samesite="strict", httponly=True)
+    return response
 
 
-async def at(asked: PageRequest) -> Response:
-    """Lead to a message, wherever it stands in the history, or in that of a session this one came from."""
-    entry, store = asked.request.path_params["entry"], asked.tenant.store
+async def at(request: PageRequest) -> Response:
+    """Redirect to a message in this session's history, or in that of a session it came from."""
+    entry, store = request.path["entry"], request.tenant.store
     place = f"e-{entry}"
-    found = await store.entry(asked.session, entry)
-    if isinstance(found, Compacted) and found.first_kept:
-        newest = newest_fold((await asked.ask(boundaries.list_boundaries)).boundaries)
+    stored = await store.entry(request.session, entry)
+    if isinstance(stored, Compacted) and stored.first_kept:
+        newest = newest_fold((await request.ask(boundaries.list_boundaries)).boundaries)
         if newest is not None and newest.entry == entry:
-            entry = found.first_kept  # where its mark is, on whatever page it stands itself
-    query = {name: text for name, text in asked.request.query_params.items() if name in PASSED}
-    if any(one.id == entry for one in await store.tail(asked.session, PAGE // 2)):
-        return to_session(asked.session, at=place, **query)
-    stored = [one.id async for one in store.path(asked.session)]
-    if entry in stored:
-        before = next(iter(stored[stored.index(entry) + 1 + PAGE // 2 :]), None)
-        return to_session(asked.session, at=place, **query, **({"before": before} if before else {}))
-    for link in () if found is not None else reversed(await links(store, asked.session)):
+            entry = stored.first_kept  # the newest fold is shown there
+    query = {name: text for name, text in request.query.items() if name in PASSED}
+    if any(item.id == entry for item in await store.tail(request.session, PAGE // 2)):
+        return to_session(request.session, at=place, **query)
+    path = [item.id async for item in store.path(request.session)]
+    if entry in path:
+        before = next(iter(path[path.index(entry) + 1 + PAGE // 2 :]), None)
+        return to_session(request.session, at=place, **query, **({"before": before} if before else {}))
+    for link in () if stored is not None else reversed(await links(store, request.session)):
         if link.way == "from" and await store.entry(link.session, entry) is not None:
             there = f"{BASE}/s/{segment(link.session)}/at/{segment(entry)}"
             return RedirectResponse(f"{there}?{urlencode(query)}", 303)
-    return to_session(asked.session, **{**query, "notice": "That message stands on another branch."})
+    return to_session(request.session, **{**query, "notice": "That message is on another branch."})
 
 
-async def print_page(asked: PageRequest) -> Response:
-    """Show all that was said and where it was folded on one page, for paper; long results are shortened."""
-    info = await asked.info()
-    found = await asked.ask(transfers.export_session, query=ExportQuery("markdown"))
-    raw = bytes(found.body)
+async def print_page(request: PageRequest) -> Response:
+    """Show the whole session on one page for printing; long results are shortened."""
+    info = await request.info()
+    exported = await request.ask(transfers.export_session, query=ExportQuery("markdown"))
+    raw = bytes(exported.body)
     content = await aside(len(raw), lambda: prose.unkept(raw.decode("utf-8", "replace")))
-    names = await asked.savings.names([info])
-    return asked.page("print.html", here="sessions", info=info, heading=names[info.id], content=content)
+    names = await request.savings.names([info])
+    return request.page("print.html", here="sessions", info=info, heading=names[info.id], content=content)
 
 
-# ---- what stands beside a history: the view as it is sent, folds, rules, ledger, tokens, branches, recall
+# ---- panels and the map
 
 
-async def panel(asked: PageRequest) -> Response:
+async def panel(request: PageRequest) -> Response:
     """Show a panel."""
-    name = asked.request.path_params["panel"]
+    name = request.path["panel"]
     if name not in OPERATION:
-        return asked.problem(404, "No such panel", "")
-    if not asked.partial:
-        query = asked.request.url.query
-        place = f"{BASE}/s/{segment(asked.session)}?panel={name}"
+        return request.problem(404, "No such panel", "")
+    if not request.partial:
+        query = request.http.url.query
+        place = f"{BASE}/s/{segment(request.session)}?panel={name}"
         return RedirectResponse(f"{place}&{query}" if query else place, 303)
-    content = await panel_content(asked, name, await asked.ask(history.read_stats))
-    newest = "before=" not in asked.request.headers.get("hx-current-url", "")
-    return asked.page("panel.html", info=await asked.info(), newest=newest, **content)
+    content = await panel_content(request, name, await request.ask(history.read_stats))
+    newest = "before=" not in request.http.headers.get("hx-current-url", "")
+    return request.page("panel.html", info=await request.info(), newest=newest, **content)
 
 
-async def minimap(asked: PageRequest) -> Response:
-    """Show the session by the size of what was sent: beside the history, where it leads to any message."""
-    stats = (await asked.ask(history.read_stats)).stats
-    points = (await asked.ask(boundaries.read_timeline)).points
-    return asked.page("map.html", info=await asked.info(), data=course(points, stats), slices=slices(points))
+async def minimap(request: PageRequest) -> Response:
+    """Show the map: the view's size over the session, with links to its messages."""
+    stats = (await request.ask(history.read_stats)).stats
+    points = (await request.ask(boundaries.read_timeline)).points
+    return request.page(
+        "map.html", info=await request.info(), data=course(points, stats), slices=slices(points)
+    )
 
 
-async def panel_content(asked: PageRequest, name: str, stats: StatsResult) -> dict[str, Any]:
-    """Return what a panel is made of; the first one for a name that there is not."""
+async def panel_content(request: PageRequest, name: str, stats: StatsResult) -> dict[str, Any]:
+    """Return the context of a panel; the first panel for an unknown name."""
     name = name if name in OPERATION else PANELS[0][0]
-    words = asked.request.query_params.get("q", "")[:1_000]
-    given: dict[str, Any] = {"panel": name, "stats": stats.stats, "spent": stats.spent, "q": words}
+    words = request.query.get("q", "")[:1_000]
+    context: dict[str, Any] = {"panel": name, "stats": stats.stats, "spent": stats.spent, "q": words}
     if name == "recall":
-        found = await asked.ask(history.recall, query=RecallQuery(words)) if words.strip() else NO_HITS
+        query = RecallQuery(words)
+        data = await request.ask(history.recall, query=query) if words.strip() else HitList([])
     else:
-        found = await asked.ask(OPERATION[name])
+        data = await request.ask(OPERATION[name])
     match name:
         case "view":
-            view = cast("ViewResult", found)
-            whole = view.messages
-            out = max(0, len(whole) - FIRST - NEWEST)
-            shown = [*whole[:FIRST], *whole[-NEWEST:]] if out else whole
-            given |= {"shown": [sent(one, view.dialect) for one in shown], "left_out": out, "first": FIRST}
+            view = cast("ViewResult", data)
+            left_out = max(0, len(view.messages) - FIRST - NEWEST)
+            shown = [*view.messages[:FIRST], *view.messages[-NEWEST:]] if left_out else view.messages
+            context["shown"] = [sent(message, view.dialect) for message in shown]
+            context |= {"left_out": left_out, "first": FIRST}
         case "receipts":
-            given["lifts"] = await _can_undo(asked, cast("BoundaryList", found).boundaries)
+            context["lifts"] = await _can_undo(request, cast("BoundaryList", data).boundaries)
         case "rules":
-            given["pinned"] = (await asked.ask(messages.list_pins)).pins
+            context["pinned"] = (await request.ask(messages.list_pins)).pins
         case "tokens":
-            found = course(cast("Timeline", found).points, stats.stats)
-            latest = (await asked.history(LATEST)).items
-            given["largest"] = largest([one for one in latest if isinstance(one, ShownMessage)], LARGEST)
+            data = course(cast("Timeline", data).points, stats.stats)
+            items = (await request.history(LATEST)).items
+            context["largest"] = largest((item for item in items if isinstance(item, ShownMessage)), LARGEST)
         case _:
             pass
-    return {**given, "data": found}
+    return {**context, "data": data}

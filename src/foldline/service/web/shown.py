@@ -1,4 +1,4 @@
-"""What a page shows of a history: lines of messages, folded ones together, results with their calls."""
+"""A history for display: one-line texts, folded messages in groups, results next to their calls."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from foldline.stores import search
 
 LINE: Final = 160  # characters of a line
 _BREAK: Final = re.compile(r"(?<!\\)((?:\\\\)*)\\n")  # an escaped line break in JSON
-# all but a path's end
+# all folders of a path but the last
 _FOLDERS: Final = re.compile(r"(?<![\w.@+~-])/?(?:[\w.@+~-]+/){2,}(?=[\w.@+~-]+/[\w.@+~-])")
 _FAILED: Final = re.compile(" wrote no summary: | was rejected: ")  # in the notes of a receipt
 _WORD: Final = re.compile(r"([^\W_]+)")
 
 Item = ShownMessage | ShownBoundary
-Place = tuple[str, int]  # of a call: its message, and which of the parts it is
+Place = tuple[str, int]  # of a call: its message and the number of its part
 
 
 class SentMessage(msgspec.Struct, frozen=True):
-    """A message of the view: who says it, how it begins, and its JSON, broken where its texts break."""
+    """A message of the view: its role, its first words, and its JSON with line breaks in texts."""
 
     role: str
     start: str
@@ -40,7 +40,7 @@ class SentMessage(msgspec.Struct, frozen=True):
 
 
 def who(message: ShownMessage) -> str:
-    """Return who speaks: user, program, assistant, tool, system."""
+    """Return the speaker: user, program, assistant, tool or system."""
     if message.parts and all(part.kind == "result" for part in message.parts):
         return "tool"
     if message.role == "developer":
@@ -49,62 +49,64 @@ def who(message: ShownMessage) -> str:
 
 
 def start(message: ShownMessage) -> str:
-    """Return how a message begins: its words, else the calls that it makes, else what came back."""
+    """Return the first words of a message: of its text, else of its calls, else of its results."""
     return _start(message.parts) or "(empty)"
 
 
 def _start(parts: Sequence[ShownPart]) -> str:
     kinds = ("text", "call", "result", "thinking", "media", "other")
-    part = min(parts, key=lambda one: kinds.index(one.kind), default=None)
+    part = min(parts, key=lambda part: kinds.index(part.kind), default=None)
     if part is None:
         return ""
     return called(part) if part.kind == "call" else line(part.text or part.name)
 
 
 def called(call: ShownPart) -> str:
-    """Return a call as a line: the tool, and what it is given, long paths by their ends."""
-    given = fields_of(call.text)
-    values: list[Any] = [call.text] if given is None else list(given.values())
-    words = " ".join(one if isinstance(one, str) else encode_utf8(one).decode() for one in values)
+    """Return a call on one line: the tool and its arguments, long paths shortened."""
+    fields = fields_of(call.text)
+    values: list[Any] = [call.text] if fields is None else list(fields.values())
+    words = " ".join(value if isinstance(value, str) else encode_utf8(value).decode() for value in values)
     return line(f"{call.name} {_FOLDERS.sub('…/', words[: 8 * LINE])}")
 
 
 def sent(message: dict[str, Any], dialect: str) -> SentMessage:
-    """Return a message of the view as it is sent."""
-    parts = [shown_part(one) for one in get(dialect).decode(message).parts]
+    """Return a message of the view for display."""
+    parts = [shown_part(part) for part in get(dialect).decode(message).parts]
     role = str(message.get("role") or message.get("type") or "")
-    answers = role == "user" and parts and all(one.kind == "result" for one in parts)  # as Anthropic has it
-    words = _BREAK.sub(r"\1\\n\n", pretty(message).decode())
-    begins = _start(parts) or "(thinking without words)"
-    return SentMessage(f"{role}, results" if answers else role, begins, words)
+    answers = role == "user" and parts and all(part.kind == "result" for part in parts)  # Anthropic's form
+    text = _BREAK.sub(r"\1\\n\n", pretty(message).decode())
+    begins = _start(parts) or "(thinking without text)"
+    return SentMessage(f"{role}, results" if answers else role, begins, text)
 
 
 def largest(messages: Iterable[ShownMessage], most: int) -> list[tuple[ShownMessage, str]]:
-    """Return the largest of the messages that are sent, and a line of each: of a result, what was called."""
-    found: list[tuple[ShownMessage, str]] = []
+    """Return the largest messages that are sent, each with a line: for a result, its call."""
+    lines: list[tuple[ShownMessage, str]] = []
     newest = ""
-    for one in messages:
-        calls = [called(part) for part in one.parts if part.kind == "call"]
+    for message in messages:
+        calls = [called(part) for part in message.parts if part.kind == "call"]
         newest = "; ".join(calls) or newest
-        if one.how not in HIDDEN:
-            found.append((one, line(newest) if who(one) == "tool" and newest else start(one)))
-    return sorted(found, key=lambda pair: -pair[0].tokens)[:most]
+        if message.how not in HIDDEN:
+            is_result = who(message) == "tool" and newest
+            lines.append((message, line(newest) if is_result else start(message)))
+    return sorted(lines, key=lambda pair: -pair[0].tokens)[:most]
 
 
 def line(text: str, most: int = LINE) -> str:
-    """Return a text as one line of so many characters."""
-    whole = " ".join(text[: 8 * most].split())
-    return whole if len(whole) <= most else f"{whole[: most - 1]}…"
+    """Return the beginning of a text on one line of at most so many characters."""
+    words = " ".join(text[: 8 * most].split())
+    return words if len(words) <= most else f"{words[: most - 1]}…"
 
 
 def marked(text: str, query: str) -> list[tuple[str, bool]]:
-    """Return a text in pieces: those that a word of the query begins are marked."""
-    asked = [term for word in search.words(query) for term in search.terms(word)]
+    """Split a text into pieces, and mark those that start with a word of the query."""
+    query_terms = [term for word in search.words(query) for term in search.terms(word)]
     pieces = _WORD.split(text)
     return [
         (
             piece,
-            number % 2 == 1 and any(term.startswith(one) for term in search.terms(piece) for one in asked),
+            number % 2 == 1
+            and any(term.startswith(start) for term in search.terms(piece) for start in query_terms),
         )
         for number, piece in enumerate(pieces)
         if piece
@@ -116,13 +118,13 @@ def summary_failure(receipt: Receipt) -> str:
     return "; ".join(filter(_FAILED.search, receipt.notes)) if receipt.summarizer == OFFLINE else ""
 
 
-# ---- a history: folded messages together, folds at their cuts
+# ---- grouping: folded messages together, folds at their cuts
 
 
 class Group(msgspec.Struct, frozen=True):
-    """Folded messages in a row, with the boundaries among them; or one item that is not folded.
+    """Consecutive folded messages with the boundaries between them, or one item that is not folded.
 
-    `fold` stands where what follows is sent: its summary is what the model reads instead.
+    `fold` is the fold whose summary replaces the group in the view.
     """
 
     folded: bool
@@ -131,86 +133,86 @@ class Group(msgspec.Struct, frozen=True):
 
     @property
     def messages(self) -> list[ShownMessage]:
-        """The messages of it."""
-        return [one for one in self.members if isinstance(one, ShownMessage)]
+        """The messages of the group."""
+        return [item for item in self.members if isinstance(item, ShownMessage)]
 
     @property
     def tokens(self) -> int:
-        """Their size."""
-        return sum(one.tokens for one in self.messages)
+        """The size of its messages."""
+        return sum(message.tokens for message in self.messages)
 
 
 def grouped(items: Sequence[Item], fold: ShownBoundary | None, *, newest: bool = True) -> list[Group]:
-    """Return items with folded messages in a row put together, with boundaries and excluded ones between.
+    """Group consecutive folded messages, with the boundaries and excluded messages between them.
 
-    `fold` is the newest fold that holds; unless `newest`, more messages follow, which may be folded as well.
+    `fold` is the newest fold in effect; unless `newest`, more messages follow, which may be folded too.
     """
     items = _at_their_cuts(items, fold)
-    inside = [isinstance(one, ShownMessage) and one.how == "folded" for one in items]
+    inside = [isinstance(item, ShownMessage) and item.how == "folded" for item in items]
     places = [number for number, folded in enumerate(inside) if folded]
     for last, following in pairwise(places):
         between = range(last + 1, following)
         if all(_may_be_inside(items[number]) for number in between):
             for number in between:
                 inside[number] = True
-    found: list[Group] = []
-    for one, folded in zip(items, inside, strict=True):
-        if folded and found and found[-1].folded:
-            found[-1].members.append(one)
+    groups: list[Group] = []
+    for item, folded in zip(items, inside, strict=True):
+        if folded and groups and groups[-1].folded:
+            groups[-1].members.append(item)
         else:
-            found.append(Group(folded, [one]))
-    last = max((number for number, one in enumerate(found) if one.folded), default=len(found))
-    if last < len(found) - (not newest):
-        found[last] = msgspec.structs.replace(found[last], fold=fold)
-    return found
+            groups.append(Group(folded, [item]))
+    last = max((number for number, group in enumerate(groups) if group.folded), default=len(groups))
+    if last < len(groups) - (not newest):
+        groups[last] = msgspec.structs.replace(groups[last], fold=fold)
+    return groups
 
 
 def _at_their_cuts(items: Sequence[Item], fold: ShownBoundary | None) -> list[Item]:
-    """Return items with each fold before the first message that it kept, if that is among them.
+    """Move each fold before the first message that it kept, if that is among the items.
 
-    The newest one that holds is left out where its messages are: it is shown behind them.
+    The newest fold in effect is left out if folded messages are shown: their group shows it.
     """
-    messages = [one for one in items if isinstance(one, ShownMessage)]
-    known = {one.entry for one in messages}
-    shown_behind = fold.entry if fold and any(one.how == "folded" for one in messages) else None
+    messages = [item for item in items if isinstance(item, ShownMessage)]
+    known = {message.entry for message in messages}
+    in_group = fold.entry if fold and any(message.how == "folded" for message in messages) else None
     at: dict[str, list[Item]] = defaultdict(list)
     rest: list[Item] = []
-    for one in items:
-        first = (
-            one.receipt.first_kept if isinstance(one, ShownBoundary) and one.made == "compaction" else None
-        )
+    for item in items:
+        first = None
+        if isinstance(item, ShownBoundary) and item.made == "compaction":
+            first = item.receipt.first_kept
         if isinstance(first, str) and first in known:
-            at[first].append(one)
+            at[first].append(item)
         else:
-            rest.append(one)
-    placed = [each for one in rest for each in (*at[one.entry], one)]
-    return [one for one in placed if one.entry != shown_behind]
+            rest.append(item)
+    ordered = [item for following in rest for item in (*at[following.entry], following)]
+    return [item for item in ordered if item.entry != in_group]
 
 
-def _may_be_inside(one: Item) -> bool:
-    return isinstance(one, ShownBoundary) or one.how == "excluded"
+def _may_be_inside(item: Item) -> bool:
+    return isinstance(item, ShownBoundary) or item.how == "excluded"
 
 
 def newest_fold(boundaries: Sequence[ShownBoundary]) -> ShownBoundary | None:
     """Return the newest fold that was not undone."""
-    made = (one for one in reversed(boundaries) if one.made == "compaction" and not one.undone)
-    return next(made, None)
+    folds = (item for item in reversed(boundaries) if item.made == "compaction" and not item.undone)
+    return next(folds, None)
 
 
 def state_of(items: Sequence[Item]) -> str:
-    """Return a word that changes where an item that is shown has changed: by a fold, an undo, a pin."""
-    looks = [
-        [one.entry, *([one.how, one.pinned] if isinstance(one, ShownMessage) else [one.undone])]
-        for one in items
+    """Return a hash that changes when a shown item does: by a fold, an undo, a pin."""
+    states = [
+        [item.entry, *([item.how, item.pinned] if isinstance(item, ShownMessage) else [item.undone])]
+        for item in items
     ]
-    return digest(encode_utf8(looks))[:16]
+    return digest(encode_utf8(states))[:16]
 
 
-# ---- what a call was answered
+# ---- calls and their results
 
 
 class PairedResult(msgspec.Struct, frozen=True):
-    """A result, shown with its call; `first` of its message: there the message's own buttons are."""
+    """A result shown with its call; the `first` one of a message has the message's buttons."""
 
     message: ShownMessage
     part: ShownPart
@@ -218,21 +220,21 @@ class PairedResult(msgspec.Struct, frozen=True):
 
 
 def answers(items: Sequence[Item]) -> dict[Place, PairedResult]:
-    """Return what each call was answered, of the messages that hold nothing but results of these calls."""
+    """Return the result of each call, from messages that contain nothing but results of these calls."""
     calls: dict[str, Place] = {}
-    found: dict[Place, PairedResult] = {}
-    for one in items:
-        if not isinstance(one, ShownMessage):
+    results: dict[Place, PairedResult] = {}
+    for item in items:
+        if not isinstance(item, ShownMessage):
             continue
-        ids = {part.call for part in one.parts if part.kind == "result" and part.call in calls}
-        if one.parts and len(ids) == len(one.parts):
-            for number, part in enumerate(one.parts):
-                found[calls.pop(part.call)] = PairedResult(one, part, first=not number)
+        ids = {part.call for part in item.parts if part.kind == "result" and part.call in calls}
+        if item.parts and len(ids) == len(item.parts):
+            for number, part in enumerate(item.parts):
+                results[calls.pop(part.call)] = PairedResult(item, part, first=not number)
         else:
-            calls |= {part.call: (one.entry, n) for n, part in enumerate(one.parts) if part.kind == "call"}
-    return found
+            calls |= {part.call: (item.entry, n) for n, part in enumerate(item.parts) if part.kind == "call"}
+    return results
 
 
-def within(found: Mapping[Place, PairedResult]) -> set[str]:
-    """Return the messages that are shown with calls, by their ids."""
-    return {one.message.entry for one in found.values()}
+def within(results: Mapping[Place, PairedResult]) -> set[str]:
+    """Return the entries of messages that are shown with their calls."""
+    return {result.message.entry for result in results.values()}

@@ -29,31 +29,31 @@ STATIC: Final = {
 }
 SESSION: Final = "/s/{session}"
 REPLAY: Final = "/replay/{job}"
-LOGIN: Final = 16_384  # bytes of a form with a token, and with an address, which is encoded
+LOGIN: Final = 16_384  # bytes of a form with a token and an encoded address
 
 
-async def _to_session(asked: PageRequest) -> Response:
-    """Lead back from the address of a page that a form had made: it is not kept."""
-    return to_session(asked.session)
+async def _to_session(request: PageRequest) -> Response:
+    """Redirect a reload of a form's result, which is not stored, to the session."""
+    return to_session(request.session)
 
 
-async def _to_list(asked: PageRequest) -> Response:
-    """Lead back from the address of a page that says why nothing was imported, or begun."""
-    del asked
+async def _to_list(request: PageRequest) -> Response:
+    """Redirect a reload of a failed import or new session to the list."""
+    del request
     return RedirectResponse(f"{BASE}/", 303)
 
 
-async def _unknown(asked: PageRequest) -> Response:
-    """Say that there is no such page."""
-    return asked.problem(404, "No such page", f"There is nothing at {asked.request.url.path[:200]}.")
+async def _unknown(request: PageRequest) -> Response:
+    """Show that the page does not exist."""
+    return request.problem(404, "No such page", f"There is nothing at {request.http.url.path[:200]}.")
 
 
 async def _logout(request: Request) -> Response:
-    """Have the browser forget the token."""
+    """Delete the token's cookie."""
     del request
-    answer = RedirectResponse(f"{BASE}/login", 303)
-    answer.delete_cookie(HEADER, path=BASE, httponly=True, samesite="strict")
-    return answer
+    response = RedirectResponse(f"{BASE}/login", 303)
+    response.delete_cookie(HEADER, path=BASE, httponly=True, samesite="strict")
+    return response
 
 
 class Site:
@@ -61,14 +61,14 @@ class Site:
 
     def __init__(self, api: Api, tenants: Tenants) -> None:
         self._tenants = tenants
-        self._asking = PageHandlers(api, tenants)
+        self._pages = PageHandlers(api, tenants)
         folder = files("foldline.service.web") / "static"
         self._static = {name: (folder / name).read_bytes() for name in STATIC}
 
     def routes(self) -> list[Route]:
         """Return the routes below `/web`."""
-        asks, preview = self._asking, f"{SESSION}/preview/{{preview}}"
-        read = {
+        pages, preview = self._pages, f"{SESSION}/preview/{{preview}}"
+        gets = {
             "/": list_page.list_page,
             "/list": list_page.list_page,
             "/connect": connect_page,
@@ -93,7 +93,7 @@ class Site:
             REPLAY: replay_page.show,
             f"{REPLAY}/{{file}}": replay_page.save,
         }
-        done = {
+        posts = {
             "/new": list_page.begin,
             "/import": list_page.put,
             f"{SESSION}/do/{{action}}": actions.act,
@@ -107,17 +107,17 @@ class Site:
             f"{REPLAY}/drop": replay_page.drop,
         }
         return [
-            *(Route(path, asks(handler)) for path, handler in read.items()),
-            *(Route(path, asks(handler), methods=["POST"]) for path, handler in done.items()),
+            *(Route(path, pages(handler)) for path, handler in gets.items()),
+            *(Route(path, pages(handler), methods=["POST"]) for path, handler in posts.items()),
             Route("/login", self._login, methods=["GET", "POST"]),
             Route("/logout", _logout, methods=["POST"]),
             Route("/static/{name}", self._file),
-            Route("/{path:path}", asks(_unknown), methods=["GET", "POST"]),
+            Route("/{path:path}", pages(_unknown), methods=["GET", "POST"]),
         ]
 
     async def close(self) -> None:
-        """End what is under way, and remove the files of replays."""
-        await self._asking.close()
+        """Stop background work, and remove the files of replays."""
+        await self._pages.close()
 
     async def _file(self, request: Request) -> Response:
         name = request.path_params["name"]
@@ -127,7 +127,7 @@ class Site:
         return Response(self._static[name], media_type=STATIC[name], headers=headers)
 
     async def _login(self, request: Request) -> Response:
-        """Take a token, and keep it in the browser until that is closed."""
+        """Check a token, and store it in a cookie until the browser is closed."""
         denied, to = None, request.query_params.get("to", "")
         size = int(request.headers.get("content-length") or LOGIN + 1)
         if request.method == "POST" and size > LOGIN:
@@ -135,11 +135,11 @@ class Site:
         elif request.method == "POST":
             async with read_form(request, max_files=0, max_fields=4) as form:
                 token, to = str(form.get("token") or "").strip(), str(form.get("to") or "")
-            found = self._tenants.find(request, typed=token)
-            if not isinstance(found, Denied):
-                answer = RedirectResponse(within(to), 303)
+            tenant = self._tenants.find(request, typed=token)
+            if not isinstance(tenant, Denied):
+                response = RedirectResponse(within(to), 303)
                 secure = request.url.scheme == "https"
-                answer.set_cookie(HEADER, token, path=BASE, httponly=True, samesite="strict", secure=secure)
-                return answer
-            denied = found
+                response.set_cookie(HEADER, token, path=BASE, httponly=True, samesite="strict", secure=secure)
+                return response
+            denied = tenant
         return login(denied, to)

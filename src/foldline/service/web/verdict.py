@@ -1,4 +1,4 @@
-"""What a replay comes to: a sentence, and price against retention as a drawing."""
+"""The verdict of a replay in a sentence, and its plot of price against retention."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ import msgspec
 from foldline.service.jobs.replay_records import NONE, ComparedPolicy
 from foldline.service.web.rendering import money, plural, short
 
-MEASURE: Final = "steps"  # of retention, by which policies are compared
+MEASURE: Final = "steps"  # the measure of retention that is compared
 WIDTH, HEIGHT = 640.0, 300.0  # of the drawing, without its margins
 LABEL: Final = 15.0  # between two labels
-ENOUGH: Final = 0.005  # a difference of retention that a reader sees in the table
+ENOUGH: Final = 0.005  # the smallest difference of retention that shows in the table
 
 
 class Judged(msgspec.Struct, frozen=True):
-    """A policy with the two figures that are compared: what it costs, and what it keeps.
+    """The cost of a policy, and the share that it keeps of what later steps needed.
 
-    `cost` is in USD, cached prices and summaries together, or in input tokens where no price is known.
-    `kept` is None where it was not measured at every cut: it would look better than it is.
+    `cost` is in USD (cached prices and summaries), or in input tokens if a price is unknown. `kept` is None
+    if it was not measured at every cut, because it would look too good. `less` is the share of cost saved.
     """
 
     name: str
@@ -40,7 +40,7 @@ def _price(row: ComparedPolicy) -> float | None:
 
 
 def judged(rows: Sequence[ComparedPolicy]) -> list[Judged]:
-    """Return what is compared of each policy, the one without folds included."""
+    """Return the figures of each policy, including the one without folds."""
     in_usd = priced(rows)
     costs = {row.policy: (_price(row) or 0.0) if in_usd else float(row.input_tokens) for row in rows}
     whole = costs.get(NONE)
@@ -56,63 +56,62 @@ def judged(rows: Sequence[ComparedPolicy]) -> list[Judged]:
 
 
 def verdict(rows: Sequence[ComparedPolicy]) -> str:
-    """Return what a reader wants to know first; "" where nothing folded."""
-    found = _compared(rows)
+    """Return the conclusion of a replay; "" if nothing folded."""
+    conclusion = _compared(rows)
     over = sum(row.counts.get("overflows", 0) for row in rows if row.policy == NONE)
-    if not found or not over:
-        return found
-    return f"{found} Without folds, {plural(over, 'request')} would not have fit."
+    if not conclusion or not over:
+        return conclusion
+    return f"{conclusion} Without folds, {plural(over, 'request')} would not have fit."
 
 
 def _compared(rows: Sequence[ComparedPolicy]) -> str:
     folded = {row.policy for row in rows if row.counts["compactions"] or row.counts["prunes"]}
-    one_of = [one for one in judged(rows) if one.name in folded]
-    if not one_of:
+    policies = [policy for policy in judged(rows) if policy.name in folded]
+    if not policies:
         return ""
     cost = money if priced(rows) else _tokens
-    cheapest = min(one_of, key=lambda one: one.cost)
-    measured = [one for one in one_of if one.kept is not None]
-    most = max((one.kept or 0.0 for one in measured), default=0.0)
-    best = min(
-        (one for one in measured if (one.kept or 0.0) > most - ENOUGH), key=lambda one: one.cost, default=None
-    )
-    if len(one_of) == 1:
-        return f"{_said(cheapest, cost)}{_keeps(cheapest, ' and')}."
+    cheapest = min(policies, key=lambda policy: policy.cost)
+    measured = [policy for policy in policies if policy.kept is not None]
+    most = max((policy.kept or 0.0 for policy in measured), default=0.0)
+    enough = [policy for policy in measured if (policy.kept or 0.0) > most - ENOUGH]
+    best = min(enough, key=lambda policy: policy.cost, default=None)
+    if len(policies) == 1:
+        return f"{_costs(cheapest, cost)}{_keeps(cheapest, ' and')}."
     if best is None:
-        return f"{_said(cheapest, cost)}: the cheapest. What it keeps was not measured at every place."
+        return f"{_costs(cheapest, cost)}: the cheapest. What it keeps was not measured at every place."
     if best.name == cheapest.name:
-        return f"{_said(best, cost)}: the cheapest, and it keeps most, {_kept(best)}."
+        return f"{_costs(best, cost)}: the cheapest, and it keeps most, {_kept(best)}."
     dearer = f"{best.name} keeps most, {_kept(best)}, for {cost(best.cost)}{_less(best)}."
-    return f"{dearer} {_said(cheapest, cost)}: the cheapest{_keeps(cheapest, ', and it')}."
+    return f"{dearer} {_costs(cheapest, cost)}: the cheapest{_keeps(cheapest, ', and it')}."
 
 
 def _tokens(count: float) -> str:
     return f"{short(count)} input tokens"
 
 
-def _said(one: Judged, cost: Callable[[float], str]) -> str:
-    return f"{one.name} costs {cost(one.cost)}{_less(one)}"
+def _costs(policy: Judged, cost: Callable[[float], str]) -> str:
+    return f"{policy.name} costs {cost(policy.cost)}{_less(policy)}"
 
 
-def _less(one: Judged) -> str:
-    if one.less is None:
+def _less(policy: Judged) -> str:
+    if policy.less is None:
         return ""
-    return f", {abs(one.less):.0%} {'less' if one.less >= 0 else 'more'} than without folds"
+    return f", {abs(policy.less):.0%} {'less' if policy.less >= 0 else 'more'} than without folds"
 
 
-def _keeps(one: Judged, joined: str) -> str:
-    return "" if one.kept is None else f"{joined} keeps {_kept(one)}"
+def _keeps(policy: Judged, joined: str) -> str:
+    return "" if policy.kept is None else f"{joined} keeps {_kept(policy)}"
 
 
-def _kept(one: Judged) -> str:
-    return f"{one.kept:.2f} of what later steps needed"
+def _kept(policy: Judged) -> str:
+    return f"{policy.kept:.2f} of what later steps needed"
 
 
-# ---- drawn
+# ---- the plot
 
 
 class Point(msgspec.Struct, frozen=True):
-    """A policy as it is drawn; `best` says that no other one is cheaper and keeps as much."""
+    """A policy in the plot; `best` if no other policy is as cheap and keeps as much."""
 
     name: str
     x: float
@@ -120,11 +119,11 @@ class Point(msgspec.Struct, frozen=True):
     label_y: float
     leftwards: bool
     best: bool
-    told: str
+    text: str
 
 
 class Scatter(msgspec.Struct, frozen=True):
-    """Price against retention: points, and the ends of both scales in words."""
+    """The plot of price against retention: its points, and the labels of both axes."""
 
     points: list[Point]
     low: str
@@ -135,42 +134,44 @@ class Scatter(msgspec.Struct, frozen=True):
 
 
 def scatter(rows: Sequence[ComparedPolicy]) -> Scatter | None:
-    """Return the drawing; None for less than two policies that can be drawn."""
-    shown = [one for one in judged(rows) if one.kept is not None]
+    """Return the plot; None for fewer than two measured policies."""
+    shown = [policy for policy in judged(rows) if policy.kept is not None]
     if len(shown) < 2:
         return None
     in_usd = priced(rows)
     cost = money if in_usd else short
-    dearest = max(one.cost for one in shown) or 1.0
-    least = min(one.kept or 0.0 for one in shown)
+    dearest = max(policy.cost for policy in shown) or 1.0
+    least = min(policy.kept or 0.0 for policy in shown)
     bottom = max(0.0, (int(least * 10) - 1) / 10)
     placed: list[tuple[float, float, Judged]] = [
         (
-            WIDTH * one.cost / (1.1 * dearest),
-            HEIGHT * (1.0 - ((one.kept or 0.0) - bottom) / (1.0 - bottom)),
-            one,
+            WIDTH * policy.cost / (1.1 * dearest),
+            HEIGHT * (1.0 - ((policy.kept or 0.0) - bottom) / (1.0 - bottom)),
+            policy,
         )
-        for one in shown
+        for policy in shown
     ]
     points: list[Point] = []
-    for x, y, one in sorted(placed, key=lambda place: place[1]):
+    for x, y, policy in sorted(placed, key=lambda place: place[1]):
         others = [other.label_y for other in points if abs(other.x - x) < WIDTH / 4]
         label = max([y, *(other + LABEL for other in others if other > y - LABEL)])
         dominated = any(
-            other is not one and other.cost <= one.cost and (other.kept or 0.0) >= (one.kept or 0.0)
+            other is not policy and other.cost <= policy.cost and (other.kept or 0.0) >= (policy.kept or 0.0)
             for other in shown
         )
-        told = f"{one.name}: {cost(one.cost)}, keeps {one.kept:.2f}"
+        text = f"{policy.name}: {cost(policy.cost)}, keeps {policy.kept:.2f}"
         points.append(
-            Point(one.name, round(x, 1), round(y, 1), round(label, 1), x > 0.7 * WIDTH, not dominated, told)
+            Point(
+                policy.name, round(x, 1), round(y, 1), round(label, 1), x > 0.7 * WIDTH, not dominated, text
+            )
         )
     axis = "price in USD, cached, with summaries" if in_usd else "input tokens of all calls"
     return Scatter(points, cost(0.0), cost(1.1 * dearest), f"{bottom:.1f}", "1.0", axis)
 
 
 def left_out(rows: Sequence[ComparedPolicy]) -> str:
-    """Say how many policies are not drawn; "" where all are."""
-    count = sum(1 for one in judged(rows) if one.kept is None)
+    """Say how many policies are not in the plot; "" if all are."""
+    count = sum(policy.kept is None for policy in judged(rows))
     verb = "is" if count == 1 else "are"
     return (
         f"{plural(count, 'policy', 'policies')} {verb} not drawn: not measured at every place."

@@ -322,7 +322,7 @@ if (going) {
     const [whole, most] = [Number(after) + tokens, Math.max(Number(usable), 1)];
     const share = Math.round((100 * whole) / most);
     document.getElementById("after").textContent =
-      `${tokens ? "about " : ""}${whole.toLocaleString("en")} tokens, ${share}% of what may be used`;
+      `${tokens ? "about " : ""}${whole.toLocaleString("en")} tokens, ${share}% of the usable tokens`;
     byHand.setAttribute("width", Math.min((100 * tokens) / most, 100 - Number(byHand.getAttribute("x"))));
   };
   const kept = `foldline:${location.pathname}`;
