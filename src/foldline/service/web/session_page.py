@@ -39,7 +39,6 @@ from foldline.waiting import aside
 PAGE: Final = 50  # messages and boundaries at once
 LIVE: Final = 1_000  # items between two polls, or on an open page
 FIRST_SHOWN: Final = "foldline-first"  # the header with the first message of an open page
-NO_NOTICE: Final[dict[str, Any]] = {"notice": "", "problem": "", "undo": ""}
 PASSED: Final = ("panel", "q", "notice", "undo")  # query fields kept in a redirect to a message
 FIRST, NEWEST = 20, 180  # messages of a long view that its panel shows
 LATEST: Final = 1_000  # messages in which the largest are searched
@@ -210,7 +209,9 @@ async def since(request: PageRequest) -> Response:
     changed = {"hx-trigger": "changed"}  # the panel reloads itself
     if not reload:
         return request.page("since.html", headers=changed, **head, **shown)
-    return request.page("in_place.html", headers=changed, later=None, **head, **shown, **NO_NOTICE)
+    return request.page(
+        "in_place.html", headers=changed, later=None, **head, **shown, notice="", problem="", undo=""
+    )
 
 
 async def raw(request: PageRequest) -> Response:

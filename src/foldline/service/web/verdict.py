@@ -143,16 +143,10 @@ def scatter(rows: Sequence[ComparedPolicy]) -> Scatter | None:
     dearest = max(policy.cost for policy in shown) or 1.0
     least = min(policy.kept or 0.0 for policy in shown)
     bottom = max(0.0, (int(least * 10) - 1) / 10)
-    placed: list[tuple[float, float, Judged]] = [
-        (
-            WIDTH * policy.cost / (1.1 * dearest),
-            HEIGHT * (1.0 - ((policy.kept or 0.0) - bottom) / (1.0 - bottom)),
-            policy,
-        )
-        for policy in shown
-    ]
     points: list[Point] = []
-    for x, y, policy in sorted(placed, key=lambda place: place[1]):
+    for policy in sorted(shown, key=lambda policy: -(policy.kept or 0.0)):
+        x = WIDTH * policy.cost / (1.1 * dearest)
+        y = HEIGHT * (1.0 - ((policy.kept or 0.0) - bottom) / (1.0 - bottom))
         others = [other.label_y for other in points if abs(other.x - x) < WIDTH / 4]
         label = max([y, *(other + LABEL for other in others if other > y - LABEL)])
         dominated = any(
