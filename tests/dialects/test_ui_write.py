@@ -102,9 +102,9 @@ def test_media_and_thinking_give_way_to_notes():
 
 
 def test_an_edit_that_cannot_be_made():
-    with pytest.raises(DialectError, match="into a text"):
+    with pytest.raises(DialectError, match="with a text"):
         edited(ui("assistant", done()), (1, Text("x")))
-    with pytest.raises(DialectError, match="names part 9"):
+    with pytest.raises(DialectError, match="refers to part 9"):
         edited(UI[1], (9, None))
 
 

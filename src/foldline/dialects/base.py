@@ -1,4 +1,4 @@
-"""The dialects: which there are, which one a message is in, and whole lists read."""
+"""Detect the dialect of messages, and read whole lists and replies."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from foldline.core.log.codec import in_utf8
 from foldline.core.log.messages import Message
 from foldline.dialects.anthropic.dialect import AnthropicDialect
 from foldline.dialects.bedrock_converse.dialect import BedrockConverseDialect
-from foldline.dialects.dialect import Dialect, define, get, known, names, native_dialect
+from foldline.dialects.dialect import Dialect, all_dialects, get, names, native_dialect, register
 from foldline.dialects.gemini.dialect import GeminiDialect
 from foldline.dialects.mend import Mender, mend_reply, with_notes
 from foldline.dialects.openai_chat.dialect import OpenAIChatDialect
@@ -19,7 +19,7 @@ from foldline.dialects.ui_message.dialect import UIMessageDialect
 from foldline.dialects.values import OPENAI_CHAT
 from foldline.errors import DialectError
 
-define(
+register(
     UIMessageDialect(),
     OpenAIResponsesDialect(),
     AnthropicDialect(),
@@ -30,45 +30,45 @@ define(
 
 
 def message_dialect(payload: Any) -> str | None:
-    """Return the only dialect that could have written a message; None if several could."""
-    return next((dialect.name for dialect in known() if dialect.recognises(payload)), None)
+    """Return the dialect of a message; None if several are possible."""
+    return next((dialect.name for dialect in all_dialects() if dialect.recognises(payload)), None)
 
 
 def reply_dialect(payload: Any) -> str | None:
-    """Return the dialect of a whole reply, as an SDK or an API returns it; None for a message."""
-    return next((dialect.name for dialect in known() if dialect.is_reply(payload)), None)
+    """Return the dialect of a complete reply of an API or SDK; None for a message."""
+    return next((dialect.name for dialect in all_dialects() if dialect.is_reply(payload)), None)
 
 
 def in_dialect(message: Any, name: str, salt: str) -> Any:
-    """Return a message in a dialect's form: plain text gets an id made from `salt` where it needs one."""
+    """Convert plain text to a dialect (see `Dialect.adopt`); return other messages unchanged."""
     return get(name).adopt(message, salt) if name in names() else message
 
 
 def detect(messages: Sequence[Any]) -> str:
-    """Detect a list's dialect from its content; plain text, which fits several, is `openai-chat`.
+    """Detect the dialect of a list of messages; plain text, which is valid in several, is `openai-chat`.
 
-    The first message that fits only one dialect decides: Anthropic's content blocks, or tool messages,
-    tool_calls, image_url parts and the like, or items of the Responses API; texts without a type only where
-    nothing else does. Raises DialectError (with the index of the message) if this is not a list of messages.
+    The first message that is valid in only one dialect decides, e.g. one with Anthropic's content blocks,
+    tool_calls or items of the Responses API. Untyped texts decide only if no other message does.
+    Raises DialectError (with the index of the message) if this is not a list of messages.
     """
     if not is_list(messages):
         raise DialectError(
             "expected a list of messages, each an object with a role; wrap a single one in [ ]"
         )
-    found = bare = texts = None
+    detected = first_bare = from_texts = None
     for index, payload in enumerate(messages):
         body = cast("dict[str, Any]", payload) if isinstance(payload, dict) else read(payload, index)[0]
-        if bare is None and not isinstance(body.get("role"), str):
-            bare = index
-        if found is None and (name := message_dialect(body)):
+        if first_bare is None and not isinstance(body.get("role"), str):
+            first_bare = index
+        if detected is None and (name := message_dialect(body)):
             if get(name).is_bare_text(body):
-                texts = texts or name
+                from_texts = from_texts or name
             else:
-                found = name
-    found = found or texts
-    if bare is not None and not (found and get(found).bare):
-        raise DialectError("no role; a message is an object with role and content", index=bare)
-    return found or OPENAI_CHAT
+                detected = name
+    detected = detected or from_texts
+    if first_bare is not None and not (detected and get(detected).bare):
+        raise DialectError("no role; a message is an object with role and content", index=first_bare)
+    return detected or OPENAI_CHAT
 
 
 def decode_all(
@@ -88,10 +88,9 @@ def decode_placed(
 ) -> list[tuple[int, Message]]:
     """Read a whole list in a dialect; return each message with the index of its first element.
 
-    One message is one element, except in `openai-responses`, where a reply of the model is several items.
-    Plain text messages in a list of UI messages become UI messages. What is malformed inside a message is
-    mended and noted (`Mender`, which explains `salt` and `open_calls`).
-    Raises DialectError with the index of an element that is not a message.
+    A message is one element, except in `openai-responses`, where a reply is several items. Plain text is
+    converted to the dialect. Malformed messages are repaired, with notes (`Mender` explains `salt` and
+    `open_calls`). Raises DialectError with the index of an element that is not a message.
     """
     dialect = get(name)
     mender = Mender(dialect, salt=salt, open_calls=open_calls)
@@ -99,34 +98,36 @@ def decode_placed(
     mended = [
         None if is_list(payload) else mender.mend(payload, index) for index, payload in enumerate(messages)
     ]
-    payloads = [one.raw if one is not None else given for one, given in zip(mended, messages, strict=True)]
-    found: list[tuple[int, Message]] = []
+    payloads = [
+        item.raw if item is not None else payload for item, payload in zip(mended, messages, strict=True)
+    ]
+    placed: list[tuple[int, Message]] = []
     for start, end in dialect.spans(payloads):
         payload = payloads[start] if end == start + 1 else payloads[start:end]
         message = dialect.decode(payload, index=start)
-        found.append((start, with_notes(message, [one for one in mended[start:end] if one is not None])))
-    return found
+        placed.append((start, with_notes(message, [item for item in mended[start:end] if item is not None])))
+    return placed
 
 
 def decode_reply(reply: Any, name: str, *, salt: str = "") -> Message:
-    """Read a provider's whole reply in a dialect; what is malformed in its message is mended and noted."""
+    """Read a complete reply in a dialect; malformed messages are repaired, with notes."""
     dialect = get(name)
-    whole, mended = mend_reply(reply, dialect, Mender(dialect, salt=salt))
-    return with_notes(dialect.decode_reply(whole), mended)
+    reply, mended = mend_reply(reply, dialect, Mender(dialect, salt=salt))
+    return with_notes(dialect.decode_reply(reply), mended)
 
 
 def elements(message: Message) -> int:
-    """Return how many elements of a native list a message takes; a reply of Responses items takes several."""
+    """Return the number of list elements of a message; a reply of Responses items has several."""
     dialect = native_dialect(message)
     return dialect.elements(message.native) if dialect is not None and message.native is not None else 1
 
 
 def read_system(system: Any, name: str) -> Message | None:
-    """Read a system prompt given beside messages of a dialect; None if no dialect can read it.
+    """Read the system prompt of a list in a dialect; None if no dialect can read it.
 
-    Files hold it in the form of another dialect too.
+    In files it may be in the form of another dialect.
     """
-    for dialect in (get(name), *known()):
+    for dialect in (get(name), *all_dialects()):
         try:
             return dialect.decode_system(system)
         except DialectError:
@@ -135,14 +136,14 @@ def read_system(system: Any, name: str) -> Message | None:
 
 
 def join_system(given: Any, recorded: Any, name: str) -> Any:
-    """Join the system prompt that was given with the one found among the messages, as a dialect takes it."""
+    """Join a given system prompt with the one recorded in the messages, in the form of a dialect."""
     given, recorded = in_utf8(given), in_utf8(recorded)
     if not given or not recorded:
         return given or recorded
     if isinstance(given, str) and isinstance(recorded, str):
         return f"{given}\n\n{recorded}"
-    spoken = get(name)
-    return [block for system in (given, recorded) for block in _blocks(system, spoken)]
+    dialect = get(name)
+    return [block for system in (given, recorded) for block in _blocks(system, dialect)]
 
 
 def _blocks(system: Any, dialect: Dialect) -> list[Any]:

@@ -1,4 +1,4 @@
-"""What dialects of blocks (`blocks.py`) share beside them: their steps, their writer, the rules of turns."""
+"""The base class, writer and turn rules of dialects whose messages contain blocks (`blocks.py`)."""
 
 from __future__ import annotations
 
@@ -22,38 +22,39 @@ from foldline.dialects.blocks import BlockForm
 from foldline.dialects.cache_marks import MARKS, marks
 from foldline.dialects.dialect import Dialect, Slot
 from foldline.dialects.edits import replacements
-from foldline.dialects.forms import look_at
+from foldline.dialects.forms import check_fields
 from foldline.dialects.ids import Ids
 from foldline.dialects.media import placeholder
 from foldline.dialects.payload import Fields, fields_of, items_of, role_in
-from foldline.dialects.values import Losses, Problem, Say
+from foldline.dialects.values import Losses, Problem, Report
 from foldline.dialects.writer import Block, TurnsWriter
 from foldline.errors import DialectError
 
 
 class BlockDialect(Dialect):
-    """A dialect whose messages hold blocks.
+    """A dialect whose messages contain blocks.
 
-    Messages of others are merged into turns with results first. System messages at the head become `system`,
-    later ones and made ones become user text. A whole request that begins with the assistant gets a first
-    user message, as the APIs require.
+    Converted messages are merged into turns with results first. System messages at the start become `system`,
+    later ones and made ones user text. A request that begins with the assistant gets a first user message, as
+    the APIs require.
     """
 
     form: ClassVar[BlockForm]
     marks_cache = True
-    traits = Traits(own_results=False)  # results belong to the user's turn
+    moves_system = True
+    traits = Traits(own_results=False)  # results are in user messages
 
     def call_slots(self, body: Fields) -> tuple[list[Slot], list[Slot]]:
-        """Return where a message holds the ids of its calls, and those that its results answer."""
+        """Return the call ids of a message: those of its calls and those of its results."""
         blocks = [fields_of(block) for block in items_of(body.get("content"))]
         calls, results = (
-            [(self.form.held(block), key) for block in blocks if self.form.kind(block) == kind]
+            [(self.form.fields_in(block), key) for block in blocks if self.form.kind(block) == kind]
             for kind, key in (self.form.call, self.form.result)
         )
         return calls, results
 
     def more(self, messages: list[Any]) -> list[Any]:
-        """Return the last message of a request and those that follow it, as the request takes them."""
+        """Return the last message of a request and new ones in the form that a request requires."""
         return self.form.request(messages, Losses())
 
     def _parts(self, body: Any, index: int | None) -> tuple[Role, Sequence[Part]]:
@@ -68,9 +69,6 @@ class BlockDialect(Dialect):
             raise DialectError(f"system must be a string or a list of {kinds} blocks")
         return texts
 
-    def _moves(self, message: Message) -> bool:
-        return message.role in ("system", "developer")
-
     def _edited_system(self, message: Message, system: Any, edits: Sequence[Edit], index: int) -> Any:
         del message
         body = self.form.edit({"content": system}, replacements(edits), index)
@@ -82,30 +80,30 @@ class BlockDialect(Dialect):
     def _edited(self, body: Any, edits: Mapping[int, Part | None], index: int) -> Fields | None:
         return self.form.edit(body, edits, index)
 
-    def _check_system(self, say: Say, system: Any) -> None:
+    def _check_system(self, report: Report, system: Any) -> None:
         kinds = ", ".join(self.form.in_system)
         if not isinstance(system, str | list | None):
-            say("system", f"system must be a string or a list of {kinds} blocks")
+            report("system", f"system must be a string or a list of {kinds} blocks")
             return
         for block in map(fields_of, items_of(system)):
             if self.form.kind(block) not in self.form.in_system:
-                say("system", f"system may hold only {kinds} blocks")
+                report("system", f"system may hold only {kinds} blocks")
             elif self.form.kind(block) == "text":
-                look_at(say, "system prompt", self.form.forms["text"], block)
+                check_fields(report, "system prompt", self.form.forms["text"], block)
 
     def _check(self, problems: list[Problem], bodies: Sequence[tuple[int, Fields]], last: int) -> None:
         check_turns(problems, bodies, last, self.form)
 
-    def _check_whole(self, say: Say, bodies: Sequence[Fields], system: Any) -> None:
-        if (given := marks(bodies, system)) > MARKS:
-            say("cache-marks", f"A maximum of {MARKS} cache marks may be provided. Found {given}.")
+    def _check_whole(self, report: Report, bodies: Sequence[Fields], system: Any) -> None:
+        if (count := marks(bodies, system)) > MARKS:
+            report("cache-marks", f"a request may have at most {MARKS} cache marks, not {count}")
 
 
-# ---- out
+# ---- writing
 
 
 class BlocksWriter(TurnsWriter):
-    """Build a list of a dialect whose messages hold blocks."""
+    """Build a list of messages that contain blocks."""
 
     def __init__(self, form: BlockForm, native_ids: Iterable[str]) -> None:
         super().__init__(Ids(limit=form.id_limit, everywhere=True, any_text=False, taken=native_ids))
@@ -114,13 +112,13 @@ class BlocksWriter(TurnsWriter):
     def _text(self, text: str) -> Block:
         return self._form.text(text)
 
-    def _prompt(self, text: str) -> Any:
+    def _system_prompt(self, text: str) -> Any:
         return self._form.system(text)
 
-    def _request(self, messages: list[Block]) -> list[Block]:
+    def _as_request(self, messages: list[Block]) -> list[Block]:
         return self._form.request(messages, self.losses)
 
-    def _said(self, role: str, results: list[Block], blocks: list[Block]) -> list[Block]:
+    def _messages_of(self, role: str, results: list[Block], blocks: list[Block]) -> list[Block]:
         if role == "assistant" and (dropped := self._form.drop_last_thinking(blocks)):
             self.losses.add("thinking at the end of a turn left out", dropped)
         if not results and not blocks:
@@ -130,60 +128,58 @@ class BlocksWriter(TurnsWriter):
     def _block(self, part: Part, role: str) -> Block | None:
         if isinstance(part, ToolResult):
             for inner in part.content:
-                self._note(inner)
+                self._count_unsupported(inner)
             if part.is_error and any(not isinstance(inner, Text) for inner in part.content):
                 self.losses.add("media in error results left out")
             return self._form.result_of(part, self._ids.result(part.call_id))
-        self._note(part)
+        self._count_unsupported(part)
         if isinstance(part, Text) and role == "assistant":
-            # the APIs refuse whitespace at the end of a last assistant message, and any may be the last
+            # the APIs reject trailing whitespace in the last assistant message, and any may be the last
             return self._form.block_of(Text(part.text.rstrip()))
         if isinstance(part, ToolCall):
-            name = self._named(part, self._form.name_limit)
+            name = self._tool_name(part, self._form.name_limit)
             return self._form.block_of(ToolCall(self._ids.call(part.id), name, self._input(part)))
         if isinstance(part, Media) and role == "assistant":
             return self._form.text(placeholder(part))
         block = self._form.block_of(part)
-        thought = block is not None and role != "assistant" and self._form.is_thought(block)
-        return None if thought else block
+        misplaced = block is not None and role != "assistant" and self._form.is_thought(block)
+        return None if misplaced else block
 
-    def _note(self, part: Part) -> None:
-        """Count a part that the API does not accept."""
+    def _count_unsupported(self, part: Part) -> None:
+        """Count a part that the API does not support."""
         if isinstance(part, Media):
-            refused = self._form.media(part) is None
+            unsupported = self._form.media(part) is None
         else:
-            refused = isinstance(part, Thinking | Opaque) and self._form.block_of(part) is None
-        if refused:
-            self._leave(part)
+            unsupported = isinstance(part, Thinking | Opaque) and self._form.block_of(part) is None
+        if unsupported:
+            self._leave_out(part)
 
-    def _leave(self, part: Part) -> None:
+    def _leave_out(self, part: Part) -> None:
         if isinstance(part, Thinking):
             self.losses.add("unsigned thinking left out")
         else:
-            super()._leave(part)
+            super()._leave_out(part)
 
 
 # ---- rules
 
 
 class BlockTurn(NamedTuple):
-    """Consecutive messages of one role: blocks with the index of their message."""
+    """Consecutive messages of one role: their blocks, each with the index of its message."""
 
     role: str
     blocks: list[tuple[int, Block]]
 
     def of(self, form: BlockForm, kind: str, key: str) -> list[tuple[int, str]]:
         """Return the ids of a kind of block, each with the index of its message."""
-        found = (
-            (index, form.held(block).get(key)) for index, block in self.blocks if form.kind(block) == kind
-        )
-        return [(index, value) for index, value in found if isinstance(value, str)]
+        blocks = ((index, form.fields_in(block)) for index, block in self.blocks if form.kind(block) == kind)
+        return [(index, call_id) for index, fields in blocks if isinstance(call_id := fields.get(key), str)]
 
 
 def check_turns(
     problems: list[Problem], bodies: Sequence[tuple[int, Block]], last: int, form: BlockForm
 ) -> None:
-    """Add every rule of turns that messages, each with its index, break; `last` is the end of the list."""
+    """Add a problem for each turn rule that messages (with their indexes) break; `last`: last index."""
     turns: list[BlockTurn] = []
     for index, body in bodies:
         role = body.get("role")
@@ -192,15 +188,15 @@ def check_turns(
         if not turns and role != "user":
             problems.append(Problem(index, "first-user", "the first message must have role user"))
         if turns and form.alternates and turns[-1].role == role:
-            problems.append(Problem(index, "alternate", "user and assistant must speak in turn"))
+            problems.append(Problem(index, "alternate", "user and assistant messages must alternate"))
         if not turns or turns[-1].role != role:
             turns.append(BlockTurn(cast("str", role), []))
         blocks = [cast("Block", block) for block in form.blocks(body) if isinstance(block, dict)]
         turns[-1].blocks.extend((index, block) for block in blocks)
         text = blocks[-1].get("text") if index == last and role == "assistant" and blocks else None
         if isinstance(text, str) and text != text.rstrip():
-            said = "the last assistant message must not end in whitespace"
-            problems.append(Problem(index, "trailing-space", said))
+            description = "the last assistant message must not end in whitespace"
+            problems.append(Problem(index, "trailing-space", description))
     seen: set[str] = set()
     for number, turn in enumerate(turns):
         if turn.role == "user":
@@ -239,7 +235,7 @@ def _check_results(
             continue
         if other:
             problems.append(Problem(index, "results-first", f"{kind} blocks must come before all others"))
-        call_id = form.held(block).get(key)
+        call_id = form.fields_in(block).get(key)
         if not isinstance(call_id, str):
             continue
         if call_id in answered:

@@ -1,4 +1,4 @@
-"""Messages on their way into another dialect: edited, split into steps, with no reference that it lacks."""
+"""Steps of converting messages to another dialect: edits, steps, references, blocks of server tools."""
 
 from __future__ import annotations
 
@@ -17,129 +17,128 @@ from foldline.core.log.steps import own_results, steps
 from foldline.dialects.values import Losses
 from foldline.errors import DialectError
 
-Where = tuple[str, int | None]  # a key of a native message, and the index in its list
+Where = tuple[str, int | None]  # key in a native message, index in its list
 PlacedPart = tuple[Part, Where]
 Rendering = Sequence[tuple[Message, Sequence[Edit]]]
 
 
 def replacements(edits: Sequence[Edit]) -> dict[int, Part | None]:
-    """Map each edited part to its replacement (None: removed); the last edit of a part counts."""
+    """Map the index of each edited part to its replacement (None: removed); the last edit of a part wins."""
     return {edit.part: edit.replacement for edit in edits}
 
 
 def check_edits(edits: Mapping[int, Part | None], parts: Sequence[Part], index: int | None) -> None:
-    """Raise DialectError (with `index`) for an edit that cannot be made.
+    """Raise DialectError (with `index`) for an invalid edit.
 
-    The part must exist, and a call can only become a call, a result only a result: each needs its partner.
+    The part must exist. A call can only be replaced by a call, a result only by a result: they come in pairs.
     """
     for number, new in edits.items():
         if not 0 <= number < len(parts):
-            raise DialectError(f"an edit names part {number}, the message has {len(parts)}", index=index)
+            text = f"an edit refers to part {number}, but the message has {len(parts)} parts"
+            raise DialectError(text, index=index)
         for paired in (ToolCall, ToolResult):
             if new is not None and isinstance(new, paired) != isinstance(parts[number], paired):
-                text = f"an edit turns part {number} from a {_kind(parts[number])} into a {_kind(new)}"
+                old, replacement = (part.__struct_config__.tag for part in (parts[number], new))
+                text = f"an edit cannot replace part {number}, a {old}, with a {replacement}"
                 raise DialectError(text, index=index)
 
 
-def _kind(part: Part) -> str:
-    return str(part.__struct_config__.tag)
-
-
 def with_edits(message: Message, edits: Sequence[Edit], index: int | None = None) -> Message | None:
-    """Return the message with its parts edited and without its native payload; None if no part is left.
+    """Return a message with its parts edited, without its native payload if edited; None if no part is left.
 
-    Only Chat Completions has a place for a speaker's name: elsewhere it is put before what was said. A
-    summary that a server wrote becomes a text, which every dialect has.
+    A speaker's name is put before the text: only Chat Completions has a field for it. A summary written by a
+    server becomes a text.
     """
-    if not edits:
-        return with_summaries_told(_introduced(message))
-    wanted = replacements(edits)
-    check_edits(wanted, message.parts, index)
-    parts = [wanted.get(number, part) for number, part in enumerate(message.parts)]
-    kept = tuple(part for part in parts if part is not None)
-    if not kept:
-        return None
-    return with_summaries_told(_introduced(msgspec.structs.replace(message, parts=kept, native=None)))
+    if edits:
+        changes = replacements(edits)
+        check_edits(changes, message.parts, index)
+        parts = [changes.get(number, part) for number, part in enumerate(message.parts)]
+        remaining = tuple(part for part in parts if part is not None)
+        if not remaining:
+            return None
+        message = msgspec.structs.replace(message, parts=remaining, native=None)
+    return with_summaries_told(_with_speaker(message))
 
 
-def _introduced(message: Message) -> Message:
+def _with_speaker(message: Message) -> Message:
     """Return a message with the name of its speaker in its first text; the same object without a name."""
-    at = next((at for at, part in enumerate(message.parts) if isinstance(part, Text)), None)
-    if not message.name or at is None:
+    place = next((place for place, part in enumerate(message.parts) if isinstance(part, Text)), None)
+    if not message.name or place is None:
         return message
     parts = list(message.parts)
-    parts[at] = Text(f"{message.name}: {cast('Text', parts[at]).text}")
+    parts[place] = Text(f"{message.name}: {cast('Text', parts[place]).text}")
     return msgspec.structs.replace(message, parts=tuple(parts), name=None, native=None)
 
 
-def with_served_told(message: Message, dialect: str, losses: Losses) -> Message:
-    """Return a message with the blocks of another provider's own tools as text: no other API has them."""
+def with_served_as_text(message: Message, dialect: str, losses: Losses) -> Message:
+    """Return a message with the blocks of another provider's server tools as text."""
     parts = list(message.parts)
-    for at, part in enumerate(parts):
+    for place, part in enumerate(parts):
         if isinstance(part, Opaque) and part.dialect != dialect and (text := served(part)):
-            parts[at] = Text(text)
+            parts[place] = Text(text)
             losses.add(f"{part.dialect} {part.kind} became text")
     return msgspec.structs.replace(message, parts=tuple(parts))
 
 
 def split_steps(message: Message) -> list[Message]:
-    """Split an assistant message with results into its steps, each followed by its results.
+    """Split an assistant message that contains results into its steps, each followed by its results.
 
-    Any other message comes back alone. The new messages keep the native form of the one they came from.
+    Other messages are returned alone. The new messages keep the native form of the original.
     """
     own = own_results(message)
     if not own:
         return [message]
-    found: list[Message] = []
+    split: list[Message] = []
     for start, stop in steps(message):
-        said: list[Part] = [message.parts[index] for index in range(start, stop) if index not in own]
-        told: list[Part] = [message.parts[index] for index in range(start, stop) if index in own]
-        if said:
-            found.append(msgspec.structs.replace(message, parts=tuple(said)))
-        if told:
-            found.append(msgspec.structs.replace(message, role="tool", parts=tuple(told)))
-    return found
+        step = [message.parts[index] for index in range(start, stop) if index not in own]
+        results = [message.parts[index] for index in range(start, stop) if index in own]
+        if step:
+            split.append(msgspec.structs.replace(message, parts=tuple(step)))
+        if results:
+            split.append(msgspec.structs.replace(message, role="tool", parts=tuple(results)))
+    return split
 
 
-def in_words(items: Rendering) -> Rendering:
-    """Return what is to be rendered with the results of calls that a provider keeps as text of a program's.
+def results_in_words(items: Rendering) -> Rendering:
+    """Return `items` with the results of calls stored by a provider as injected user text.
 
-    The call is a reference (OpenAI Responses), which has no form in any other dialect. The text stands behind
-    the other results of the reply, which must follow their calls at once.
+    Such a call is a reference (OpenAI Responses) that no other dialect can express. The text is placed after
+    the other results of the reply, which must follow their calls immediately.
     """
     if not any(stored_calls(message) for message, _ in items):
         return items
     called = {call.id for message, _ in items for call in message.calls}
-    found: list[tuple[Message, Sequence[Edit]]] = []
-    waiting: list[tuple[Message, Sequence[Edit]]] = []
+    converted: list[tuple[Message, Sequence[Edit]]] = []
+    delayed: list[tuple[Message, Sequence[Edit]]] = []
     for message, edits in items:
-        told = told_in_words(message, edits, called)
-        if told[0] is not message:
-            waiting.append(told)
+        item = told_in_words(message, edits, called)
+        if item[0] is not message:
+            delayed.append(item)
             continue
         if message.role != "tool":
-            found += waiting
-            waiting = []
-        found.append(told)
-    return [*found, *waiting]
+            converted += delayed
+            delayed = []
+        converted.append(item)
+    return [*converted, *delayed]
 
 
 def told_in_words(
     message: Message, edits: Sequence[Edit], called: AbstractSet[str]
 ) -> tuple[Message, Sequence[Edit]]:
-    """Return a message and its edits with the results as text that answer none of the calls `called`."""
+    """Return a message and its edits; results for calls that are not in `called` become text."""
     if all(result.call_id in called for result in message.results):
         return message, edits
-    kept = with_edits(message, edits) or Message(message.role)
-    parts = [
-        part
-        for each in kept.parts
-        for part in (_told(each) if isinstance(each, ToolResult) and each.call_id not in called else (each,))
-    ]
+    edited = with_edits(message, edits) or Message(message.role)
+    parts: list[Part] = []
+    for part in edited.parts:
+        if isinstance(part, ToolResult) and part.call_id not in called:
+            parts += _result_as_text(part)
+        else:
+            parts.append(part)
     return Message("user", tuple(parts), injected=True), ()
 
 
-def _told(result: ToolResult) -> tuple[Part, ...]:
+def _result_as_text(result: ToolResult) -> tuple[Part, ...]:
     head = STORED.format(result.call_id)
     text = f"{head}\n{result.text}" if result.text else head
     return (Text(text), *(part for part in result.content if not isinstance(part, Text)))

@@ -1,6 +1,6 @@
-"""Messages as chat templates of local models want them: user and assistant in turn, the system at the head.
+"""Alternating roles for the chat templates of local models: system first, then user and assistant in turn.
 
-Vendors take two messages of one role in a row; servers that apply a model's own template refuse them.
+Vendors accept two messages of one role in a row; servers that apply a chat template refuse them.
 """
 
 from __future__ import annotations
@@ -12,49 +12,49 @@ from foldline.dialects.dialect import Dialect, get
 from foldline.dialects.payload import Fields
 from foldline.dialects.writer import OPENING, SYSTEM_NOTE
 
-NO_REPLY = "[The model said nothing here.]"  # goes between a tool's result and the user's words
+NO_REPLY = "[The model said nothing here.]"  # separates a tool result from a user message
 _SYSTEM = ("system", "developer")
 
 
 def applies_template(model: str | None) -> bool:
-    """Return whether a model, as `provider:name`, is asked at a server that may apply its template."""
+    """Return whether the server of a model (`provider:name`) may apply a chat template."""
     return (model or "").partition(":")[0].lower().endswith("-compatible")
 
 
 def in_turn(messages: Sequence[Any], dialect: str) -> list[Any]:
-    """Return native messages in which no two of the user, or of the assistant, are in a row.
+    """Return native messages in which user and assistant alternate.
 
-    Neighbours are joined, their texts by a blank line; system messages behind the head become the user's. The
-    result of a longer list extends that of a shorter one. What is given stays as it is.
+    Neighbours of one role are merged, their texts joined by a blank line; later system messages become user
+    messages. The result for a longer list extends that for a shorter one. The argument is not changed.
     """
-    spoken = get(dialect)
-    if not spoken.templated or not all(isinstance(message, dict) for message in messages):
+    chat = get(dialect)
+    if not chat.templated or not all(isinstance(message, dict) for message in messages):
         return list(messages)
-    found: list[Fields] = []
-    for message in cast("Sequence[Fields]", messages):
-        said = message
-        role, before = spoken.turn(said), spoken.turn(found[-1]) if found else ""
+    turns: list[Fields] = []
+    for original in cast("Sequence[Fields]", messages):
+        message = original
+        role, before = chat.speaker(message), chat.speaker(turns[-1]) if turns else ""
         if role in _SYSTEM and before and before not in _SYSTEM:
-            said, role = _of_user(said), "user"
+            message, role = _as_user_message(message), "user"
         if (role == before and role in ("tool", "item")) or (role in _SYSTEM and not before):
-            found.append(said)
-        elif (role in _SYSTEM and before in _SYSTEM) or (role == before and not _calls(found[-1])):
-            found[-1] = _joined(found[-1], said, spoken)
+            turns.append(message)
+        elif (role in _SYSTEM and before in _SYSTEM) or (role == before and not _has_calls(turns[-1])):
+            turns[-1] = _merge(turns[-1], message, chat)
         else:
             if role == "user" and before == "tool":
-                found.append(spoken.said("assistant", NO_REPLY))
+                turns.append(chat.text_message("assistant", NO_REPLY))
             elif role in ("assistant", "tool") and before in ("", *_SYSTEM):
-                found.append(spoken.said("user", OPENING))
-            found.append(said)
-    return found
+                turns.append(chat.text_message("user", OPENING))
+            turns.append(message)
+    return turns
 
 
-def _calls(message: Fields) -> bool:
+def _has_calls(message: Fields) -> bool:
     return bool(message.get("tool_calls") or message.get("function_call"))
 
 
-def _of_user(message: Fields) -> Fields:
-    """Return a system message as one of the user's, marked so that its words are not taken for theirs."""
+def _as_user_message(message: Fields) -> Fields:
+    """Return a system message as a user message, with a prefix that marks it."""
     content = message.get("content")
     if isinstance(content, str):
         return {**message, "role": "user", "content": SYSTEM_NOTE + content}
@@ -65,8 +65,8 @@ def _of_user(message: Fields) -> Fields:
     return {**message, "role": "user", "content": parts}
 
 
-def _joined(before: Fields, after: Fields, dialect: Dialect) -> Fields:
-    """Return two messages of one role as one; the first gives its role, the last its other fields."""
+def _merge(before: Fields, after: Fields, dialect: Dialect) -> Fields:
+    """Merge two messages of one role; the role is that of the first, fields of the second win."""
     first, second = before.get("content"), after.get("content")
     content: Any
     if not first or not second:
@@ -75,8 +75,7 @@ def _joined(before: Fields, after: Fields, dialect: Dialect) -> Fields:
         content = f"{first}\n\n{second}"
     else:
         role = str(before.get("role"))
-        listed = (
-            [dialect.text_part(role, one)] if isinstance(one, str) else list(one) for one in (first, second)
-        )
-        content = [part for parts in listed for part in parts]
+        content = []
+        for value in (first, second):
+            content += [dialect.text_part(role, value)] if isinstance(value, str) else value
     return {**before, **after, "role": before["role"], "content": content}

@@ -1,7 +1,7 @@
-"""Mend a list of native messages: one malformed message must not make a session useless.
+"""Repair lists of native messages: one malformed message must not make a session unusable.
 
-`Mender` goes through a list: each message is mended by its dialect, then ids are given where they lack. Every
-change is noted in the message's `Native`, beside its bytes as received.
+`Mender` repairs each message with its dialect, then assigns missing call ids. Every change is noted in the
+`Native` of the message, with the bytes as received.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from foldline.dialects.ids import made_id
 from foldline.dialects.payload import DEEPEST, Fields, is_deep, read
 from foldline.errors import DialectError
 
-_ENVELOPE = 8  # levels of a message around the values that it holds
+_ENVELOPE = 8  # levels of a message around its values
 
 
 class Mended(msgspec.Struct, frozen=True):
-    """A native message, or item, to be read: its bytes, those as received, and what was changed.
+    """A repaired native message or item: its bytes, the bytes as received, and notes of the changes.
 
-    `ids` are those of its calls, and of its results, where some of them are not in the message.
+    `ids`: ids of its calls and of its results, if the message does not contain all of them.
     """
 
     raw: bytes
@@ -37,10 +37,10 @@ class Mended(msgspec.Struct, frozen=True):
 
 
 class Mender:
-    """Mends messages in their order: a result without an id answers the oldest call that is still open.
+    """Repairs messages in order; a result without an id answers the oldest open call.
 
-    Calls of one reply that share an id are numbered, and their results answer them in order. `open_calls` are
-    those of the messages before, with the names of their tools, `salt` makes the ids that are given.
+    Calls of one reply that share an id are numbered, and results are assigned to them in order.
+    `open_calls`: ids of the open calls of earlier messages -> tool names. `salt`: seed of new ids.
     """
 
     def __init__(
@@ -48,103 +48,102 @@ class Mender:
     ) -> None:
         self._dialect = dialect
         self._salt = salt
-        # where replies are split: the message before was the model's, or may have been
+        # the previous message was written by the model, or may have been where replies are split
         self._in_reply = dialect.traits.splits_replies
         self._ids = ReplyIds(open_calls or {}, goes_on=self._in_reply)
-        self._before = open_calls or {}  # looked at only where a result names no call: there may be thousands
-        self._asked: dict[str, str] = {}
+        self._earlier = open_calls or {}  # may hold thousands: searched only for results without an id
+        self._called: dict[str, str] = {}
         self._answered: set[str] = set()
 
     def mend(self, payload: Any, index: int) -> Mended | None:
-        """Return one message mended; None where it cannot be read as an object at all."""
+        """Repair one message; None if it cannot be read as an object."""
         try:
             body, raw = read(payload, index)
         except DialectError:
             return None
         notes: list[str] = []
-        mended, ids = self._mended(body, index, notes)
+        repaired, ids = self._repair(body, index, notes)
         if not notes:
             return Mended(raw, raw, ids=ids)
-        return Mended(codec.encode(mended), raw, tuple(dict.fromkeys(notes)), ids)
+        return Mended(codec.encode(repaired), raw, tuple(dict.fromkeys(notes)), ids)
 
-    def _mended(
+    def _repair(
         self, body: Fields, index: int, notes: list[str]
     ) -> tuple[Fields, tuple[list[str], list[str]] | None]:
         salt = f"{self._salt} {index}"
-        new = self._dialect.look(lambda _, text: notes.append(text), body, salt)
-        if notes and codec.encode(new) == codec.encode(body):  # what is wrong stays: a request leaves it out
+        new = self._dialect.check_message(lambda _, text: notes.append(text), body, salt)
+        if notes and codec.encode(new) == codec.encode(body):  # cannot be repaired: requests omit it
             notes.clear()
         if is_deep(new, DEEPEST + _ENVELOPE):
-            notes.append("what is nested too deeply was kept as text")
-            new = cast("Fields", _clipped(new, DEEPEST))
+            notes.append("deeply nested values were stored as text")
+            new = cast("Fields", _with_deep_as_text(new, DEEPEST))
         calls, results = self._dialect.call_slots(new)
-        self._follow(new)
-        self._answer(results, salt, notes)
-        self._name(calls, salt, notes)
+        self._start_reply(new)
+        self._assign_results(results, salt, notes)
+        self._assign_calls(calls, salt, notes)
         if not calls and not results and new.get("role") == "user":
-            self._before = {}
-            self._asked.clear()
+            self._earlier = {}
+            self._called.clear()
             self._answered.clear()
         if any(key == UNSENT for _, key in (*calls, *results)):
             return new, ([holder[key] for holder, key in calls], [holder[key] for holder, key in results])
         return new, None
 
-    def _follow(self, body: Fields) -> None:
-        """Note where a reply begins: at a message of the model's; of those in a row, perhaps at the first."""
-        models = self._dialect.is_models(body)
-        if models and not (self._in_reply and self._dialect.traits.splits_replies):
+    def _start_reply(self, body: Fields) -> None:
+        """Start a new reply at a message of the model, unless it continues a split reply."""
+        by_model = self._dialect.is_models(body)
+        if by_model and not (self._in_reply and self._dialect.traits.splits_replies):
             self._ids.reply()
-        self._in_reply = models
+        self._in_reply = by_model
 
-    def _name(self, calls: list[Slot], salt: str, notes: list[str]) -> None:
-        for place, (holder, key) in enumerate(calls):
+    def _assign_calls(self, calls: list[Slot], salt: str, notes: list[str]) -> None:
+        for number, (holder, key) in enumerate(calls):
             if not holder[key]:
-                holder[key] = made_id(f"{salt} {place}")
-                notes.append("a tool call without an id was given one")
-            own = self._ids.call(holder[key])
-            if own != holder[key]:
-                holder[key] = own
+                holder[key] = made_id(f"{salt} {number}")
+                notes.append("a tool call without an id was assigned one")
+            new_id = self._ids.call(holder[key])
+            if new_id != holder[key]:
+                holder[key] = new_id
                 if key != UNSENT:
-                    notes.append("a tool call with the id of another one of its reply was given its own")
-            self._asked.pop(holder[key], None)
-            self._asked[holder[key]] = str(holder.get("name"))
+                    notes.append("a tool call with the id of another call of its reply was assigned a new id")
+            self._called.pop(holder[key], None)
+            self._called[holder[key]] = str(holder.get("name"))
             self._answered.discard(holder[key])
 
-    def _answer(self, results: list[Slot], salt: str, notes: list[str]) -> None:
-        for place, (holder, key) in enumerate(results):
+    def _assign_results(self, results: list[Slot], salt: str, notes: list[str]) -> None:
+        for number, (holder, key) in enumerate(results):
             if not holder[key]:
-                holder[key] = self._oldest() or made_id(f"{salt} result {place}")
-                notes.append("a result without its call's id was given that of the oldest open call")
+                holder[key] = self._oldest() or made_id(f"{salt} result {number}")
+                notes.append("a result without a call id was assigned the id of the oldest open call")
             if key == UNSENT:
                 name = holder.get("name")
                 if not self._is_open(holder[key], name):
                     holder[key] = self._oldest(name) or holder[key]
-            elif (own := self._ids.result(holder[key])) != holder[key]:
-                holder[key] = own
-                notes.append("a result that names several calls was given to the first without one")
+            elif (new_id := self._ids.result(holder[key])) != holder[key]:
+                holder[key] = new_id
+                notes.append("a result that matches several calls was assigned to the first open one")
             self._answered.add(holder[key])
 
     def _is_open(self, call_id: str, name: Any) -> bool:
-        """Return whether a call of the tool `name` is still open."""
-        asked = self._asked.get(call_id, self._before.get(call_id))
-        return call_id not in self._answered and asked is not None and asked == name
+        """Return whether a call of the tool `name` is open."""
+        tool = self._called.get(call_id, self._earlier.get(call_id))
+        return call_id not in self._answered and tool is not None and tool == name
 
     def _oldest(self, name: str | None = None) -> str:
-        """Return the oldest call that is still open, of the tool `name` where one is named; "" for none."""
-        calls = chain(self._before.items(), self._asked.items())
-        waiting = (call for call, tool in calls if call not in self._answered and name in (None, tool))
-        return next(waiting, "")
+        """Return the id of the oldest open call (of the tool `name`); "" if there is none."""
+        calls = chain(self._earlier.items(), self._called.items())
+        return next((call for call, tool in calls if call not in self._answered and name in (None, tool)), "")
 
 
 def with_notes(message: Message, mended: Sequence[Mended]) -> Message:
-    """Return a message with the ids that its calls are known by, what was changed in it, and its bytes."""
+    """Return a message with the assigned ids, the notes of changes, and its bytes as received."""
     if mended and (ids := mended[0].ids) is not None:
         message = _with_ids(message, *map(iter, ids))
-    notes = tuple(dict.fromkeys(line for one in mended for line in one.notes))
+    notes = tuple(dict.fromkeys(note for item in mended for note in item.notes))
     if not notes or message.native is None:
         return message
-    both = [one.received for one in mended]
-    received = both[0] if len(both) == 1 else b"[" + b",".join(both) + b"]"
+    originals = [item.received for item in mended]
+    received = originals[0] if len(originals) == 1 else b"[" + b",".join(originals) + b"]"
     native = Native(message.native.dialect, message.native.raw, notes, received)
     return msgspec.structs.replace(message, native=native)
 
@@ -162,27 +161,28 @@ def _with_ids(message: Message, calls: Iterator[str], results: Iterator[str]) ->
 
 
 def mend_reply(reply: Any, dialect: Dialect, mender: Mender) -> tuple[Any, list[Mended]]:
-    """Return a whole reply with its message, or its items, mended, and what was changed."""
+    """Return a reply with its message or items repaired, and the repaired messages."""
     try:
         body, _ = read(reply)
     except DialectError:
         return reply, []
-    natives, put = dialect.in_reply(body)
-    found = [mender.mend(native, place) for place, native in enumerate(natives)]
-    known = [one for one in found if one is not None]
-    if len(known) != len(natives):
+    natives, replace = dialect.reply_messages(body)
+    mended = [
+        item for place, native in enumerate(natives) if (item := mender.mend(native, place)) is not None
+    ]
+    if len(mended) != len(natives):
         return reply, []
-    if not any(one.notes for one in known):
-        return reply, known
-    return put([codec.decode(one.raw) for one in known]), known
+    if not any(item.notes for item in mended):
+        return reply, mended
+    return replace([codec.decode(item.raw) for item in mended]), mended
 
 
-def _clipped(value: Any, levels: int) -> Any:
-    """Return a value in which what lies deeper than `levels` is text."""
+def _with_deep_as_text(value: Any, levels: int) -> Any:
+    """Return a value in which everything deeper than `levels` is text."""
     if isinstance(value, dict | list) and levels == 0:
         return as_text(value)
     if isinstance(value, dict):
-        return {key: _clipped(item, levels - 1) for key, item in cast("Fields", value).items()}
+        return {key: _with_deep_as_text(item, levels - 1) for key, item in cast("Fields", value).items()}
     if isinstance(value, list):
-        return [_clipped(item, levels - 1) for item in cast("list[Any]", value)]
+        return [_with_deep_as_text(item, levels - 1) for item in cast("list[Any]", value)]
     return value

@@ -1,4 +1,4 @@
-"""Render a growing view turn by turn: a turn costs what it adds, plus one copy of the messages."""
+"""Render a growing view incrementally: only new messages are rendered, and all are copied."""
 
 from __future__ import annotations
 
@@ -13,58 +13,58 @@ from foldline.dialects.dialect import get, native_dialect
 
 
 class NativeView:
-    """The native messages of one session's view.
+    """The native messages of a session's view.
 
-    Callers get deep copies: they may change their messages at any time without changing another list or
-    the log.
+    Callers get deep copies, so changing them affects neither other lists nor the log.
     """
 
     def __init__(self) -> None:
-        self.marked = False  # a message of the view may hold a mark for a provider's cache
+        self.marked = False  # a message may contain a cache mark
         self._dialect: str = ""
         self._items: Sequence[Item] = ()
-        self._known = 0
+        self._rendered = 0
         self._messages: list[dict[str, Any]] = []
-        self._nested: list[int] = []  # messages with values other than text; a shallow copy would share those
+        self._nested: list[int] = []  # messages with values other than text: a shallow copy would share them
         self._extends = False
 
     def messages(self, dialect: str, items: Sequence[Item], *, shared: bool = False) -> list[Any]:
-        """Return the view as native messages; a list of items seen before may only have grown.
+        """Return the view as native messages; an item list from an earlier call may only have grown.
 
-        With `shared` they are not copied: nobody may change them. Raises DialectError as `render` does.
+        `shared`: return the messages without copying; they must not be changed. Raises DialectError.
         """
-        spoken = get(dialect)
-        new = items[self._known :]
+        renderer = get(dialect)
+        new = items[self._rendered :]
         same = items is self._items and dialect == self._dialect
-        alone = all(_is_native(item, dialect) for item in new) and not any(map(_is_open, new))
-        if same and self._extends and self._messages and alone:
-            last = self._messages.pop()  # what follows may join it
-            rendered = spoken.more([last, *spoken.render(native_items(new)).messages])
+        independent = all(_is_native(item, dialect) for item in new) and not any(map(_is_open, new))
+        if same and self._extends and self._messages and independent:
+            last = self._messages.pop()  # the next message may be merged into it
+            rendered = renderer.more([last, *renderer.render(native_items(new)).messages])
         else:
-            rendered = spoken.render(native_items(items), whole=True).messages
+            rendered = renderer.render(native_items(items), whole=True).messages
             self._messages, self._nested, self.marked = [], [], False
             self._items, self._dialect = items, dialect
-            self._extends = _may_extend(items, dialect)
-        self._take(rendered)
-        self._known = len(items)
+            self._extends = _can_extend(items, dialect)
+        self._append(rendered)
+        self._rendered = len(items)
         return list(self._messages) if shared else self._copies()
 
-    def _take(self, messages: Sequence[dict[str, Any]]) -> None:
-        for at, message in enumerate(messages, len(self._messages)):
-            if not all(isinstance(value, str) for value in message.values()) and at not in self._nested[-1:]:
-                self._nested.append(at)
+    def _append(self, messages: Sequence[dict[str, Any]]) -> None:
+        for place, message in enumerate(messages, len(self._messages)):
+            flat = all(isinstance(value, str) for value in message.values())
+            if not flat and place not in self._nested[-1:]:
+                self._nested.append(place)
         self._messages += messages
         self.marked = self.marked or written_marks(messages) > 0
 
     def _copies(self) -> list[Any]:
-        made: list[Any] = [message.copy() for message in self._messages]
-        for at in self._nested:
-            made[at] = deep_copy(self._messages[at])
-        return made
+        copies: list[Any] = [message.copy() for message in self._messages]
+        for place in self._nested:
+            copies[place] = deep_copy(self._messages[place])
+        return copies
 
 
 def _is_native(item: Item, dialect: str) -> bool:
-    """Return whether an item is rendered as received, whatever is around it."""
+    """Return whether an item is rendered as received, independent of its neighbours."""
     if not isinstance(item, MessageItem):
         return False
     message = item.entry.message
@@ -73,16 +73,18 @@ def _is_native(item: Item, dialect: str) -> bool:
 
 
 def _is_open(item: Item) -> bool:
-    """Return whether what is sent of an item depends on what follows."""
-    dialect = native_dialect(item.entry.message) if isinstance(item, MessageItem) else None
-    return dialect is not None and isinstance(item, MessageItem) and dialect.is_open(item.entry.message)
+    """Return whether the rendered form of an item depends on later ones."""
+    if not isinstance(item, MessageItem):
+        return False
+    dialect = native_dialect(item.entry.message)
+    return dialect is not None and dialect.is_open(item.entry.message)
 
 
-def _may_extend(items: Sequence[Item], dialect: str) -> bool:
-    """Return whether native messages may follow without changing what is there.
+def _can_extend(items: Sequence[Item], dialect: str) -> bool:
+    """Return whether native messages can be appended without changing the rendered ones.
 
-    The next message must not be able to join the last one, and no call may have an id made for this
-    dialect: a later native call could need that id.
+    The last item must be final, and no call may have an id generated for this dialect: a later native call
+    could have the same id.
     """
     if not items or not _is_native(items[-1], dialect) or _is_open(items[-1]):
         return False
@@ -91,5 +93,5 @@ def _may_extend(items: Sequence[Item], dialect: str) -> bool:
 
 
 def deep_copy(value: Any) -> Any:
-    """Copy a JSON value so that nothing mutable is shared."""
-    return msgspec.to_builtins(value, builtin_types=(bytes,))  # new lists and dicts all the way down, in C
+    """Copy a JSON value deeply."""
+    return msgspec.to_builtins(value, builtin_types=(bytes,))  # in C, faster than copy.deepcopy

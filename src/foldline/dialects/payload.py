@@ -1,4 +1,4 @@
-"""Any form of a native message (dict, JSON bytes, SDK object) -> plain JSON values and the bytes to keep."""
+"""Native messages in any form (dict, JSON bytes, SDK object) -> plain JSON values and the bytes to store."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from foldline.errors import DialectError
 
 Fields = dict[str, Any]
 
-DEEPEST = 64  # levels of objects and lists in a value that is kept as one; deeper ones are kept as text
+DEEPEST = 64  # levels of objects and lists; values nested deeper are stored as text
 
 _UNREADABLE = (TypeError, ValueError, RecursionError, OverflowError, msgspec.MsgspecError)
 
 
 def read(payload: Any, index: int | None = None) -> tuple[dict[str, Any], bytes]:
-    """Read one native message: its plain JSON object, and its bytes as the log keeps them.
+    """Read one native message; return its JSON object and the bytes that the log stores.
 
-    Bytes are kept as they came; everything else is serialised once. SDK objects (pydantic models, objects
-    with `to_dict`), also inside lists and dicts, become dicts without the fields that were never set.
-    Raises DialectError (with `index`) if it is not a JSON object.
+    Bytes are stored unchanged; everything else is serialised once. SDK objects (pydantic models, objects with
+    `to_dict`), also inside lists and dicts, become dicts without their unset fields.
+    Raises DialectError (with `index`) if the payload is not a JSON object.
     """
     body, raw = read_any(payload, index)
     if not isinstance(body, dict):
-        raise DialectError(f"a message is an object with a role, not {_name(body)}", index=index)
+        raise DialectError(f"a message must be an object with a role, not {_type_name(body)}", index=index)
     return cast("dict[str, Any]", body), raw
 
 
 def read_any(payload: Any, index: int | None = None) -> tuple[Any, bytes]:
-    """Like `read`, for any JSON value."""
+    """Read any JSON value; otherwise like `read`."""
     try:
         if isinstance(payload, bytes | bytearray | memoryview):
             raw = bytes(cast("bytes", payload))
@@ -47,7 +47,7 @@ def read_any(payload: Any, index: int | None = None) -> tuple[Any, bytes]:
 
 
 def parse(raw: bytes, index: int | None = None) -> Any:
-    """Parse kept bytes as they may be sent; raises DialectError (with `index`) if they are not JSON."""
+    """Parse stored bytes for sending; raises DialectError (with `index`) if they are not JSON."""
     try:
         return as_sent(codec.decode(raw), raw)
     except _UNREADABLE as error:
@@ -55,8 +55,8 @@ def parse(raw: bytes, index: int | None = None) -> Any:
 
 
 def as_sent(body: Any, raw: bytes) -> Any:
-    """Return the value of JSON bytes with U+FFFD for each lone surrogate."""
-    may_hold_one = b"\\u" in raw or b"\xed" in raw  # an escape, or a surrogate in bytes that are not UTF-8
+    """Return a value parsed from `raw`, with each lone surrogate replaced by U+FFFD."""
+    may_hold_one = b"\\u" in raw or b"\xed" in raw  # an escape, or an encoded surrogate
     return codec.in_utf8(body) if may_hold_one else body
 
 
@@ -74,9 +74,9 @@ def _serialise(payload: Any) -> tuple[Any, bytes]:
 
 
 def to_plain(value: Any) -> Any:
-    """Turn a value into plain JSON values.
+    """Convert a value to plain JSON values.
 
-    Raises DialectError for a number that JSON lacks (NaN, infinity), TypeError for a value that is not data.
+    Raises DialectError for NaN and infinity, TypeError for a value that is not data.
     """
     if value is None or isinstance(value, str | bool | int):
         return value
@@ -92,11 +92,11 @@ def to_plain(value: Any) -> Any:
 
 
 def _dump(value: Any) -> Any:
-    """Return the fields of an SDK object without those never set (null is not the same as absent)."""
+    """Return the fields of an SDK object that were set (null is not the same as absent)."""
     dump = getattr(value, "model_dump", None)
     to_dict = getattr(value, "to_dict", None)
     if isinstance(value, type) or not (callable(dump) or callable(to_dict)):
-        return msgspec.to_builtins(value, enc_hook=_inside)
+        return msgspec.to_builtins(value, enc_hook=_dump_nested)
     try:
         if callable(dump):
             return dump(mode="json", by_alias=True, exclude_unset=True)
@@ -105,8 +105,8 @@ def _dump(value: Any) -> Any:
         raise DialectError(f"{type(value).__name__} cannot be turned into a dict: {error}") from error
 
 
-def _inside(value: Any) -> Any:
-    """Return the fields of an SDK object inside a dataclass; raises TypeError for what is not data."""
+def _dump_nested(value: Any) -> Any:
+    """Return the fields of an SDK object inside a dataclass; raises TypeError for anything else."""
     if isinstance(value, type) or not any(
         callable(getattr(value, name, None)) for name in ("model_dump", "to_dict")
     ):
@@ -115,19 +115,19 @@ def _inside(value: Any) -> Any:
 
 
 def peek(payload: Any, key: str) -> Any:
-    """Return a field of a native message or block without converting it; None if it has none."""
-    if isinstance(payload, (dict, Mapping)):  # most are a dict, and a Mapping is asked for slowly
+    """Return a field of a dict or SDK object without converting it; None if it is missing."""
+    if isinstance(payload, (dict, Mapping)):  # checks dict first: isinstance of Mapping is slow
         return cast("Mapping[str, Any]", payload).get(key)
     return getattr(payload, key, None)
 
 
 def count(value: Any) -> int:
-    """Return a provider's token count; 0 for anything but a positive whole number."""
+    """Return a token count; 0 for anything but a positive integer."""
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
 
 
 def is_list(value: Any) -> bool:
-    """Return whether a value is a list of messages: a sequence other than text or bytes."""
+    """Return whether a value is a sequence other than text or bytes."""
     return isinstance(value, Sequence) and not isinstance(value, str | bytes | bytearray)
 
 
@@ -139,27 +139,38 @@ def block_types(payload: Any) -> set[str]:
 
 
 def items_of(value: Any) -> list[Any]:
-    """Return a list's items; none for anything else."""
+    """Return the items of a list; [] for anything else."""
     return cast("list[Any]", value) if isinstance(value, list) else []
 
 
 def fields_of(value: Any) -> Fields:
-    """Return an object's fields; none for anything else."""
+    """Return the fields of an object; {} for anything else."""
     return cast("Fields", value) if isinstance(value, dict) else {}
 
 
 def is_filled(value: Any) -> bool:
-    """Return whether a value is text that says something."""
+    """Return whether a value is a non-empty string."""
     return isinstance(value, str) and bool(value)
 
 
 def filled(fields: Fields, key: str) -> bool:
-    """Return whether a field holds text."""
+    """Return whether a field is a non-empty string."""
     return is_filled(fields.get(key))
 
 
+def optional_string(fields: Fields, key: str) -> str | None:
+    """Return a string field; None for any other value."""
+    value = fields.get(key)
+    return value if isinstance(value, str) else None
+
+
+def without(fields: Fields, *keys: str) -> Fields:
+    """Return a copy of an object without some keys."""
+    return {key: value for key, value in fields.items() if key not in keys}
+
+
 def string(fields: Fields, key: str, what: str, index: int | None = None) -> str:
-    """Return a field that must be a string; raises DialectError (with `index`) that names it."""
+    """Return a string field; raises DialectError (with `index`) for any other value."""
     value = fields.get(key)
     if not isinstance(value, str):
         raise DialectError(f"{what}: {key} must be a string", index=index)
@@ -167,7 +178,7 @@ def string(fields: Fields, key: str, what: str, index: int | None = None) -> str
 
 
 def role_in(roles: Mapping[str, Role], body: Fields, index: int | None = None, remedy: str = "") -> Role:
-    """Return the role of a message; raises DialectError for one that its dialect lacks."""
+    """Return the role of a message; raises DialectError (with `index`) for an unknown role."""
     role = body.get("role")
     if not isinstance(role, str) or role not in roles:
         raise DialectError(f"role is {role!r}; it must be one of {', '.join(roles)}{remedy}", index=index)
@@ -175,12 +186,12 @@ def role_in(roles: Mapping[str, Role], body: Fields, index: int | None = None, r
 
 
 def json_text(value: Any) -> str:
-    """Return a value as compact JSON text; text stays as it is."""
+    """Return a value as compact JSON text; strings are returned unchanged."""
     return value if isinstance(value, str) else codec.encode(value).decode("utf-8")
 
 
 def arguments_of(value: Any) -> Fields | str:
-    """Parse a call's arguments, {} for empty ones; no JSON object, or one nested too deeply, stays text."""
+    """Parse the arguments of a call; anything but a JSON object of at most DEEPEST levels stays text."""
     if isinstance(value, dict):
         return cast("Fields", value)
     if value is None:
@@ -193,91 +204,89 @@ def arguments_of(value: Any) -> Fields | str:
     try:
         parsed = msgspec.json.decode(text)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
-        parsed = _lenient(text)
+        parsed = _parse_leniently(text)
     return cast("Fields", parsed) if isinstance(parsed, dict) else text
 
 
-def _lenient(text: str) -> Any:
-    """Parse text that holds lone surrogates; None if it is not JSON."""
+def _parse_leniently(text: str) -> Any:
+    """Parse text that contains lone surrogates; None if it is not JSON."""
     try:
-        return codec.in_utf8(json.loads(text, parse_constant=_no_constant, parse_float=_finite))
+        return codec.in_utf8(json.loads(text, parse_constant=_reject_constant, parse_float=_finite_float))
     except (ValueError, RecursionError):
         return None
 
 
-def _no_constant(name: str) -> NoReturn:
+def _reject_constant(name: str) -> NoReturn:
     raise ValueError(name)
 
 
-def _finite(number: str) -> float:
-    """Read a number; one that is larger than any float is no JSON that an API takes."""
-    return value if math.isfinite(value := float(number)) else _no_constant(number)
+def _finite_float(number: str) -> float:
+    """Parse a number; raises ValueError if it overflows."""
+    return value if math.isfinite(value := float(number)) else _reject_constant(number)
 
 
 def is_deep(value: Any, most: int) -> bool:
-    """Return whether a JSON value holds more than `most` levels of objects and lists; never recurses."""
+    """Return whether a JSON value has more than `most` levels of objects and lists; does not recurse."""
     level: list[Any] = [value]
     for _ in range(most + 1):
-        held: list[Any] = [one for outer in level for one in (*fields_of(outer).values(), *items_of(outer))]
-        level = [one for one in held if isinstance(one, dict | list)]
+        inner: list[Any] = [
+            item for outer in level for item in (*fields_of(outer).values(), *items_of(outer))
+        ]
+        level = [item for item in inner if isinstance(item, dict | list)]
         if not level:
             return False
     return True
 
 
 def _is_deep_text(text: str) -> bool:
-    """Return whether JSON text may hold more levels than are read: counted without reading it."""
-    return text.count("{") + text.count("[") > DEEPEST and _levels(text) > DEEPEST
-
-
-def _levels(text: str) -> int:
-    """Return the most brackets open at once outside strings."""
+    """Return whether JSON text has more than DEEPEST levels, without parsing it."""
+    if text.count("{") + text.count("[") <= DEEPEST:
+        return False
     level = most = 0
-    inside = escaped = False
+    in_string = escaped = False
     for char in text:
         if escaped:
             escaped = False
-        elif inside:
-            escaped, inside = char == "\\", char != '"'
+        elif in_string:
+            escaped, in_string = char == "\\", char != '"'
         elif char == '"':
-            inside = True
+            in_string = True
         elif char in "{[":
             level += 1
             most = max(most, level)
         elif char in "}]":
             level -= 1
-    return most
+    return most > DEEPEST
 
 
 def read_usage(
-    usage: Any, *, given: str, output: str, cached: str, written: str, hour: str = "", apart: bool = False
+    usage: Any, *, prompt: str, output: str, reads: str, writes: str, hourly: str = "", disjoint: bool = False
 ) -> Usage | None:
-    """Read a usage by the names that an API has for the input, the output and the two kinds of cached input.
+    """Read a usage by an API's field names of its prompt, its output, its cache reads and cache writes.
 
-    `hour` is the part of what was written to the cache that is kept for an hour. A name may be a path, or
-    several with bars between them: the first that counts. `apart`: the input leaves cached tokens out.
+    `hourly`: cache writes kept for an hour. A name may be a path with one dot, or several names separated by
+    bars (the first with a count is used). `disjoint`: the prompt's count excludes cached tokens.
     """
     if not isinstance(usage, dict):
         return None
-    read_back, wrote, prompt = (_counted(fields_of(usage), names) for names in (cached, written, given))
-    beside = 0 if apart else read_back + wrote
+    read, written, total = (_count_of(fields_of(usage), names) for names in (reads, writes, prompt))
     return Usage(
-        input=max(0, prompt - beside),
-        cache_read=read_back,
-        cache_write=wrote,
-        output=_counted(fields_of(usage), output),
-        cache_write_hour=min(wrote, _counted(fields_of(usage), hour)),
+        input=max(0, total if disjoint else total - read - written),
+        cache_read=read,
+        cache_write=written,
+        output=_count_of(fields_of(usage), output),
+        cache_write_hour=min(written, _count_of(fields_of(usage), hourly)),
     )
 
 
-def _counted(usage: Fields, names: str) -> int:
+def _count_of(usage: Fields, names: str) -> int:
     for name in names.split("|"):
         holder, _, key = name.rpartition(".")
-        if found := count((fields_of(usage.get(holder)) if holder else usage).get(key)):
-            return found
+        if tokens := count((fields_of(usage.get(holder)) if holder else usage).get(key)):
+            return tokens
     return 0
 
 
-def _name(value: Any) -> str:
+def _type_name(value: Any) -> str:
     names = {list: "a list", str: "a string", int: "a number", float: "a number", bool: "a boolean"}
     return "null" if value is None else names.get(cast("type[Any]", type(value)), type(value).__name__)

@@ -1,4 +1,4 @@
-"""What the dialects return: rendered messages, problems found, changes made, what a conversion left out."""
+"""What the dialects return: rendered messages, problems, and what a conversion left out."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FILE_ID = "file-id:"  # prefix of a Media's url: a file uploaded to its provider
 
 
 class Rendered(msgspec.Struct, frozen=True):
-    """Messages ready to send, the system prompt if the dialect takes it separately, and what was left out."""
+    """Messages ready to send, the system prompt if the dialect sends it separately, and what was left out."""
 
     messages: list[Any]
     system: Any | None = None
@@ -28,39 +28,39 @@ class Rendered(msgspec.Struct, frozen=True):
 
 
 class Problem(msgspec.Struct, frozen=True):
-    """A broken rule: the message's index (-1: the list or the system prompt), the rule, what is wrong."""
+    """A broken rule: the message's index (-1: the list or the system prompt), the rule, a description."""
 
     index: int
     rule: str
     text: str
 
 
-Say = Callable[[str, str], None]  # takes a rule's name and what is wrong
+Report = Callable[[str, str], None]  # (rule, description)
 
 
-def reporter(problems: list[Problem], index: int) -> Say:
-    """Return a function that adds a problem of the message at `index`."""
+def reporter(problems: list[Problem], index: int) -> Report:
+    """Return a function that adds a problem with the message at `index`."""
 
-    def say(rule: str, text: str) -> None:
+    def report(rule: str, text: str) -> None:
         problems.append(Problem(index, rule, text))
 
-    return say
+    return report
 
 
-def check_text(say: Say, value: Any) -> None:
-    """Check that UTF-8 can carry a message or a system prompt; `say(rule, text)` takes what is wrong."""
+def check_text(report: Report, value: Any) -> None:
+    """Report text that cannot be encoded as UTF-8."""
     if in_utf8(value) is not value:
-        say("text-surrogate", "a text holds half of a surrogate pair, which UTF-8 cannot carry")
+        report("text-surrogate", "the text contains half of a surrogate pair, which UTF-8 cannot encode")
 
 
 class Losses:
-    """Count what a conversion could not carry, by kind."""
+    """Count what a conversion left out or changed, by kind."""
 
     def __init__(self) -> None:
         self._counts: dict[str, int] = {}
 
     def add(self, kind: str, count: int = 1) -> None:
-        """Count `count` things of a kind that were left out or changed."""
+        """Add `count` to a kind."""
         if count:
             self._counts[kind] = self._counts.get(kind, 0) + count
 
@@ -69,5 +69,5 @@ class Losses:
         self.add(f"field {key!r} left out")
 
     def lines(self) -> tuple[str, ...]:
-        """Return one line for each kind with its count, in the order first met."""
+        """Return a line for each kind with its count, in order of first occurrence."""
         return tuple(f"{kind} ({count})" for kind, count in self._counts.items())

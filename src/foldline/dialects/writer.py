@@ -1,8 +1,8 @@
-"""Lists of native messages, written one by one; what could not be carried is counted.
+"""Write lists of native messages one message at a time, and count what cannot be converted.
 
-`Writer` is what the writers of all dialects share. `TurnsWriter` is for APIs whose messages are the user's or
-the model's and nobody else's: messages are merged into turns, and results come first in the user's. System
-messages at the head become the system prompt; later ones, and those that Foldline made, become user text.
+`Writer` is the base of all writers. `TurnsWriter` is for APIs with only user and assistant messages: messages
+are merged into turns, with results first in the user's. System messages at the start become the system
+prompt; later ones, and those that Foldline made, become user text.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from foldline.core.log.codec import in_utf8
 from foldline.core.log.messages import Media, Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult
 from foldline.dialects.edits import split_steps
 from foldline.dialects.ids import Ids, safe_name
-from foldline.dialects.payload import items_of
+from foldline.dialects.payload import Fields, items_of
 from foldline.dialects.values import Losses, Rendered
 
-SYSTEM_NOTE = f"{SYSTEM}\n"  # marks user text that the system wrote, not the user
+SYSTEM_NOTE = f"{SYSTEM}\n"  # prefix of system messages sent as user text
 OPENING = "[The conversation begins with the assistant.]"  # the APIs require a user message first
 
-Block = dict[str, Any]
+Block = Fields
 
 
 class Writer(ABC):
-    """Build a list of native messages: those received in the dialect as they are, others encoded."""
+    """Build a list of native messages: messages of the dialect as received, others encoded."""
 
     def __init__(self, ids: Ids) -> None:
         self.losses = Losses()
@@ -36,17 +36,17 @@ class Writer(ABC):
 
     @abstractmethod
     def native(self, body: Any, message: Message) -> None:
-        """Append a message as received; one that says nothing is left out."""
+        """Append a message as received, unless it is empty."""
 
     @abstractmethod
     def _add(self, message: Message) -> None:
-        """Append a message of another dialect (or a made one)."""
+        """Append a message of another dialect, or a made one."""
 
-    def add(self, message: Message, given: Message) -> None:
-        """Append a message that is encoded, step by step; `given` is the message before its edits."""
-        del given
-        for said in split_steps(message):
-            self._add(said)
+    def add(self, message: Message, original: Message) -> None:
+        """Encode and append a message step by step; `original` is the message before its edits."""
+        del original
+        for step in split_steps(message):
+            self._add(step)
 
     @property
     def at_head(self) -> bool:
@@ -54,36 +54,47 @@ class Writer(ABC):
         return not self._out
 
     def native_system(self, system: Any) -> None:
-        """Take a system prompt as it was given."""
+        """Add a system prompt as received."""
         self._system.append(system)
 
     def finish(self, *, whole: bool = False) -> Rendered:
-        """Return what is sent, as UTF-8 can carry it, and what was left out; see `Dialect.render`."""
+        """Return the messages, valid as UTF-8, and what was left out; see `Dialect.render`."""
         del whole
         if self._ids.renamed:
             self.losses.add("call ids changed", self._ids.renamed)
-        return Rendered(in_utf8(self._out), in_utf8(self._one_system()), self.losses.lines())
+        return Rendered(in_utf8(self._out), in_utf8(self._joined_system()), self.losses.lines())
 
-    def _one_system(self) -> Any | None:
-        """Return a single system prompt as given; several are joined into one text."""
+    def _joined_system(self) -> Any | None:
+        """Return a single system prompt as received; several are joined into one text."""
         if len(self._system) < 2:
             return self._system[0] if self._system else None
-        texts = [given if isinstance(given, str) else _text_of(given) for given in self._system]
+        texts = [prompt if isinstance(prompt, str) else _text_of(prompt) for prompt in self._system]
         return "\n\n".join(text for text in texts if text)
 
-    def _named(self, call: ToolCall, limit: int, safe: Callable[[str, int, str], str] = safe_name) -> str:
-        """Return the name of a call's tool in the characters and the length that an API takes."""
+    def _tool_name(self, call: ToolCall, limit: int, safe: Callable[[str, int, str], str] = safe_name) -> str:
+        """Return the name of a call's tool with the characters and length that an API accepts."""
         name = safe(call.name, limit, "tool")
         if name != call.name:
             self.losses.add("tool names changed")
         return name
 
-    def _lose(self, part: Part, carried: Callable[[Opaque], bool] = lambda _: False) -> None:
-        """Count thinking, or a block of another dialect that is not `carried`, as left out."""
+    def _input(self, call: ToolCall) -> Fields:
+        """Return the arguments of a call as an object; text is wrapped in one, and counted."""
+        if isinstance(call.arguments, str):
+            self.losses.add("call arguments that are not a JSON object wrapped in one")
+        return input_of(call)
+
+    def _count_loss(self, part: Part, supported: Callable[[Opaque], bool] = lambda _: False) -> None:
+        """Count thinking, or an opaque block that is not `supported`, as left out."""
         if isinstance(part, Thinking):
             self.losses.add("signed thinking left out" if part.signature else "thinking left out")
-        elif isinstance(part, Opaque) and not carried(part):
+        elif isinstance(part, Opaque) and not supported(part):
             self.losses.add(f"{part.dialect} {part.kind} left out")
+
+
+def input_of(call: ToolCall) -> Fields:
+    """Return the arguments of a call as an object; text is wrapped in one."""
+    return {"input": call.arguments} if isinstance(call.arguments, str) else call.arguments
 
 
 def _text_of(blocks: Any) -> str:
@@ -95,30 +106,25 @@ def _text_of(blocks: Any) -> str:
 # ---- turns
 
 
-def input_of(call: ToolCall) -> Block:
-    """Return the arguments of a call as an object; text is wrapped in one."""
-    return {"input": call.arguments} if isinstance(call.arguments, str) else call.arguments
-
-
 class TurnsWriter(Writer):
-    """Build a list: native messages as they are, others encoded and merged into turns."""
+    """Build a list: native messages as received, others encoded and merged into turns."""
 
-    content: ClassVar[str] = "content"  # the field of a message that holds what it says
-    model: ClassVar[str] = "assistant"  # the role of what the model says
+    content: ClassVar[str] = "content"  # the field of a message with its blocks
+    model: ClassVar[str] = "assistant"  # the role of the model
 
     def __init__(self, ids: Ids) -> None:
         super().__init__(ids)
         self._turn: tuple[str, list[Block], list[Block]] | None = None  # role, results, other blocks
-        self._foreign = False  # something was encoded
-        self._encoded = False  # the list begins with an encoded message
+        self._foreign = False  # a message was encoded
+        self._encoded = False  # the first message was encoded
 
     def native(self, body: Block, message: Message) -> None:
-        """Append a message as received; one without content is left out."""
+        """Append a message as received, unless it has no content."""
         if body.get(self.content) in (None, []):
             self.losses.add("empty messages left out")
             return
         self._flush()
-        self._keep(body, message)
+        self._keep_ids(body, message)
         self._out.append(body)
 
     @property
@@ -127,40 +133,40 @@ class TurnsWriter(Writer):
         return not self._out and self._turn is None
 
     def finish(self, *, whole: bool = False) -> Rendered:
-        """Return the list, the system prompt and the losses; a `whole` request is as the API takes it."""
+        """Return the list, the system prompt and the losses; a `whole` list must be valid as a request."""
         self._flush()
         if whole:
-            self._out = self._request(self._out)
-        begins = self._out[0].get("role") if self._out else None
-        if ((whole or self._encoded) and begins == self.model) or (self._foreign and begins is None):
+            self._out = self._as_request(self._out)
+        first = self._out[0].get("role") if self._out else None
+        if ((whole or self._encoded) and first == self.model) or (self._foreign and first is None):
             self.losses.add("a first user message added")
-            self._out = [*self._said("user", [], [self._text(OPENING)]), *self._out]
+            self._out = [*self._messages_of("user", [], [self._text(OPENING)]), *self._out]
         return super().finish(whole=whole)
 
-    # ---- what each dialect says
+    # ---- what each dialect defines
 
     @abstractmethod
     def _text(self, text: str) -> Block:
         """Return a text as a block."""
 
-    def _prompt(self, text: str) -> Any:
+    def _system_prompt(self, text: str) -> Any:
         """Return a text as a system prompt."""
         return text
 
     @abstractmethod
     def _block(self, part: Part, role: str) -> Block | None:
-        """Return the block of a part of the `user` or of the `assistant`; None for what is left out."""
+        """Return the block of a part of a `user` or `assistant` message; None if it is left out."""
 
     @abstractmethod
-    def _said(self, role: str, results: list[Block], blocks: list[Block]) -> list[Block]:
-        """Return a turn as messages; none where it says nothing."""
+    def _messages_of(self, role: str, results: list[Block], blocks: list[Block]) -> list[Block]:
+        """Return the messages of a turn; [] if it is empty."""
 
     @abstractmethod
-    def _request(self, messages: list[Block]) -> list[Block]:
-        """Return messages as a request takes them."""
+    def _as_request(self, messages: list[Block]) -> list[Block]:
+        """Return messages in the form that a request requires."""
 
-    def _keep(self, body: Block, message: Message) -> None:
-        """Note the calls of a message that is written as received."""
+    def _keep_ids(self, body: Block, message: Message) -> None:
+        """Record the call ids of a message that is written as received."""
         del body
         for call in message.calls:
             self._ids.keep(call.id)
@@ -168,13 +174,13 @@ class TurnsWriter(Writer):
     # ---- turns
 
     def _add(self, message: Message) -> None:
-        """Append a message of another dialect (or a made one) as part of a turn."""
+        """Append a message to the turn of its role."""
         self._foreign = True
         if message.role in {"system", "developer"}:
             self._add_system(message)
             return
         role = "assistant" if message.role == "assistant" else "user"
-        results, blocks = self._blocks_of(role)
+        results, blocks = self._open_turn(role)
         for part in message.parts:
             if isinstance(part, ToolCall if role == "user" else ToolResult):
                 self.losses.add(f"{'calls' if role == 'user' else 'results'} of an {role} message left out")
@@ -185,19 +191,19 @@ class TurnsWriter(Writer):
         texts = [part for part in message.parts if isinstance(part, Text) and part.text.strip()]
         for part in message.parts:
             if not isinstance(part, Text):
-                self._leave(part)
+                self._leave_out(part)
         if self.at_head and message.native is not None:
-            self._system.extend(self._prompt(part.text) for part in texts)
+            self._system.extend(self._system_prompt(part.text) for part in texts)
             return
-        # a made message (a checkpoint) must be in the list, where a later fold finds it
-        note = "" if message.injected or message.native is None else SYSTEM_NOTE
-        _, blocks = self._blocks_of("user")
-        blocks.extend(self._text(note + part.text) for part in texts)
+        # a made message (a checkpoint) must stay in the list, where a later fold looks for it
+        prefix = "" if message.injected or message.native is None else SYSTEM_NOTE
+        _, blocks = self._open_turn("user")
+        blocks.extend(self._text(prefix + part.text) for part in texts)
         if texts:
             self.losses.add("system messages became user messages")
 
-    def _blocks_of(self, role: str) -> tuple[list[Block], list[Block]]:
-        """Return the open turn of a role; begin one if the open turn is another role's."""
+    def _open_turn(self, role: str) -> tuple[list[Block], list[Block]]:
+        """Return the results and blocks of the open turn; starts a new turn if the role changes."""
         if self._turn is None or self._turn[0] != role:
             self._flush()
             self._turn = (role, [], [])
@@ -208,34 +214,26 @@ class TurnsWriter(Writer):
     def _flush(self) -> None:
         if self._turn is None:
             return
-        said = self._said(*self._turn)
+        messages = self._messages_of(*self._turn)
         self._turn = None
-        self._encoded = self._encoded or bool(said and not self._out)
-        self._out += said
+        self._encoded = self._encoded or bool(messages and not self._out)
+        self._out += messages
 
-    # ---- what cannot be carried
-
-    def _leave(self, part: Part) -> None:
+    def _leave_out(self, part: Part) -> None:
         """Count a part as left out."""
         if isinstance(part, Media):
             self.losses.add(f"{part.kind} left out")
         else:
-            self._lose(part)
+            self._count_loss(part)
 
-    def _input(self, call: ToolCall) -> Block:
-        if isinstance(call.arguments, str):
-            self.losses.add("call arguments that are not a JSON object wrapped in one")
-        return input_of(call)
-
-    def _one_system(self) -> Any | None:
-        """Return a single system prompt as given; several become text blocks."""
-        given = self._system
-        if len(given) < 2:
-            return given[0] if given else None
+    def _joined_system(self) -> Any | None:
+        """Return a single system prompt as received; several become text blocks."""
+        if len(self._system) < 2:
+            return super()._joined_system()
         blocks: list[Any] = []
-        for value in given:
-            if isinstance(value, list):
-                blocks.extend(items_of(value))
-            elif str(value).strip():
-                blocks.append(self._text(str(value)))
+        for prompt in self._system:
+            if isinstance(prompt, list):
+                blocks.extend(items_of(prompt))
+            elif str(prompt).strip():
+                blocks.append(self._text(str(prompt)))
         return blocks

@@ -1,4 +1,4 @@
-"""Anthropic's content blocks, told apart by their type: read as parts, and written."""
+"""Reading and writing of Anthropic's content blocks."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from collections.abc import Sequence
 from typing import Any
 
 from foldline.core.log.messages import Media, Part, Role, Thinking
-from foldline.dialects.anthropic.form import FORMS, THOUGHTS, given_up
+from foldline.dialects.anthropic.form import FORMS, THOUGHTS, abandoned_calls
 from foldline.dialects.blocks import BlockForm
-from foldline.dialects.forms import ID_LIMIT
+from foldline.dialects.forms import ID_LIMIT, text_part
 from foldline.dialects.media import from_anthropic, to_anthropic
-from foldline.dialects.payload import Fields, fields_of, string
+from foldline.dialects.payload import Fields, fields_of, string, without
 from foldline.dialects.values import ANTHROPIC, Losses
 from foldline.dialects.writer import Block
 from foldline.errors import DialectError
 
-# system and developer: the API has no such message, it moves to the system prompt when it is sent
+# system and developer are not in the API: moved to the system prompt when rendered
 ROLES: dict[str, Role] = {
     "user": "user",
     "assistant": "assistant",
@@ -43,43 +43,45 @@ class AnthropicBlocks(BlockForm):
         """Return the type of a block."""
         return str(block.get("type"))
 
-    def held(self, block: Block) -> Fields:
-        """Return the block: its fields are beside its type."""
+    def fields_in(self, block: Block) -> Fields:
+        """Return the block itself: its fields are next to its type."""
         return block
 
-    def made(self, kind: str, fields: Fields) -> Block:
+    def build(self, kind: str, fields: Fields) -> Block:
         """Return a block of a type with these fields."""
         return {"type": kind, **fields}
 
     def text(self, text: str) -> Block:
         """Return a text as a block."""
-        return {"type": "text", "text": text}
+        return text_part(text)
 
     def media(self, media: Media) -> Block | None:
-        """Return the block of a user message or a result; None if the API has no such block."""
+        """Return the block of media in a user message or result; None if the API does not support it."""
         return to_anthropic(media)
 
     def thought(self, text: str, signature: str) -> Fields:
-        """Return the fields of thinking."""
+        """Return the fields of a thinking block."""
         return {"thinking": text, "signature": signature}
 
-    def is_refused(self, block: Any) -> bool:
-        """Return whether the API refuses a block: a blank text, thinking without a signature."""
+    def is_rejected(self, block: Any) -> bool:
+        """Return whether the API rejects a block: a blank text, thinking without a signature."""
         fields = fields_of(block)
         unsigned = fields.get("type") == "thinking" and not fields.get("signature")
-        return unsigned or super().is_refused(block)
+        return unsigned or super().is_rejected(block)
 
     def request(self, messages: Sequence[Block], losses: Losses) -> list[Block]:
-        """Return messages as a request takes them, without calls of server tools that were given up."""
-        found = super().request(messages, losses)
-        for place, calls in given_up(found).items():
+        """Return messages in the form that a request requires, without abandoned calls of server tools."""
+        bodies = super().request(messages, losses)
+        for place, calls in abandoned_calls(bodies).items():
             losses.add("server tool calls without a result left out", len(calls))
             blocks = [
-                _uncalled(block, calls) for block in found[place]["content"] if block.get("id") not in calls
+                _without_caller(block, calls)
+                for block in bodies[place]["content"]
+                if block.get("id") not in calls
             ]
             self.drop_last_thinking(blocks)
-            found[place] = {**found[place], "content": blocks}
-        return [body for body in found if body["content"]]
+            bodies[place] = {**bodies[place], "content": blocks}
+        return [body for body in bodies if body["content"]]
 
     def other(self, kind: str, block: Block, index: int | None) -> Part | None:
         """Read thinking, an image or a document."""
@@ -95,11 +97,9 @@ class AnthropicBlocks(BlockForm):
         return Thinking(string(block, "thinking", "thinking block", index), signature or None)
 
 
-def _uncalled(block: Block, calls: Sequence[str]) -> Block:
-    """Return a block without its caller, if that is one of these calls."""
-    if fields_of(block.get("caller")).get("tool_id") not in calls:
-        return block
-    return {key: value for key, value in block.items() if key != "caller"}
+def _without_caller(block: Block, calls: Sequence[str]) -> Block:
+    """Remove the caller of a block if it is one of these calls."""
+    return without(block, "caller") if fields_of(block.get("caller")).get("tool_id") in calls else block
 
 
 BLOCKS = AnthropicBlocks()

@@ -1,16 +1,15 @@
-"""Converse's content blocks, told apart by their key: read as parts, and written; what a request refuses.
+"""Reading and writing of Converse's content blocks, and the form of requests.
 
-Cache points are not parts: they stay where they were. Bytes are kept as `blobs.py` says.
+Cache points are not parts: they stay in their place. Bytes are stored as described in `blobs.py`.
 """
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from foldline.core.log.messages import Media, Opaque, Part, Role, Text, Thinking
-from foldline.dialects.bedrock_converse.blobs import base64_of, kept
+from foldline.dialects.bedrock_converse.blobs import base64_of, stored_bytes
 from foldline.dialects.bedrock_converse.form import (
     DOCUMENT_LIMIT,
     FORMATS,
@@ -19,18 +18,18 @@ from foldline.dialects.bedrock_converse.form import (
     NAME_LIMIT,
     SILENT,
     document_name,
-    held_in,
+    inner_fields,
     kind_of,
     text_block,
 )
 from foldline.dialects.blocks import BlockForm
 from foldline.dialects.forms import ID_LIMIT
-from foldline.dialects.media import PDF, PLAIN
-from foldline.dialects.payload import Fields, fields_of, items_of, json_text
+from foldline.dialects.media import PDF, PLAIN, text_document
+from foldline.dialects.payload import Fields, fields_of, items_of, json_text, optional_string
 from foldline.dialects.values import BEDROCK_CONVERSE, FILE_ID, Losses
 from foldline.dialects.writer import Block
 
-# system: newer models take it among the messages; it moves to the system prompt when it is sent
+# system: a message of newer models; moved to the system prompt when rendered
 ROLES: Final[dict[str, Role]] = {"user": "user", "assistant": "assistant", "system": "system"}
 REDACTED: Final = "redacted_thinking"
 _OFFICE: Final = "application/vnd.openxmlformats-officedocument"
@@ -51,8 +50,8 @@ MIMES: Final = {
     ("audio", "mp3"): "audio/mpeg",
     ("audio", "m4a"): "audio/mp4",
 }
-"""The MIME types of kinds and formats that are not called by their format alone."""
-BESIDE_DOCUMENT = "[See the document.]"  # a message with a document must have a text
+"""MIME types that differ from `kind/format`."""
+_DOCUMENT_TEXT = "[See the document.]"  # a message with a document must have a text
 _FORMATS = {(kind, mime): form for (kind, form), mime in MIMES.items()} | {("audio", "audio/mp3"): "mp3"}
 
 
@@ -66,7 +65,7 @@ class ConverseBlocks(BlockForm):
     result = ("toolResult", "toolUseId")
     thoughts = ("reasoningContent",)
     failed = ("status", "error", "success")
-    shape = "an object of one key"
+    shape = "an object with one key"
     in_system = ("text", "cachePoint", "guardContent")
     id_limit = ID_LIMIT
     name_limit = NAME_LIMIT
@@ -77,11 +76,11 @@ class ConverseBlocks(BlockForm):
         """Return the key of a block."""
         return kind_of(block)
 
-    def held(self, block: Block) -> Fields:
-        """Return what a block holds under its key."""
-        return held_in(block)
+    def fields_in(self, block: Block) -> Fields:
+        """Return the object under the key of a block."""
+        return inner_fields(block)
 
-    def made(self, kind: str, fields: Fields) -> Block:
+    def build(self, kind: str, fields: Fields) -> Block:
         """Return a block of a kind with these fields."""
         return {kind: fields}
 
@@ -90,7 +89,7 @@ class ConverseBlocks(BlockForm):
         return text_block(text)
 
     def thought(self, text: str, signature: str) -> Fields:
-        """Return the fields of thinking."""
+        """Return the fields of a thinking block."""
         return {"reasoningText": {"text": text, "signature": signature}}
 
     def is_silent(self, block: Any) -> bool:
@@ -98,134 +97,128 @@ class ConverseBlocks(BlockForm):
         return kind_of(block) == SILENT
 
     def media(self, media: Media) -> Block | None:
-        """Return the block of a user message or a result; None if the API has no such block."""
-        form = _FORMATS.get((media.kind, media.mime), media.mime.rpartition("/")[2])
+        """Return the block of media in a user message or result; None if the API does not support it."""
+        encoding = _FORMATS.get((media.kind, media.mime), media.mime.rpartition("/")[2])
         source: Block | None = None
-        if (place := (media.url or "").removeprefix(FILE_ID)).startswith("s3://"):
-            source = {"s3Location": {"uri": place}}
-        elif media.data and (data := kept(media.data)):
+        if (uri := (media.url or "").removeprefix(FILE_ID)).startswith("s3://"):
+            source = {"s3Location": {"uri": uri}}
+        elif media.data and (data := stored_bytes(media.data)):
             source = {"bytes": data}
-        if source is None or form not in FORMATS.get(media.kind, ()):
+        if source is None or encoding not in FORMATS.get(media.kind, ()):
             return None
-        named = {"name": document_name(media.name)} if media.kind == "document" else {}
-        return {media.kind: {"format": form, **named, "source": source}}
+        name = {"name": document_name(media.name)} if media.kind == "document" else {}
+        return {media.kind: {"format": encoding, **name, "source": source}}
 
     def other(self, kind: str, block: Block, index: int | None) -> Part | None:
-        """Read media, thinking, and blocks with text nested inside them."""
+        """Read media, thinking, and blocks with nested texts."""
         del index
-        held = held_in(block)
+        fields = inner_fields(block)
         if kind in MEDIA:
-            return media_in(kind, held)
-        if kind == "guardContent" and "image" in held:
-            return media_in("image", fields_of(held["image"]))
+            return media_in(kind, fields)
+        if kind == "guardContent" and "image" in fields:
+            return media_in("image", fields_of(fields["image"]))
         if kind == "reasoningContent":
-            told = fields_of(held.get("reasoningText"))
-            text, signature = told.get("text"), told.get("signature")
+            reasoning = fields_of(fields.get("reasoningText"))
+            text, signature = reasoning.get("text"), reasoning.get("signature")
             if isinstance(text, str) and isinstance(signature, str | None):
                 return Thinking(text, signature or None)
             return Opaque(BEDROCK_CONVERSE, REDACTED, block)
-        words = words_in(kind, held)
-        return None if words is None else Text(words)
+        text = nested_text(kind, fields)
+        return None if text is None else Text(text)
 
     def patched(self, native: Block, old: Part, new: Part | None) -> Block | None:
-        """Return a block with its part replaced, other fields as received; None removes it."""
-        held = held_in(native)
-        if isinstance(new, Text) and new != old and "guardContent" in native and "text" in held:
-            text = {**held["text"], "text": new.text}
+        """Return a block with its part replaced, other fields as received; None if it is removed."""
+        fields = inner_fields(native)
+        if isinstance(new, Text) and new != old and "guardContent" in native and "text" in fields:
+            text = {**fields["text"], "text": new.text}
             return self.changed(native, {"text": text}) if new.text.strip() else None
         return super().patched(native, old, new)
 
     def request(self, messages: Sequence[Block], losses: Losses) -> list[Block]:
-        """Return messages as a request takes them, each document with a text and a name of its own."""
-        listed = [
-            {**one, "content": self.blocks(one)} if isinstance(one.get("content"), str) else one
-            for one in messages
+        """Return messages in the form that a request requires; documents have unique names, and a text."""
+        bodies = [
+            {**body, "content": self.blocks(body)} if isinstance(body.get("content"), str) else body
+            for body in messages
         ]
-        found = super().request(listed, losses)
-        found = super().request([self._ended(message, losses) for message in found], losses)
+        bodies = super().request(bodies, losses)
+        bodies = super().request([self._without_last_thinking(body, losses) for body in bodies], losses)
         taken: set[str] = set()
-        return [self._documented(message, taken, losses) for message in found]
+        return [self._with_valid_documents(body, taken, losses) for body in bodies]
 
-    def _ended(self, message: Block, losses: Losses) -> Block:
-        """Return a message that does not end in thinking, if it is the assistant's."""
+    def _without_last_thinking(self, message: Block, losses: Losses) -> Block:
         blocks = list(items_of(message.get("content")))
         if message.get("role") != "assistant" or not (dropped := self.drop_last_thinking(blocks)):
             return message
         losses.add("thinking at the end of a turn left out", dropped)
         return {**message, "content": blocks}
 
-    def _documented(self, message: Block, taken: set[str], losses: Losses) -> Block:
-        given = items_of(message.get("content"))
-        after = [None, *given]
+    def _with_valid_documents(self, message: Block, taken: set[str], losses: Losses) -> Block:
+        content = items_of(message.get("content"))
         blocks = [
-            self._named(block, taken, losses)
-            for before, block in zip(after, given, strict=False)
+            self._with_unique_names(block, taken, losses)
+            for before, block in zip([None, *content], content, strict=False)
             if not (self.is_silent(block) and self.is_thought(before))
         ]
         kinds = set(map(kind_of, blocks))
         if "document" in kinds and "text" not in kinds:
-            losses.add("a text added beside a document")
-            blocks.append(self.text(BESIDE_DOCUMENT))
-        return message if blocks == given else {**message, "content": blocks}
+            losses.add("a text added to a document")
+            blocks.append(self.text(_DOCUMENT_TEXT))
+        return message if blocks == content else {**message, "content": blocks}
 
-    def _named(self, block: Any, taken: set[str], losses: Losses) -> Any:
-        """Return a block whose documents have names that are not `taken`, in a result as well."""
-        held = held_in(block)
+    def _with_unique_names(self, block: Any, taken: set[str], losses: Losses) -> Any:
+        """Return a block whose documents, also in a result, have names that are not `taken`."""
+        fields = inner_fields(block)
         if self.is_result(block):
-            inner = [self._named(one, taken, losses) for one in items_of(held.get("content"))]
-            return block if inner == held.get("content") else self.changed(block, {"content": inner})
-        name = held.get("name") if kind_of(block) == "document" else None
+            inner = [self._with_unique_names(item, taken, losses) for item in items_of(fields.get("content"))]
+            return block if inner == fields.get("content") else self.changed(block, {"content": inner})
+        name = fields.get("name") if kind_of(block) == "document" else None
         if not isinstance(name, str):
             return block
-        own, number = name, 2
-        while own in taken:
-            end = f"-{number}"
-            own, number = name[: DOCUMENT_LIMIT - len(end)] + end, number + 1
-        taken.add(own)
-        losses.add("document names changed", own != name)
-        return block if own == name else {**block, "document": {**held, "name": own}}
+        new, number = name, 2
+        while new in taken:
+            suffix = f"-{number}"
+            new, number = name[: DOCUMENT_LIMIT - len(suffix)] + suffix, number + 1
+        taken.add(new)
+        losses.add("document names changed", new != name)
+        return block if new == name else {**block, "document": {**fields, "name": new}}
 
 
-def words_in(kind: str, held: Fields) -> str | None:
-    """Return the text nested inside a block; None for any other block."""
+def nested_text(kind: str, fields: Fields) -> str | None:
+    """Return the nested text of a block; None for other kinds."""
     if kind == "guardContent":
-        text = fields_of(held.get("text")).get("text")
+        text = fields_of(fields.get("text")).get("text")
         return text if isinstance(text, str) else None
     if kind == "json":
-        return json_text(held["json"])
+        return json_text(fields["json"])
     if kind not in ("citationsContent", "searchResult"):
         return None
-    texts = [fields_of(part).get("text") for part in items_of(held.get("content"))]
-    named = [held.get("title"), held.get("source")] if kind == "searchResult" else []
-    return "\n".join(text for text in (*named, *texts) if isinstance(text, str))
+    texts = [fields_of(part).get("text") for part in items_of(fields.get("content"))]
+    head = [fields.get("title"), fields.get("source")] if kind == "searchResult" else []
+    return "\n".join(text for text in (*head, *texts) if isinstance(text, str))
 
 
-def media_in(kind: str, held: Fields) -> Media | None:
-    """Read an image, a document, a video or a sound; None if its source has another shape."""
-    source, form, name = fields_of(held.get("source")), held.get("format"), held.get("name")
-    mime = (
-        MIMES.get((kind, form), f"{'application' if kind == 'document' else kind}/{form}")
-        if isinstance(form, str)
-        else ""
-    )
-    name = name if isinstance(name, str) else None
+def media_in(kind: str, fields: Fields) -> Media | None:
+    """Read an image, document, video or audio; None for an invalid source."""
+    source, encoding = fields_of(fields.get("source")), fields.get("format")
+    mime, name = "", optional_string(fields, "name")
+    if isinstance(encoding, str):
+        mime = MIMES.get((kind, encoding), f"{'application' if kind == 'document' else kind}/{encoding}")
     if (data := base64_of(source.get("bytes"))) is not None:
         return Media(kind, mime=mime, data=data, name=name)
-    if isinstance(place := fields_of(source.get("s3Location")).get("uri"), str):
-        return Media(kind, mime=mime, url=FILE_ID + place, name=name)
+    if isinstance(uri := fields_of(source.get("s3Location")).get("uri"), str):
+        return Media(kind, mime=mime, url=FILE_ID + uri, name=name)
     texts = [fields_of(part).get("text") for part in (source, *items_of(source.get("content")))]
-    if said := "\n".join(text for text in texts if isinstance(text, str)):
-        packed = base64.b64encode(said.encode("utf-8", "surrogatepass")).decode("ascii")
-        return Media(kind, mime=PLAIN, data=packed, name=name)
-    return None
+    text = "\n".join(text for text in texts if isinstance(text, str))
+    return text_document(kind, text, name) if text else None
 
 
 def documents(block: Any) -> Iterator[Block]:
-    """Yield what the documents of a block hold, those in a result included."""
+    """Yield the fields of the documents in a block, also of those in a result."""
     if kind_of(block) == "document":
-        yield held_in(block)
+        yield inner_fields(block)
     elif kind_of(block) == "toolResult":
-        yield from (one for inner in items_of(held_in(block).get("content")) for one in documents(inner))
+        for inner in items_of(inner_fields(block).get("content")):
+            yield from documents(inner)
 
 
 BLOCKS = ConverseBlocks()

@@ -1,4 +1,4 @@
-"""Messages of Amazon Bedrock's Converse API, as boto3 takes them and Strands Agents keeps them."""
+"""Messages of Amazon Bedrock's Converse API, as used by boto3 and Strands Agents."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from foldline.core.log.messages import Message, Opaque, Thinking
 from foldline.core.measure.media import media_of
 from foldline.dialects.bedrock_converse.blobs import with_bytes, with_kept
 from foldline.dialects.bedrock_converse.blocks import BLOCKS, REDACTED, ROLES, documents
-from foldline.dialects.bedrock_converse.form import OWN, kind_of, look, text_block
+from foldline.dialects.bedrock_converse.form import OWN, check_message, kind_of, text_block
 from foldline.dialects.block_dialect import BlockDialect
-from foldline.dialects.dialect import Put, replied
+from foldline.dialects.dialect import Replace, replied
 from foldline.dialects.edits import Rendering
 from foldline.dialects.payload import Fields, fields_of, items_of, peek, read, read_usage
-from foldline.dialects.values import BEDROCK_CONVERSE, Problem, Rendered
+from foldline.dialects.values import BEDROCK_CONVERSE, Problem, Rendered, reporter
 from foldline.errors import DialectError
 
 _STOPS = {
@@ -36,23 +36,23 @@ _STOPS = {
 class BedrockConverseDialect(BlockDialect):
     """The dialect `bedrock-converse`.
 
-    Bytes come back as bytes, base64 as base64; what is made here has bytes, which boto3 takes. Cache points
-    are not parts: they stay where they were. Messages of one role in a row are one message in a request.
+    Bytes are returned as bytes, base64 as base64; converted media have bytes, as boto3 expects. Cache points
+    are not parts: they stay in their place. Requests merge consecutive messages of one role.
     """
 
     name = BEDROCK_CONVERSE
-    looked = staticmethod(look)
+    message_check = staticmethod(check_message)
     form = BLOCKS
     templated = False
 
     def decode(self, payload: Any, *, index: int | None = None) -> Message:
-        """Read one native message; it is kept as received beside its parts, its bytes in base64."""
+        """Read one native message; the message keeps it as received, with bytes in the stored form."""
         return super().decode(with_kept(payload), index=index)
 
     def decode_reply(self, reply: Any) -> Message:
-        """Read a whole response of Converse: its message, usage, why it stopped.
+        """Read a complete response: its message, usage and stop reason.
 
-        A bare message is read as by `decode`. Raises DialectError for a response without a message.
+        A bare message is read like in `decode`. Raises DialectError for a response without a message.
         """
         body, _ = read(reply)
         if "output" not in body:
@@ -62,23 +62,23 @@ class BedrockConverseDialect(BlockDialect):
             raise DialectError("the reply has no output.message")
         usage = read_usage(
             body.get("usage"),
-            given="inputTokens",
+            prompt="inputTokens",
             output="outputTokens",
-            cached="cacheReadInputTokens",
-            written="cacheWriteInputTokens",
-            apart=True,
+            reads="cacheReadInputTokens",
+            writes="cacheWriteInputTokens",
+            disjoint=True,
         )
         return replied(self.decode(native), usage, None, _STOPS.get(str(body.get("stopReason"))))
 
     def recognises(self, payload: Any) -> bool:
-        """Return whether a message can only be in this dialect: no block has a type, one a known key."""
+        """Return whether a message is valid in this dialect only: its blocks have keys, but no type."""
         role, blocks = peek(payload, "role"), items_of(peek(payload, "content"))
         fields = [fields_of(block) for block in blocks] if isinstance(role, str) and role in ROLES else []
         known = any(not {"text", *OWN}.isdisjoint(block) for block in fields)
         return known and all(block and "type" not in block for block in fields)
 
     def is_bare_text(self, payload: Any) -> bool:
-        """Return whether a message holds nothing but texts."""
+        """Return whether a message contains only texts."""
         return all(fields_of(block).keys() == {"text"} for block in items_of(peek(payload, "content")))
 
     def is_reply(self, payload: Any) -> bool:
@@ -86,7 +86,7 @@ class BedrockConverseDialect(BlockDialect):
         return peek(peek(payload, "output"), "message") is not None
 
     def adopt(self, payload: Any, salt: str) -> Any:
-        """Return a message whose plain text is a block, and whose bytes can be kept; else the same object."""
+        """Return a message with its plain text as a block, or its bytes in the stored form."""
         del salt
         if not isinstance(payload, dict):
             return payload
@@ -96,21 +96,21 @@ class BedrockConverseDialect(BlockDialect):
             return {**body, "content": [text_block(content)]}
         return with_kept(body)
 
-    def in_reply(self, body: Fields) -> tuple[list[Any], Put]:
-        """Return the message of a response, and what puts another in its place."""
+    def reply_messages(self, body: Fields) -> tuple[list[Any], Replace]:
+        """Return the message of a response, and a function that replaces it."""
         output = fields_of(body.get("output"))
         if "message" not in output:
-            return super().in_reply(body)
+            return super().reply_messages(body)
         return [output["message"]], lambda new: {**body, "output": {**output, "message": new[0]}}
 
     def is_open(self, message: Message) -> bool:
-        """Return whether a message has documents, whose names must be their own, or ends in thinking."""
+        """Return whether a message has documents, whose names must be unique, or ends in thinking."""
         last = message.parts[-1] if message.parts else None
-        thinks = isinstance(last, Thinking) or (isinstance(last, Opaque) and last.kind == REDACTED)
-        return thinks or any(media.kind == "document" for media in media_of(message))
+        ends_in_thinking = isinstance(last, Thinking) or (isinstance(last, Opaque) and last.kind == REDACTED)
+        return ends_in_thinking or any(media.kind == "document" for media in media_of(message))
 
-    def said(self, role: str, text: str) -> Fields:
-        """Return a message of one text."""
+    def text_message(self, role: str, text: str) -> Fields:
+        """Return a message with a single text."""
         return {"role": role, "content": [text_block(text)]}
 
     def text_part(self, role: str, text: str) -> Fields:
@@ -119,28 +119,25 @@ class BedrockConverseDialect(BlockDialect):
         return text_block(text)
 
     def render(self, items: Rendering, *, whole: bool = False) -> Rendered:
-        """Write messages as native ones, see `Dialect.render`; their bytes as boto3 takes them."""
-        done = super().render(items, whole=whole)
-        messages, system = with_bytes(done.messages), with_bytes(done.system)
-        return msgspec.structs.replace(done, messages=messages, system=system)
+        """Return native messages, see `Dialect.render`, with Python bytes."""
+        rendered = super().render(items, whole=whole)
+        messages, system = with_bytes(rendered.messages), with_bytes(rendered.system)
+        return msgspec.structs.replace(rendered, messages=messages, system=system)
 
     def _check(self, problems: list[Problem], bodies: Sequence[tuple[int, Fields]], last: int) -> None:
-        """Check turns, the names of documents, and what must be beside them."""
+        """Check turns, cache points, and the names and texts of documents."""
         super()._check(problems, bodies, last)
         taken: set[str] = set()
         for index, body in bodies:
+            report = reporter(problems, index)
             blocks = items_of(body.get("content"))
             kinds = set(map(kind_of, blocks))
             if "document" in kinds and "text" not in kinds:
-                problems.append(Problem(index, "document-text", "a message with a document must have a text"))
+                report("document-text", "a message with a document must have a text")
             for before, block in pairwise(blocks):
                 if BLOCKS.is_silent(block) and BLOCKS.is_thought(before):
-                    problems.append(
-                        Problem(index, "cache-after-thinking", "a cachePoint follows reasoningContent")
-                    )
-            for name in [held.get("name") for block in blocks for held in documents(block)]:
+                    report("cache-after-thinking", "a cachePoint must not follow reasoningContent")
+            for name in [document.get("name") for block in blocks for document in documents(block)]:
                 if isinstance(name, str) and name in taken:
-                    problems.append(
-                        Problem(index, "document-duplicate", f"two documents are called {name!r}")
-                    )
+                    report("document-duplicate", f"two documents have the name {name!r}")
                 taken.add(str(name))

@@ -1,6 +1,6 @@
-"""The form of Converse's messages: which blocks a role may have, and the fields of each.
+"""Checks of Converse's messages: the blocks that a role may have, and their fields.
 
-A block is an object of one key, which is its kind: `{"text": "…"}`, `{"toolUse": {…}}`.
+A block is an object with one key, its kind: `{"text": "…"}`, `{"toolUse": {…}}`.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from foldline.dialects.forms import (
     as_safe_id,
     as_safe_name,
     as_text,
-    left_out,
-    look_at,
-    look_at_parts,
+    check_fields,
+    check_parts,
     matching,
+    missing_media,
     one_of,
     text_block_fields,
 )
 from foldline.dialects.payload import Fields, fields_of, filled, items_of
-from foldline.dialects.values import Say
+from foldline.dialects.values import Report
 
 MEDIA: Final = ("image", "document", "video", "audio")
 OWN: Final = (
     "toolUse", "toolResult", "reasoningContent", "cachePoint", "guardContent", "citationsContent",
     "searchResult", "toolAddition", "toolRemoval", *MEDIA,
 )  # fmt: skip
-"""The kinds of blocks beside text."""
+"""The kinds of blocks other than text."""
 SILENT: Final = "cachePoint"
 NAME_LIMIT: Final = 64
 DOCUMENT_LIMIT: Final = 200
@@ -45,7 +45,7 @@ FORMATS: Final = {
         "pcm", "webm",
     ),
 }  # fmt: skip
-_ONLY = {  # the kinds that only one role may have
+_ONLY = {  # kinds that only one role may have
     **dict.fromkeys((*MEDIA, "toolResult", "guardContent", "searchResult"), "user"),
     **dict.fromkeys(("toolUse", "reasoningContent", "citationsContent"), "assistant"),
 }
@@ -53,15 +53,15 @@ _IN_RESULT = ("image", "document", "video", "searchResult")
 
 
 def kind_of(block: Any) -> str:
-    """Return the kind of a block; of one that the provider's own tools wrote, the type of that."""
+    """Return the kind of a block; for calls and results of server tools their type."""
     fields = fields_of(block)
     kind = next((key for key in fields if key == "text" or key in OWN), next(iter(fields), ""))
     served = fields_of(fields.get(kind)).get("type") if kind in ("toolUse", "toolResult") else None
     return served if isinstance(served, str) and served else kind
 
 
-def held_in(block: Any) -> Fields:
-    """Return the object that has the fields of a block."""
+def inner_fields(block: Any) -> Fields:
+    """Return the object with the fields of a block."""
     fields = fields_of(block)
     kind = next((key for key in fields if key in OWN), "")
     return fields_of(fields.get(kind)) if kind else fields
@@ -76,14 +76,14 @@ def _as_blocks(value: Any) -> list[Fields]:
     return [{"text": text}] if text.strip() else []
 
 
-def _is_place(value: Any) -> bool:
+def _is_source(value: Any) -> bool:
     source = fields_of(value)
     return bool(base64_of(source.get("bytes"))) or filled(fields_of(source.get("s3Location")), "uri")
 
 
 def _is_document(value: Any) -> bool:
     source = fields_of(value)
-    return _is_place(source) or filled(source, "text") or bool(items_of(source.get("content")))
+    return _is_source(source) or filled(source, "text") or bool(items_of(source.get("content")))
 
 
 def _format(kind: str) -> Field:
@@ -93,8 +93,6 @@ def _format(kind: str) -> Field:
 
 
 def _optional(field: Field) -> Field:
-    """Return a field that may be missing."""
-
     def fits(value: Any) -> bool:
         return value is None or field.fits(value)
 
@@ -105,7 +103,7 @@ _is_name = matching(r"(?!.*\s\s)[A-Za-z0-9\s()\[\]-]{1,200}")
 
 
 def document_name(value: Any) -> str:
-    """Return a document's name in the characters, and of the length, that the API takes."""
+    """Return a document's name with the characters and length that the API accepts."""
     letters = (char if _is_name(char) else "-" for char in (value if isinstance(value, str) else ""))
     return " ".join("".join(letters).split())[:DOCUMENT_LIMIT].strip() or "document"
 
@@ -113,7 +111,7 @@ def document_name(value: Any) -> str:
 _as_name = partial(as_safe_name, limit=NAME_LIMIT)
 _LETTERS = "letters, digits, _ and -"
 _is_id = matching(r"[a-zA-Z0-9_.:-]{1,64}")
-_SOURCE = Field("source", "media-source", _is_place, "bytes or an s3Location")
+_SOURCE = Field("source", "media-source", _is_source, "bytes or an s3Location")
 FORMS: Forms = {
     "text": text_block_fields(),
     "toolUse": (
@@ -137,27 +135,27 @@ FORMS: Forms = {
 }  # fmt: skip
 
 
-def look(say: Say, body: Fields) -> Fields:
-    """Check a message by itself, and return it as it may be sent; `say(rule, text)` takes what is wrong."""
+def check_message(report: Report, body: Fields) -> Fields:
+    """Report broken rules of a message and return it repaired."""
     content, role = body.get("content"), body.get("role")
     if role not in ("user", "assistant"):
-        say("role", f"role is {role!r}; it must be user or assistant")
+        report("role", f"role is {role!r}; it must be user or assistant")
     if content in ("", []):
-        say("content-empty", "a message must say something")
+        report("content-empty", "a message must have content")
     elif not isinstance(content, list):
-        say("content-type", "content must be a list of blocks")
+        report("content-type", "content must be a list of blocks")
     elif all(kind_of(block) == SILENT for block in items_of(content)):
-        say("content-empty", "a message must say something beside its cache points")
+        report("content-empty", "a message must have content other than cache points")
     if not isinstance(content, list):
         content = _as_blocks(content)
     speaker = "assistant" if role == "assistant" else "user"
-    blocks = look_at_parts(
-        say,
+    blocks = check_parts(
+        report,
         "block-kind",
         items_of(content),
-        lambda block: _block(say, speaker, block),
+        lambda block: _block(report, speaker, block),
         text_block,
-        known=_is_block,
+        is_part=_is_block,
     )
     return {**body, "content": blocks}
 
@@ -168,65 +166,65 @@ def text_block(text: str) -> Fields:
 
 
 def _is_block(block: Fields) -> bool:
-    """Return whether an object is a block: of a known kind, or of one key that may be a newer kind."""
+    """Return whether an object is a block: of a known kind, or with one key that may be a newer kind."""
     newer = len(block) == 1 and isinstance(next(iter(block.values())), dict)
     return newer or not {"text", *OWN}.isdisjoint(block)
 
 
-def _block(say: Say, role: str, block: Fields) -> Fields | None:
+def _block(report: Report, role: str, block: Fields) -> Fields | None:
     kind = kind_of(block)
     if (only := _ONLY.get(kind, role)) != role:
-        say("block-role", f"only a message of the {only} can have a {kind} block")
-        return _instead(kind, block)
-    return _looked(say, kind, block)
+        report("block-role", f"only {only} messages can have a {kind} block")
+        return _replacement(kind, block)
+    return _checked(report, kind, block)
 
 
-def _looked(say: Say, kind: str, block: Fields) -> Fields | None:
-    """Look at the fields of a block of a known kind."""
-    held = held_in(block)
-    new = look_at(say, kind, FORMS.get(kind, ()), held if kind in FORMS else block)
+def _checked(report: Report, kind: str, block: Fields) -> Fields | None:
+    """Check the fields of a block."""
+    inner = inner_fields(block)
+    new = check_fields(report, kind, FORMS.get(kind, ()), inner if kind in FORMS else block)
     if new is None:
-        return _instead(kind, block)
+        return _replacement(kind, block)
     if kind == "toolResult":
-        inner = look_at_parts(
-            say,
+        content = check_parts(
+            report,
             "block-kind",
             items_of(new["content"]),
-            lambda part: _inner(say, part),
+            lambda part: _result_block(report, part),
             text_block,
-            known=_is_inner,
+            is_part=_is_result_block,
         )
-        if new.get("status") == "error" and not inner:
-            say("error-result-empty", "a toolResult of status error must say something")
-        new = {**new, "content": inner}
+        if new.get("status") == "error" and not content:
+            report("error-result-empty", "a toolResult with status error must have content")
+        new = {**new, "content": content}
     elif kind == "reasoningContent" and not (
-        isinstance(fields_of(held.get("reasoningText")).get("text"), str)
-        or base64_of(held.get("redactedContent"))
+        isinstance(fields_of(inner.get("reasoningText")).get("text"), str)
+        or base64_of(inner.get("redactedContent"))
     ):
-        say("block-shape", "a reasoningContent block holds reasoningText or redactedContent")
+        report("block-shape", "a reasoningContent block needs reasoningText or redactedContent")
         return None
-    if kind not in OWN:  # text, of a newer kind, or what the provider's own tools wrote
+    if kind not in OWN:  # text, a newer kind, or a server tool
         return new
-    return block if new is held else {**block, kind: new}
+    return block if new is inner else {**block, kind: new}
 
 
-def _is_inner(block: Fields) -> bool:
+def _is_result_block(block: Fields) -> bool:
     return "json" in block or _is_block(block)
 
 
-def _inner(say: Say, block: Fields) -> Fields | None:
-    """Look at a block of a result."""
+def _result_block(report: Report, block: Fields) -> Fields | None:
+    """Check a block of a result."""
     kind = kind_of(block)
     if "json" in block:
         return block
     if kind in OWN and kind not in _IN_RESULT:
-        say("block-kind", f"a toolResult cannot hold a block of kind {kind!r}")
-        return _instead(kind, block)
-    return _looked(say, kind, block)
+        report("block-kind", f"a toolResult cannot contain a block of kind {kind!r}")
+        return _replacement(kind, block)
+    return _checked(report, kind, block)
 
 
-def _instead(kind: str, block: Fields) -> Fields | None:
-    """Return what a block becomes that is of no use where it stands: text, but for a thought."""
+def _replacement(kind: str, block: Fields) -> Fields | None:
+    """Return the text that replaces an invalid block; None for thinking."""
     if kind == "reasoningContent":
         return None
-    return text_block(left_out(kind) if kind in MEDIA else as_text(block))
+    return text_block(missing_media(kind) if kind in MEDIA else as_text(block))

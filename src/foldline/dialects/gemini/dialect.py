@@ -1,23 +1,34 @@
-"""Contents of Google's Gemini API, as its SDKs and its Agent Development Kit have them too."""
+"""Contents of Google's Gemini API, also used by its SDKs and the Agent Development Kit."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 from foldline.core.log.dialects import Traits
 from foldline.core.log.entries import Edit
 from foldline.core.log.messages import Message, Part, Role, Text, Usage
-from foldline.dialects.dialect import Dialect, Put, Slot, replied
-from foldline.dialects.gemini.form import CALL, KINDS, RESULT, ROLES, held, kinds_of, look, parts_in, spelt
+from foldline.dialects.dialect import Dialect, Replace, Slot, replied
+from foldline.dialects.edits import replacements
+from foldline.dialects.gemini.form import (
+    CALL,
+    KINDS,
+    RESULT,
+    ROLES,
+    check_message,
+    held,
+    kinds_of,
+    parts_in,
+    spelt,
+)
 from foldline.dialects.gemini.read import parts_of, role_of, slots_of
 from foldline.dialects.gemini.write import GeminiWriter, edit_native, has, request
 from foldline.dialects.payload import Fields, count, fields_of, items_of, peek, read
-from foldline.dialects.values import GEMINI, Losses, Problem, Say, reporter
+from foldline.dialects.values import GEMINI, Losses, Problem, Report, reporter
 from foldline.errors import DialectError
 
 _STOPS = {"STOP": "end", "MAX_TOKENS": "length"}
-_OTHERS = ("content", "kind")  # fields of messages that have parts, too, and are none of Gemini's
+_OTHERS = ("content", "kind")  # fields of other formats whose messages have parts
 _COUNTED = ("prompt", "cachedContent", "toolUsePrompt", "candidates", "thoughts")
 _PLAIN = {"user": "user", "assistant": "model"}
 
@@ -25,26 +36,28 @@ _PLAIN = {"user": "user", "assistant": "model"}
 class GeminiDialect(Dialect):
     """The dialect `gemini`.
 
-    A call is known by its id, or by its function's name and its place. What the model says in a row is one
-    reply: a chat that streams keeps each chunk as a content. Messages of others are merged into turns.
+    A call is identified by its id, or by the name of its function and its position. Consecutive contents of
+    the model are one reply: streaming chats store each chunk as a content. Converted messages are merged into
+    turns.
     """
 
     name = GEMINI
-    looked = staticmethod(look)
+    message_check = staticmethod(check_message)
     edit_native = staticmethod(edit_native)
     traits = Traits(unique_ids=False, own_results=False, splits_replies=True)
     element = "content"
     lists = "contents"
     content = "parts"
+    moves_system = True
     bare = True
     templated = False
 
-    # ---- in
+    # ---- reading
 
     def decode_reply(self, reply: Any) -> Message:
-        """Read a whole response: the content of its first candidate, usage, model, why it stopped.
+        """Read a complete response: the content of its first candidate, usage, model and stop reason.
 
-        A bare content is read as by `decode`. Raises DialectError for a response without a candidate.
+        A bare content is read like in `decode`. Raises DialectError for a response without a candidate.
         """
         body, _ = read(reply)
         if "candidates" not in body:
@@ -61,28 +74,29 @@ class GeminiDialect(Dialect):
         return replied(self.decode(content), usage, held(body, "modelVersion"), stop)
 
     def decode_system(self, system: Any) -> Message:
-        """Read a system prompt (text, parts, or a content, which is its parts) as a system message."""
+        """Read a system prompt (text, a list of parts, or a content) as a system message."""
         body = read(system)[0] if not isinstance(system, str | list) else {}
         return super().decode_system(body.get("parts") if body else system)
 
     def recognises(self, payload: Any) -> bool:
-        """Return whether a message can only be in this dialect: its parts have no type, but a kind."""
+        """Return whether a message is valid in this dialect only: its parts have a known key and no type."""
         role, parts = peek(payload, "role"), peek(payload, "parts")
-        named = isinstance(role, str | None) and (role in ROLES or role in ("function", "tool"))
-        if not named or not isinstance(parts, list) or any(peek(payload, key) is not None for key in _OTHERS):
+        has_role = isinstance(role, str | None) and (role in ROLES or role in ("function", "tool"))
+        others = any(peek(payload, key) is not None for key in _OTHERS)
+        if not has_role or not isinstance(parts, list) or others:
             return False
-        found: list[Any] = items_of(parts)
-        if found and all(isinstance(part, str) for part in found):
+        items = items_of(cast("Any", parts))
+        if items and all(isinstance(part, str) for part in items):
             return True
-        typed = any(peek(part, "type") is not None for part in found)
-        return not typed and any(_is_of_kind(part) for part in found)
+        typed = any(peek(part, "type") is not None for part in items)
+        return not typed and any(_has_kind(part) for part in items)
 
     def is_reply(self, payload: Any) -> bool:
         """Return whether this is a GenerateContentResponse."""
         return isinstance(peek(payload, "candidates"), list)
 
     def adopt(self, payload: Any, salt: str) -> Any:
-        """Return a message of plain text as a content."""
+        """Return a plain text message as a content; other payloads unchanged."""
         del salt
         text, role = peek(payload, "content"), peek(payload, "role")
         if not isinstance(text, str) or role not in _PLAIN:
@@ -96,17 +110,17 @@ class GeminiDialect(Dialect):
         parts = parts_of({"parts": system if isinstance(system, list) else [{"text": system}]})
         texts = tuple(part for part in parts if isinstance(part, Text))
         if len(texts) < len(parts):
-            raise DialectError("the system prompt may hold only texts")
+            raise DialectError("the system prompt may contain only texts")
         return texts
 
-    # ---- checked and mended
+    # ---- repairs
 
     def call_slots(self, body: Fields) -> tuple[list[Slot], list[Slot]]:
-        """Return where a content holds the ids of its calls, and those of its responses."""
+        """Return the call ids of a content: those of its calls and those of its responses."""
         return slots_of(body)
 
-    def in_reply(self, body: Fields) -> tuple[list[Any], Put]:
-        """Return the content of a response, and what puts another in its place."""
+    def reply_messages(self, body: Fields) -> tuple[list[Any], Replace]:
+        """Return the content of a response, and a function that replaces it."""
         candidate = fields_of(next(iter(items_of(body.get("candidates"))), None))
         content = fields_of(candidate.get("content"))
         if not content.get("parts"):
@@ -117,34 +131,31 @@ class GeminiDialect(Dialect):
         }
 
     def is_models(self, body: Fields) -> bool:
-        """Return whether a content is the model's."""
+        """Return whether a content was written by the model."""
         return body.get("role") == "model"
 
-    # ---- out
+    # ---- writing
 
     def more(self, messages: list[Any]) -> list[Any]:
-        """Return the last content of a request and those that follow it, as the request takes them."""
+        """Return the last content of a request and new ones in the form that a request requires."""
         return request(messages, Losses())
 
     def text_part(self, role: str, text: str) -> Fields:
-        """Return a text as a part of a content."""
+        """Return a text part of a content."""
         del role
         return {"text": text}
-
-    def _moves(self, message: Message) -> bool:
-        return message.role in ("system", "developer")
 
     def _edited_system(self, message: Message, system: Any, edits: Sequence[Edit], index: int) -> Any:
         if isinstance(system, str):
             return super()._edited_system(message, system, edits, index)
-        body = edit_native({"parts": system}, {edit.part: edit.replacement for edit in edits}, index)
+        body = edit_native({"parts": system}, replacements(edits), index)
         return body["parts"] if body else ""
 
     def _writer(self, received: Sequence[tuple[Message, Any]]) -> GeminiWriter:
         return GeminiWriter(call.id for message, _ in received for call in message.calls)
 
-    def lose(self, body: Any, losses: Losses) -> None:
-        """Count the fields of a content, and of its parts, that no part carries: signatures and the like."""
+    def count_losses(self, body: Any, losses: Losses) -> None:
+        """Count the fields of a content and of its native parts that are lost, e.g. signatures."""
         for key, value in fields_of(body).items():
             if key not in ("role", "parts") and value is not None:
                 losses.field(key)
@@ -156,96 +167,89 @@ class GeminiDialect(Dialect):
 
     # ---- rules
 
-    def _check_system(self, say: Say, system: Any) -> None:
+    def _check_system(self, report: Report, system: Any) -> None:
         parts = fields_of(system).get("parts", 0) if isinstance(system, dict) else system
         if parts is None or isinstance(parts, str):
             return
         if not isinstance(parts, list) or not all(_is_text(part) for part in items_of(parts)):
-            say("system", "the system prompt must be a text, or a content whose parts are texts")
+            report("system", "the system prompt must be a text or a content with text parts")
 
     def _check(self, problems: list[Problem], bodies: Sequence[tuple[int, Fields]], last: int) -> None:
-        # what the model says in a row is one turn: a chat that streams keeps each chunk as a content
+        # consecutive contents of the model are one turn: streaming chats store each chunk as a content
         del last
-        place, calls, spoken = -1, list[Fields](), False
+        place, calls, after_model = -1, list[Fields](), False
         for number, (index, body) in enumerate(bodies):
-            models = body.get("role") == "model"
-            if models and number == 0:
-                reporter(problems, index)("first-user", "the first content must be the user's")
-            if models:
-                place, calls = index, [*(calls if spoken else []), *_held(body, CALL)]
+            by_model = body.get("role") == "model"
+            if by_model and number == 0:
+                reporter(problems, index)("first-user", "the first content must have role user")
+            if by_model:
+                place, calls = index, [*(calls if after_model else []), *_data_of(body, CALL)]
             else:
-                _answers(problems, place, calls, index, _held(body, RESULT))
+                _check_responses(problems, place, calls, index, _data_of(body, RESULT))
                 calls = []
-            spoken = models
-        _answers(problems, place, calls, -1, [])
+            after_model = by_model
+        _check_responses(problems, place, calls, -1, [])
 
 
-def _is_of_kind(part: Any) -> bool:
-    """Return whether a part holds data of a kind that is known; an object of the SDK has a field for each."""
+def _has_kind(part: Any) -> bool:
+    """Return whether a part has data of a known kind, or is an SDK object with a field for each kind."""
     if isinstance(part, dict):
         return bool(kinds_of(fields_of(part)))
     return hasattr(part, "function_call") and hasattr(part, "inline_data")
 
 
 def _usage(metadata: Any) -> Usage | None:
-    """Read a usage; thoughts, and what Google's own tools brought, are counted beside the rest."""
-    told = fields_of(metadata)
-    prompt, cached, brought, said, thought = (count(held(told, f"{name}TokenCount")) for name in _COUNTED)
-    if not told:
+    """Read a usage; thoughts and the prompts of Google's own tools are counted separately."""
+    fields = fields_of(metadata)
+    prompt, cached, tools, text, thoughts = (count(held(fields, f"{name}TokenCount")) for name in _COUNTED)
+    if not fields:
         return None
-    return Usage(input=max(0, prompt - cached) + brought, cache_read=cached, output=said + thought)
+    return Usage(input=max(0, prompt - cached) + tools, cache_read=cached, output=text + thoughts)
 
 
-# ---- rules: what answers what, part for part
+# ---- rules of calls and responses
 
 
-def _held(body: Fields, kind: str) -> list[Fields]:
-    return [given for part in parts_in(body) if (given := fields_of(held(part, kind)))]
+def _data_of(body: Fields, kind: str) -> list[Fields]:
+    return [data for part in parts_in(body) if (data := fields_of(held(part, kind)))]
 
 
-def _answers(
+def _check_responses(
     problems: list[Problem], place: int, calls: list[Fields], index: int, responses: list[Fields]
 ) -> None:
-    """Check that the responses at `index` answer all calls of the turn before, and nothing else."""
-    waiting = _asked(reporter(problems, place), calls)
-    say = reporter(problems, index)
-    asked_ids = [call.get("id") for call in waiting]
-    for given in _unmatched(waiting, responses):
-        if given.get("id") and given["id"] in asked_ids:
-            say("result-duplicate", f"call {given['id']!r} already has a response")
+    """Check that the responses at `index` answer exactly the calls of the turn at `place`."""
+    report_call, report = reporter(problems, place), reporter(problems, index)
+    call_ids = [call.get("id") for call in calls]
+    for number, call_id in enumerate(call_ids):
+        if call_id and call_id in call_ids[:number]:
+            report_call("call-duplicate", f"two calls of one turn have the id {call_id!r}")
+    unmatched, unanswered = _match(calls, responses)
+    for response in unmatched:
+        if response.get("id") and response["id"] in call_ids:
+            report("result-duplicate", f"call {response['id']!r} already has a response")
         else:
-            say("result-orphan", f"no call of {given.get('name')!r} right before waits for this response")
-    for call in waiting:
+            report("result-orphan", f"no call of {response.get('name')!r} right before this response")
+    for call in unanswered:
         text = f"the next content has no response to the call of {call.get('name')!r}"
-        reporter(problems, place)("result-missing", text)
+        report_call("result-missing", text)
 
 
-def _asked(say: Say, calls: list[Fields]) -> list[Fields]:
-    """Return the calls that wait for a response; of several with one id the first."""
-    seen: set[str] = set()
-    for call in calls:
-        own = str(call.get("id") or "")
-        if own and own in seen:
-            say("call-duplicate", f"two calls of one turn have the id {own!r}")
-        seen.add(own)
-    return list(calls)
+def _match(calls: list[Fields], responses: list[Fields]) -> tuple[list[Fields], list[Fields]]:
+    """Return the responses without a call, and the calls without a response.
 
-
-def _unmatched(waiting: list[Fields], responses: list[Fields]) -> list[Fields]:
-    """Take the calls that responses answer out of those that wait; return the responses that answer none.
-
-    A response is for the call with its id; one without an id is for the first call of its function, and
-    rather for one that has none either.
+    A response answers the call with its id; one without an id answers the first call of its function,
+    preferably one without an id.
     """
-    left: list[Fields] = []
-    for given in sorted(responses, key=lambda one: not one.get("id")):
-        own, name = given.get("id"), given.get("name")
-        fits = [one for one in waiting if (one.get("id") == own if own else one.get("name") == name)]
-        if fits:
-            waiting.remove(min(fits, key=lambda one: bool(one.get("id")) and not own))
+    unmatched: list[Fields] = []
+    open_calls = list(calls)
+    for response in sorted(responses, key=lambda response: not response.get("id")):
+        key = "id" if response.get("id") else "name"
+        candidates = [call for call in open_calls if call.get(key) == response.get(key)]
+        if candidates:
+            open_calls.remove(min(candidates, key=lambda call: bool(call.get("id")) and key == "name"))
         else:
-            left.append(given)
-    return left
+            unmatched.append(response)
+    return unmatched, open_calls
 
 
 def _is_text(part: Any) -> bool:

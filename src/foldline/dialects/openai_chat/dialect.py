@@ -1,4 +1,4 @@
-"""OpenAI Chat Completions messages, which most servers and libraries use."""
+"""OpenAI Chat Completions messages, used by most servers and libraries."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any, cast
 import msgspec
 
 from foldline.core.log.dialects import Traits
-from foldline.core.log.messages import Message, Part, Role, Text
-from foldline.dialects.dialect import Dialect, Put, Slot, replied
-from foldline.dialects.openai_chat.form import look
+from foldline.core.log.messages import Message, Part, Role
+from foldline.dialects.dialect import Dialect, Replace, Slot, replied
+from foldline.dialects.openai_chat.form import check_message
 from foldline.dialects.openai_chat.read import role_of, slots
 from foldline.dialects.openai_chat.write import ChatWriter, edit_native
 from foldline.dialects.payload import Fields, block_types, fields_of, filled, items_of, peek, read, read_usage
@@ -34,14 +34,14 @@ class OpenAIChatDialect(Dialect):
     """The dialect `openai-chat`; a system prompt is a message in it."""
 
     name = OPENAI_CHAT
-    looked = staticmethod(look)
+    message_check = staticmethod(check_message)
     edit_native = staticmethod(edit_native)
     traits = Traits(unique_ids=False)
 
     def decode_reply(self, reply: Any) -> Message:
-        """Read a whole ChatCompletion: its message in the form to send back, usage, model, why it stopped.
+        """Read a complete ChatCompletion: its message in a form to send back, usage, model and stop reason.
 
-        A bare message is read as by `decode`. Raises DialectError if there is no choice in it.
+        A bare message is read like in `decode`. Raises DialectError for a reply without a choice.
         """
         body, _ = read(reply)
         if "choices" not in body:
@@ -54,20 +54,20 @@ class OpenAIChatDialect(Dialect):
             )
         usage = read_usage(
             body.get("usage"),
-            given="prompt_tokens",
+            prompt="prompt_tokens",
             output="completion_tokens",
-            cached="prompt_tokens_details.cached_tokens|prompt_cache_hit_tokens",
-            written="prompt_tokens_details.cache_write_tokens",
+            reads="prompt_tokens_details.cached_tokens|prompt_cache_hit_tokens",
+            writes="prompt_tokens_details.cache_write_tokens",
         )
         message = self.decode(_sendable(cast("Fields", native)))
         return replied(message, usage, body.get("model"), _STOPS.get(str(choice.get("finish_reason"))))
 
     def decode_system(self, system: Any) -> Message:
-        """Read a system prompt given separately (text, or a list of text parts) as a system message."""
+        """Read a separate system prompt (text, or a list of text parts) as a system message."""
         return self.decode({"role": "system", "content": system})
 
     def recognises(self, payload: Any) -> bool:
-        """Return whether a message can only be in this dialect."""
+        """Return whether a message is valid in this dialect only."""
         if peek(payload, "role") in ("tool", "function") or any(peek(payload, key) for key in _OWN_KEYS):
             return True
         return bool(block_types(payload) & _OWN_PARTS)
@@ -77,15 +77,15 @@ class OpenAIChatDialect(Dialect):
         return peek(payload, "choices") is not None
 
     def call_slots(self, body: Fields) -> tuple[list[Slot], list[Slot]]:
-        """Return where a message holds the ids of its calls, and that of its result."""
+        """Return the call ids of a message: those of its calls and that of its result."""
         role = body.get("role")
         calls = cast("list[Fields]", body.get("tool_calls") or []) if role == "assistant" else []
         return [(call, "id") for call in calls], [(body, "tool_call_id")] if role == "tool" else []
 
-    def in_reply(self, body: Fields) -> tuple[list[Any], Put]:
-        """Return the first message of a ChatCompletion, and what puts another in its place."""
+    def reply_messages(self, body: Fields) -> tuple[list[Any], Replace]:
+        """Return the first message of a ChatCompletion, and a function that replaces it."""
         if not items_of(body.get("choices")):
-            return super().in_reply(body)
+            return super().reply_messages(body)
         choice = fields_of(body["choices"][0])
         return [choice.get("message")], lambda new: {**body, "choices": [{**choice, "message": new[0]}]}
 
@@ -97,22 +97,19 @@ class OpenAIChatDialect(Dialect):
         name = message.role == "user" and body.get("name")
         return msgspec.structs.replace(message, name=name) if isinstance(name, str) else message
 
-    def _system_parts(self, system: Any) -> tuple[Text, ...]:
-        return (Text(str(system)),)
-
     def _writer(self, received: Sequence[tuple[Message, Any]]) -> ChatWriter:
         del received
         return ChatWriter()
 
     def _check(self, problems: list[Problem], bodies: Sequence[tuple[int, Fields]], last: int) -> None:
         del last
-        waiting: dict[str, int] = {}  # calls without a tool message yet -> the index of their message
+        waiting: dict[str, int] = {}  # calls without a result -> index of their message
         answered: set[str] = set()
         for index, body in bodies:
             if body.get("role") == "tool":
-                _answer(problems, index, body, waiting, answered)
+                _check_result(problems, index, body, waiting, answered)
                 continue
-            _close(problems, waiting)
+            _report_missing(problems, waiting)
             answered.clear()
             calls = items_of(body.get("tool_calls")) if body.get("role") == "assistant" else []
             for call_id in [call["id"] for call in map(fields_of, calls) if filled(call, "id")]:
@@ -120,28 +117,28 @@ class OpenAIChatDialect(Dialect):
                     text = f"two calls of one message have the id {call_id!r}"
                     problems.append(Problem(index, "call-duplicate", text))
                 waiting[call_id] = index
-        _close(problems, waiting)
+        _report_missing(problems, waiting)
 
 
 def _sendable(native: Fields) -> Fields:
-    """Return a reply's message in the form of a request, without nulls and fields that only replies have."""
+    """Return the message of a reply for a request: without nulls and fields that only replies have."""
     body: Fields = {"role": native.get("role") or "assistant", "content": native.get("content")}
     for key, value in native.items():
         empty = value is None or (not value and key in _EMPTY_IN_REPLIES)
-        if key not in body and not empty and key != "parsed":  # parsed: the SDK's own parse of the content
+        if key not in body and not empty and key != "parsed":  # parsed: added by the SDK
             body[key] = value
     audio = fields_of(body.get("audio"))
     if "id" in audio:
-        # a request names audio by its id alone; the transcript stays as content
+        # requests refer to audio by its id; the transcript becomes the content
         body["audio"] = {"id": audio["id"]}
         body["content"] = body["content"] or audio.get("transcript")
     return body
 
 
-# ---- rules: what answers what
+# ---- rules of calls and results
 
 
-def _answer(
+def _check_result(
     problems: list[Problem], index: int, body: Fields, waiting: dict[str, int], answered: set[str]
 ) -> None:
     if not filled(body, "tool_call_id"):
@@ -150,14 +147,14 @@ def _answer(
     if call_id in answered:
         problems.append(Problem(index, "result-duplicate", f"call {call_id!r} already has a result"))
     elif call_id not in waiting:
-        problems.append(Problem(index, "result-orphan", f"no call {call_id!r} waits for a result here"))
+        problems.append(Problem(index, "result-orphan", f"no open call {call_id!r} before this result"))
     else:
         del waiting[call_id]
         answered.add(call_id)
 
 
-def _close(problems: list[Problem], waiting: dict[str, int]) -> None:
-    """Report calls whose results did not follow immediately."""
+def _report_missing(problems: list[Problem], waiting: dict[str, int]) -> None:
+    """Report calls without a result right after them."""
     for call_id, index in waiting.items():
         problems.append(Problem(index, "result-missing", f"no tool message follows for call {call_id!r}"))
     waiting.clear()

@@ -1,4 +1,4 @@
-"""Chat Completions messages -> parts, each with its place in the native message."""
+"""Chat Completions messages -> parts with their places in the native message."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ REASONING = ("reasoning_content", "reasoning")
 
 
 def role_of(body: Fields, index: int | None = None) -> Role:
-    """Return the role of a message; raises DialectError for one that Chat Completions lacks."""
+    """Return the role of a message; raises DialectError (with `index`) for an unknown role."""
     return role_in(ROLES, body, index)
 
 
 def slots(body: Fields, index: int | None = None) -> list[PlacedPart]:
-    """Return the parts of a message in order, each with its place.
+    """Return the parts of a message in order, each with its place; unknown parts are opaque.
 
-    Raises DialectError (with `index`) if a field that is read has the wrong type; unknown ones are kept.
+    Raises DialectError (with `index`) for a field of the wrong type.
     """
     role = role_of(body, index)
     if role == "tool":
@@ -39,28 +39,26 @@ def slots(body: Fields, index: int | None = None) -> list[PlacedPart]:
 
 
 def _reasoning(body: Fields) -> list[PlacedPart]:
-    found: list[PlacedPart] = []
-    seen: str | None = None
+    placed: list[PlacedPart] = []
     for key in REASONING:
         text = body.get(key)
-        # some servers send the same text under both names: it is one thought, removed from both
-        if isinstance(text, str) and text and text != seen:
-            found.append((Thinking(text), (key, None)))
-            seen = text
+        # some servers send the same text under both keys: read it once
+        if isinstance(text, str) and text and all(part != Thinking(text) for part, _ in placed):
+            placed.append((Thinking(text), (key, None)))
     details = body.get("reasoning_details")
     if isinstance(details, list) and details:
-        found.append((Opaque(OPENAI_CHAT, "reasoning_details", details), ("reasoning_details", None)))
-    return found
+        placed.append((Opaque(OPENAI_CHAT, "reasoning_details", details), ("reasoning_details", None)))
+    return placed
 
 
 def _extras(body: Fields) -> list[PlacedPart]:
-    found: list[PlacedPart] = []
+    placed: list[PlacedPart] = []
     refusal = body.get("refusal")
     if isinstance(refusal, str) and refusal:
-        found.append((Text(refusal), ("refusal", None)))
+        placed.append((Text(refusal), ("refusal", None)))
     if isinstance(body.get("audio"), dict):
-        found.append((Opaque(OPENAI_CHAT, "audio", body["audio"]), ("audio", None)))
-    return found
+        placed.append((Opaque(OPENAI_CHAT, "audio", body["audio"]), ("audio", None)))
+    return placed
 
 
 def _content(body: Fields, index: int | None) -> list[PlacedPart]:
@@ -90,7 +88,7 @@ def _part(part: Any, index: int | None) -> Part:
     if kind in MEDIA:
         media = from_openai(fields)
         if media is None:
-            raise DialectError(f"the {kind} of a {kind} part is not as documented", index=index)
+            raise DialectError(f"the {kind} of a {kind} part is invalid", index=index)
         return media
     return Opaque(OPENAI_CHAT, kind, fields)
 
@@ -109,20 +107,20 @@ def _result(body: Fields, index: int | None) -> ToolResult:
 
 
 def _calls(body: Fields, index: int | None) -> list[PlacedPart]:
-    found: list[PlacedPart] = []
+    placed: list[PlacedPart] = []
     if isinstance(legacy := body.get("function_call"), dict):
         fields = cast("Fields", legacy)
         name = string(fields, "name", "function_call", index)
-        # the deprecated form has no ids: its result is found by the function's name
-        found.append((ToolCall(name, name, _arguments(fields, "arguments", index)), ("function_call", None)))
+        # the deprecated form has no ids: the result names the function
+        placed.append((ToolCall(name, name, _arguments(fields, index)), ("function_call", None)))
     calls = body.get("tool_calls")
     if calls is None:
-        return found
+        return placed
     if not isinstance(calls, list):
         raise DialectError("tool_calls must be a list", index=index)
     for place, call in enumerate(cast("list[Any]", calls)):
-        found.append((_call(call, index), ("tool_calls", place)))
-    return found
+        placed.append((_call(call, index), ("tool_calls", place)))
+    return placed
 
 
 def _call(call: Any, index: int | None) -> ToolCall:
@@ -133,16 +131,16 @@ def _call(call: Any, index: int | None) -> ToolCall:
     custom = fields.get("type") == "custom"
     inner = fields.get("custom" if custom else "function")
     if not isinstance(inner, dict):
-        raise DialectError(f"tool call {call_id!r} names no function", index=index)
+        raise DialectError(f"tool call {call_id!r} has no function", index=index)
     function = cast("Fields", inner)
     name = string(function, "name", f"tool call {call_id!r}", index)
     if custom:
         return ToolCall(call_id, name, string(function, "input", f"tool call {call_id!r}", index))
-    return ToolCall(call_id, name, _arguments(function, "arguments", index))
+    return ToolCall(call_id, name, _arguments(function, index))
 
 
-def _arguments(fields: Fields, key: str, index: int | None) -> Fields | str:
-    value = fields.get(key)
+def _arguments(function: Fields, index: int | None) -> Fields | str:
+    value = function.get("arguments")
     if value is not None and not isinstance(value, str | dict):
         raise DialectError("the arguments of a tool call must be JSON text", index=index)
     return arguments_of(value)

@@ -1,4 +1,4 @@
-"""Parts -> Chat Completions messages: encoding, and edits of messages kept as received."""
+"""Parts -> Chat Completions messages: encoding, and edits of native messages."""
 
 from __future__ import annotations
 
@@ -7,23 +7,24 @@ from typing import Any, cast
 
 from foldline.core.log.messages import Media, Message, Opaque, Part, Text, ToolCall, ToolResult
 from foldline.dialects.edits import check_edits
+from foldline.dialects.forms import text_part
 from foldline.dialects.ids import Ids
 from foldline.dialects.media import placeholder, plain_text, to_openai, words_of
 from foldline.dialects.openai_chat.form import INSTEAD, TEXTS
 from foldline.dialects.openai_chat.read import REASONING, slots
-from foldline.dialects.payload import Fields, json_text
+from foldline.dialects.payload import Fields, items_of, json_text
 from foldline.dialects.values import OPENAI_CHAT
 from foldline.dialects.writer import Writer
 
 ID_LIMIT = 40  # of tool_calls[].id, from the API's own error text
 NAME_LIMIT = 64  # of function.name, API reference
-_KEYS = ("audio", "reasoning_details")
+_OPAQUE_KEYS = ("audio", "reasoning_details")
 
 
 def edit_native(body: Fields, edits: Mapping[int, Part | None], index: int | None = None) -> Fields | None:
-    """Return a native message with some of its parts replaced (None: removed); None if no part is left.
+    """Return a native message with some parts replaced (None: removed); None if no part is left.
 
-    All other keys and parts stay as received. `edits` maps a part's index to its replacement.
+    All other keys and parts stay as received.
     """
     places = slots(body, index)
     check_edits(edits, [part for part, _ in places], index)
@@ -66,7 +67,7 @@ def _edit_field(new: Fields, key: str, old: Part, replacement: Part | None) -> N
 
 
 def _tidy(new: Fields, touched: Mapping[str, list[Any]]) -> Fields:
-    """Replace empty lists and missing content with the form that the API requires."""
+    """Replace empty lists and missing content by the form that the API requires."""
     if "tool_calls" in touched and not new["tool_calls"]:
         del new["tool_calls"]
     if "content" in touched and not new["content"]:
@@ -77,7 +78,7 @@ def _tidy(new: Fields, touched: Mapping[str, list[Any]]) -> Fields:
 
 
 def _patched(native: Any, old: Part, new: Part | None) -> Any:
-    """Return one element of a content or call list with its part replaced; None removes it."""
+    """Return an element of a content or call list with its part replaced; None if it is removed."""
     if new is None or (isinstance(new, Text) and not new.text):
         return None
     if new == old:
@@ -93,47 +94,47 @@ def _patched(native: Any, old: Part, new: Part | None) -> Any:
         return {**fields, "function": function}
     if isinstance(new, Text):
         kind = str(fields.get("type"))
-        return {**fields, kind: new.text} if kind in TEXTS else {"type": "text", "text": new.text}
+        return {**fields, kind: new.text} if kind in TEXTS else text_part(new.text)
     media = to_openai(new) if isinstance(new, Media) else None
     if isinstance(new, Opaque):
         return new.data
-    return media or {"type": "text", "text": words_of(new)}
+    return media or text_part(words_of(new))
 
 
 def _result_content(native: Any, old: ToolResult, new: ToolResult) -> Any:
-    kept = cast("list[Any]", native) if isinstance(native, list) else []
-    if not kept:
-        return _joined([words_of(part) for part in new.content])
+    natives = items_of(native)
+    if not natives:
+        return _content_of([words_of(part) for part in new.content])
     values: list[Any] = []
     for place, part in enumerate(new.content):
         before = old.content[place] if place < len(old.content) else None
         media = to_openai(part) if isinstance(part, Media) and isinstance(before, Media) else None
         if before == part:
-            values.append(kept[place])
-        elif media:  # a server that took an image in this result takes a smaller one
+            values.append(natives[place])
+        elif media:  # a server that accepted media in this result accepts smaller media
             values.append(media)
         elif words := words_of(part):
-            values.append({"type": "text", "text": words})
+            values.append(text_part(words))
     return values or ""
 
 
-def _joined(texts: list[str]) -> str | list[Fields]:
-    """Return texts as content: a string for one, text parts for several (so that they stay separate)."""
+def _content_of(texts: list[str]) -> str | list[Fields]:
+    """Return texts as content: a string for one, text parts for several, to keep them separate."""
     texts = [text for text in texts if text]
     if len(texts) < 2:
         return texts[0] if texts else ""
-    return [{"type": "text", "text": text} for text in texts]
+    return [text_part(text) for text in texts]
 
 
 class ChatWriter(Writer):
-    """Build a Chat Completions list: native messages as they are, others encoded."""
+    """Build a Chat Completions list: native messages as received, others encoded."""
 
     def __init__(self) -> None:
         super().__init__(Ids(limit=ID_LIMIT, everywhere=False, any_text=True))
-        self._merge = False  # the last message is an encoded assistant message, which the next one may join
+        self._merge = False  # the last message is an encoded assistant message
 
     def native(self, body: Fields, message: Message) -> None:
-        """Append a message as received; one of the assistant's that says nothing is left out."""
+        """Append a message as received, unless it is an empty assistant message."""
         if message.role == "assistant":
             self._ids.batch()
         for call in message.calls:
@@ -145,7 +146,7 @@ class ChatWriter(Writer):
         self._merge = False
 
     def _add(self, message: Message) -> None:
-        """Append a message of another dialect (or a made one), as one or more messages."""
+        """Encode a message as one or more messages."""
         if message.role == "assistant":
             self._assistant(message.parts)
             return
@@ -153,11 +154,11 @@ class ChatWriter(Writer):
             self._result(result)
         rest = [part for part in message.parts if not isinstance(part, ToolResult)]
         if message.role in {"system", "developer"}:
-            self._say({"role": message.role, "content": _joined(self._texts(rest))})
+            self._append({"role": message.role, "content": _content_of(self._texts(rest))})
         elif rest:
-            self._say({"role": "user", "content": self._user_content(rest)})
+            self._append({"role": "user", "content": self._user_content(rest)})
 
-    def _say(self, body: Fields) -> None:
+    def _append(self, body: Fields) -> None:
         if body["content"]:
             self._out.append(body)
             self._merge = False
@@ -165,7 +166,7 @@ class ChatWriter(Writer):
     def _result(self, result: ToolResult) -> None:
         if result.is_error:
             self.losses.add("error flags of tool results left out")
-        content = _joined(self._texts(result.content))
+        content = _content_of(self._texts(result.content))
         call_id = self._ids.result(result.call_id)
         self._out.append({"role": "tool", "tool_call_id": call_id, "content": content})
         self._merge = False
@@ -173,15 +174,15 @@ class ChatWriter(Writer):
     def _assistant(self, parts: Iterable[Part]) -> None:
         parts = tuple(parts)
         last = cast("Fields", self._out[-1]) if self._merge else {}
-        # calls of two assistant messages in a row are one batch: results must follow immediately
-        joins = bool(last.get("tool_calls"))
-        if not joins:
+        # calls of consecutive assistant messages are one batch: their results must follow all of them
+        merges = bool(last.get("tool_calls"))
+        if not merges:
             self._ids.batch()
         calls = [self._call(part) for part in parts if isinstance(part, ToolCall)]
-        content = _joined(self._texts([part for part in parts if not isinstance(part, ToolCall)]))
-        extra = self._own_keys(parts)
-        if joins:
-            _join(last, content, calls, extra)
+        content = _content_of(self._texts([part for part in parts if not isinstance(part, ToolCall)]))
+        extra = {part.kind: part.data for part in parts if isinstance(part, Opaque) and _has_own_key(part)}
+        if merges:
+            _merge(last, content, calls, extra)
         elif content or calls or extra:
             body: Fields = {"role": "assistant", "content": content or None, **extra}
             if calls:
@@ -191,36 +192,24 @@ class ChatWriter(Writer):
             self._out.append(body)
             self._merge = True
 
-    def _own_keys(self, parts: Iterable[Part]) -> Fields:
-        """Return the fields that only this dialect has, carried by its own opaque parts."""
-        found: Fields = {}
-        for part in parts:
-            if isinstance(part, Opaque) and _is_own_key(part):
-                found[part.kind] = part.data
-        return found
-
     def _call(self, call: ToolCall) -> Fields:
-        arguments = call.arguments
-        if isinstance(arguments, str):
-            self.losses.add("call arguments that are not a JSON object wrapped in one")
-            arguments = {"input": arguments}
-        function = {"name": self._named(call, NAME_LIMIT), "arguments": json_text(arguments)}
+        function = {"name": self._tool_name(call, NAME_LIMIT), "arguments": json_text(self._input(call))}
         return {"id": self._ids.call(call.id), "type": "function", "function": function}
 
     def _texts(self, parts: Iterable[Part]) -> list[str]:
-        """Return the texts of the parts; what text cannot carry is counted as lost."""
-        found: list[str] = []
+        """Return the texts of parts; other content is counted as left out."""
+        texts: list[str] = []
         for part in parts:
             if isinstance(part, Text):
-                found.append(part.text)
+                texts.append(part.text)
             elif isinstance(part, Media):
                 text = plain_text(part)
                 if text is None:
                     self.losses.add(f"{part.kind} left out")
-                found.append(text or placeholder(part))
+                texts.append(text or placeholder(part))
             else:
-                self._lose(part, _is_own_key)
-        return found
+                self._count_loss(part, _has_own_key)
+        return texts
 
     def _user_content(self, parts: Sequence[Part]) -> Any:
         content: list[Fields] = []
@@ -231,21 +220,21 @@ class ChatWriter(Writer):
             elif isinstance(part, Opaque) and part.dialect == OPENAI_CHAT and isinstance(part.data, dict):
                 content.append(cast("Fields", part.data))
             else:
-                content.extend({"type": "text", "text": text} for text in self._texts([part]) if text)
+                content.extend(text_part(text) for text in self._texts([part]) if text)
         if len(content) == 1 and content[0].get("type") == "text":
             return content[0]["text"]
         return content
 
 
-def _join(last: Fields, content: Any, calls: list[Fields], extra: Fields) -> None:
+def _merge(last: Fields, content: Any, calls: list[Fields], extra: Fields) -> None:
     """Add an assistant message to the encoded one before it."""
     texts: list[str] = []
     for value in (last["content"], content):
         texts += [value] if isinstance(value, str) else [part["text"] for part in value or ()]
-    last["content"] = _joined(texts) or None
+    last["content"] = _content_of(texts) or None
     last["tool_calls"] = [*last["tool_calls"], *calls]
     last.update(extra)
 
 
-def _is_own_key(part: Opaque) -> bool:
-    return part.dialect == OPENAI_CHAT and part.kind in _KEYS
+def _has_own_key(part: Opaque) -> bool:
+    return part.dialect == OPENAI_CHAT and part.kind in _OPAQUE_KEYS

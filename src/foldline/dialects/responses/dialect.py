@@ -1,4 +1,4 @@
-"""OpenAI Responses items: one reply of the model is several of them, and one `Message` here."""
+"""OpenAI Responses items; a reply consists of several items, and is read as one `Message`."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import msgspec
 
 from foldline.core.log import codec
 from foldline.core.log.dialects import Traits
-from foldline.core.log.messages import Message, Native, Opaque, Part, Role, Text, Thinking
-from foldline.dialects.dialect import Dialect, Put, Slot, replied
+from foldline.core.log.messages import Message, Native, Opaque, Part, Role, Thinking
+from foldline.dialects.dialect import Dialect, Replace, Slot, replied
 from foldline.dialects.payload import (
     Fields,
     as_sent,
@@ -24,7 +24,7 @@ from foldline.dialects.payload import (
     read_usage,
 )
 from foldline.dialects.responses.edits import edit_native
-from foldline.dialects.responses.form import look
+from foldline.dialects.responses.form import check_message
 from foldline.dialects.responses.items import (
     CALLS,
     KINDS,
@@ -38,13 +38,13 @@ from foldline.dialects.responses.items import (
 )
 from foldline.dialects.responses.rules import check
 from foldline.dialects.responses.write import ResponsesWriter
-from foldline.dialects.values import OPENAI_RESPONSES, Losses, Problem, Say
+from foldline.dialects.values import OPENAI_RESPONSES, Losses, Problem
 from foldline.errors import DialectError
 
 LEAST_THRESHOLD = 1_000  # input tokens; the API refuses a smaller one (developers.openai.com, "Compaction")
 _STOPS = {"max_output_tokens": "length", "content_filter": "error", "max_messages": "length"}
 _OWN_PARTS = frozenset({"input_text", "input_image", "input_file", "output_text"})
-# fields that only replies may have: the server's notes, and the SDK's own parse of a text
+# fields of replies only: from the server, or added by the SDK
 _OF_REPLIES = frozenset({"created_by", "parsed_arguments", "parsed"})
 _CARRIED = frozenset(
     {
@@ -59,58 +59,58 @@ _ON_PARTS = ("annotations", "logprobs", "detail", "prompt_cache_breakpoint")
 class OpenAIResponsesDialect(Dialect):
     """The dialect `openai-responses`.
 
-    A whole request holds no reasoning without what it led to, and no item twice.
+    Requests contain no reasoning without a following item, and no repeated items.
     """
 
     name = OPENAI_RESPONSES
-    looked = staticmethod(look)
+    message_check = staticmethod(check_message)
     traits = Traits(splits_replies=True)
     element = "item"
     lists = "input"
     bare = True
     references = True
 
-    # ---- in
+    # ---- reading
 
     def decode(self, payload: Any, *, index: int | None = None) -> Message:
-        """Read an item (dict, JSON bytes or SDK object), or the list of items that are one reply.
+        """Read an item (dict, JSON bytes or SDK object), or a list of items that are one reply.
 
-        It is kept as received beside its parts. Raises DialectError (with `index`) for anything else, and for
-        a list that holds more than one reply.
+        The message keeps them as received. Raises DialectError (with `index`) for anything else, also for a
+        list with more than one reply.
         """
         if not is_list(payload):
             return super().decode(payload, index=index)
-        both = [read(item, index) for item in cast("Sequence[Any]", payload)]
-        if not both:
-            raise DialectError("a list of items must hold at least one", index=index)
-        items = [item for item, _ in both]
+        pairs = [read(item, index) for item in cast("Sequence[Any]", payload)]
+        if not pairs:
+            raise DialectError("a list of items must not be empty", index=index)
+        items = [item for item, _ in pairs]
         if len(items) > 1 and any(role_of(item, index) != "assistant" for item in items):
             raise DialectError(
-                "a list of items is one message only if all of them are the model's", index=index
+                "a list of items can be one message only if the model wrote all of them", index=index
             )
-        return self._message(items, b"[" + b",".join(raw for _, raw in both) + b"]", index)
+        return self._message(items, b"[" + b",".join(raw for _, raw in pairs) + b"]", index)
 
     def spans(self, payloads: Sequence[Any]) -> list[tuple[int, int]]:
-        """Return where each message begins and ends: consecutive items of the model are one reply."""
-        found: list[tuple[int, int]] = []
-        follows = False
+        """Return the start and end of each message: consecutive items of the model are one reply."""
+        spans: list[tuple[int, int]] = []
+        in_reply = False
         for place, payload in enumerate(payloads):
-            models = not is_list(payload) and role_of(read(payload, place)[0], place) == "assistant"
-            if models and follows:
-                found[-1] = (found[-1][0], place + 1)
+            by_model = not is_list(payload) and role_of(read(payload, place)[0], place) == "assistant"
+            if by_model and in_reply:
+                spans[-1] = (spans[-1][0], place + 1)
             else:
-                found.append((place, place + 1))
-            follows = models
-        return found
+                spans.append((place, place + 1))
+            in_reply = by_model
+        return spans
 
     def elements(self, native: Native) -> int:
-        """Return how many items a message takes."""
+        """Return the number of items of a message."""
         return len(parse(native.raw)) if native.raw.startswith(b"[") else 1
 
     def decode_reply(self, reply: Any) -> Message:
-        """Read a whole Response: its output items in the form to send back, usage, model, why it stopped.
+        """Read a complete Response: its output items in a form to send back, usage, model and stop reason.
 
-        An item, or a list of them, is read as by `decode`. Raises DialectError if there is no output.
+        An item, or a list of items, is read like in `decode`. Raises DialectError for a reply without output.
         """
         if is_list(reply):
             return self.decode(reply)
@@ -129,16 +129,16 @@ class OpenAIResponsesDialect(Dialect):
         parts = tuple(part for item in as_sent(items, raw) for part, _ in slots(item))
         usage = read_usage(
             body.get("usage"),
-            given="input_tokens",
+            prompt="input_tokens",
             output="output_tokens",
-            cached="input_tokens_details.cached_tokens",
-            written="input_tokens_details.cache_write_tokens",
+            reads="input_tokens_details.cached_tokens",
+            writes="input_tokens_details.cache_write_tokens",
         )
         message = Message("assistant", parts, native=Native(self.name, raw))
         return replied(message, usage, body.get("model"), _stop(body, items))
 
     def recognises(self, payload: Any) -> bool:
-        """Return whether an item (or a list of them) can only be in this dialect."""
+        """Return whether an item, or a list of items, is valid in this dialect only."""
         if is_list(payload):
             return any(self.recognises(item) for item in cast("Sequence[Any]", payload))
         kind = peek(payload, "type")
@@ -162,43 +162,38 @@ class OpenAIResponsesDialect(Dialect):
 
     def _message(self, body: Any, raw: bytes, index: int | None) -> Message:
         message = super()._message(body, raw, index)
-        # an output that answers no call was written by a program, not by the user
+        # an output without a call was written by a program, not by the user
         injected = message.role == "user" and kind_of(_items(body)[0]) != "message"
         return msgspec.structs.replace(message, injected=True) if injected else message
 
-    def _system_parts(self, system: Any) -> tuple[Text, ...]:
-        if not isinstance(system, str):
-            raise DialectError("instructions must be a string")
-        return (Text(system),)
-
     def compaction(self, tokens: int) -> Fields:
-        """Return the fields that have the server compact an input of more than so many tokens."""
+        """Return request fields that make the server compact an input of more than `tokens`."""
         if tokens < LEAST_THRESHOLD:
             return {}
         return {"context_management": [{"type": "compaction", "compact_threshold": tokens}]}
 
-    # ---- checked and mended
+    # ---- repairs
 
     def call_slots(self, body: Fields) -> tuple[list[Slot], list[Slot]]:
-        """Return where an item holds the id of its call, or of the call that it answers."""
+        """Return the id of a call, or the call id of an output."""
         if is_call(body):
             return [(body, CALLS[str(kind_of(body))].id)], []
         key = answered_key(body)
         return [], [(body, key)] if is_output(body) and isinstance(body.get(key), str) else []
 
-    def in_reply(self, body: Fields) -> tuple[list[Any], Put]:
-        """Return the items of a Response, and what puts others in their place."""
+    def reply_messages(self, body: Fields) -> tuple[list[Any], Replace]:
+        """Return the items of a Response, and a function that replaces them."""
         if not isinstance(body.get("output"), list):
-            return super().in_reply(body)
+            return super().reply_messages(body)
         return body["output"], lambda new: {**body, "output": new}
 
     def is_models(self, body: Fields) -> bool:
-        """Return whether an item is the model's."""
+        """Return whether an item was written by the model."""
         if kind_of(body) in ("message", None):
             return super().is_models(body)
         return role_of(body) == "assistant"
 
-    # ---- out
+    # ---- writing
 
     def _is_system(self, body: Any) -> bool:
         return isinstance(body, str)
@@ -209,8 +204,8 @@ class OpenAIResponsesDialect(Dialect):
     def _edited(self, body: Any, edits: Mapping[int, Part | None], index: int) -> list[Item] | None:
         return edit_native(_items(body), edits, index)
 
-    def lose(self, body: Any, losses: Losses) -> None:
-        """Count what no part of an item carries; an item that is one opaque part is named by it."""
+    def count_losses(self, body: Any, losses: Losses) -> None:
+        """Count the fields of items that are lost; opaque items are counted as parts."""
         for item in map(fields_of, _items(body)):
             kind = kind_of(item)
             if kind in CALLS and kind != "function_call":
@@ -226,28 +221,24 @@ class OpenAIResponsesDialect(Dialect):
                         losses.field(key)
 
     def is_open(self, message: Message) -> bool:
-        """Return whether a message ends in reasoning: it is left out where nothing follows."""
+        """Return whether a message ends in reasoning, which is left out if no item of the model follows."""
         return bool(message.parts) and isinstance(message.parts[-1], Thinking | Opaque)
 
-    def turn(self, message: Fields) -> str:
-        """Return who speaks in an item; "item" for what is not a message."""
+    def speaker(self, message: Fields) -> str:
+        """Return the role of an item; "item" for one that is neither a message nor an output."""
         if kind_of(message) == "message":
-            return super().turn(message)
+            return super().speaker(message)
         return "tool" if is_output(message) else "item"
 
-    def said(self, role: str, text: str) -> Fields:
-        """Return a message item of one text."""
-        return {"type": "message", **super().said(role, text)}
+    def text_message(self, role: str, text: str) -> Fields:
+        """Return a message item with a single text."""
+        return {"type": "message", **super().text_message(role, text)}
 
     def text_part(self, role: str, text: str) -> Fields:
-        """Return a text as a part of a message's content."""
+        """Return a text part of a message."""
         return {"type": "output_text" if role == "assistant" else "input_text", "text": text}
 
     # ---- rules
-
-    def _check_system(self, say: Say, system: Any) -> None:
-        if system is not None and not isinstance(system, str):
-            say("system", "instructions must be a string")
 
     def _check(self, problems: list[Problem], bodies: Sequence[tuple[int, Fields]], last: int) -> None:
         check(problems, bodies, last)
@@ -259,7 +250,7 @@ def _items(body: Any) -> list[Item]:
 
 
 def _sendable(value: Any) -> Any:
-    """Return a value of a reply in the form of a request, without nulls and fields that only replies have."""
+    """Return a value of a reply for a request: without nulls and fields that only replies have."""
     if isinstance(value, list):
         return [_sendable(item) for item in cast("list[Any]", value)]
     if not isinstance(value, dict):

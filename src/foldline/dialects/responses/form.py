@@ -1,4 +1,4 @@
-"""The form of Responses items: the fields of each type, the parts of messages and outputs."""
+"""Checks of Responses items: the fields of each type, the parts of messages and outputs."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from foldline.dialects.forms import (
     as_json,
     as_safe_name,
     as_text,
+    check_fields,
+    check_parts,
     filled_field,
     holding,
-    instead,
-    kept,
-    left_out,
-    look_at,
-    look_at_parts,
     matching,
+    missing_media,
     one_of,
+    replacement_for,
     text_fields,
+    unchanged,
 )
 from foldline.dialects.media import to_responses
 from foldline.dialects.payload import Fields, fields_of, filled, items_of
@@ -40,9 +40,9 @@ from foldline.dialects.responses.items import (
     is_output,
     kind_of,
 )
-from foldline.dialects.values import Say
+from foldline.dialects.values import Report
 
-# only a screenshot can answer a computer call; this one is a white PNG of one pixel
+# a white PNG of one pixel: the output of a computer call must be a screenshot
 BLANK = (
     "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGP4DwABAQEAsTj2FAAA"
     "AABJRU5ErkJggg=="
@@ -63,13 +63,13 @@ def _as_completed(_: Any) -> str:
 
 
 def _is_patch(value: Any) -> bool:
-    wanted = _PATCHES.get(str(fields_of(value).get("type")), ("",))
-    return all(_has(key, str)(value) for key in wanted)
+    required = _PATCHES.get(str(fields_of(value).get("type")), ("",))
+    return all(_has(key, str)(value) for key in required)
 
 
 def _is_shot(value: Any) -> bool:
-    held = holding("image_url", "file_id")(value)
-    return held and fields_of(value).get("type") == "computer_screenshot"
+    has_source = holding("image_url", "file_id")(value)
+    return has_source and fields_of(value).get("type") == "computer_screenshot"
 
 
 def _as_shot(value: Any) -> Fields:
@@ -77,30 +77,30 @@ def _as_shot(value: Any) -> Fields:
     return shot if _is_shot(shot) else {"type": "computer_screenshot", "image_url": BLANK}
 
 
-def _has_ended(value: Any) -> bool:
+def _is_outcome(value: Any) -> bool:
     return fields_of(value).get("type") == "timeout" or _has("exit_code", int)(value)
 
 
-def _all_ran(value: Any) -> bool:
+def _are_command_outputs(value: Any) -> bool:
     return isinstance(value, list) and all(
-        _has("stdout", str)(chunk) and _has("stderr", str)(chunk) and _has_ended(chunk.get("outcome"))
+        _has("stdout", str)(chunk) and _has("stderr", str)(chunk) and _is_outcome(chunk.get("outcome"))
         for chunk in cast("list[Any]", value)
     )
 
 
-def _as_ran(value: Any) -> list[Any]:
-    """Return the output of a shell call, in which each command wrote something and ended somehow."""
-    found: list[Any] = []
+def _as_command_outputs(value: Any) -> list[Any]:
+    """Return the output of a shell call with stdout, stderr and outcome of each command."""
+    outputs: list[Any] = []
     for chunk in _listed(value):
         fields = fields_of(chunk)
-        ended = fields.get("outcome")
-        ran = {
+        outcome = fields.get("outcome")
+        output = {
             "stdout": as_text(fields.get("stdout") if fields else chunk),
             "stderr": as_text(fields.get("stderr")),
-            "outcome": ended if _has_ended(ended) else {"type": "exit", "exit_code": 0},
+            "outcome": outcome if _is_outcome(outcome) else {"type": "exit", "exit_code": 0},
         }
-        found.append({**fields, **ran})
-    return found
+        outputs.append({**fields, **output})
+    return outputs
 
 
 def _listed(value: Any) -> list[Any]:
@@ -108,30 +108,30 @@ def _listed(value: Any) -> list[Any]:
 
 
 def _needed(*keys: str) -> tuple[Field, ...]:
-    return tuple(filled_field(key, "item-shape", kept) for key in keys)
+    return tuple(filled_field(key, "item-shape", unchanged) for key in keys)
 
 
 def _list_of(key: str) -> Field:
-    return Field(key, "item-shape", a(list), "a list", kept)
+    return Field(key, "item-shape", a(list), "a list", unchanged)
 
 
-def _action(key: str, fits: Callable[[Any], bool], instead: Fields) -> tuple[Field, ...]:
-    def made(value: Any) -> Any:
-        return fields_of(value) if isinstance(value, dict) else instead
+def _action(key: str, fits: Callable[[Any], bool], default: Fields) -> tuple[Field, ...]:
+    def repair(value: Any) -> Any:
+        return fields_of(value) if isinstance(value, dict) else default
 
-    return (Field(key, "call-action", fits, "as documented", made),)
+    return (Field(key, "call-action", fits, "a valid object", repair),)
 
 
-def _output(fits: Callable[[Any], bool], wanted: str, made: Callable[[Any], Any] = as_text) -> Field:
-    return Field("output", "output-shape", fits, wanted, made)
+def _output(fits: Callable[[Any], bool], expected: str, repair: Callable[[Any], Any] = as_text) -> Field:
+    return Field("output", "output-shape", fits, expected, repair)
 
 
 _is_name = matching(r"[a-zA-Z0-9_-]+")
 _NAME = Field("name", "call-name", _is_name, "text of letters, digits, _ and -", as_safe_name)
 _ARGUMENTS = Field("arguments", "call-arguments", a(str), "a string", as_json)
-_RAN = "a list of what each command wrote and how it ended"
+_COMMAND_OUTPUTS = "a list with stdout, stderr and outcome of each command"
 _PARTS_OR_TEXT = _output(a(str, list), "a string or a list of parts")
-_OVER = Field("status", "output-shape", one_of("completed", "failed"), "completed or failed", _as_completed)
+_STATUS = Field("status", "output-shape", one_of("completed", "failed"), "completed or failed", _as_completed)
 _FORMS: Forms = {
     "function_call": (_NAME, _ARGUMENTS),
     "custom_tool_call": (_NAME, Field("input", "call-arguments", a(str), "a string", as_text)),
@@ -144,11 +144,11 @@ _FORMS: Forms = {
     "function_call_output": (_PARTS_OR_TEXT,),
     "custom_tool_call_output": (_PARTS_OR_TEXT,),
     "local_shell_call_output": (_output(a(str), "a string"),),
-    "shell_call_output": (_output(_all_ran, _RAN, _as_ran),),
-    "apply_patch_call_output": (_OVER, _output(a(str, None), "a string")),
+    "shell_call_output": (_output(_are_command_outputs, _COMMAND_OUTPUTS, _as_command_outputs),),
+    "apply_patch_call_output": (_STATUS, _output(a(str, None), "a string")),
     "computer_call_output": (_output(_is_shot, "a screenshot", _as_shot),),
     "tool_search_output": (_list_of("tools"),),
-    "mcp_approval_response": (Field("approve", "output-shape", a(bool), "true or false", kept),),
+    "mcp_approval_response": (Field("approve", "output-shape", a(bool), "true or false", unchanged),),
     "web_search_call": _needed("id"),
     "file_search_call": (*_needed("id"), _list_of("queries")),
     "code_interpreter_call": _needed("id", "container_id"),
@@ -164,78 +164,84 @@ _FORMS: Forms = {
 _PARTS: Forms = {kind: text_fields(key, "part-shape") for kind, key in TEXTS.items()}
 
 
-def look(say: Say, item: Item) -> Item:
-    """Check an item by itself, and return it as it may be sent; `say(rule, text)` takes what is wrong."""
+def check_message(report: Report, item: Item) -> Item:
+    """Report broken rules of an item and return it repaired."""
     kind = kind_of(item)
     if kind not in KINDS:
-        say("item-type", f"the type of an item is {kind!r}; the API does not know it")
+        report("item-type", f"unknown item type {kind!r}")
         return item
     if kind == "message":
-        return _message(say, item)
+        return _message(report, item)
     if kind == "reasoning":
-        return _reasoning(say, item)
-    new = look_at(say, kind, _fields(item, kind), item) or item
+        return _reasoning(report, item)
+    new = check_fields(report, kind, _fields(item, kind), item) or item
     output = new.get("output")
     if kind in ("function_call_output", "custom_tool_call_output") and isinstance(output, list):
-        parts = _parts(say, f"a {kind}", _INPUT, items_of(output), _input_text)
+        parts = _parts(report, f"a {kind}", _INPUT, items_of(output), _input_text)
         return {**new, "output": [part for part in map(_in_output, parts) if part is not None] or ""}
     return new
 
 
 def _fields(item: Item, kind: str) -> tuple[Field, ...]:
-    """Return the fields of an item: its id as a call, or that of the call that it answers, and its own."""
+    """Return the checks of the fields of an item, including its call id."""
     fields = tuple(_FORMS.get(kind, ()))
     if is_call(item):
         own = filled_field(CALLS[kind].id, "call-id", as_id)
-        # several actions of a computer are in `actions`
+        # several actions are in `actions`
         return (own,) if kind == "computer_call" and isinstance(item.get("actions"), list) else (own, *fields)
     if is_output(item):
         return (filled_field(answered_key(item), "result-id", as_id), *fields)
-    return () if kind in CALLS or kind in OUTPUTS else fields  # a server ran it itself
+    return () if kind in CALLS or kind in OUTPUTS else fields  # run by the server
 
 
-def _message(say: Say, item: Item) -> Item:
+def _message(report: Report, item: Item) -> Item:
     role, content = item.get("role"), item.get("content")
     if not isinstance(role, str) or role not in ROLES:
-        say("role", f"role is {role!r}; it must be one of {', '.join(ROLES)}")
+        report("role", f"role is {role!r}; it must be one of {', '.join(ROLES)}")
         return item
     if isinstance(content, list):
         if not content:
-            say("content-empty", "a list of content parts must not be empty")
-        made = _output_text if role == "assistant" else _input_text
-        parts = _parts(say, f"a message of role {role}", _ALLOWED[role], items_of(content), made)
+            report("content-empty", "a list of content parts must not be empty")
+        to_part = _output_text if role == "assistant" else _input_text
+        parts = _parts(report, f"a message of role {role}", _ALLOWED[role], items_of(content), to_part)
         return {**item, "content": parts}
     if not isinstance(content, str):
-        say("content-type", "content must be a string or a list of parts")
+        report("content-type", "content must be a string or a list of parts")
         return item if content is not None else {**item, "content": ""}
     if not content:
-        say("text-empty", "the content of a message must not be empty")
+        report("text-empty", "the content of a message must not be empty")
     return item
 
 
 def _parts(
-    say: Say, holder: str, allowed: tuple[str, ...], parts: list[Any], text_part: Callable[[str], Fields]
+    report: Report,
+    holder: str,
+    allowed: tuple[str, ...],
+    parts: list[Any],
+    text_part: Callable[[str], Fields],
 ) -> list[Any]:
-    return look_at_parts(say, "part-type", parts, lambda part: _part(say, holder, allowed, part), text_part)
+    return check_parts(
+        report, "part-type", parts, lambda part: _part(report, holder, allowed, part), text_part
+    )
 
 
-def _part(say: Say, holder: str, allowed: tuple[str, ...], part: Fields) -> Fields | None:
+def _part(report: Report, holder: str, allowed: tuple[str, ...], part: Fields) -> Fields | None:
     kind: str = part["type"]
     if kind not in allowed:
-        say("part-type", f"{holder} cannot have a part of type {kind!r}; it takes {', '.join(allowed)}")
+        report("part-type", f"{holder} cannot have a part of type {kind!r}; it takes {', '.join(allowed)}")
     if kind in MEDIA and not any(filled(part, key) for key in _SOURCES[kind]):
-        say(_SOURCE_RULES[kind], f"an {kind} needs one of {', '.join(_SOURCES[kind])}")
-        return _input_text(left_out(MEDIA[kind]))
-    return look_at(say, f"part of type {kind}", _PARTS.get(kind, ()), part)
+        report(_SOURCE_RULES[kind], f"an {kind} needs one of {', '.join(_SOURCES[kind])}")
+        return _input_text(missing_media(MEDIA[kind]))
+    return check_fields(report, f"part of type {kind}", _PARTS.get(kind, ()), part)
 
 
 def _in_output(part: Fields) -> Fields | None:
-    """Return a part as an output takes it: other texts, and what has another type, as its own."""
+    """Convert a part to one that an output may contain; None for an empty text."""
     kind = part["type"]
     if kind in _INPUT:
         return part
     if kind not in TEXTS:
-        return instead(part, _input_text, to_responses)
+        return replacement_for(part, _input_text, to_responses)
     return _input_text(part[TEXTS[kind]]) if part[TEXTS[kind]] else None
 
 
@@ -247,22 +253,22 @@ def _output_text(text: str) -> Fields:
     return {"type": "output_text", "text": text}
 
 
-def _reasoning(say: Say, item: Item) -> Item:
+def _reasoning(report: Report, item: Item) -> Item:
     new = dict(item)
     for key, kind in (("summary", "summary_text"), ("content", "reasoning_text")):
         value = item.get(key)
         if key == "content" and value is None:
             continue
-        texts = [_shown(part, kind) for part in _listed(value)]
+        texts = [_reasoning_part(part, kind) for part in _listed(value)]
         if texts != value:
-            say("reasoning-shape", f"the {key} of reasoning must be a list of {kind} parts")
+            report("reasoning-shape", f"the {key} of reasoning must be a list of {kind} parts")
             new[key] = texts
     if not any(item.get(key) for key in ("id", SEALED, "content")):
-        say("reasoning-shape", f"reasoning needs its id, or its {SEALED}")
+        report("reasoning-shape", f"reasoning needs an id or {SEALED}")
     return new
 
 
-def _shown(part: Any, kind: str) -> Any:
+def _reasoning_part(part: Any, kind: str) -> Any:
     fields = fields_of(part)
     if fields.get("type") == kind and isinstance(fields.get("text"), str):
         return part

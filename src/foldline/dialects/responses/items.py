@@ -1,4 +1,4 @@
-"""Items of the OpenAI Responses API: which are calls, which answer them, whose each is, and its parts."""
+"""Items of the OpenAI Responses API: their types, roles and parts."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, cast
 from foldline.core.log.messages import Media, Opaque, Role, Text, Thinking, ToolCall, ToolResult
 from foldline.dialects.edits import PlacedPart
 from foldline.dialects.media import from_responses
-from foldline.dialects.payload import arguments_of, fields_of, string
+from foldline.dialects.payload import arguments_of, fields_of, role_in, string, without
 from foldline.dialects.values import OPENAI_RESPONSES
 from foldline.errors import DialectError
 
@@ -15,7 +15,7 @@ Item = dict[str, Any]
 
 
 class CallItem(NamedTuple):
-    """How a call is written: the key of its arguments, the type of its output, its tool if that is fixed."""
+    """A type of call: the key of its arguments, the type of its output, its tool if that is fixed."""
 
     arguments: str
     output: str
@@ -23,7 +23,7 @@ class CallItem(NamedTuple):
     id: str = "call_id"
 
 
-# calls that the client answers; a tool run on the server has its result in the same item
+# calls that the client answers; server tools have call and result in one item
 CALLS: dict[str, CallItem] = {
     "function_call": CallItem("arguments", "function_call_output"),
     "custom_tool_call": CallItem("input", "custom_tool_call_output"),
@@ -55,7 +55,7 @@ ROLES: dict[str, Role] = {
 
 
 def kind_of(item: Item) -> str | None:
-    """Return the type of an item; without one, a role makes it a message, an id alone a reference."""
+    """Return the type of an item; without a type, one with a role is a message, a bare id a reference."""
     kind = item.get("type")
     if kind is None:
         if "role" in item:
@@ -65,7 +65,7 @@ def kind_of(item: Item) -> str | None:
 
 
 def is_call(item: Item) -> bool:
-    """Return whether an item is a call that waits for the client's answer."""
+    """Return whether an item is a call that the client answers."""
     return kind_of(item) in CALLS and item.get("execution") != "server"
 
 
@@ -83,26 +83,30 @@ def answered_id(item: Item) -> Any:
 
 
 def answered_key(item: Item) -> str:
-    """Return the key under which an output names its call; a local shell's may use either."""
+    """Return the key of an output for the id of its call; a local shell may use either of two."""
     kind = kind_of(item)
     if kind == "mcp_approval_response":
         return "approval_request_id"
     return "id" if kind == "local_shell_call_output" and "call_id" not in item else "call_id"
 
 
+def own_id(item: Item) -> str | None:
+    """Return the id of an item itself, which must be unique in a list; None if it has none."""
+    item_id = item.get("id")
+    refers = kind_of(item) in {"item_reference", "local_shell_call_output"}
+    return item_id if isinstance(item_id, str) and not refers else None
+
+
 def role_of(item: Item, index: int | None = None) -> Role:
     """Return the role of an item; raises DialectError (with `index`) for anything else.
 
-    An item of an unknown type counts as the assistant's, so that it stays with its neighbours.
+    An item of an unknown type counts as the assistant's, to keep it with its neighbours.
     """
     kind = kind_of(item)
     if kind is None:
         raise DialectError("an item needs a type, or a role and content", index=index)
     if kind == "message":
-        role = item.get("role")
-        if not isinstance(role, str) or role not in ROLES:
-            raise DialectError(f"role is {role!r}; it must be one of {', '.join(ROLES)}", index=index)
-        return ROLES[role]
+        return role_in(ROLES, item, index)
     if is_output(item):
         return "tool"
     if kind in SETTINGS:
@@ -110,13 +114,13 @@ def role_of(item: Item, index: int | None = None) -> Role:
     return "user" if kind == "function_call_output" else "assistant"
 
 
-# ---- parts, each with its place in the item
+# ---- parts
 
 
 def slots(item: Item, index: int | None = None) -> list[PlacedPart]:
-    """Return the parts of an item in order, each with its place.
+    """Return the parts of an item in order, each with its place; unknown items are opaque.
 
-    Raises DialectError (with `index`) if a field that is read has the wrong type; unknown items are kept.
+    Raises DialectError (with `index`) for a field of the wrong type.
     """
     kind = kind_of(item)
     if kind == "message":
@@ -156,14 +160,9 @@ def _part(part: Any, index: int | None) -> Text | Media | Opaque:
     return Opaque(OPENAI_RESPONSES, kind, fields)
 
 
-def shown_key(item: Item) -> str:
-    """Return the key under which a reasoning item shows its text: in full (`content`) or as a summary."""
-    return "content" if item.get("content") else "summary"
-
-
 def _reasoning(item: Item, index: int | None) -> list[PlacedPart]:
-    """Read reasoning: visible text is thinking; what is encrypted or kept by the server is opaque."""
-    key = shown_key(item)
+    """Read reasoning: its full text or summary is thinking, encrypted or stored content is opaque."""
+    key = "content" if item.get("content") else "summary"
     parts = item.get(key)
     if not isinstance(parts, list):
         raise DialectError("reasoning needs a summary, a list of summary_text parts", index=index)
@@ -173,12 +172,12 @@ def _reasoning(item: Item, index: int | None) -> list[PlacedPart]:
         if not isinstance(text, str):
             raise DialectError("a part of reasoning must be an object with a text", index=index)
         texts.append(text)
-    shown = "\n\n".join(text for text in texts if text)
-    found: list[PlacedPart] = [(Thinking(shown), (key, None))] if shown else []
-    if item.get(SEALED) or not shown:
-        rest = {name: value for name, value in item.items() if name != key or not shown}
-        found.append((Opaque(OPENAI_RESPONSES, "reasoning", rest), (SEALED, None)))
-    return found
+    thinking = "\n\n".join(text for text in texts if text)
+    placed: list[PlacedPart] = [(Thinking(thinking), (key, None))] if thinking else []
+    if item.get(SEALED) or not thinking:
+        rest = without(item, key) if thinking else item
+        placed.append((Opaque(OPENAI_RESPONSES, "reasoning", dict(rest)), (SEALED, None)))
+    return placed
 
 
 def _call(item: Item, index: int | None) -> ToolCall:
@@ -206,16 +205,17 @@ def _result(item: Item, index: int | None) -> ToolResult:
     output = item.get("output")
     if kind == "mcp_approval_response":
         reason = item.get("reason")
-        said = "approved" if item.get("approve") is True else "denied"
+        answer = "approved" if item.get("approve") is True else "denied"
         return ToolResult(
-            call_id, (Text(f"{said}: {reason}" if isinstance(reason, str) and reason else said),)
+            call_id, (Text(f"{answer}: {reason}" if isinstance(reason, str) and reason else answer),)
         )
     if kind == "tool_search_output":
         return ToolResult(call_id, (Opaque(OPENAI_RESPONSES, "tools", item.get("tools")),))
     if kind == "computer_call_output":
         return ToolResult(call_id, (_screenshot(output, index),))
     if kind == "shell_call_output":
-        return ToolResult(call_id, tuple(_ran(chunk, index) for chunk in _list(output, kind, index)))
+        chunks = _list(output, kind, index)
+        return ToolResult(call_id, tuple(_command_output(chunk, index) for chunk in chunks))
     failed = kind == "apply_patch_call_output" and item.get("status") == "failed"
     if output is None and kind == "apply_patch_call_output":
         return ToolResult(call_id, is_error=failed)
@@ -234,15 +234,15 @@ def _screenshot(output: Any, index: int | None) -> Media:
     return media
 
 
-def _ran(chunk: Any, index: int | None) -> Text:
-    """Return what one command wrote, and how it ended if it failed."""
+def _command_output(chunk: Any, index: int | None) -> Text:
+    """Return the output of a command, with a note if it failed."""
     fields = fields_of(chunk)
     texts = [fields.get("stdout"), fields.get("stderr")]
     if any(not isinstance(text, str) for text in texts):
         raise DialectError("each output of a shell call needs stdout and stderr, both strings", index=index)
-    ended = fields_of(fields.get("outcome"))
-    code = ended.get("exit_code")
-    note = f"[exit code {code}]" if code else "[timed out]" if ended.get("type") == "timeout" else ""
+    outcome = fields_of(fields.get("outcome"))
+    code = outcome.get("exit_code")
+    note = f"[exit code {code}]" if code else "[timed out]" if outcome.get("type") == "timeout" else ""
     return Text("\n".join(text for text in (*cast("list[str]", texts), note) if text))
 
 

@@ -1,6 +1,6 @@
-"""The documented rules of a list of Responses items, one name each; see docs/dialects.md.
+"""The documented rules of lists of Responses items; see docs/dialects.md.
 
-Here each item is checked against those before it; by itself it is checked by its form (`form.py`).
+Items are checked against earlier ones; `form.py` checks single items.
 """
 
 from __future__ import annotations
@@ -12,142 +12,132 @@ from foldline.dialects.responses.items import (
     CALLS,
     KINDS,
     OUTPUTS,
+    SETTINGS,
     Item,
     answered_id,
     is_call,
     is_output,
     kind_of,
+    own_id,
 )
 from foldline.dialects.values import Problem
 
 
-class _ItemCheck:
-    """One pass over a list; `open` maps the calls that wait for their output to (place, type)."""
+class _ListCheck:
+    """One pass over a list of items."""
 
     def __init__(self, problems: list[Problem]) -> None:
-        self.problems = problems
-        self.index = -1
-        self.open: dict[str, tuple[int, str]] = {}
-        self.seen: dict[str, str] = {}  # every call id so far -> the type of its call
-        self.answered: set[str] = set()
-        self.ids: set[str] = set()
-        self.programs: set[str] = set()
-        self.references = False  # a program may be given as a reference
-        # references without an output, and whether it is sure that they are calls
-        self.stored: list[tuple[int, str, bool]] = []
-        self.reasoning: int | None = None  # the index of reasoning whose next item is not seen yet
+        self._problems = problems
+        self._index = -1
+        self._open: dict[str, tuple[int, str]] = {}  # calls without an output -> (index, type)
+        self._calls: set[str] = set()
+        self._answered: set[str] = set()
+        self._ids: set[str] = set()
+        self._programs: set[str] = set()
+        self._has_references = False  # a program may be a reference
+        self._stored: list[tuple[int, str, bool]] = []  # references without an output; True: certainly a call
+        self._reasoning: int | None = None  # index of reasoning right before the next item
 
-    def say(self, rule: str, text: str, index: int | None = None) -> None:
-        self.problems.append(Problem(self.index if index is None else index, rule, text))
+    def item(self, index: int, item: Item, *, last: bool) -> None:
+        """Check an item against those before it."""
+        self._index = index
+        kind = str(kind_of(item))
+        self._check_after_reasoning(item)
+        self._check_id(item)
+        if kind == "item_reference":
+            self._check_reference(str(item.get("id")))
+        elif kind == "message" and item.get("role") == "user":
+            self._report_missing()
+        elif kind == "compaction_trigger" and not last:
+            self._report("trigger-last", "a compaction_trigger must be the last item")
+        elif is_call(item):
+            self._check_call(kind, item)
+        elif is_output(item):
+            self._check_output(kind, item)
+        elif kind == "program":
+            self._programs.add(str(item.get("call_id")))
+        elif kind == "program_output":
+            known = str(item.get("call_id")) in self._programs
+            if not known and not self._has_references:
+                self._report("program-orphan", f"no program {item.get('call_id')!r} before its output")
+
+    def finish(self) -> None:
+        """Check the end of the list."""
+        self._check_after_reasoning(None)
+        self._report_missing()
+
+    def _report(self, rule: str, text: str, index: int | None = None) -> None:
+        self._problems.append(Problem(self._index if index is None else index, rule, text))
+
+    def _check_after_reasoning(self, item: Item | None) -> None:
+        """Check that an item of the model follows reasoning."""
+        if self._reasoning is not None and (item is None or not _is_models(item)):
+            self._report("reasoning-last", "no item of the model follows this reasoning", self._reasoning)
+        self._reasoning = self._index if item is not None and kind_of(item) == "reasoning" else None
+
+    def _check_id(self, item: Item) -> None:
+        if (item_id := own_id(item)) is None:
+            return
+        if item_id in self._ids:
+            self._report("item-duplicate", f"two items have the id {item_id!r}")
+        self._ids.add(item_id)
+
+    def _check_reference(self, item_id: str) -> None:
+        self._has_references = True
+        call = names_call(item_id)
+        if call is not False:
+            self._stored.append((self._index, item_id, bool(call)))
+
+    def _check_call(self, kind: str, item: Item) -> None:
+        call_id = item.get(CALLS[kind].id)
+        if not isinstance(call_id, str) or not call_id:
+            return
+        if call_id in self._calls:
+            self._report("call-duplicate", f"two calls have the id {call_id!r}")
+            return
+        self._calls.add(call_id)
+        self._open[call_id] = (self._index, kind)
+
+    def _check_output(self, kind: str, item: Item) -> None:
+        call_id = answered_id(item)
+        if not isinstance(call_id, str) or not call_id:
+            return
+        if call_id in self._open:
+            _, call = self._open.pop(call_id)
+            if OUTPUTS[kind] != call:
+                text = f"the output of a {call} must be a {CALLS[call].output}, not a {kind}"
+                self._report("result-kind", text)
+            self._answered.add(call_id)
+        elif call_id in self._answered:
+            self._report("result-duplicate", f"call {call_id!r} already has an output")
+        elif self._stored:  # a reference may be the call of this output
+            self._stored.remove(next((stored for stored in self._stored if stored[2]), self._stored[0]))
+            self._answered.add(call_id)
+        else:
+            self._report("result-orphan", f"no open call {call_id!r} before this output")
+
+    def _report_missing(self) -> None:
+        """Report calls without an output before the next user message or the end."""
+        for call_id, (index, _) in self._open.items():
+            text = f"no output for call {call_id!r} before the next user message"
+            self._report("result-missing", text, index)
+        for index, item_id, is_certain in self._stored:
+            if is_certain:
+                self._report("result-missing", f"no output for the call that {item_id!r} refers to", index)
+        self._open, self._stored = {}, []
 
 
 def check(problems: list[Problem], bodies: Sequence[tuple[int, Item]], last: int) -> None:
-    """Add every rule that items, each with its index, break; `last` is that of the end of the list."""
-    found = _ItemCheck(problems)
-    for found.index, item in bodies:
+    """Add a problem for each rule that items (with their indexes) break; `last`: last index of the list."""
+    list_check = _ListCheck(problems)
+    for index, item in bodies:
         if kind_of(item) in KINDS:
-            _place(found, item, last=found.index == last)
-    _led_to(found, None)
-    _close(found)
+            list_check.item(index, item, last=index == last)
+    list_check.finish()
 
 
-def _place(check: _ItemCheck, item: Item, *, last: bool) -> None:
-    """Check an item against those before it."""
-    kind = str(kind_of(item))
-    _led_to(check, item)
-    _ids(check, kind, item)
-    if kind == "item_reference":
-        _refer(check, str(item.get("id")))
-    elif kind == "message" and item.get("role") == "user":
-        _close(check)
-    elif kind == "compaction_trigger" and not last:
-        check.say("trigger-last", "a compaction_trigger must be the last item")
-    elif is_call(item):
-        _asks(check, kind, item)
-    elif is_output(item):
-        _answers(check, kind, item)
-    else:
-        _program(check, kind, item)
-
-
-def _led_to(check: _ItemCheck, item: Item | None) -> None:
-    """Check that reasoning comes right before what the model thought, said or called next."""
-    kind = kind_of(item) if item is not None else None
-    if check.reasoning is not None and not _is_models(kind, item):
-        check.say("reasoning-last", "no item of the model follows this reasoning", check.reasoning)
-    check.reasoning = check.index if kind == "reasoning" else None
-
-
-def _is_models(kind: str | None, item: Item | None) -> bool:
-    if kind is None or item is None or is_output(item):
-        return False
+def _is_models(item: Item) -> bool:
+    kind = kind_of(item)
     if kind == "message":
         return item.get("role") == "assistant"
-    return kind not in {
-        "additional_tools",
-        "configuration_update",
-        "compaction_trigger",
-        "function_call_output",
-    }
-
-
-def _ids(check: _ItemCheck, kind: str, item: Item) -> None:
-    item_id = item.get("id")
-    if not isinstance(item_id, str) or kind in {"item_reference", "local_shell_call_output"}:
-        return
-    if item_id in check.ids:
-        check.say("item-duplicate", f"two items have the id {item_id!r}")
-    check.ids.add(item_id)
-
-
-def _refer(check: _ItemCheck, item_id: str) -> None:
-    check.references = True
-    call = names_call(item_id)
-    if call is not False:
-        check.stored.append((check.index, item_id, bool(call)))
-
-
-def _asks(check: _ItemCheck, kind: str, item: Item) -> None:
-    call_id = item.get(CALLS[kind].id)
-    if not isinstance(call_id, str) or not call_id:
-        return
-    if call_id in check.seen:
-        check.say("call-duplicate", f"two calls have the id {call_id!r}")
-        return
-    check.seen[call_id] = kind
-    check.open[call_id] = (check.index, kind)
-
-
-def _answers(check: _ItemCheck, kind: str, item: Item) -> None:
-    call_id = answered_id(item)
-    if not isinstance(call_id, str) or not call_id:
-        return
-    if call_id in check.open:
-        _, call = check.open.pop(call_id)
-        if OUTPUTS[kind] != call:
-            check.say("result-kind", f"a {call} is answered by a {CALLS[call].output}, not by a {kind}")
-        check.answered.add(call_id)
-    elif call_id in check.answered:
-        check.say("result-duplicate", f"call {call_id!r} already has an output")
-    elif check.stored:  # a referenced item may be the call that an output answers
-        check.stored.remove(next((one for one in check.stored if one[2]), check.stored[0]))
-        check.answered.add(call_id)
-    else:
-        check.say("result-orphan", f"no call {call_id!r} waits for an output here")
-
-
-def _program(check: _ItemCheck, kind: str, item: Item) -> None:
-    if kind == "program":
-        check.programs.add(str(item.get("call_id")))
-    elif kind == "program_output" and str(item.get("call_id")) not in check.programs and not check.references:
-        check.say("program-orphan", f"no program {item.get('call_id')!r} before its output")
-
-
-def _close(check: _ItemCheck) -> None:
-    """Report calls that have no output before the next user message, or none at all."""
-    for call_id, (index, _) in check.open.items():
-        check.say("result-missing", f"no output for call {call_id!r} before the next user message", index)
-    for index, item_id, surely in check.stored:
-        if surely:
-            check.say("result-missing", f"no output for the call that {item_id!r} refers to", index)
-    check.open, check.stored = {}, []
+    return not is_output(item) and kind not in {*SETTINGS, "function_call_output"}

@@ -1,4 +1,4 @@
-"""UI messages -> parts, each with its place in the native message."""
+"""UI messages -> parts with their places in the native message."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ V4_KEYS = ("toolInvocations", "experimental_attachments")
 
 
 def role_of(body: Fields, index: int | None = None) -> Role:
-    """Return the role of a message; raises DialectError for one that UI messages lack."""
-    data = body.get("role") == "data"
-    remedy = "; leave out messages of role data, they are never sent to a model" if data else ""
+    """Return the role of a message; raises DialectError (with `index`) for an unknown role."""
+    is_data = body.get("role") == "data"
+    remedy = "; remove messages with role data, they are never sent to a model" if is_data else ""
     return role_in(ROLES, body, index, remedy)
 
 
 def slots(body: Fields, index: int | None = None) -> list[PlacedPart]:
-    """Return the parts of a message in order, each with its place; a tool part gives a call and its result.
+    """Return the parts of a message in order, each with its place; unknown parts are opaque.
 
-    Raises DialectError (with `index`) if a field that is read has the wrong type; unknown parts are kept.
+    A tool part is read as a call and its result. Raises DialectError (with `index`) for a wrong type.
     """
     role = role_of(body, index)
     natives = body.get("parts")
@@ -59,12 +59,12 @@ def _parts(native: Any, role: Role, index: int | None) -> list[Part]:
 
 
 def _reasoning(fields: Fields, index: int | None) -> Part:
-    """Read reasoning; its provider metadata holds Anthropic's signature, or the data of redacted thinking."""
+    """Read reasoning; provider metadata may contain Anthropic's signature or redacted thinking."""
     text = _string(fields, "reasoning" if "text" not in fields and "reasoning" in fields else "text", index)
-    signed = fields_of(fields_of(fields.get("providerMetadata")).get(ANTHROPIC))
-    if isinstance(data := signed.get("redactedData"), str) and data and not text:
+    metadata = fields_of(fields_of(fields.get("providerMetadata")).get(ANTHROPIC))
+    if isinstance(data := metadata.get("redactedData"), str) and data and not text:
         return Opaque(ANTHROPIC, REDACTED, {"type": REDACTED, "data": data})
-    signature = signed.get("signature")
+    signature = metadata.get("signature")
     return Thinking(text, signature if isinstance(signature, str) and signature else _v4_signature(fields))
 
 
@@ -77,51 +77,45 @@ def _v4_signature(fields: Fields) -> str | None:
 
 
 def _file(fields: Fields, index: int | None) -> Part:
-    name = fields.get("filename")
     if "url" not in fields and "data" in fields:  # AI SDK 4
         mime, data = _string(fields, "mimeType", index), _string(fields, "data", index)
         return Media(kind_of(mime), mime=mime, data=data)
-    return _media(_string(fields, "mediaType", index), _string(fields, "url", index), name)
+    return _media(_string(fields, "mediaType", index), _string(fields, "url", index), fields.get("filename"))
 
 
 def _media(mime: str, url: str, name: Any) -> Media:
-    found = from_url(kind_of(mime), url)
+    media = from_url(kind_of(mime), url)
     exact = "" if mime.endswith("/*") else mime_of(mime)
-    return Media(
-        found.kind,
-        mime=exact or found.mime,
-        data=found.data,
-        url=found.url,
-        name=name if isinstance(name, str) else None,
-    )
+    name = name if isinstance(name, str) else None
+    return Media(media.kind, mime=exact or media.mime, data=media.data, url=media.url, name=name)
 
 
 def _v4(body: Fields, role: Role, index: int | None) -> list[PlacedPart]:
-    """Read a message without parts, as AI SDK 4 wrote it: reasoning, calls, text, attachments."""
+    """Read a message of AI SDK 4, without parts: reasoning, calls, text, attachments."""
     content = body.get("content")
     if not isinstance(content, str) or not (
         isinstance(body.get("id"), str) or any(k in body for k in V4_KEYS)
     ):
         raise DialectError("no parts: a UI message is an object with id, role and parts", index=index)
-    found: list[PlacedPart] = []
+    placed: list[PlacedPart] = []
     reasoning = body.get("reasoning")
     if role == "assistant" and isinstance(reasoning, str) and reasoning:
-        found.append((Thinking(reasoning), ("reasoning", None)))
+        placed.append((Thinking(reasoning), ("reasoning", None)))
     for place, native in enumerate(items_of(body.get("toolInvocations"))):
         fields = fields_of(native)
         read = read_tool(fields, index) if role == "assistant" and sdk4_call(fields) else None
         parts: list[Part] = [*(read or [Opaque(UI_MESSAGE, "tool-invocation", native)])]
-        found += [(part, ("toolInvocations", place)) for part in parts]
+        placed += [(part, ("toolInvocations", place)) for part in parts]
     if content:
-        found.append((Text(content), ("content", None)))
+        placed.append((Text(content), ("content", None)))
     for place, native in enumerate(items_of(body.get("experimental_attachments"))):
         fields = fields_of(native)
         url, mime = fields.get("url"), fields.get("contentType")
         part: Part = Opaque(UI_MESSAGE, "attachment", native)
         if isinstance(url, str):
             part = _media(mime if isinstance(mime, str) else "image/*", url, fields.get("name"))
-        found.append((part, ("experimental_attachments", place)))
-    return found
+        placed.append((part, ("experimental_attachments", place)))
+    return placed
 
 
 def _string(fields: Fields, key: str, index: int | None) -> str:

@@ -1,4 +1,4 @@
-"""Tool parts of UI messages: a call and its result in one part, in the current form and in AI SDK 4's."""
+"""Tool parts of UI messages: a call and its result in one part, in the form of AI SDK 5 or 4."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from foldline.core.log.messages import Media, Opaque, Text, ToolCall, ToolResult
 from foldline.dialects.media import from_mcp
-from foldline.dialects.payload import fields_of, items_of, json_text, string
+from foldline.dialects.payload import fields_of, items_of, json_text, string, without
 
 Native = dict[str, Any]
 
@@ -14,26 +14,26 @@ DYNAMIC = "dynamic-tool"
 PREFIX = "tool-"
 OPEN = ("input-available", "approval-requested", "approval-responded")
 ANSWERED = ("output-available", "output-error", "output-denied")
-STREAMING = "input-streaming"  # the SDK never sends such a call to a model
-DENIED = "Tool execution denied."  # what the SDK tells the model if no reason was given
+STREAMING = "input-streaming"  # such calls are never sent to a model
+DENIED = "Tool execution denied."  # sent to the model if there is no reason
 
 _V4_STATES = ("call", "result")
-_OF_RESULTS = ("output", "errorText", "preliminary", "resultProviderMetadata")
+_RESULT_KEYS = ("output", "errorText", "preliminary", "resultProviderMetadata")
 
 
 def is_tool_type(kind: str) -> bool:
-    """Return whether a type is that of a tool part."""
+    """Return whether this is the type of a tool part."""
     return kind == DYNAMIC or kind.startswith(PREFIX)
 
 
 def is_tool(native: Native) -> bool:
-    """Return whether a part is a tool part in the current form."""
+    """Return whether a part is a tool part of AI SDK 5."""
     kind = native.get("type")
     return isinstance(kind, str) and is_tool_type(kind) and not sdk4_call(native)
 
 
 def sdk4_call(native: Native) -> Native | None:
-    """Return a call in AI SDK 4's form: inside a tool-invocation part, or an element of `toolInvocations`."""
+    """Return a call of AI SDK 4: inside a tool-invocation part, or an element of `toolInvocations`."""
     inner = native.get("toolInvocation") if native.get("type") == "tool-invocation" else None
     if isinstance(inner, dict):
         return cast("Native", inner)
@@ -43,8 +43,8 @@ def sdk4_call(native: Native) -> Native | None:
 def read_tool(native: Native, index: int | None = None) -> list[ToolCall | ToolResult] | None:
     """Read a tool part: its call, and its result if it has one.
 
-    None for a part that stays as it is: a call still streaming in (no model ever sees it), one that the
-    provider ran itself, or one in an unknown state. Raises DialectError if an id or a name is not text.
+    None for a part that stays opaque: a call that is still streaming (never sent to a model), one run by the
+    provider, or one in an unknown state. Raises DialectError if an id or name is not a string.
     """
     old = sdk4_call(native)
     if old is not None:
@@ -55,10 +55,10 @@ def read_tool(native: Native, index: int | None = None) -> list[ToolCall | ToolR
     call_id = string(native, "toolCallId", "tool part", index)
     kind = str(native.get("type"))
     name = string(native, "toolName", "tool part", index) if kind == DYNAMIC else kind[len(PREFIX) :]
-    given = native.get("input")
-    if given is None and state == "output-error":
-        given = native.get("rawInput")
-    call = ToolCall(call_id, name, arguments_of(given))
+    arguments = native.get("input")
+    if arguments is None and state == "output-error":
+        arguments = native.get("rawInput")
+    call = ToolCall(call_id, name, arguments_of(arguments))
     return [call] if state in OPEN else [call, _result(call_id, native)]
 
 
@@ -80,22 +80,21 @@ def _result(call_id: str, native: Native) -> ToolResult:
     if state == "output-error":
         return ToolResult(call_id, _content(native.get("errorText"))[0], is_error=True)
     reason = fields_of(native.get("approval")).get("reason")
-    return ToolResult(
-        call_id, (Text(reason if isinstance(reason, str) and reason else DENIED),), is_error=True
-    )
+    text = reason if isinstance(reason, str) and reason else DENIED
+    return ToolResult(call_id, (Text(text),), is_error=True)
 
 
 def arguments_of(value: Any) -> dict[str, Any] | str:
-    """Return the arguments of a call: an object or text; other JSON values as their text."""
+    """Return the arguments of a call: an object or text; other JSON values as text."""
     if value is None:
         return {}
     return cast("dict[str, Any] | str", value) if isinstance(value, dict | str) else json_text(value)
 
 
 def _content(output: Any) -> tuple[tuple[Text | Media | Opaque, ...], bool]:
-    """Return a tool's output as content, and whether it marks itself as an error.
+    """Return the content of a tool's output, and whether it is marked as an error.
 
-    Lists of content blocks, as MCP tools return them, become texts and media; other values become JSON text.
+    Content blocks, as returned by MCP tools, become texts and media; other values become JSON text.
     """
     if output is None or output == "":
         return (), False
@@ -104,9 +103,9 @@ def _content(output: Any) -> tuple[tuple[Text | Media | Opaque, ...], bool]:
     if isinstance(output, dict):
         fields = cast("Native", output)
         blocks = fields.get("value") if fields.get("type") == "content" else fields.get("content")
-        read = [_block(block) for block in items_of(blocks)]
-        known = tuple(block for block in read if block is not None)
-        if known and len(known) == len(read) and fields.get("structuredContent") is None:
+        parts = [_block(block) for block in items_of(blocks)]
+        known = tuple(part for part in parts if part is not None)
+        if known and len(known) == len(parts) and fields.get("structuredContent") is None:
             return known, fields.get("isError") is True
     return (Text(json_text(output)),), False
 
@@ -118,13 +117,9 @@ def _block(block: Any) -> Text | Media | None:
 
 
 def tool_part(call: ToolCall) -> Native:
-    """Make a new part for a call without a result."""
-    return {
-        "type": PREFIX + call.name,
-        "toolCallId": call.id,
-        "state": "input-available",
-        "input": call.arguments,
-    }
+    """Return a new part for a call without a result."""
+    fields = {"toolCallId": call.id, "state": "input-available", "input": call.arguments}
+    return {"type": PREFIX + call.name, **fields}
 
 
 def with_call(native: Native, call: ToolCall) -> Native:
@@ -143,7 +138,7 @@ def with_call(native: Native, call: ToolCall) -> Native:
 
 
 def with_result(native: Native, output: Any, *, is_error: bool) -> Native:
-    """Return a tool part with its answer: an output (any JSON value), or the text of an error."""
+    """Return a tool part with its result: an output (any JSON value), or the text of an error."""
     old = sdk4_call(native)
     if old is not None:
         new = {**old, "state": "result", "result": output}
@@ -160,6 +155,6 @@ def without_result(native: Native) -> Native:
     """Return a tool part without its result."""
     old = sdk4_call(native)
     if old is not None:
-        new = {**{key: value for key, value in old.items() if key != "result"}, "state": "call"}
+        new = {**without(old, "result"), "state": "call"}
         return new if old is native else {**native, "toolInvocation": new}
-    return {**{k: v for k, v in native.items() if k not in _OF_RESULTS}, "state": "input-available"}
+    return {**without(native, *_RESULT_KEYS), "state": "input-available"}

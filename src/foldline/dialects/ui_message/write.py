@@ -1,4 +1,4 @@
-"""Messages -> a list of UI messages: native ones as received, others encoded, results in their calls."""
+"""Messages -> UI messages: encoding, edits of native messages, results in the parts of their calls."""
 
 from __future__ import annotations
 
@@ -10,32 +10,33 @@ from foldline.core.log import codec
 from foldline.core.log.messages import Media, Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult
 from foldline.core.log.steps import STEP, is_step, own_results, steps
 from foldline.dialects.edits import check_edits
+from foldline.dialects.forms import text_part
 from foldline.dialects.ids import Ids
-from foldline.dialects.media import placeholder, plain_text, words_of
+from foldline.dialects.media import joined_words, placeholder, plain_text, words_of
 from foldline.dialects.ui_message.form import message_id
 from foldline.dialects.ui_message.read import REDACTED, V4_KEYS, slots
 from foldline.dialects.ui_message.tools import Native, tool_part, with_call, with_result, without_result
 from foldline.dialects.values import ANTHROPIC, FILE_ID, UI_MESSAGE, Rendered
 from foldline.dialects.writer import Writer
 
-_ANY_LENGTH = 1 << 30  # call ids are text of any length here
+_ANY_LENGTH = 1 << 30  # call ids may have any length
 
-Place = tuple[int, str, int]  # index of a message, a key in it, the index in its list
+Place = tuple[int, str, int]  # index of a message, key in it, index in its list
 _MIMES = {"image": "image/*", "audio": "audio/*", "video": "video/*"}
-_COPIES = ("toolInvocations", "reasoning")  # AI SDK 4 stored these as well as `parts`
+_COPIES = ("toolInvocations", "reasoning")  # AI SDK 4 stored these in addition to `parts`
 
-Change = tuple[Part, Part | None]  # a part, and what it becomes
+Change = tuple[Part, Part | None]  # a part and its replacement
 
 
 def native_of(part: Part) -> Native | None:
-    """Return the native part for anything but a call or result; None if UI messages have no such part."""
+    """Return the native part of anything but a call or result; None if it is not supported."""
     if isinstance(part, Text):
-        return {"type": "text", "text": part.text} if part.text.strip() else None
+        return text_part(part.text) if part.text.strip() else None
     if isinstance(part, Thinking):
-        signed = {"providerMetadata": {ANTHROPIC: {"signature": part.signature}}} if part.signature else {}
-        return {"type": "reasoning", "text": part.text, **signed}
+        metadata = {"providerMetadata": {ANTHROPIC: {"signature": part.signature}}} if part.signature else {}
+        return {"type": "reasoning", "text": part.text, **metadata}
     if isinstance(part, Media):
-        return file_of(part) or {"type": "text", "text": placeholder(part)}
+        return file_of(part) or text_part(placeholder(part))
     if isinstance(part, Opaque) and isinstance(part.data, dict):
         fields = cast("Native", part.data)
         if part.dialect == UI_MESSAGE:
@@ -47,7 +48,7 @@ def native_of(part: Part) -> Native | None:
 
 
 def file_of(media: Media) -> Native | None:
-    """Return the file part for media; None for a file that only its provider can find."""
+    """Return the file part of media; None for a file uploaded to a provider."""
     mime = media.mime or _MIMES.get(media.kind, "application/octet-stream")
     if media.data is not None:
         url = f"data:{mime};base64,{media.data}"
@@ -59,53 +60,43 @@ def file_of(media: Media) -> Native | None:
     return {"type": "file", "mediaType": mime, **name, "url": url}
 
 
-def output_of(content: Sequence[Part]) -> str:
-    """Return a result's content as output: its texts, and a line for each media part."""
-    return "\n".join(text for text in map(words_of, content) if text)
-
-
 def edit_native(body: Native, edits: Mapping[int, Part | None], index: int | None = None) -> Native | None:
-    """Return a native message with some of its parts replaced (None: removed); None if nothing is left.
+    """Return a native message with some parts replaced (None: removed); None if only step marks are left.
 
-    All other keys and parts stay as received. A removed call takes its result along. A message of step
-    marks alone counts as nothing.
+    All other keys and parts stay as received. Removing a call also removes its result.
     """
-    found = slots(body, index)
-    check_edits(edits, [part for part, _ in found], index)
+    placed = slots(body, index)
+    check_edits(edits, [part for part, _ in placed], index)
     places: dict[tuple[str, int | None], list[Change]] = {}
-    for number, (part, where) in enumerate(found):
+    for number, (part, where) in enumerate(placed):
         places.setdefault(where, []).append((part, edits.get(number, part)))
     new = dict(body)
     for key in dict.fromkeys(key for key, _ in places):
         changes = {place: change for (name, place), change in places.items() if name == key}
         if None in changes:
-            new[key] = _words(changes[None][0])
+            _, replacement = changes[None][0]
+            new[key] = replacement.text if isinstance(replacement, Text | Thinking) else ""
         else:
             patched = [_patched(native, changes[place]) for place, native in enumerate(body[key])]
             new[key] = [native for native in patched if native is not None]
     if isinstance(body.get("parts"), list):
         _drop_copies(new)
-    return new if _says(new) else None
+    return new if _has_content(new) else None
 
 
-def _says(body: Native) -> bool:
+def _has_content(body: Native) -> bool:
     if isinstance(natives := body.get("parts"), list):
         return any(cast("Native", native).get("type") != STEP for native in cast("list[Any]", natives))
     return any(body.get(key) for key in ("content", "reasoning", *V4_KEYS))
 
 
 def _drop_copies(new: Native) -> None:
-    """Drop AI SDK 4's second copy of the text and the calls: what was edited must not survive there."""
+    """Drop AI SDK 4's copies of the text and the calls, which would still have the unedited parts."""
     for key in _COPIES:
         new.pop(key, None)
     if isinstance(new.get("content"), str):
         texts = [native.get("text") for native in new["parts"] if native.get("type") == "text"]
         new["content"] = "".join(text for text in texts if isinstance(text, str))
-
-
-def _words(change: Change) -> str:
-    new = change[1]
-    return new.text if isinstance(new, Text | Thinking) else ""
 
 
 def _patched(native: Native, changes: Sequence[Change]) -> Native | None:
@@ -115,7 +106,7 @@ def _patched(native: Native, changes: Sequence[Change]) -> Native | None:
     if new is None:
         return None
     if isinstance(new, ToolCall) and isinstance(old, ToolCall):
-        return _patched_tool(native, (old, new), changes[1:])
+        return _patched_tool(native, old, new, changes[1:])
     if isinstance(new, Text) and isinstance(old, Text):
         return {**native, "text": new.text} if new.text.strip() else None
     if isinstance(new, Thinking) and isinstance(old, Thinking):
@@ -123,30 +114,29 @@ def _patched(native: Native, changes: Sequence[Change]) -> Native | None:
     return native_of(new)
 
 
-def _patched_tool(native: Native, call: tuple[ToolCall, ToolCall], more: Sequence[Change]) -> Native:
-    old, new = call
+def _patched_tool(native: Native, old: ToolCall, new: ToolCall, results: Sequence[Change]) -> Native:
     body = native if new == old else with_call(native, new)
-    for was, now in more:
-        if now is None:
+    for before, after in results:
+        if after is None:
             body = without_result(body)
-        elif now != was and isinstance(now, ToolResult) and isinstance(was, ToolResult):
-            body = _patched_result(body, was, now)
+        elif after != before and isinstance(after, ToolResult) and isinstance(before, ToolResult):
+            body = _patched_result(body, before, after)
     return body
 
 
 def _patched_result(native: Native, old: ToolResult, new: ToolResult) -> Native:
-    """Replace a result: unchanged blocks stay as received, an output of another form becomes text."""
+    """Replace a result; unchanged content blocks stay as received, other outputs become text."""
     failed = new.is_error and native.get("state") != "output-available"
     output = native.get("output")
     key = next((key for key in ("content", "value") if isinstance(output, dict) and key in output), None)
     if key is None or failed or all(isinstance(part, Text) for part in new.content):
-        return with_result(native, output_of(new.content), is_error=failed)
+        return with_result(native, joined_words(new.content), is_error=failed)
     fields = cast("Native", output)
-    kept = cast("list[Any]", fields[key])
+    natives = cast("list[Any]", fields[key])
     blocks = [
-        kept[place]
+        natives[place]
         if place < len(old.content) and old.content[place] == part
-        else {"type": "text", "text": output_of([part])}
+        else text_part(words_of(part))
         for place, part in enumerate(new.content)
     ]
     return with_result(native, {**fields, key: blocks}, is_error=False)
@@ -154,21 +144,21 @@ def _patched_result(native: Native, old: ToolResult, new: ToolResult) -> Native:
 
 def answer(native: Native, result: ToolResult) -> Native:
     """Return a tool part with the result of its call."""
-    return with_result(native, output_of(result.content), is_error=result.is_error)
+    return with_result(native, joined_words(result.content), is_error=result.is_error)
 
 
 class UIWriter(Writer):
-    """Build a list of UI messages; `taken` are the ids of those kept as received."""
+    """Build a list of UI messages; `taken`: ids of messages written as received."""
 
     def __init__(self, taken: Iterable[str]) -> None:
         super().__init__(Ids(limit=_ANY_LENGTH, everywhere=False, any_text=True))
         self._taken = set(taken)
-        self._open: dict[str, list[Place]] = {}  # the original id of a call -> where it stands
-        self._noted: list[tuple[Place, Native]] = []  # parts that only a note answers, as they were before
-        self._given = b""  # what the id of the message is made from that is encoded
+        self._open: dict[str, list[Place]] = {}  # original id of an open call -> its places
+        self._noted: list[tuple[Place, Native]] = []  # parts answered only by a note, in their original form
+        self._id_seed = b""  # seed of the id of an encoded message
 
     def native(self, body: Native, message: Message) -> None:
-        """Append a message as received; one without parts is left out."""
+        """Append a message as received, unless it has no parts."""
         del message
         if body.get("parts") == []:
             self.losses.add("empty messages left out")
@@ -184,69 +174,68 @@ class UIWriter(Writer):
                 waiting[part.call_id].pop()
         self._open.update(waiting)
 
-    def add(self, message: Message, given: Message) -> None:
-        """Append a message that is encoded, whole: its steps are parts here."""
-        native = given.native
-        self._given = native.raw if native is not None else codec.encode([given.role, given.parts])
+    def add(self, message: Message, original: Message) -> None:
+        """Encode and append a whole message: steps are parts here."""
+        native = original.native
+        self._id_seed = native.raw if native is not None else codec.encode([original.role, original.parts])
         self._add(message)
 
     def _add(self, message: Message) -> None:
         own = own_results(message)
         for index, part in enumerate(message.parts):
             if isinstance(part, ToolResult) and index not in own:
-                self._answer(part)
+                self._write_result(part)
         role = {"developer": "system", "tool": "user"}.get(message.role, message.role)
         if message.role == "developer":
             self.losses.add("developer messages became system messages")
         self._ids.batch()
         parts: list[Native] = []
-        asked: dict[str, list[Place]] = {}
+        calls: dict[str, list[Place]] = {}
         for number, (start, stop) in enumerate(steps(message)):
             if number and not is_step(message.parts[start]):
                 parts.append({"type": STEP})
             for index in range(start, stop):
-                self._part(message.parts[index], role, parts, asked, own=index in own)
+                self._part(message.parts[index], role, parts, calls, own=index in own)
         if all(part["type"] == STEP for part in parts):
             return
-        self._open.update(asked)
+        self._open.update(calls)
         self._out.append({"id": self._new_id(), "role": role, "parts": parts})
 
     def finish(self, *, whole: bool = False) -> Rendered:
         """Return the list, the system prompt and what was left out.
 
-        A call in the last step that only our own note answers stays open: this dialect has a state for that,
-        and the application may still answer it.
+        A call in the last step that only our note answers stays open: the application may still answer it.
         """
-        for (at, key, place), before in self._noted:
-            later: list[Native] = self._out[at][key][place + 1 :]
-            if at == len(self._out) - 1 and all(part.get("type") != STEP for part in later):
-                self._out[at][key][place] = before
+        for (index, key, place), original in self._noted:
+            later: list[Native] = self._out[index][key][place + 1 :]
+            if index == len(self._out) - 1 and all(part.get("type") != STEP for part in later):
+                self._out[index][key][place] = original
         return super().finish(whole=whole)
 
     def _part(
-        self, part: Part, role: str, parts: list[Native], asked: dict[str, list[Place]], *, own: bool
+        self, part: Part, role: str, parts: list[Native], calls: dict[str, list[Place]], *, own: bool
     ) -> None:
         if isinstance(part, ToolCall):
             if role != "assistant":
                 self.losses.add(f"calls of a {role} message left out")
                 return
             call = ToolCall(self._ids.call(part.id), part.name, part.arguments)
-            asked.setdefault(part.id, []).append((len(self._out), "parts", len(parts)))
+            calls.setdefault(part.id, []).append((len(self._out), "parts", len(parts)))
             parts.append(tool_part(call))
         elif isinstance(part, ToolResult):
             if own:
-                _, _, place = asked[part.call_id].pop()
+                _, _, place = calls[part.call_id].pop()
                 parts[place] = answer(parts[place], part)
-                self._note_content(part)
+                self._count_content(part)
         else:
-            native = self._plain(part, role)
+            native = self._other(part, role)
             if native is not None:
                 parts.append(native)
 
-    def _plain(self, part: Part, role: str) -> Native | None:
-        """Return a text, file, reasoning or opaque part if the role may have it; else count it as lost."""
-        thought = isinstance(part, Thinking) or (isinstance(part, Opaque) and part.kind == REDACTED)
-        if thought and role != "assistant":
+    def _other(self, part: Part, role: str) -> Native | None:
+        """Return the native part of a text, media, thinking or opaque part; None if it is left out."""
+        is_thinking = isinstance(part, Thinking) or (isinstance(part, Opaque) and part.kind == REDACTED)
+        if is_thinking and role != "assistant":
             self.losses.add(f"thinking of a {role} message left out")
             return None
         if isinstance(part, Media) and (role == "system" or file_of(part) is None):
@@ -257,21 +246,21 @@ class UIWriter(Writer):
             self.losses.add(f"{part.dialect} {part.kind} left out")
         return native
 
-    def _answer(self, result: ToolResult) -> None:
-        """Put a result into the part of its call."""
+    def _write_result(self, result: ToolResult) -> None:
+        """Write a result into the part of its call."""
         waiting = self._open.get(result.call_id)
         if not waiting:
             self.losses.add("results without their call left out")
             return
         place = waiting.pop(0)
-        at, key, number = place
-        before = cast("Native", self._out[at][key][number])
-        self._out[at][key][number] = answer(before, result)
+        index, key, number = place
+        original = cast("Native", self._out[index][key][number])
+        self._out[index][key][number] = answer(original, result)
         if result.content == (Text(UNANSWERED),):
-            self._noted.append((place, before))
-        self._note_content(result)
+            self._noted.append((place, original))
+        self._count_content(result)
 
-    def _note_content(self, result: ToolResult) -> None:
+    def _count_content(self, result: ToolResult) -> None:
         for part in result.content:
             if isinstance(part, Media) and plain_text(part) is None:
                 self.losses.add(f"{part.kind} in a result left out")
@@ -279,8 +268,8 @@ class UIWriter(Writer):
                 self.losses.add(f"{part.dialect} {part.kind} left out")
 
     def _new_id(self) -> str:
-        """Return an id for a message without one: unique in the list, and not changed by edits."""
-        base = message_id(self._given)
+        """Return a unique id for a message without one; edits do not change it."""
+        base = message_id(self._id_seed)
         new, number = base, 2
         while new in self._taken:
             new, number = f"{base}_{number}", number + 1
