@@ -25,6 +25,7 @@ from tests.support.talk import (
     user,
 )
 
+from foldline.core.cut.notes import UNANSWERED
 from foldline.core.decide.policy import Keep
 from foldline.core.decide.presets import preset
 from foldline.core.log.entries import (
@@ -42,16 +43,8 @@ from foldline.core.log.entries import (
 from foldline.core.log.messages import Message, Native, Text, ToolCall, ToolResult, Usage
 from foldline.core.measure.tokens import OFFLINE, message_tokens, part_tokens
 from foldline.core.measure.window import Amount
-from foldline.core.view import (
-    LATE_CAP,
-    UNANSWERED,
-    AddedItem,
-    MessageItem,
-    ViewState,
-    item_tokens,
-    native_items,
-    sized,
-)
+from foldline.core.view import ViewState, native_items, sized
+from foldline.core.view_items import LATE_CAP, AddedItem, MessageItem, item_tokens
 
 replace = msgspec.structs.replace
 
@@ -347,7 +340,7 @@ def test_a_checkpoint_stands_behind_the_leading_messages_and_before_what_is_kept
     assert fold.leading == path[:1]
     assert fold.kept == [*path[3:], log.path()[-1]]
     assert fold.fresh_from == 2
-    assert fold.made == 7
+    assert fold.added_tokens == 7
     assert fold.tokens == 7 + path[0].tokens + sum(entry.tokens for entry in fold.kept)
 
 

@@ -169,4 +169,4 @@ def test_messages_that_a_fold_quotes_count_where_no_usage_is_known():
 
 def test_what_a_view_leaves_out_does_not_count():
     late = log_of(user("Read it."), assistant("No."), tool("c1", OUTPUT), user("Go on."))
-    assert size(late, "klaude") < fold_of(late).made + 20
+    assert size(late, "klaude") < fold_of(late).added_tokens + 20

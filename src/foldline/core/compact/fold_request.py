@@ -41,7 +41,7 @@ class Sizer:
         if policy.estimator == "foldline" and policy.trigger_on == "context":
             return state.context_size(overhead, ratio)
         if state.anchor is None or policy.trigger_on == "estimate":
-            size = state.made + self._said(state)
+            size = state.added_tokens + self._said(state)
             return size + (overhead if policy.trigger_on != "estimate" else 0)
         since = state.kept[state.anchor :]
         seen = last_input(since) if policy.trigger_on == "input" else None
