@@ -403,7 +403,7 @@ def test_a_split_turn_is_asked_for_as_one():
     )
     assert asked.kind == "split_turn"
     assert outcome.receipt.notes[0] == (
-        "a turn was split: by the cut rule 'turn' less than half of what fits would be kept"
+        "a turn was split: the cut rule 'turn' would keep less than half of what fits"
     )
 
 

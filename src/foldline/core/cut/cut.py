@@ -14,12 +14,12 @@ from foldline.core.decide.policy import CutRule, Keep
 from foldline.core.log.entries import Said
 
 HowCut = Literal["by_rule", "walked_back", "split"]
-"""How a cut came about: the policy's rule allows it; the rule allows it, but it keeps more than was asked
-for; the rule allows none that is near enough, so a turn is split at another legal index."""
+"""How a cut was found: the policy's rule allows it; the rule allows it, but it keeps more than requested; the
+rule allows no cut that is near enough, so a turn is split at another legal index."""
 
 
 class Cut(msgspec.Struct, frozen=True):
-    """A chosen cut: messages from `index` on are kept; `inside_turn`: the turn it falls into began before."""
+    """A chosen cut: messages from `index` on are kept; `inside_turn`: it splits a turn."""
 
     index: int
     inside_turn: bool
@@ -53,12 +53,12 @@ def places(
     legal: Sequence[int] | None = None,
     weights: Sequence[int] | None = None,
 ) -> Places:
-    """Return where a cut may fall, of the `legal` places where they are known.
+    """Return where a cut may fall; pass the `legal` places if they are known.
 
     `weights` are the tokens of each message (default: Foldline's own count).
     """
-    weighed = [entry.tokens for entry in kept] if weights is None else weights
-    sums = list(accumulate(weighed, initial=0))
+    tokens = [entry.tokens for entry in kept] if weights is None else weights
+    sums = list(accumulate(tokens, initial=0))
     legal = legal_cuts(kept) if legal is None else legal
     return Places(
         kept=kept,
@@ -69,7 +69,7 @@ def places(
 
 
 def counted_from(keep: Keep, messages: int) -> int:
-    """Return the first index of so many that a policy's count of messages keeps; 0: it names no count."""
+    """Return the first of so many `messages` that a policy keeps by count; 0 if it has no count."""
     counts = [
         *([keep.messages] if keep.messages is not None else []),
         *([int(messages * keep.message_fraction)] if keep.message_fraction is not None else []),
@@ -77,58 +77,58 @@ def counted_from(keep: Keep, messages: int) -> int:
     return max(0, messages - min(counts, default=messages))
 
 
-def cut_by_count(found: Places, first: int, budget: int) -> Cut | None:
-    """Return the nearest cut that the rule allows at `first` or after it, that keeps `budget` tokens at most.
+def cut_by_count(places: Places, first: int, budget: int) -> Cut | None:
+    """Return the first cut from `first` on that the rule allows and that keeps at most `budget` tokens.
 
-    Where the rule allows none that keeps a message, any legal one; where none follows, the last one before.
-    None where nothing can be folded.
+    If the rule allows no cut that keeps a message, take any legal one; if none follows, the last one before.
+    None if nothing can be folded.
     """
-    if not found.legal:
+    if not places.legal:
         return None
-    at = max(first, _first_within(found, budget))
-    after = found.since(at)
-    allowed = next((index for index in after.allowed if index < len(found.kept)), None)
+    at = max(first, _first_within(places, budget))
+    after = places.since(at)
+    allowed = next((index for index in after.allowed if index < len(places.kept)), None)
     if allowed is not None:
-        return _cut(found, allowed)
-    return _cut(found, after.legal[0] if after.legal else found.legal[-1])
+        return _cut(places, allowed)
+    return _cut(places, after.legal[0] if after.legal else places.legal[-1])
 
 
 def cut_by_tokens(
-    found: Places, wanted: int, *, least: int | None = None, walk_back: bool = False, most: int = 0
+    places: Places, wanted: int, *, least: int | None = None, walk_back: bool = False, most: int = 0
 ) -> Cut | None:
     """Return the cut that keeps nearest to `wanted` tokens from below, and at least half of them, or `least`.
 
-    With `walk_back`, the message that reaches `wanted` is kept too, and so is what stands before it up to a
-    place that the rule allows, while all of it is no more than `most`. Where the rule allows no such cut, a
-    turn is split; where no legal cut keeps half, because one message or batch is larger than the other half,
-    the next larger is taken. None where nothing can be folded.
+    With `walk_back`, also keep the message that reaches `wanted` and what comes before it, back to a place
+    that the rule allows, if all of it takes at most `most` tokens. If the rule allows no such cut, split a
+    turn. If no legal cut keeps half, because one message or batch is larger than the other half, keep the
+    next larger tail. None if nothing can be folded.
     """
-    if not found.legal:
+    if not places.legal:
         return None
-    if walk_back and (back := _walked_back(found, wanted, most)) is not None:
-        return back
-    all_of_it = found.tails[found.legal[0]]
-    enough = min(wanted, all_of_it) / 2 if least is None else min(least, all_of_it)
-    for indices in (found.allowed, found.legal):
-        nearest = _nearest_below(indices, found.tails, wanted)
-        if nearest is not None and found.tails[nearest] >= enough:
-            return _cut(found, nearest)
-    larger = found.legal[: bisect_left(found.legal, _first_within(found, wanted))]
-    return _cut(found, larger[-1], larger=wanted > 0)
+    if walk_back and (cut := _walked_back(places, wanted, most)) is not None:
+        return cut
+    largest = places.tails[places.legal[0]]
+    enough = min(wanted, largest) / 2 if least is None else min(least, largest)
+    for indices in (places.allowed, places.legal):
+        nearest = _nearest_below(indices, places.tails, wanted)
+        if nearest is not None and places.tails[nearest] >= enough:
+            return _cut(places, nearest)
+    larger = places.legal[: bisect_left(places.legal, _first_within(places, wanted))]
+    return _cut(places, larger[-1], larger=wanted > 0)
 
 
-def _walked_back(found: Places, wanted: int, most: int) -> Cut | None:
-    reached = max(0, bisect_right(found.tails, -wanted, key=lambda tail: -tail) - 1)
-    before = bisect_right(found.allowed, reached)
-    if before == 0 or found.tails[found.allowed[before - 1]] > most:
+def _walked_back(places: Places, wanted: int, most: int) -> Cut | None:
+    reached = max(0, bisect_right(places.tails, -wanted, key=lambda tail: -tail) - 1)
+    count = bisect_right(places.allowed, reached)
+    if count == 0 or places.tails[places.allowed[count - 1]] > most:
         return None
-    index = found.allowed[before - 1]
-    return _cut(found, index, larger=index < reached)
+    index = places.allowed[count - 1]
+    return _cut(places, index, larger=index < reached)
 
 
-def _first_within(found: Places, tokens: int) -> int:
+def _first_within(places: Places, tokens: int) -> int:
     """Return the first index whose tail is no larger than `tokens`."""
-    return bisect_left(found.tails, -tokens, key=lambda tail: -tail)
+    return bisect_left(places.tails, -tokens, key=lambda tail: -tail)
 
 
 def _nearest_below(indices: Sequence[int], tails: Sequence[int], wanted: int) -> int | None:
@@ -137,20 +137,20 @@ def _nearest_below(indices: Sequence[int], tails: Sequence[int], wanted: int) ->
     return indices[at] if at < len(indices) else None
 
 
-def _cut(found: Places, index: int, *, larger: bool = False) -> Cut:
-    by_rule = index in found.allowed
+def _cut(places: Places, index: int, *, larger: bool = False) -> Cut:
+    by_rule = index in places.allowed
     how: HowCut = "split" if not by_rule else "walked_back" if larger else "by_rule"
-    return Cut(index, is_split(found.kept, index), how)
+    return Cut(index, is_split(places.kept, index), how)
 
 
 def cut_notes(cut: Cut, rule: CutRule) -> list[str]:
-    """Return what a receipt says of a cut that is not by the policy's own rule: `any` forbids none."""
+    """Return the receipt's notes on a cut that departs from the policy's rule; the rule `any` has none."""
     if rule == "any":
         return []
     if cut.how == "walked_back":
-        return [f"more than asked for was kept: the cut rule {rule!r} allows no closer place"]
+        return [f"more was kept than requested: the cut rule {rule!r} allows no closer cut"]
     if cut.how == "split":
-        return [f"a turn was split: by the cut rule {rule!r} less than half of what fits would be kept"]
+        return [f"a turn was split: the cut rule {rule!r} would keep less than half of what fits"]
     return []
 
 

@@ -1,9 +1,9 @@
-"""Edits by the entry that they change, and what entries take in a view with them.
+"""Edits by the entry that they change, and the tokens of entries with their edits.
 
-A boundary lists edits (a result blanked, a middle elided, thinking stripped); the view itself repairs what no
-provider takes: empty texts, calls whose id stands twice and late results are left out; a late result is
-quoted by a note, and so is that a call has none. What an edit saves is counted from the part as it was
-received. `tokens_of` is the one size of messages that a compaction reckons with.
+A boundary lists edits (a result blanked, a middle elided, thinking stripped). The view itself repairs what no
+provider accepts: it leaves out empty texts, duplicate calls and late results, and adds notes for late results
+and unanswered calls. An edit's `saved` is counted from the part as it was received. Compactions measure
+messages by `tokens_of` alone.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ Edits = dict[str, tuple[Edit, ...]]
 
 
 class ViewRepairs(msgspec.Struct, frozen=True):
-    """The parts that a view leaves `out`, and by how many tokens each entry is larger or smaller for it.
+    """The parts that a view leaves `out`, and by how many tokens that changes each entry.
 
-    `more` is by entry id: the tokens of the notes that stand in the view as long as the entry does, less
-    those of what is left out.
+    `more` maps an entry id to the tokens of the notes that stay in the view as long as the entry, less those
+    of the parts left out.
     """
 
     out: AbstractSet[PartAt] = frozenset()
@@ -47,21 +47,21 @@ def _tokens(entry: Said, edits: Sequence[Edit], repairs: ViewRepairs) -> int:
 
 
 def merged(edits: EditsOf, new: Iterable[Edit]) -> Edits:
-    """Return edits with new ones put in, each in the place of an older one of the same part."""
-    result: Edits = {entry: tuple(found) for entry, found in edits.items()}
+    """Return edits with new ones added; each replaces an older one of the same part."""
+    result: Edits = {entry: tuple(edits_of) for entry, edits_of in edits.items()}
     for edit in new:
-        older = (one for one in result.get(edit.entry, ()) if one.part != edit.part)
+        older = (old for old in result.get(edit.entry, ()) if old.part != edit.part)
         result[edit.entry] = (*older, edit)
     return result
 
 
 def flat(edits: EditsOf) -> list[Edit]:
     """Return all edits in one list."""
-    return [edit for found in edits.values() for edit in found]
+    return [edit for entry_edits in edits.values() for edit in entry_edits]
 
 
 def saved_by(edits: EditsOf) -> int:
-    """Return the tokens that edits take out."""
+    """Return the tokens that edits save."""
     return sum(edit.saved for edit in flat(edits))
 
 
@@ -71,7 +71,7 @@ def is_folded(edits: Iterable[Edit]) -> bool:
 
 
 def range_summary(edits: Iterable[Edit]) -> str:
-    """Return the summary of the range that begins with what these edits change; "" where none begins."""
+    """Return the summary of the folded range that begins at the message of these edits, or ""."""
     texts = (edit.replacement for edit in edits if edit.kind == "folded")
     return next((part.text for part in texts if isinstance(part, Text)), "")
 
@@ -82,18 +82,18 @@ def folds(entry: object) -> TypeGuard[Compacted | Pruned]:
 
 
 def summary_of(boundary: Compacted | Pruned) -> str:
-    """Return the summary that a boundary has the model read; "" for one that only edits messages."""
+    """Return the summary that a boundary adds to the view; "" if it only edits messages."""
     return boundary.checkpoint.summary if isinstance(boundary, Compacted) else range_summary(boundary.edits)
 
 
 def unfolded(edits: EditsOf, entries: Iterable[Said]) -> Edits:
-    """Return edits without those of entries in a folded range; what the user took out stays out."""
+    """Return edits without those of entries in a folded range; exclusions by the user stay."""
     ids = {entry.id for entry in entries if is_folded(edits.get(entry.id, ()))}
-    stay = {
-        entry: tuple(edit for edit in found if entry not in ids or edit.kind == EXCLUDED)
-        for entry, found in edits.items()
+    kept = {
+        entry: tuple(edit for edit in entry_edits if entry not in ids or edit.kind == EXCLUDED)
+        for entry, entry_edits in edits.items()
     }
-    return {entry: found for entry, found in stay.items() if found}
+    return {entry: entry_edits for entry, entry_edits in kept.items() if entry_edits}
 
 
 def edited_parts(edits: EditsOf) -> set[PartAt]:

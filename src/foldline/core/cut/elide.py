@@ -1,14 +1,12 @@
-"""What is too large keeps its opening and its end; a marker between them says how much was left out.
+"""Shorten what is too large to its head and tail, with a marker between that says how much was left out.
 
-A text is cut where a reader would cut: at a line break if one is near, never inside a character. A part of a
-message is a value with texts in it (a result, the arguments of a call). Its largest texts give way until the
-whole fits: all that are longer are cut down to one size. Where that does not suffice, media and nested values
-give way to notes. Every limit is in tokens.
+A text is cut at a line break if one is near, and never inside a character. A part of a message is a value
+with texts in it (a result, the arguments of a call). Its longest texts are cut to one common size until the
+part fits. If that is not enough, notes replace media and nested values. Every limit is in tokens.
 
-Messages that must stay are shortened until they fit together (`shrink`): results of tools freely, any other
-message only where it is larger than a tenth of what is usable. The largest parts give first, down to one
-common size. Where a message holds a turn of several steps, all before the last one may be shortened as
-results are.
+Messages that must stay are shortened until they fit together (`shrink`): tool results freely, any other
+message only if it is larger than a tenth of usable. The largest parts are shortened first, to one common
+size. In a message with several steps, all steps before the last may be shortened like results.
 """
 
 from __future__ import annotations
@@ -29,9 +27,9 @@ from foldline.core.secrets.entries import clean_part
 
 Count = Callable[[str], int]
 
-LEAST = "…"  # what is left of a text that cannot keep even a marker
-REACH = 64  # characters that a cut moves at most to spare a combining sequence
-CLOSE = 50  # a search ends within one part in so many of the limit
+LEAST = "…"  # all that is left of a text if even a marker is too long
+REACH = 64  # characters that a cut may move to keep a combining sequence whole
+CLOSE = 50  # a search ends within 1 / CLOSE of the limit
 
 
 # ---- a part
@@ -40,28 +38,28 @@ CLOSE = 50  # a search ends within one part in so many of the limit
 def elide(part: Part, limit: int, counter: Counter, handle: str) -> Part | None:
     """Return the part in at most `limit` tokens (by `part_tokens`): as it is, or its head and tail.
 
-    `handle` names the entry that holds the whole ("" where nothing can be recalled). None for what cannot be
-    shortened: signed reasoning and blocks of a dialect's own; they are kept or dropped whole. A limit too
-    small for any marker leaves "…".
+    `handle` names the entry that holds the whole part ("" if it cannot be recalled). None for what cannot be
+    shortened: signed thinking and opaque blocks are kept or dropped whole. A limit too small for any marker
+    leaves "…".
     """
     if part_tokens(part, counter) <= limit:
         return part
-    part = clean_part(part, {})  # before its middle goes: half a secret has no shape
+    part = clean_part(part, {})  # first: half a secret is not recognised
     if isinstance(part, Opaque) or (isinstance(part, Thinking) and part.signature is not None):
         return None
     for form in _forms(part, handle):
-        found = _fitted(form, limit, counter, handle)
-        if found is not None:
-            return found
+        shorter = _fitted(form, limit, counter, handle)
+        if shorter is not None:
+            return shorter
     return _with_value(part, {"elided": LEAST} if _is_object(part) else LEAST)
 
 
 def _forms(part: Part, handle: str) -> Iterator[Part]:
-    """Yield what may be shortened of a part: all of it, then what is left without nested values or media."""
+    """Yield the forms of a part to shorten: as it is, then with notes for nested values or media."""
     if not isinstance(part, Media):
         yield part
     if isinstance(part, ToolResult):
-        notes = (one if isinstance(one, Text) else _media_note(one, handle) for one in part.content)
+        notes = (inner if isinstance(inner, Text) else _media_note(inner, handle) for inner in part.content)
         yield msgspec.structs.replace(part, content=tuple(notes))
     elif isinstance(part, ToolCall) and isinstance(part.arguments, dict):
         values = {key: _note(value, handle) for key, value in part.arguments.items()}
@@ -75,7 +73,7 @@ def _is_object(part: Part) -> bool:
 
 
 def _with_value(part: Part, value: Any) -> Part:
-    """Return a part that holds another value where its texts stood."""
+    """Return a part with another value in place of its texts."""
     if isinstance(part, ToolCall):
         return msgspec.structs.replace(part, arguments=value)
     if isinstance(part, ToolResult):
@@ -98,7 +96,7 @@ def _note(value: Any, handle: str) -> Any:
 
 
 def _fitted(part: Part, limit: int, counter: Counter, handle: str) -> Part | None:
-    """Return the part with its largest texts shortened until it fits; None where that does not suffice."""
+    """Return the part with its longest texts shortened until it fits; None if that is not enough."""
     value: Any = _value(part)
     texts: list[str] = []
     _mapped(value, lambda text: texts.append(text) or text)
@@ -116,7 +114,7 @@ def _fitted(part: Part, limit: int, counter: Counter, handle: str) -> Part | Non
             return candidate
         if budget <= 0:
             return None
-        budget -= max(over, budget // 10, 1)  # markers and escapes cost more than foreseen
+        budget -= max(over, budget // 10, 1)  # markers and escapes cost extra
 
 
 def _value(part: Part) -> Any:
@@ -144,20 +142,20 @@ def _mapped(value: Any, change: Callable[[str], str]) -> Any:
 
 
 def marker(characters: int, handle: str) -> str:
-    """Return what stands between head and tail: how much is left out, and how to get it back."""
+    """Return the text between head and tail: how much is left out, and how to recall it."""
     return f"[… {characters:,} characters left out{way_back(handle)} …]"
 
 
 def way_back(handle: str) -> str:
-    """Return the words that name an entry to recall; none without a handle."""
+    """Return how to recall an entry; "" without a handle."""
     return f"; recall {handle}" if handle else ""
 
 
 def shorten(text: str, limit: int, count: Count, handle: str, *, whole: int | None = None) -> str:
     """Return the text, or its head and tail around a marker, so that `count` is at most `limit` tokens.
 
-    Lines are kept whole where that costs less than a quarter of a side. A limit too small for the marker
-    leaves a shorter one, at the least "…". `whole` is the text's count, where it is known.
+    Lines stay whole if that costs less than a quarter of a side. A limit too small for the marker leaves a
+    shorter marker, at least "…". `whole` is the count of the whole text, if known.
     """
     whole = count(text) if whole is None else whole
     if whole <= limit:
@@ -177,7 +175,7 @@ def shorten(text: str, limit: int, count: Count, handle: str, *, whole: int | No
 
 
 def _around(text: str, characters: int, handle: str) -> str:
-    """Return the head and tail of about so many characters in all."""
+    """Return the head and tail of a text, about `characters` long together."""
     half = characters // 2
     line = text.rfind("\n", half - half // 4, half) + 1
     head = line or _spared(text, half, -1)
@@ -191,12 +189,12 @@ def _around(text: str, characters: int, handle: str) -> str:
 
 
 def _spared(text: str, at: int, step: int) -> int:
-    """Return the nearest index from `at` on, going by `step`, at which a cut splits no character."""
+    """Return the nearest index to `at`, in the direction of `step`, at which a cut splits no character."""
     return next((place for place in range(at, at + step * REACH, step) if not splits(text, place)), at)
 
 
 def splits(text: str, at: int) -> bool:
-    """Whether a cut before `text[at]` takes apart what is read as one character."""
+    """Whether a cut before `text[at]` splits what is displayed as one character."""
     if not 0 < at < len(text):
         return False
     around, after = text[at - 1 : at + 1], text[at]
@@ -205,9 +203,9 @@ def splits(text: str, at: int) -> bool:
 
 
 def level(sizes: Sequence[int], budget: int) -> int:
-    """Return the largest cap under which the sizes fit: the sum of each at most the cap is within the budget.
+    """Return the largest cap such that the sizes, each cut to the cap, sum to at most the budget.
 
-    So what is small stays whole and only the largest give way.
+    Small texts stay whole; only the largest are shortened.
     """
     left, remaining = budget, len(sizes)
     for size in sorted(sizes):
@@ -237,7 +235,7 @@ LARGE = 10  # a message larger than usable / LARGE may be elided
 
 
 class _Candidate(msgspec.Struct):
-    """A part that may be shortened, as it is after the edits made before, which `saved` some tokens of it."""
+    """A part that may be shortened, with earlier edits applied, which `saved` some of its tokens."""
 
     entry: str
     index: int
@@ -256,7 +254,7 @@ def most_saved(
     edits: EditsOf,
     out: AbstractSet[PartAt],
 ) -> int:
-    """Return by how many tokens a message gets smaller when it is elided as far as it may be."""
+    """Return the most tokens that eliding can save in a message."""
     return _saving(_candidates([entry], usable, counter, edits, frozenset(), out=out), 0)
 
 
@@ -272,37 +270,38 @@ def shrink(
     least: int | None = None,
     recall: bool = True,
 ) -> tuple[Edit, ...]:
-    """Return elisions that make the entries at least `need` tokens smaller, as far as they may be elided.
+    """Return elisions that save at least `need` tokens, or as many as is allowed.
 
-    `edits` are those made before: a part that has one is taken as it is then. `spare` are entries that no
-    edit may touch (pinned ones), `out` the parts that the view leaves out: they cannot get smaller. What is
-    no result keeps `least` (default: usable / LARGE); `recall`: whether markers say how to get back what is
-    left out.
+    `edits` are earlier ones: a part with an edit is shortened as it is after that. Entries in `spare` (pinned
+    ones) are not touched; parts in `out` are not in the view. Parts other than results keep `least` tokens
+    (default: usable / LARGE). With `recall`, markers say how to recall what is left out.
     """
-    found = _candidates(entries, usable, counter, edits, spare, out=out, least=least)
-    results = [candidate for candidate in found if candidate.result]
-    chosen = results if _saving(results, 0) >= need else found
+    candidates = _candidates(entries, usable, counter, edits, spare, out=out, least=least)
+    results = [candidate for candidate in candidates if candidate.result]
+    chosen = results if _saving(results, 0) >= need else candidates
     level = _level(chosen, need)
-    made: list[Edit] = []
-    for one in chosen:
-        limit = max(level, one.floor)
-        if one.tokens <= limit:
+    elisions: list[Edit] = []
+    for candidate in chosen:
+        limit = max(level, candidate.floor)
+        if candidate.tokens <= limit:
             continue
-        shorter = elide(one.part, limit, counter, one.entry if recall else "")
+        shorter = elide(candidate.part, limit, counter, candidate.entry if recall else "")
         if shorter is not None:
-            saved = one.tokens - part_tokens(shorter, counter)
+            saved = candidate.tokens - part_tokens(shorter, counter)
             if saved > 0:
-                made.append(Edit(one.entry, one.index, "elided", shorter, one.saved + saved))
-    return tuple(made)
+                elisions.append(
+                    Edit(candidate.entry, candidate.index, "elided", shorter, candidate.saved + saved)
+                )
+    return tuple(elisions)
 
 
 def _saving(candidates: Sequence[_Candidate], level: int) -> int:
-    return sum(max(0, one.tokens - max(level, one.floor)) for one in candidates)
+    return sum(max(0, candidate.tokens - max(level, candidate.floor)) for candidate in candidates)
 
 
 def _level(candidates: Sequence[_Candidate], need: int) -> int:
-    """Return the largest common size at which enough is saved."""
-    low, high = 0, max((one.tokens for one in candidates), default=0)
+    """Return the largest common size that saves enough."""
+    low, high = 0, max((candidate.tokens for candidate in candidates), default=0)
     while low < high:
         middle = (low + high + 1) // 2
         if _saving(candidates, middle) >= need:
@@ -322,13 +321,13 @@ def _candidates(
     out: AbstractSet[PartAt],
     least: int | None = None,
 ) -> list[_Candidate]:
-    found: list[_Candidate] = []
+    candidates: list[_Candidate] = []
     for entry in entries:
         if entry.id in spare:
             continue
         edited = {edit.part: edit for edit in edits.get(entry.id, ())}
         large = entry.tokens > usable // LARGE
-        done = last_step(entry.message) if large and entry.message.results else 0
+        last_start = last_step(entry.message) if large and entry.message.results else 0
         for index, original in enumerate(entry.message.parts):
             part = edited[index].replacement if index in edited else original
             result = isinstance(part, ToolResult)
@@ -336,12 +335,12 @@ def _candidates(
             if part is None or not elidable or (entry.id, index) in out:
                 continue
             kept = usable // LARGE if least is None else least
-            floor = RESULT_FLOOR if result or index < done else max(kept, RESULT_FLOOR)
+            floor = RESULT_FLOOR if result or index < last_start else max(kept, RESULT_FLOOR)
             tokens = part_tokens(part, counter)
             if tokens > floor:
                 saved = edited[index].saved if index in edited else 0
-                found.append(_Candidate(entry.id, index, part, tokens, floor, result, saved))
-    return found
+                candidates.append(_Candidate(entry.id, index, part, tokens, floor, result, saved))
+    return candidates
 
 
 def _may_elide(part: Part | None) -> bool:

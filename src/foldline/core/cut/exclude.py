@@ -1,7 +1,7 @@
-"""What the user takes out of the context: messages, or parts of them, that no view and no fold tells again.
+"""What the user takes out of the context: messages or parts that no later view or fold may show.
 
 An exclusion is a `Pruned` with edits of the kind `excluded`: it can be undone like any boundary, and a fold
-hands its edits on. The log keeps all. Whatever is made of a path reads its entries as `left_of` gives them.
+passes its edits on. The log keeps everything. All code that reads a path reads its entries through `left_of`.
 
     [call] [result]        the call is taken out: its result goes with it
     [call] [note]          the result alone: a note takes its place, because the call needs a result
@@ -26,14 +26,14 @@ from foldline.core.log.opaque import THOUGHTS
 from foldline.core.log.steps import STEP, is_step
 from foldline.core.measure.tokens import Counter, part_tokens
 
-_GONE: Final = Text("")  # keeps the places of the parts behind it
+_GONE: Final = Text("")  # keeps the indices of the parts after it
 
 
 def excluded(path: Iterable[Entry]) -> Edits:
-    """Return what the user took out on a path and did not bring back; its prunes and undos are enough."""
+    """Return what the user took out on a path and did not bring back; reads only prunes and undos."""
     entries = list(path)
-    out = undone(entries)
-    prunes = (one for one in entries if isinstance(one, Pruned) and one.id not in out)
+    lifted = undone(entries)
+    prunes = (entry for entry in entries if isinstance(entry, Pruned) and entry.id not in lifted)
     return merged({}, (edit for prune in prunes for edit in prune.edits if edit.kind == EXCLUDED))
 
 
@@ -43,46 +43,52 @@ def is_excluded(entry: str, edits: EditsOf) -> bool:
 
 
 def left_of(entry: Said, edits: EditsOf) -> Said | None:
-    """Return what is left of an entry, the same object where nothing was taken out; None for nothing.
+    """Return what is left of an entry: the same object if nothing was taken out, None if everything was.
 
-    A part that was taken out is an empty text, so that the others keep their places.
+    An empty text replaces each part that was taken out, so that the others keep their indices.
     """
-    out = {edit.part: edit.replacement or _GONE for edit in edits.get(entry.id, ()) if edit.kind == EXCLUDED}
-    if not out:
+    replaced = {
+        edit.part: edit.replacement or _GONE for edit in edits.get(entry.id, ()) if edit.kind == EXCLUDED
+    }
+    if not replaced:
         return entry
-    parts = tuple(out.get(place, part) for place, part in enumerate(entry.message.parts))
+    parts = tuple(replaced.get(place, part) for place, part in enumerate(entry.message.parts))
     if all(map(is_blank, parts)):
         return None
     return msgspec.structs.replace(entry, message=msgspec.structs.replace(entry.message, parts=parts))
 
 
 def is_blank(part: Part) -> bool:
-    """Whether a part says nothing: an empty text, or the mark of a step."""
+    """Whether a part is empty: a text without a word, or the mark of a step."""
     return (isinstance(part, Text) and not part.text.strip()) or is_step(part)
 
 
 def exclusion(said: Sequence[Said], chosen: Iterable[Place], edits: EditsOf, counter: Counter) -> list[Edit]:
-    """Return the edits that take parts of messages out, and what goes with them.
+    """Return the edits that take parts of messages out, and those for the parts that go with them.
 
-    `said` are the messages of a view as they are left, `edits` those made before.
+    `said` are the messages of a view as `left_of` returns them, `edits` the earlier ones.
     """
     calls = calls_answered([entry.message for entry in said])
-    out = _with_partners(said, calls, set(chosen))
+    taken = _with_partners(said, calls, set(chosen))
     late = set(pair([entry.message for entry in said]).late)
-    found: list[Edit] = []
-    for at, place in sorted(out):
+    result: list[Edit] = []
+    for at, place in sorted(taken):
         entry = said[at]
-        old, new = entry.message.parts[place], None
-        if isinstance(old, ToolResult) and (at, place) not in late and calls.get((at, place)) not in out:
-            new = _note(old, entry.id)
-        before = (one for one in edits.get(entry.id, ()) if one.part == place and one.kind == EXCLUDED)
-        saved = sum(one.saved for one in before) + part_tokens(old, counter)
-        found.append(
+        part, note = entry.message.parts[place], None
+        if isinstance(part, ToolResult) and (at, place) not in late and calls.get((at, place)) not in taken:
+            note = _note(part, entry.id)
+        earlier = (edit for edit in edits.get(entry.id, ()) if edit.part == place and edit.kind == EXCLUDED)
+        saved = sum(edit.saved for edit in earlier) + part_tokens(part, counter)
+        result.append(
             Edit(
-                entry.id, place, EXCLUDED, new, saved - (part_tokens(new, counter) if new is not None else 0)
+                entry.id,
+                place,
+                EXCLUDED,
+                note,
+                saved - (part_tokens(note, counter) if note is not None else 0),
             )
         )
-    return found
+    return result
 
 
 def _note(result: ToolResult, entry: str) -> ToolResult:
@@ -91,31 +97,31 @@ def _note(result: ToolResult, entry: str) -> ToolResult:
 
 
 def _with_partners(said: Sequence[Said], calls: Mapping[Place, Place], chosen: set[Place]) -> set[Place]:
-    """Return places with those that go with them."""
+    """Return the chosen places and those that must go with them."""
     links = [(call, result) for result, call in calls.items()]
     for call, result in provider_runs(said):
         links += [(call, result), (result, call)]
-    out: set[Place] = set()
-    while out != chosen:
-        out, chosen = chosen, chosen | {then for one, then in links if one in chosen}
-    return out.union(*(_thoughts(said, at, out) for at in {at for at, _ in out}))
+    places: set[Place] = set()
+    while places != chosen:
+        places, chosen = chosen, chosen | {partner for place, partner in links if place in chosen}
+    return places.union(*(_thoughts(said, at, places) for at in {at for at, _ in places}))
 
 
-def _thoughts(said: Sequence[Said], at: int, out: Container[Place]) -> set[Place]:
-    """Return the thinking of a reply that led to what is taken out of it, or to nothing that is left."""
+def _thoughts(said: Sequence[Said], at: int, taken: Container[Place]) -> set[Place]:
+    """Return the places of the thinking in a reply that led only to parts taken out."""
     first = last = at
     while first and continues(said[first].message, said[first - 1].message):
         first -= 1
     while last + 1 < len(said) and continues(said[last + 1].message, said[last].message):
         last += 1
-    found: set[Place] = set()
+    thoughts: set[Place] = set()
     leads_on = False
-    for here in range(last, first - 1, -1):
-        for place, part in reversed(list(enumerate(said[here].message.parts))):
-            if (here, place) in out:
+    for index in range(last, first - 1, -1):
+        for place, part in reversed(list(enumerate(said[index].message.parts))):
+            if (index, place) in taken:
                 leads_on = False
             elif isinstance(part, Thinking) or (isinstance(part, Opaque) and part.kind in (*THOUGHTS, STEP)):
-                found |= set() if leads_on else {(here, place)}
+                thoughts |= set() if leads_on else {(index, place)}
             elif not is_blank(part):
                 leads_on = True
-    return found
+    return thoughts

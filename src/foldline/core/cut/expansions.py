@@ -1,7 +1,7 @@
-"""Messages in the user's name that hold the text of a slash command or a skill: a program wrote them.
+"""Find user messages that hold the text of a slash command or a skill: a program wrote them.
 
-Only what stands before such a message tells so: a command that is no built-in one, or the answer of the tool
-that launches a skill.
+Only the message before shows that: it names a custom command, or is the result of the tool that launches a
+skill.
 """
 
 from __future__ import annotations
@@ -22,29 +22,29 @@ _BUILT_IN = re.compile(
     r"memory|permissions|hooks|agents|plugins?|rewind|rename|tasks|usage|vim|theme|terminal-setup|add-dir|"
     r"export|fast|effort|stats|extra-usage|upgrade|release-notes"
 )
-"""Slash commands of Claude Code that act by themselves: no prompt follows them."""
+"""Claude Code's built-in slash commands: they act directly, and no prompt follows."""
 _SKILL_TOOL = "Skill"
 _LAUNCHED = re.compile(r"\s*Launching skill: \S+\s*\Z")
-"""What Claude Code's tool answers before it sends a skill's text as the next user message."""
+"""The result of Claude Code's skill tool; the skill's text follows as the next user message."""
 
 
 class Expansions:
-    """Tells which messages of a conversation are such texts; it is shown one after the other."""
+    """Detects the texts of commands and skills in a conversation, message by message."""
 
     def __init__(self) -> None:
         self._skills: set[str] = set()
         self._follows = False
 
     def holds(self, message: Message) -> bool:
-        """Whether the next message is the text of the command or the skill that the one before it names."""
-        found = self._follows and message.is_prompt
+        """Whether the next message is the text of the command or skill that the previous one names."""
+        result = self._follows and message.is_prompt
         if message.role == "assistant":
             self._skills.update(call.id for call in message.calls if call.name == _SKILL_TOOL)
         self._follows = (bool(self._skills) or message.role == "user") and self._names_one(message)
-        return found
+        return result
 
     def _names_one(self, message: Message) -> bool:
-        if message.results and message.role != "assistant":  # an assistant's own results are answered in it
+        if message.results and message.role != "assistant":  # an assistant message answers its own results
             return any(
                 result.call_id in self._skills and _LAUNCHED.match(result.text[:200])
                 for result in message.results
@@ -54,6 +54,6 @@ class Expansions:
 
 
 def expansions(entries: Iterable[Said]) -> list[int]:
-    """Return the places of such texts among entries."""
-    shown = Expansions()
-    return [at for at, entry in enumerate(entries) if shown.holds(entry.message)]
+    """Return the indices of the entries that are texts of commands or skills."""
+    detector = Expansions()
+    return [at for at, entry in enumerate(entries) if detector.holds(entry.message)]

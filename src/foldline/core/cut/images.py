@@ -1,8 +1,8 @@
-"""Which old images leave a view or get smaller, at a boundary: the newest stay as they are.
+"""Scale down or leave out old images at a boundary; the newest stay as they are.
 
-An image stands in a message of the user's or in a result. What no reply has seen yet counts, and stays. Of
-the others those beyond the newest `images` of the policy are made smaller, where the caller can and the
-policy says how small, else a note says that an image stood there; so do the oldest beyond `image_bytes`.
+Images come in user messages and in results. Those that no reply has seen count, but always stay. Older ones
+beyond the policy's newest `images` are scaled down if the caller can and the policy has an `image_size`, else
+replaced by a note. The oldest beyond `image_bytes` become notes too.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from foldline.core.measure.tokens import Counter, part_tokens
 from foldline.core.secrets.redact import redact
 
 Scale = Callable[[Media, int], Media | None]
-"""Returns an image with at most so many pixels on its longer side; None where that cannot be made."""
+"""Returns an image with at most so many pixels on its longer side; None if it cannot be scaled."""
 
-REDUCED: Final = "reduced"  # the kind of an edit that is made here
+REDUCED: Final = "reduced"  # the kind of the edits made here
 PIXELS_A_TOKEN: Final = 750  # Anthropic's; others charge a small image about the same
 
 
@@ -39,39 +39,41 @@ def reduced(
     scale: Scale | None = None,
     date: str,
 ) -> list[Edit]:
-    """Return the edits of old images in a view's entries, the newest first.
+    """Return the edits of old images in a view's entries, the newest first; none without a limit.
 
-    There are none where the policy has no limit. `edits` are those made before; a part that another kind of
-    edit changed is left alone, as are the entries of `spare`. `date` is what notes say (YYYY-MM-DD).
+    `edits` are the earlier ones. Parts with another kind of edit and entries in `spare` are left alone.
+    `date` (YYYY-MM-DD) is written into the notes.
     """
     if policy.images is None and policy.image_bytes is None:
         return []
-    count = size = 0
-    found: list[Edit] = []
+    count = total_bytes = 0
+    result: list[Edit] = []
     for entry, seen in _newest_first(kept):
-        older = {edit.part: edit for edit in edits.get(entry.id, ())}
+        edits_by_part = {edit.part: edit for edit in edits.get(entry.id, ())}
         for at in range(len(entry.message.parts) - 1, -1, -1):
-            original, edit = entry.message.parts[at], older.get(at)
+            original, edit = entry.message.parts[at], edits_by_part.get(at)
             part = edit.replacement if edit is not None else original
-            fixed = at >= seen or entry.id in spare or (edit is not None and edit.kind != REDUCED)
-            fixed = fixed or (entry.message.role == "assistant" and not isinstance(original, ToolResult))
-            smaller: dict[int, Media | Text] = {}
+            stays = at >= seen or entry.id in spare or (edit is not None and edit.kind != REDUCED)
+            stays = stays or (entry.message.role == "assistant" and not isinstance(original, ToolResult))
+            replaced: dict[int, Media | Text] = {}
             for place, image in _images(part):
                 count += 1
-                now: Media | Text = image
-                if not fixed and policy.images is not None and count > policy.images:
-                    now = _scaled(image, policy, scale) or _note(image, date)
-                if isinstance(now, Media):
-                    size += _bytes(now)
-                    if not fixed and policy.image_bytes is not None and size > policy.image_bytes:
-                        size -= _bytes(now)
-                        now = _note(image, date)
-                if now != image:
-                    smaller[place] = now
-            if part is not None and smaller:
-                new = _with(part, smaller)
-                found.append(Edit(entry.id, at, REDUCED, new, _saved(original, new, policy, counter)))
-    return found
+                new: Media | Text = image
+                if not stays and policy.images is not None and count > policy.images:
+                    new = _scaled(image, policy, scale) or _note(image, date)
+                if isinstance(new, Media):
+                    total_bytes += _bytes(new)
+                    if not stays and policy.image_bytes is not None and total_bytes > policy.image_bytes:
+                        total_bytes -= _bytes(new)
+                        new = _note(image, date)
+                if new != image:
+                    replaced[place] = new
+            if part is not None and replaced:
+                smaller = _with(part, replaced)
+                result.append(
+                    Edit(entry.id, at, REDUCED, smaller, _saved(original, smaller, policy, counter))
+                )
+    return result
 
 
 def _newest_first(kept: Sequence[Said]) -> Iterator[tuple[Said, int]]:
@@ -84,12 +86,12 @@ def _newest_first(kept: Sequence[Said]) -> Iterator[tuple[Said, int]]:
 
 
 def _images(part: Part | None) -> Iterator[tuple[int, Media]]:
-    """Yield the images of a part, the last first, each with its place in a result."""
+    """Yield the images of a part, last first, each with its index in the content of a result."""
     content = part.content if isinstance(part, ToolResult) else (part,)
     for place in range(len(content) - 1, -1, -1):
-        one = content[place]
-        if isinstance(one, Media) and (one.kind == "image" or one.mime.startswith("image/")):
-            yield place, one
+        inner = content[place]
+        if isinstance(inner, Media) and (inner.kind == "image" or inner.mime.startswith("image/")):
+            yield place, inner
 
 
 def _bytes(image: Media) -> int:
@@ -105,15 +107,15 @@ def _note(image: Media, date: str) -> Text:
     return Text(f"{IMAGE_LEFT_OUT}{date}: {label}]")
 
 
-def _with(part: Part, smaller: dict[int, Media | Text]) -> Part:
+def _with(part: Part, replaced: dict[int, Media | Text]) -> Part:
     if not isinstance(part, ToolResult):
-        return smaller[0]
-    content = tuple(smaller.get(place, one) for place, one in enumerate(part.content))
+        return replaced[0]
+    content = tuple(replaced.get(place, inner) for place, inner in enumerate(part.content))
     return msgspec.structs.replace(part, content=content)
 
 
 def _saved(original: Part, new: Part, policy: Policy, counter: Counter) -> int:
-    """Return the tokens that an edit saves; an image that was made smaller takes what its pixels cost."""
+    """Return the tokens that an edit saves; a scaled image costs what its pixels cost."""
     size = policy.image_size or 0
     least = min(IMAGE_TOKENS, size * size // PIXELS_A_TOKEN + 1)
     before = [image for _, image in _images(original)]

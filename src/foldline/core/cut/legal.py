@@ -1,4 +1,4 @@
-"""Where a cut may fall: one small function per invariant; a cut is legal where all of them agree.
+"""Where a cut is legal: one function per invariant, and every one must allow it.
 
 A cut at index i keeps the messages from i on. Legal indices lie between 0 and the number of messages.
 """
@@ -21,11 +21,11 @@ NO_EDITS: Edits = {}
 
 
 Invariant = Callable[[Sequence[Said], Pairing, EditsOf], Iterable[range]]
-"""Something that a cut must not break: the stretches of indices at which it does, 0 to all messages."""
+"""Yields the ranges of cut indices that would break the invariant, from 0 to the number of messages."""
 
 
 def whole_batches(kept: Sequence[Said], pairing: Pairing, _edits: EditsOf) -> Iterator[range]:
-    """Calls and results live or die together: no cut inside a batch, nor behind the start of an open one."""
+    """Calls and results stay together: no cut inside a batch, nor after the start of an open one."""
     current = pairing.current
     for batch in pairing.batches:
         end = len(kept) if batch is current else batch.end
@@ -33,7 +33,7 @@ def whole_batches(kept: Sequence[Said], pairing: Pairing, _edits: EditsOf) -> It
 
 
 def whole_replies(kept: Sequence[Said], _pairing: Pairing, _edits: EditsOf) -> Iterator[range]:
-    """A reply that its dialect writes as several messages is kept or folded whole."""
+    """A reply that its dialect splits into several messages is kept or folded whole."""
     replies = [index for index, entry in enumerate(kept) if entry.message.role == "assistant"]
     for before, index in pairwise(replies):
         if index == before + 1 and continues(kept[index].message, kept[before].message):
@@ -41,9 +41,10 @@ def whole_replies(kept: Sequence[Said], _pairing: Pairing, _edits: EditsOf) -> I
 
 
 def whole_provider_runs(kept: Sequence[Said], _pairing: Pairing, _edits: EditsOf) -> Iterator[range]:
-    """A call that the provider runs and its result stay together, also where a paused turn parts them.
+    """A call that the provider runs stays with its result, even if a paused turn separates them.
 
-    Both are opaque blocks; the result holds the id of its call. A call that still runs takes what follows it.
+    Both are opaque blocks; the result holds the id of its call. What follows a call that still runs stays
+    with it.
     """
     ended: set[Place] = set()
     for call, result in provider_runs(kept):
@@ -56,9 +57,9 @@ def whole_provider_runs(kept: Sequence[Said], _pairing: Pairing, _edits: EditsOf
 
 
 def _run_end(kept: Sequence[Said], start: int, names: Collection[str]) -> int:
-    """Return the last index inside a provider's call without a result; the calls of a program are inside.
+    """Return the last index inside a provider's call without a result, the calls of its program included.
 
-    It is given up where the user speaks, or where the model goes on without it.
+    The call is abandoned when the user speaks or the model continues without it.
     """
     end = start
     for index in range(start + 1, len(kept)):
@@ -75,30 +76,30 @@ def _run_end(kept: Sequence[Said], start: int, names: Collection[str]) -> int:
 
 
 def provider_runs(kept: Sequence[Said]) -> Iterator[tuple[Place, Place]]:
-    """Yield the places of each call that a provider ran and of its result: (message index, part index)."""
-    asked: dict[str, Place] = {}
+    """Yield the places of each call that a provider ran and its result: (message index, part index)."""
+    named: dict[str, Place] = {}
     for index, entry in enumerate(kept):
         for place, part in enumerate(entry.message.parts):
             if isinstance(part, Opaque) and isinstance(part.data, dict):
                 data = cast("dict[str, Any]", part.data)
-                words = {value for key, value in data.items() if key != "id" and isinstance(value, str)}
-                yield from ((asked[name], (index, place)) for name in words & asked.keys())
-                asked.update(dict.fromkeys(_names(part), (index, place)))
+                values = {value for key, value in data.items() if key != "id" and isinstance(value, str)}
+                yield from ((named[name], (index, place)) for name in values & named.keys())
+                named.update(dict.fromkeys(_names(part), (index, place)))
 
 
 def _names(part: Opaque) -> list[str]:
-    """Return the ids by which later blocks name an opaque one."""
+    """Return the ids by which later blocks refer to an opaque one."""
     data = cast("dict[str, Any]", part.data) if isinstance(part.data, dict) else {}
     return [value for key in ("id", "call_id") if isinstance(value := data.get(key), str)]
 
 
 def whole_commands(kept: Sequence[Said], _pairing: Pairing, _edits: EditsOf) -> Iterator[range]:
-    """The text of a command or a skill stays with what names it: alone it reads as the user's own words."""
+    """The text of a command or skill stays with the message that names it: alone it looks like a prompt."""
     return (range(at, at + 1) for at in expansions(kept))
 
 
 def unanswered_stays(kept: Sequence[Said], _pairing: Pairing, _edits: EditsOf) -> Iterator[range]:
-    """Every message not yet answered stays in the view."""
+    """Unanswered messages stay in the view."""
     yield range(unanswered_from([entry.message for entry in kept]) + 1, len(kept) + 1)
 
 
@@ -108,14 +109,14 @@ def progress(_kept: Sequence[Said], _pairing: Pairing, _edits: EditsOf) -> Itera
 
 
 def whole_ranges(kept: Sequence[Said], _pairing: Pairing, edits: EditsOf) -> Iterator[range]:
-    """A range that a summary replaces is kept or folded whole: its first message has the summary."""
+    """A range that a summary replaces is kept or folded whole: its first message holds the summary."""
     ends: dict[int, int] = {}
     start = -1
     for index, entry in enumerate(kept if edits else ()):
-        own = edits.get(entry.id, ())
-        if range_summary(own):
+        entry_edits = edits.get(entry.id, ())
+        if range_summary(entry_edits):
             start = index
-        if is_folded(own):
+        if is_folded(entry_edits):
             ends[start] = index
     yield from (range(start + 1, end + 1) for start, end in ends.items())
 
@@ -134,11 +135,13 @@ INVARIANTS: tuple[Invariant, ...] = (
 def legal_cuts(kept: Sequence[Said], pairing: Pairing | None = None, edits: EditsOf = NO_EDITS) -> list[int]:
     """Return the legal cut indices in ascending order; `edits` are those of the view."""
     pairing = pairing or pair([entry.message for entry in kept])
-    return allowed(len(kept), chain.from_iterable(each(kept, pairing, edits) for each in INVARIANTS))
+    return allowed(
+        len(kept), chain.from_iterable(invariant(kept, pairing, edits) for invariant in INVARIANTS)
+    )
 
 
 def allowed(messages: int, forbidden: Iterable[range]) -> list[int]:
-    """Return the cut indices of a list of so many messages that lie in none of the stretches, ascending."""
+    """Return the cut indices of a list of `messages` that are in no `forbidden` range, ascending."""
     legal = bytearray(b"\1") * (messages + 1)
     for stretch in forbidden:
         legal[stretch.start : stretch.stop] = bytes(len(stretch))
@@ -146,7 +149,7 @@ def allowed(messages: int, forbidden: Iterable[range]) -> list[int]:
 
 
 def fits_rule(rule: CutRule, kept: Sequence[Said], index: int) -> bool:
-    """Whether a policy's cut rule allows the first kept message; past the end every rule does."""
+    """Whether a cut rule allows `index` as the first kept message; every rule allows the end."""
     if index >= len(kept) or rule == "any":
         return True
     message = kept[index].message

@@ -1,6 +1,6 @@
-"""What stands in a session and is no content: the notes that a fold leaves, and what recall puts in.
+"""Text in a session that is not content: the notes that a fold leaves, and the messages of recall.
 
-No fact is taken from either.
+No facts are taken from either.
 """
 
 from __future__ import annotations
@@ -25,61 +25,65 @@ STORED = "[Result of tool call {}, which its provider keeps]"
 
 
 def is_cleared(text: str) -> bool:
-    """Whether a text is what stands in the place of a result that was blanked or taken out."""
+    """Whether a text is the note of a result that was blanked or taken out."""
     return text.startswith((CLEARED, TAKEN_OUT)) and text.endswith("]") and "\n" not in text
 
 
 def error_in(text: str) -> str:
-    """Return the telling line that the note of a blanked error carries, "" where it has none."""
-    told = text.removesuffix("]").partition(HELD)[0] if text.startswith(CLEARED) else ""
-    return told.rpartition("; ")[2] if "; " in told else ""
+    """Return the error line in the note of a blanked result, or ""."""
+    note = text.removesuffix("]").partition(HELD)[0] if text.startswith(CLEARED) else ""
+    return note.rpartition("; ")[2] if "; " in note else ""
 
 
 def with_held(note: str, held: str) -> str:
-    """Return the note of a blanked result with a line of what the result held."""
+    """Return the note of a blanked result with a line on what the result held."""
     return f"{note.removesuffix(']')}{HELD}{held}]"
 
 
-# ---- recall's own: it was all said before, so an old value that is looked up again is not a new one
+# ---- messages of recall: they repeat the past, so a value in them is not a new one
 
 
-MARK: Final = "[Recall] "  # what every answer that quotes the past begins with
-WINDOW_MARK: Final = "[Context window] "  # what every answer about the window begins with
+MARK: Final = "[Recall] "  # begins every answer that quotes the past
+WINDOW_MARK: Final = "[Context window] "  # begins every answer about the window
 TOOLS: Final = ("recall_search", "recall_read", "recall_list", "context_stats", "compact_context")
-OF_SERVER: Final = ("mcp__foldline__", "foldline__", "foldline_")  # as agents name tools of `foldline mcp`
+OF_SERVER: Final = (
+    "mcp__foldline__",
+    "foldline__",
+    "foldline_",
+)  # prefixes that agents give to the tools of `foldline mcp`
 
 
 def is_recall(message: Message) -> bool:
-    """Whether a message is recall's own: calls of its tools and nothing else, or their answers."""
+    """Whether a message holds only calls of recall's tools, or only their results."""
     return bool(message.parts) and all(_is_own(part, {}) for part in message.parts)
 
 
 def without_recall(entries: Sequence[Said]) -> Sequence[Said]:
-    """Return the entries without recall's own parts; those of which nothing is left are left out.
+    """Return the entries without recall's own parts, and without entries that are then empty.
 
-    An answer is recall's where its call is; how it begins tells only where its call is not here.
+    A result belongs to recall if its call does. If the call is not here, the beginning of the result decides.
     """
     calls: dict[str, bool] = {}
-    found: list[Said] = []
-    same = True
+    result: list[Said] = []
+    unchanged = True
     for entry in entries:
         parts = tuple(part for part in entry.message.parts if not _is_own(part, calls))
         if len(parts) == len(entry.message.parts):
-            found.append(entry)
+            result.append(entry)
             continue
-        same = False
+        unchanged = False
         if parts:
             message = msgspec.structs.replace(entry.message, parts=parts, native=None)
-            found.append(msgspec.structs.replace(entry, message=message))
-    return entries if same else found
+            result.append(msgspec.structs.replace(entry, message=message))
+    return entries if unchanged else result
 
 
 def _is_own(part: Part, calls: dict[str, bool]) -> bool:
-    """Whether a part is recall's own; `calls` are those that were met, by id, and whether they are."""
+    """Whether a part belongs to recall; `calls` maps the ids of the calls so far to the same answer."""
     if isinstance(part, ToolCall):
         calls[part.id] = part.name in TOOLS or part.name.startswith(OF_SERVER)
         return calls[part.id]
     if not isinstance(part, ToolResult):
         return False
-    known = calls.get(part.call_id)
-    return part.text.startswith((MARK, WINDOW_MARK)) if known is None else known
+    own = calls.get(part.call_id)
+    return part.text.startswith((MARK, WINDOW_MARK)) if own is None else own

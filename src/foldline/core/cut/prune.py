@@ -1,4 +1,4 @@
-"""Which old tool results to blank: free, decided by position and size, part of a boundary."""
+"""Choose the old tool results that a boundary blanks, by position and size."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from foldline.core.secrets.named import is_secret_field
 from foldline.core.secrets.plain import MARK
 from foldline.core.secrets.redact import redact
 
-LABEL_CAP = 80  # characters of a call that its placeholder names
-ERROR_CAP = 200  # characters of an error that its placeholder keeps
-TELLING = ("command", "cmd", "query", "pattern", "url", "path", "file_path", "name", "id")
+LABEL_CAP = 80  # characters of a call in its placeholder
+ERROR_CAP = 200  # characters of an error in its placeholder
+MAIN_ARGUMENTS = ("command", "cmd", "query", "pattern", "url", "path", "file_path", "name", "id")
 
 _ERROR_LINE = re.compile(
     r"error|exception|fatal|failed|failure|denied|not found|no such|cannot|timed? ?out", re.IGNORECASE
@@ -36,7 +36,7 @@ Clean = Callable[[str], str]
 
 
 class Pruning(msgspec.Struct, frozen=True):
-    """Results to blank, and the tokens that frees; `superseded` of the edits are reads made again later."""
+    """Results to blank and the tokens this frees; `superseded` counts files that were read again later."""
 
     edits: tuple[Edit, ...] = ()
     freed: int = 0
@@ -44,7 +44,7 @@ class Pruning(msgspec.Struct, frozen=True):
 
 
 class _Result(msgspec.Struct, frozen=True):
-    """A tool result in the view: its entry and part, its call (None: an orphan's), its size in tokens."""
+    """A tool result in the view: its entry and part, its call (None for an orphan), its size in tokens."""
 
     entry: str
     part: int
@@ -66,11 +66,11 @@ def prune(
 ) -> Pruning:
     """Choose the old tool results of a view to blank.
 
-    `kept` are the view's entries in order, `already` the (entry id, part) that are blanked or taken out,
-    `date` what the placeholders say (YYYY-MM-DD). Reads made again later go first, wherever they stand. The
-    others go where they lie outside the newest `prune_protect` tokens of results (one that begins inside is
-    kept whole), and only if `prune_minimum` tokens can be freed in all. Kept are results that no reply has
-    seen yet, and those of `prune_exempt` tools. Nothing is chosen where the policy does not prune.
+    `kept` are the view's entries in order, `already` the (entry id, part) that are blanked or taken out.
+    `date` (YYYY-MM-DD) is written into the placeholders. Reads that were repeated later always go. Other
+    results go if they lie outside the newest `prune_protect` tokens of results (one that begins inside stays
+    whole) and `prune_minimum` tokens can be freed in all. Results that no reply has seen yet and those of
+    `prune_exempt` tools stay. Nothing is chosen if the policy does not prune.
     """
     if not policy.enable_pruning:
         return Pruning()
@@ -79,7 +79,7 @@ def prune(
     exempt = frozenset(policy.prune_exempt)
     minimum = policy.prune_minimum.resolve(window, usable)
     old = _old(results, again, policy.prune_protect.resolve(window, usable))
-    # a placeholder is longer than its beginning: a result that is no longer than that frees nothing
+    # a result no longer than the beginning of a placeholder frees nothing
     least = CALL_OVERHEAD + counter.count(_opening(date))
     wanted = {
         index: result
@@ -100,10 +100,10 @@ def prune(
 
 
 def _results(kept: Sequence[Said], counter: Counter) -> list[_Result]:
-    """The tool results of the view, oldest first; a result belongs to the newest call of its id before it."""
+    """Return the tool results of the view, oldest first, each with the newest call of its id before it."""
     last_reply = max((i for i, entry in enumerate(kept) if entry.message.role == "assistant"), default=-1)
     calls = calls_answered(entry.message for entry in kept)
-    found: list[_Result] = []
+    results: list[_Result] = []
     for index, entry in enumerate(kept):
         sizes: list[int] | None = None
         seen = len(entry.message.parts) if index < last_reply else 0
@@ -112,15 +112,17 @@ def _results(kept: Sequence[Said], counter: Counter) -> list[_Result]:
         for part_index, part in enumerate(entry.message.parts):
             if isinstance(part, ToolResult):
                 sizes = sizes if sizes is not None else _sizes(entry, counter)
-                asked = calls.get((index, part_index))
-                call = kept[asked[0]].message.parts[asked[1]] if asked else None
+                call_place = calls.get((index, part_index))
+                call = kept[call_place[0]].message.parts[call_place[1]] if call_place else None
                 call = call if isinstance(call, ToolCall) else None
-                found.append(_Result(entry.id, part_index, part, call, sizes[part_index], part_index < seen))
-    return found
+                results.append(
+                    _Result(entry.id, part_index, part, call, sizes[part_index], part_index < seen)
+                )
+    return results
 
 
 def _sizes(entry: Said, counter: Counter) -> list[int]:
-    """The tokens of each part of an entry. The longest is what the others leave of the entry's own count."""
+    """Return the tokens of each part of an entry; the longest gets the rest of the entry's count."""
     parts = entry.message.parts
     if entry.tokens and len(parts) == 1:
         return [entry.tokens - MESSAGE_OVERHEAD]
@@ -132,7 +134,7 @@ def _sizes(entry: Said, counter: Counter) -> list[int]:
 
 
 def _length(part: Part) -> int:
-    """The characters of a text or a result; other parts are soon counted."""
+    """Return the characters of a text or a result; 0 for other parts, which are quick to count."""
     if isinstance(part, Text):
         return len(part.text)
     if isinstance(part, ToolResult):
@@ -141,7 +143,7 @@ def _length(part: Part) -> int:
 
 
 def _read_again(results: Sequence[_Result]) -> set[int]:
-    """The indices of reads that a later successful read covers."""
+    """Return the indices of reads that a later successful read covers."""
     reads: dict[int, tuple[Read, int]] = {}
     for index, result in enumerate(results):
         read = read_of(result.call) if result.call is not None and not result.result.is_error else None
@@ -151,7 +153,7 @@ def _read_again(results: Sequence[_Result]) -> set[int]:
 
 
 def _old(results: Sequence[_Result], again: set[int], protect: int) -> set[int]:
-    """The indices of results outside the newest `protect` tokens; those read again count for nothing."""
+    """Return the indices of results outside the newest `protect` tokens, not counting those read `again`."""
     newest, old = 0, set[int]()
     for index in range(len(results) - 1, -1, -1):
         if index in again:
@@ -163,32 +165,32 @@ def _old(results: Sequence[_Result], again: set[int], protect: int) -> set[int]:
 
 
 def _cleaner(calls: Iterable[ToolCall]) -> Clean:
-    """Return what takes secrets out of labels: nothing where one look at all of them finds none."""
-    told = "\n\n".join(_telling(call)[1].strip() for call in calls)
-    return str if redact(told) == told else redact
+    """Return the function that redacts labels: `str` if no label holds a secret."""
+    values = "\n\n".join(_main_argument(call)[1].strip() for call in calls)
+    return str if redact(values) == values else redact
 
 
 def _blanked(result: _Result, counter: Counter, date: str, clean: Clean) -> Edit:
     text = placeholder(result.result, result.call, date, clean)
-    blank = ToolResult(result.result.call_id, (Text(text),), is_error=result.result.is_error)
+    cleared = ToolResult(result.result.call_id, (Text(text),), is_error=result.result.is_error)
     saved = result.tokens - CALL_OVERHEAD - counter.count(text)
-    return Edit(result.entry, result.part, "blanked", blank, saved=saved)
+    return Edit(result.entry, result.part, "blanked", cleared, saved=saved)
 
 
 def placeholder(result: ToolResult, call: ToolCall | None, date: str, clean: Clean = redact) -> str:
-    """Return what stands in a blanked result's place: date, call, size, and the telling line of an error."""
+    """Return the placeholder of a blanked result: date, call, size, and the main line of an error."""
     text = result.text
-    about = [label(call, clean)] if call is not None else []
+    details = [label(call, clean)] if call is not None else []
     if text:
-        about.append(_lines(text))
+        details.append(_lines(text))
     if others := [part.kind for part in result.content if not isinstance(part, Text)]:
-        about += [f"{count} {kind}{'s' if count > 1 else ''}" for kind, count in Counts(others).items()]
+        details += [f"{count} {kind}{'s' if count > 1 else ''}" for kind, count in Counts(others).items()]
     error = f"; {_error_line(text)}" if result.is_error and text.strip() else ""
-    return f"{_opening(date)}{', '.join(about) or 'empty'}{error}]"
+    return f"{_opening(date)}{', '.join(details) or 'empty'}{error}]"
 
 
 def _opening(date: str) -> str:
-    """What every placeholder of a day begins with."""
+    """Return the beginning of every placeholder of a day."""
     return f"{CLEARED}{date}: "
 
 
@@ -198,20 +200,20 @@ def _lines(text: str) -> str:
 
 
 def label(call: ToolCall, clean: Clean = redact) -> str:
-    """Return the tool and the argument that tells most, on one line. Of a long path the end tells most."""
-    key, value = _telling(call)
+    """Return the tool and its main argument on one line; of a long path, the end."""
+    key, value = _main_argument(call)
     if not value:
         return one_line(call.name, LABEL_CAP)
-    told = f"{MARK}secret]" if is_secret_field(key, value) else clean(value.strip())
-    if len(told) > LABEL_CAP and len(told.split(maxsplit=1)) == 1:
-        told = f"…{told[-LABEL_CAP:]}"
-    return one_line(f"{call.name} {told}", LABEL_CAP + len(call.name) + 2)
+    label_text = f"{MARK}secret]" if is_secret_field(key, value) else clean(value.strip())
+    if len(label_text) > LABEL_CAP and len(label_text.split(maxsplit=1)) == 1:
+        label_text = f"…{label_text[-LABEL_CAP:]}"
+    return one_line(f"{call.name} {label_text}", LABEL_CAP + len(call.name) + 2)
 
 
-def _telling(call: ToolCall) -> tuple[str, str]:
-    """Return the argument of a call that tells most, its key and its text; two empty texts for none."""
+def _main_argument(call: ToolCall) -> tuple[str, str]:
+    """Return the key and text of the most informative argument of a call; two empty strings if none."""
     arguments = call.arguments if isinstance(call.arguments, dict) else {}
-    for key in (*TELLING, *arguments):
+    for key in (*MAIN_ARGUMENTS, *arguments):
         value = arguments.get(key)
         if isinstance(value, str) and value.strip():
             return key, value
@@ -229,7 +231,7 @@ def one_line(text: str, cap: int) -> str:
     return joined if len(joined) <= cap else f"{joined[: cap - 1]}…"
 
 
-# ---- reads of files that a later read of the same file makes superfluous
+# ---- reads of files that a later read of the same file replaces
 
 
 _PATH_KEYS = """
@@ -246,7 +248,7 @@ READING_COMMANDS = frozenset(("view", "read", "open", "cat", "show"))
 
 
 class Read(msgspec.Struct, frozen=True):
-    """A call that reads a path: the tool, the path, the other arguments in a normal form ("" for none)."""
+    """A call that reads a path: the tool, the path, the other arguments as sorted JSON ("" for none)."""
 
     tool: str
     path: str
@@ -254,10 +256,10 @@ class Read(msgspec.Struct, frozen=True):
 
 
 def read_of(call: ToolCall) -> Read | None:
-    """Return what a call reads, or None where it does not read one path.
+    """Return what a call reads, or None if it does not read exactly one path.
 
-    Told by the shape of the arguments, so that it works whatever the tool is called: one path, and nothing
-    in the arguments or the name that says the file is changed.
+    Decided by the arguments, so that it works for any tool name: one path, and no word in the arguments or
+    the name that means a change.
     """
     arguments = call.arguments
     if not isinstance(arguments, dict) or _changes(call.name):
@@ -266,48 +268,47 @@ def read_of(call: ToolCall) -> Read | None:
     if len(paths) != 1 or not isinstance(path := arguments[paths[0]], str):
         return None
     if len(arguments) == 1:
-        return Read(call.name, _plain(path), "")
+        return Read(call.name, _normal_path(path), "")
     rest = {
         key: arguments[key] for key in sorted(arguments) if key != paths[0] and arguments[key] is not None
     }
     if any(map(_changes, rest)) or not _reads(rest.get("command")):
         return None
-    return Read(call.name, _plain(path), encode(rest).decode() if rest else "")
+    return Read(call.name, _normal_path(path), encode(rest).decode() if rest else "")
 
 
 def _reads(command: Any) -> bool:
     return command is None or (isinstance(command, str) and command.lower() in READING_COMMANDS)
 
 
-def _plain(path: str) -> str:
+def _normal_path(path: str) -> str:
     return path.strip().removeprefix("file://").removeprefix("./")
 
 
-@lru_cache(maxsize=1_024)  # the names of tools and of their arguments: few, and asked for at every call
+@lru_cache(maxsize=1_024)  # few names of tools and arguments, checked at every call
 def _changes(name: str) -> bool:
     return not CHANGING.isdisjoint(_words(name))
 
 
 def _words(name: str) -> frozenset[str]:
-    """The lower-case words in a name such as `old_string`, `newText` or `str-replace`."""
+    """Return the lower-case words in a name such as `old_string`, `newText` or `str-replace`."""
     spaced = "".join(f" {c}" if c.isupper() else c if c.isalnum() else " " for c in name)
     return frozenset((*spaced.lower().split(), *name.lower().replace("-", "_").split("_")))
 
 
 def superseded(reads: Mapping[int, tuple[Read, int]]) -> set[int]:
-    """Return the indices of reads that a later one covers.
+    """Return the indices of reads that a later read covers.
 
-    `reads` maps an index, higher for later, to a read and the size of its result. Covered is a read with the
-    same arguments, or one of the same tool and path where the later read takes the whole file (the path and
-    nothing else). The later result must be at least half as large: a note such as "unchanged since the last
-    read", or an error, covers nothing.
+    `reads` maps an index (higher is later) to a read and the size of its result. A later read covers one with
+    the same arguments, and if it reads the whole file (path only), any of the same tool and path. Its result
+    must be at least half as large: an error or a note such as "unchanged since the last read" covers nothing.
     """
     covered: set[int] = set()
     largest: dict[Read, int] = {}  # by read, and by whole file (tool and path, no rest)
     for index in sorted(reads, reverse=True):
         read, size = reads[index]
-        whole = Read(read.tool, read.path, "")
-        if 2 * max(largest.get(read, -1), largest.get(whole, -1)) >= max(size, 1):
+        whole_file = Read(read.tool, read.path, "")
+        if 2 * max(largest.get(read, -1), largest.get(whole_file, -1)) >= max(size, 1):
             covered.add(index)
         largest[read] = max(size, largest.get(read, -1))
     return covered

@@ -1,9 +1,9 @@
-"""What makes a list sendable: an id for each call, results behind their calls.
+"""Make a list of messages sendable: a unique id for each call, and results after their calls.
 
-Ids are unique in a reply when it is read, and in a view where the dialect wants that. Before a list is folded
-late results go to their calls, and orphans are left out. What a call answers a second time, with other words,
-stays where it is: the view quotes it as a late result. That is only for lists that are folded without a log
-(and for files that are imported into one); in a log nothing moves.
+Ids become unique in a reply when it is read, and in a view if the dialect needs that. Before a list is folded
+without a log, or imported into one, late results move to their calls and orphans are left out. A second
+result of a call with another text stays where it is: the view quotes it as a late result. In a log nothing
+moves.
 """
 
 from __future__ import annotations
@@ -14,26 +14,26 @@ from itertools import groupby
 
 import msgspec
 
-from foldline.core.cut.pairing import continues, is_item
+from foldline.core.cut.pairing import Place, continues, is_item
 from foldline.core.log.dialects import traits_of
 from foldline.core.log.messages import Message, Part, ToolCall, ToolResult
 from foldline.core.log.opaque import stored_calls
 
-ID_LIMIT = 64  # characters of a call's id, the most that every API takes
+ID_LIMIT = 64  # characters: the longest call id that every API accepts
 
 
 def numbered(base: str, number: int, taken: Callable[[str], bool]) -> str:
-    """Return an id made of another one and the first number from `number` on that is not `taken`."""
+    """Return `base` with the first number from `number` on that makes an id that is not `taken`."""
     while taken(new := f"{base[: ID_LIMIT - 1 - len(str(number))]}_{number}"):
         number += 1
     return new
 
 
 class ReplyIds:
-    """Gives the calls of one reply an id each, and results that of the call that they answer, in order.
+    """Gives each call of a reply a unique id, and each result the id of the call that it answers.
 
-    `before` are the calls that still wait for a result, of messages that were read earlier; with `goes_on`
-    what is read first belongs to their reply.
+    `before` are calls of earlier messages that still wait for a result. With `goes_on`, the first message
+    belongs to their reply.
     """
 
     def __init__(self, before: Collection[str] = (), *, goes_on: bool = False) -> None:
@@ -41,11 +41,11 @@ class ReplyIds:
         self._goes_on = goes_on
         self._in_reply: set[str] = set()
         self._waiting: dict[str, list[str]] = {}  # id as received -> ids of its calls without a result
-        self._next: dict[str, int] = {}  # id as received -> the number that the next call with it may get
+        self._next: dict[str, int] = {}  # id as received -> the number to try for its next call
         self._answered: set[str] = set()
 
     def reply(self) -> None:
-        """Begin a new reply: its ids may be those of an earlier one."""
+        """Begin a new reply, which may repeat the ids of an earlier one."""
         self._in_reply = set()
         self._waiting = {}
         self._next = {}
@@ -64,7 +64,7 @@ class ReplyIds:
         return new
 
     def result(self, call_id: str) -> str:
-        """Return the id of the call that a result answers: of several with one id, the first that waits."""
+        """Return the id of the call that a result answers: the first unanswered one with that id."""
         new = self._answers(call_id)
         self._answered.add(new)
         return new
@@ -75,8 +75,12 @@ class ReplyIds:
             return waiting.pop(0)
         if call_id in self._in_reply or self._is_open(call_id):
             return call_id
-        renamed = (one for one in self._before if one not in self._answered and _is_numbered(one, call_id))
-        return next(renamed, call_id)
+        renamed_ids = (
+            open_id
+            for open_id in self._before
+            if open_id not in self._answered and _is_numbered(open_id, call_id)
+        )
+        return next(renamed_ids, call_id)
 
     def _is_open(self, call_id: str) -> bool:
         return call_id in self._before and call_id not in self._answered
@@ -91,20 +95,20 @@ def _is_numbered(new: str, base: str) -> bool:
 
 
 def with_own_ids(messages: Sequence[Message], before: Collection[str] = ()) -> list[Message]:
-    """Return messages in which no two calls of one reply have the same id; one that changes loses its native.
+    """Return messages in which the calls of each reply have unique ids; a changed message loses its native.
 
-    For messages that no dialect has read as a list; `before` as in `ReplyIds`.
+    For messages that were not read as a list by a dialect. `before` as in `ReplyIds`.
     """
-    ids, found = ReplyIds(before, goes_on=bool(messages) and is_item(messages[0])), list[Message]()
-    last: Message | None = None
+    ids, result = ReplyIds(before, goes_on=bool(messages) and is_item(messages[0])), list[Message]()
+    previous: Message | None = None
     for message in messages:
-        if message.role == "assistant" and last is not None and not continues(message, last):
+        if message.role == "assistant" and previous is not None and not continues(message, previous):
             ids.reply()
-        last = message
+        previous = message
         parts = tuple(_with_own_id(part, ids) for part in message.parts)
         same = all(new is old for new, old in zip(parts, message.parts, strict=True))
-        found.append(message if same else msgspec.structs.replace(message, parts=parts, native=None))
-    return found
+        result.append(message if same else msgspec.structs.replace(message, parts=parts, native=None))
+    return result
 
 
 def _with_own_id(part: Part, ids: ReplyIds) -> Part:
@@ -118,39 +122,39 @@ def _with_own_id(part: Part, ids: ReplyIds) -> Part:
 
 
 class CallIds:
-    """The ids of the calls of a view, taken message by message: one that is used again becomes another."""
+    """Renames call ids that a view uses again, message by message."""
 
     def __init__(self) -> None:
         self._used: dict[str, int] = {}  # id -> how many calls had it
         self._renamed: dict[str, str] = {}  # of the newest batch: its own id -> its id in the view
 
     def in_view(self, call_id: str) -> str:
-        """Return the id that a call of the newest batch has in the view."""
+        """Return the id of a call of the newest batch in the view."""
         return self._renamed.get(call_id, call_id)
 
     def take(self, message: Message, gone: set[int]) -> dict[int, str]:
-        """Take the next message; return the new ids of its calls and results, by part index.
+        """Read the next message; return the new ids of its calls and results by part index.
 
         `gone` are the parts that the view leaves out.
         """
         unique = traits_of(message).unique_ids
-        new: dict[int, str] = {}
+        new_ids: dict[int, str] = {}
         for index, part in enumerate(message.parts):
             if index in gone:
                 continue
             if isinstance(part, ToolCall):
-                times = self._used[part.id] = self._used.get(part.id, 0) + 1
+                uses = self._used[part.id] = self._used.get(part.id, 0) + 1
                 self._renamed.pop(part.id, None)
-                if times > 1 and unique:
-                    new[index] = self._renamed[part.id] = self._free(part.id, times, message)
+                if uses > 1 and unique:
+                    new_ids[index] = self._renamed[part.id] = self._free(part.id, uses, message)
             elif isinstance(part, ToolResult) and part.call_id in self._renamed:
-                new[index] = self._renamed[part.call_id]
-        return new
+                new_ids[index] = self._renamed[part.call_id]
+        return new_ids
 
     def _free(self, call_id: str, number: int, message: Message) -> str:
-        """Return an id that no call of the view has so far, nor another call of the message."""
-        own = {call.id for call in message.calls}
-        new = numbered(call_id, number, lambda one: one in self._used or one in own)
+        """Return an id that no call of the view or of the message has."""
+        message_ids = {call.id for call in message.calls}
+        new = numbered(call_id, number, lambda candidate: candidate in self._used or candidate in message_ids)
         self._used[new] = 1
         return new
 
@@ -158,13 +162,10 @@ class CallIds:
 # ---- a list before it is folded
 
 
-PartAt = tuple[int, int]  # a message's index and a part's
-
-
 class Repaired(msgspec.Struct):
     """Messages in a sendable order, each with its index in the input; `orphans` lists (index, call id).
 
-    `changed` says whether anything moved, was split or was left out.
+    `changed`: whether anything was moved, split or left out.
     """
 
     messages: list[tuple[int, Message]]
@@ -173,28 +174,30 @@ class Repaired(msgspec.Struct):
 
 
 def repair(messages: Sequence[Message]) -> Repaired:
-    """Order messages so that every result follows its call; return them with what was left out."""
+    """Order messages so that every result follows its call."""
     messages = with_own_ids(messages)
     owners, orphans = _owners(messages)
-    answers: dict[int, list[PartAt]] = defaultdict(list)
+    answers: dict[int, list[Place]] = defaultdict(list)
     ends = _reply_ends(messages)
     for place, owner in owners.items():
         if owner is not None and owner != place[0]:
             answers[ends[owner]].append(place)
-    order: list[PartAt] = []
+    sequence: list[Place] = []
     for index, message in enumerate(messages):
-        own = [(index, at) for at in range(len(message.parts))] or [(index, 0)]
-        order += [place for place in own if owners.get(place, index) == index]
-        order += answers[index]
-    found: list[tuple[int, Message]] = []
-    for index, run in groupby(order, key=lambda place: place[0]):
-        found.append((index, _with_parts(messages[index], [at for _, at in run])))
-    same = len(found) == len(messages) and all(new is messages[at] for at, (_, new) in enumerate(found))
-    return Repaired(found, orphans, changed=bool(orphans) or not same)
+        places = [(index, at) for at in range(len(message.parts))] or [(index, 0)]
+        sequence += [place for place in places if owners.get(place, index) == index]
+        sequence += answers[index]
+    repaired: list[tuple[int, Message]] = []
+    for index, run in groupby(sequence, key=lambda place: place[0]):
+        repaired.append((index, _with_parts(messages[index], [at for _, at in run])))
+    unchanged = len(repaired) == len(messages) and all(
+        new is messages[at] for at, (_, new) in enumerate(repaired)
+    )
+    return Repaired(repaired, orphans, changed=bool(orphans) or not unchanged)
 
 
 def _reply_ends(messages: Sequence[Message]) -> list[int]:
-    """Return for each message the last one of its reply: results stand behind the whole reply."""
+    """Return for each message the index of the last message of its reply: results follow the whole reply."""
     ends = list(range(len(messages)))
     for index in range(len(messages) - 2, -1, -1):
         if continues(messages[index + 1], messages[index]):
@@ -203,22 +206,23 @@ def _reply_ends(messages: Sequence[Message]) -> list[int]:
 
 
 def _with_parts(message: Message, places: Sequence[int]) -> Message:
-    """Return a message with these parts in this order; a whole one stays as received."""
+    """Return a message with these parts in this order; a complete one stays as received."""
     if not message.parts or list(places) == list(range(len(message.parts))):
         return message
     return msgspec.structs.replace(message, parts=tuple(message.parts[at] for at in places), native=None)
 
 
-def _owners(messages: Sequence[Message]) -> tuple[dict[PartAt, int | None], list[tuple[int, str]]]:
-    """Map each result to its call's message, the nearest unanswered one of that id before; None: an orphan's.
+def _owners(messages: Sequence[Message]) -> tuple[dict[Place, int | None], list[tuple[int, str]]]:
+    """Map each result to the message of its call (None for an orphan); list orphans as (index, call id).
 
-    A result whose call is not known belongs to the nearest reference before it that may be a call. Those by
-    which a call is answered again, with other words, are left out of the map. Then come the orphans.
+    The call is the nearest unanswered one of that id before the result. A result whose call is unknown
+    belongs to the nearest reference before it that may be a call. A second result with another text is not in
+    the map.
     """
     waiting: dict[str, list[int]] = {}
     stored: list[int] = []
-    owners: dict[PartAt, int | None] = {}
-    told: dict[str, set[str]] = {}  # the texts that answered a call
+    owners: dict[Place, int | None] = {}
+    answers: dict[str, set[str]] = {}  # call id -> the texts of its results
     orphans: list[tuple[int, str]] = []
     for index, message in enumerate(messages):
         stored += [index] * stored_calls(message)
@@ -228,11 +232,11 @@ def _owners(messages: Sequence[Message]) -> tuple[dict[PartAt, int | None], list
             elif isinstance(part, ToolResult):
                 calls = waiting.get(part.call_id, stored)
                 if calls:
-                    waiting.setdefault(part.call_id, [])  # a second result of a stored call answers none
+                    waiting.setdefault(part.call_id, [])  # a second result of a stored call has no call
                     owners[index, at] = calls.pop()
-                elif not part.text.strip() or part.text in told.get(part.call_id, {part.text}):
+                elif not part.text.strip() or part.text in answers.get(part.call_id, {part.text}):
                     owners[index, at] = None
                     orphans.append((index, part.call_id))
                     continue
-                told.setdefault(part.call_id, set()).add(part.text)
+                answers.setdefault(part.call_id, set()).add(part.text)
     return owners, orphans

@@ -1,4 +1,4 @@
-"""Signed thinking: what is bound to the exact messages before it, and where it must stay."""
+"""Signed thinking: bound to the exact messages before it, it must stay or go with them."""
 
 from __future__ import annotations
 
@@ -13,39 +13,39 @@ from foldline.core.measure.tokens import Counter, part_tokens
 
 
 def open_loop(kept: Sequence[Said]) -> int:
-    """Return the index at which an unfinished tool loop starts; the length where none is open."""
+    """Return the index at which an unfinished tool loop starts; the length if none is open."""
     if not kept or (kept[-1].message.role == "assistant" and finishes(kept[-1].message)):
         return len(kept)
-    start, calls = len(kept), False
+    start, has_calls = len(kept), False
     while start and not (kept[start - 1].message.is_prompt and not kept[start - 1].message.results):
         start -= 1
-        calls = calls or bool(kept[start].message.calls)
-    return start if calls else len(kept)
+        has_calls = has_calls or bool(kept[start].message.calls)
+    return start if has_calls else len(kept)
 
 
 def bound(part: Part) -> bool:
-    """Whether a part is tied by a signature to the exact messages before it."""
+    """Whether a signature binds a part to the exact messages before it."""
     return (isinstance(part, Thinking) and part.signature is not None) or (
         isinstance(part, Opaque) and part.kind == "redacted_thinking"
     )
 
 
 def signed(message: Message) -> bool:
-    """Whether a message holds thinking that is tied to its prefix."""
+    """Whether a message holds thinking that is bound to its prefix."""
     return any(bound(part) for part in message.parts)
 
 
 def signed_loop(kept: Sequence[Said]) -> bool:
-    """Whether an open tool loop holds thinking that is bound by a signature to what stands before it."""
+    """Whether an open tool loop holds signed thinking."""
     return any(signed(entry.message) for entry in kept[open_loop(kept) :])
 
 
 def stripped(
     kept: Sequence[Said], start: int, counter: Counter, already: AbstractSet[tuple[str, int]]
 ) -> list[Edit]:
-    """Return the edits that take signed thinking out of messages from `start` on.
+    """Return the edits that remove signed thinking from messages from `start` on.
 
-    An open tool loop is left alone, and so are the parts that are edited `already`.
+    An open tool loop and parts that are edited `already` are left alone.
     """
     return [
         Edit(entry.id, index, "stripped", None, part_tokens(part, counter))
@@ -56,9 +56,9 @@ def stripped(
 
 
 def server_edits(kept: Sequence[Said], joined: Sequence[Said], counter: Counter) -> list[Edit]:
-    """Return the edits of a server's compactions: readable ones that are kept go, sealed ones stay alone."""
-    out = [(entry, i) for entry in kept for i, part in enumerate(entry.message.parts) if text_of(part)]
-    out += [
+    """Return the edits for a server's compactions: remove readable ones, and all beside the sealed ones."""
+    places = [(entry, i) for entry in kept for i, part in enumerate(entry.message.parts) if text_of(part)]
+    places += [
         (entry, i)
         for entry in joined
         if (place := sealed_place(entry.message)) is not None
@@ -66,5 +66,6 @@ def server_edits(kept: Sequence[Said], joined: Sequence[Said], counter: Counter)
         if i != place
     ]
     return [
-        Edit(entry.id, i, "stripped", None, part_tokens(entry.message.parts[i], counter)) for entry, i in out
+        Edit(entry.id, i, "stripped", None, part_tokens(entry.message.parts[i], counter))
+        for entry, i in places
     ]
