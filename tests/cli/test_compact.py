@@ -78,7 +78,7 @@ def test_a_range_that_cannot_be_folded_is_named_by_its_place(foldline, tmp_path)
     path.write_text("\n".join(json.dumps(one) for one in said))
     refused = foldline("compact", path, "--since", 3)
     assert refused.code == 2
-    assert "since message 3: what is not answered stays" in refused.err
+    assert "since message 3: unanswered messages stay" in refused.err
 
 
 @pytest.mark.parametrize("name", ["session.jsonl", "support-chat.json", "research.jsonl"])

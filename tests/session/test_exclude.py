@@ -60,7 +60,7 @@ async def test_a_fold_a_hand_off_and_another_process_leave_it_out(store):
     assert "zebra" not in await session.preview_handoff("go on")
     later = session_on(store)
     assert "zebra" not in await asked(later)
-    with pytest.raises(InputError, match="out of the context already"):
+    with pytest.raises(InputError, match="already taken out of the context"):
         await later.exclude(first)
     assert [info.how for info in await later.entries()][:3] == ["excluded", "excluded", "folded"]
 

@@ -78,7 +78,7 @@ def test_what_is_not_answered_stays_and_the_receipt_says_where_the_cut_is():
     kept = fold_of(log).kept
     assert [one.message.role for one in kept] == ["assistant", "tool"]
     assert (
-        f"less than asked for was folded: the nearest legal cut is before {kept[0].id}"
+        f"less was folded than requested: the nearest legal cut is before {kept[0].id}"
         in outcome.receipt.notes
     )
     with pytest.raises(InputError, match="nothing can be folded up to"):
@@ -116,7 +116,7 @@ def test_since_a_result_the_range_begins_behind_its_batch():
     outcome = _fold(log, "since", 4)
     mend = fold_of(log).kept[5]
     assert _roles(log) == ["system", "user", "assistant", "user", "assistant", "tool", "summary"]
-    assert any(f"folded since {mend.id}, less than asked for" in note for note in outcome.receipt.notes)
+    assert any(f"folded since {mend.id}, less than requested" in note for note in outcome.receipt.notes)
 
 
 def test_a_summary_stands_behind_the_note_on_calls_that_nobody_answered():
@@ -142,7 +142,7 @@ def test_an_entry_that_is_not_in_the_view_is_refused(way):
     old = fold_of(log).kept[0].id
     _fold(log, "up_to", 0)
     for entry in (old, "nowhere", fold_of(log).leading[0].id):
-        with pytest.raises(InputError, match="none of the messages that can be folded"):
+        with pytest.raises(InputError, match="cannot be folded"):
             compact_log(log, ask_for(chosen=FoldRange(entry, way)))
 
 

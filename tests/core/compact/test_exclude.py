@@ -149,17 +149,17 @@ def test_what_a_provider_ran_goes_whole():
 
 def test_what_has_to_stay_is_refused_with_the_reason():
     log = log_of(system(), user("go"), assistant("yes"), user("waiting"))
-    refused(log, 0, "holds for the whole session")
+    refused(log, 0, "applies to the whole session")
     refused(log, 3, "nothing would be left for the model to answer")
     refused(log, 1, "has no part 3", part=3)
     put(log, Pinned("", None, said(log)[1].id, on=True, text="go"))
     refused(log, 1, "is pinned")
     put(log, Pinned("", None, said(log)[1].id, on=False))
     take_out(log, 1)
-    refused(log, 1, "out of the context already")
+    refused(log, 1, "already taken out of the context")
     put(log, Pinned("", None, said(log)[1].id, on=True, text="go"))
     assert "go" not in shown(log), "a pin of it that came another way does not count meanwhile"
-    refused(log_of(user(" "), assistant("yes")), 0, "says nothing")
+    refused(log_of(user(" "), assistant("yes")), 0, "is empty")
     open_call = log_of(user("go"), calls("a", "b"), tool("a"))
     refused(open_call, 1, "still waits for its result", part=1)
 

@@ -194,7 +194,7 @@ def test_an_automatic_one_must_gain_and_others_need_any_gain(reason, made):
     assert isinstance(outcome, Compacted) is made
     if not made:
         assert outcome.why == "no_gain"
-        assert f"of the {gain:,} that it has to gain" in outcome.detail
+        assert f"of the required {gain:,}" in outcome.detail
 
 
 def test_a_compaction_that_would_make_the_view_larger_is_not_made():
@@ -292,7 +292,7 @@ def test_with_compaction_off_a_prune_is_all_there_is():
     assert isinstance(compact_log(worked(), ask_for(rules, context=4_500)), Pruned)
     assert compact_log(chat(), ask_for(rules)).why == "disabled"
     missed = compact_log(worked(), ask_for(rules, reason="target", target=500))
-    assert (missed.why, "does not suffice" in missed.detail) == ("disabled", True)
+    assert (missed.why, "is not enough" in missed.detail) == ("disabled", True)
     neither = changed(rules, enable_pruning=False)
     assert "nothing can be pruned" in compact_log(worked(), ask_for(neither)).detail
 
@@ -359,7 +359,7 @@ def test_signed_thinking_in_an_open_tool_loop_stays_and_the_receipt_says_so():
         say(log, message)
     outcome = compact_log(log, ask_for(BARE))
     assert thinking(log) == 1
-    assert outcome.receipt.notes == ("the signed thinking of the unfinished tool loop was kept as it is",)
+    assert outcome.receipt.notes == ("the signed thinking of the unfinished tool loop was kept unchanged",)
 
 
 def test_stripped_thinking_is_counted_once_however_many_boundaries_follow():
@@ -990,13 +990,13 @@ def test_why_nothing_was_done_is_told_in_words():
     ]
     assert told == [
         Nothing("disabled", "compaction is switched off and nothing can be pruned"),
-        Nothing("disabled", "compaction is switched off and pruning does not suffice"),
+        Nothing("disabled", "compaction is switched off and pruning is not enough"),
     ]
     log = chat()
     for message in (user("go"), signed("", *calls("a").calls), tool("a")):
         say(log, message)
     assert compact_log(log, ask_for(BARE, reason="threshold")) == Nothing(
-        "signed_thinking", "inside a tool loop whose thinking is bound to what stands before it"
+        "signed_thinking", "inside a tool loop with signed thinking, which is bound to what comes before it"
     )
 
 
@@ -1074,7 +1074,7 @@ def test_why_a_gain_was_too_small_is_told_in_figures():
     ask = ask_for(changed(keep=Keep(amount=Amount(tokens=1))))
     told = compact_log(log, ask)
     assert told.detail.startswith("the checkpoint would be ")
-    assert told.detail.endswith(" tokens larger than what it stands for")
+    assert told.detail.endswith(" tokens larger than what it replaces")
 
 
 def test_the_counter_that_is_given_counts_everything_that_is_made():

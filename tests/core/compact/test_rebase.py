@@ -162,7 +162,7 @@ def test_why_it_is_not_committed_is_told():
     say(log, signed("Looking.", call("c1")))
     say(log, tool("c1"))
     found = refused(log, draft, ask)
-    assert found.detail.startswith("inside a tool loop whose thinking is bound")
+    assert found.detail.startswith("inside a tool loop with signed thinking")
 
     wide = refused(
         talked(), draft_on(talked(), ask_for(context=1_500)), ask_for(reason="threshold", context=60_000)
@@ -176,7 +176,7 @@ def test_why_it_is_not_committed_is_told():
         say(log, assistant(long(f"part {n}", 80)))
         say(log, user(long(f"part {n}", 80)))
     found = refused(log, draft, ask_for(reason="overflow", context=1_500))
-    assert re.fullmatch(r"[\d,]+ tokens would be left", found.detail)
+    assert re.fullmatch(r"[\d,]+ tokens would remain", found.detail)
 
 
 def test_exactly_what_has_to_be_gained_is_enough():

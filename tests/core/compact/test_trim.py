@@ -138,9 +138,9 @@ def test_what_has_to_be_gained_is_a_share_of_usable_one_token_at_least_and_only_
     assert job_for(share, context=5_000, reason="threshold").least_gain == 800
     assert job_for(share, context=5_000, reason="manual").least_gain == 1
     assert job_for(PRUNING, context=5_000, reason="threshold").least_gain == 1
-    assert no_gain(5, 1_000).detail == "5 tokens of the 1,000 that it has to gain"
-    assert no_gain(0, 1).detail == "0 tokens of the 1 that it has to gain"
-    assert no_gain(-1_005, 1).detail == "the checkpoint would be 1,005 tokens larger than what it stands for"
+    assert no_gain(5, 1_000).detail == "it would gain 5 tokens of the required 1,000"
+    assert no_gain(0, 1).detail == "it would gain 0 tokens of the required 1"
+    assert no_gain(-1_005, 1).detail == "the checkpoint would be 1,005 tokens larger than what it replaces"
 
 
 # ---- what a view says, and how much of it

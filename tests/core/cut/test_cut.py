@@ -204,7 +204,9 @@ def test_a_reminder_does_not_start_a_turn_and_the_end_splits_none():
 
 def test_a_receipt_says_where_a_cut_is_not_as_the_policy_has_it():
     assert cut_notes(Cut(4, inside_turn=False), "turn") == []
-    assert "more was kept than requested" in cut_notes(Cut(4, inside_turn=False, how="walked_back"), "user")[0]
+    assert (
+        "more was kept than requested" in cut_notes(Cut(4, inside_turn=False, how="walked_back"), "user")[0]
+    )
     assert cut_notes(Cut(4, inside_turn=True, how="split"), "any") == []
     assert "a turn was split" in cut_notes(Cut(4, inside_turn=True, how="split"), "user")[0]
 

@@ -123,7 +123,7 @@ def test_folding_up_to_and_from_a_message_by_its_buttons(browser):
     assert "&lt;folded-range&gt;" in page
     browser.post("/web/s/one/do/undo")
     assert 'class="fold-line holds' in browser.post("/web/s/one/do/fold-up-to", entry=entry)
-    assert "none of the messages that can be folded" in browser.post("/web/s/one/do/fold-since", entry=entry)
+    assert "cannot be folded: it was folded before" in browser.post("/web/s/one/do/fold-since", entry=entry)
 
 
 def test_a_branch_is_merged_by_its_button(browser):
@@ -295,7 +295,9 @@ def test_branches_rewinds_forks_pins_and_hand_offs_by_buttons(browser):
     assert "Taken out: neither" in page
     assert '<span class="badge excluded">excluded</span>' in page
     assert page.count("Take out of the context") == len(items) - 1
-    assert "out of the context already" in browser.post("/web/s/one/do/exclude", entry=items[2]["entry"])
+    assert "already taken out of the context" in browser.post(
+        "/web/s/one/do/exclude", entry=items[2]["entry"]
+    )
     assert "Exclusion 1" in browser.get("/web/s/one?panel=receipts")
     assert "badge excluded" not in browser.post("/web/s/one/do/undo")
     page = browser.post("/web/s/one/do/rewind", entry=items[4]["entry"])

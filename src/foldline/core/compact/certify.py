@@ -3,9 +3,9 @@
     whole    s1 s2 s3 s4 s5 | a6 ...       a6: a reply that is recorded, here with calls
     folded       checkpoint s4 s5 | a6 ...
 
-What stood before a recorded reply is sent again, once as it was and once as it is with the fold. The decision
-is unchanged where both answers call the same tools with the same arguments, or both call none. Only replies
-behind the cut are made again: of an earlier one the checkpoint would tell the answer.
+The context of a recorded reply is sent again, once as it was and once as it is with the fold. The decision is
+unchanged if both answers call the same tools with the same arguments, or both call none. Only replies after
+the cut are used: the checkpoint would reveal the answer of earlier ones.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from foldline.core.log.entries import Certificate
 from foldline.core.log.messages import Message, ToolCall
 from foldline.core.view import AddedItem, Item, ViewState, item_tokens
 
-_COMPARED = 200  # characters of an argument up to which it is compared: no model writes a long text twice
+_COMPARED = 200  # characters: longer arguments are not compared, since no model writes a long text twice
 
 Action = tuple[tuple[str, bytes], ...]
-"""The calls of a reply, in no order: each one's tool and arguments."""
+"""The calls of a reply, sorted: each one's tool and arguments."""
 
 
 class Decision(msgspec.Struct, frozen=True):
-    """A recorded reply: what it did, and what stood before it in the whole and in the folded view."""
+    """A recorded reply: what it did, and its context in the whole and in the folded view."""
 
     recorded: Action
     whole: Sequence[Item]
@@ -36,7 +36,7 @@ class Decision(msgspec.Struct, frozen=True):
 
     @property
     def tokens(self) -> int:
-        """What both requests take, in Foldline's own count, without system prompt and tools."""
+        """The tokens of both requests in Foldline's own count, without system prompt and tools."""
         return sum(map(item_tokens, self.whole)) + sum(map(item_tokens, self.folded))
 
 
@@ -48,17 +48,17 @@ class DecidedTwice(msgspec.Struct, frozen=True):
 
 
 def decisions(before: ViewState, after: ViewState, most: int) -> list[Decision]:
-    """Return the newest decisions behind a fold's checkpoint that can be made again, oldest first."""
+    """Return the newest decisions after a fold's checkpoint, `most` at most, oldest first."""
     whole, folded = before.items(), after.items()
-    places = {one.entry.id: at for at, one in enumerate(whole) if not isinstance(one, AddedItem)}
-    start = next((at for at, one in enumerate(folded) if isinstance(one, AddedItem)), len(folded))
-    found: list[Decision] = []
+    places = {item.entry.id: at for at, item in enumerate(whole) if not isinstance(item, AddedItem)}
+    start = next((at for at, item in enumerate(folded) if isinstance(item, AddedItem)), len(folded))
+    result: list[Decision] = []
     for at in range(len(folded) - 1, start, -1):
-        one = folded[at]
-        if len(found) < most and not isinstance(one, AddedItem) and _begins_reply(folded, at):
-            here = folded[:at], whole[: places[one.entry.id]]
-            found.append(Decision(action_of(_reply(folded, at)), here[1], here[0]))
-    return found[::-1]
+        item = folded[at]
+        if len(result) < most and not isinstance(item, AddedItem) and _begins_reply(folded, at):
+            context = whole[: places[item.entry.id]]
+            result.append(Decision(action_of(_reply(folded, at)), context, folded[:at]))
+    return result[::-1]
 
 
 def _message(item: Item) -> Message:
@@ -66,27 +66,34 @@ def _message(item: Item) -> Message:
 
 
 def _begins_reply(items: Sequence[Item], at: int) -> bool:
-    """Whether a model was asked for the message at a place: it answers the user, or results."""
+    """Whether the message at an index begins a reply: it answers the user, or results."""
     return _message(items[at]).role == "assistant" and _message(items[at - 1]).role in ("user", "tool")
 
 
 def _reply(items: Sequence[Item], at: int) -> list[Message]:
-    """Return the messages of the reply that begins at a place."""
-    following = [_message(one) for one in items[at:]]
-    last = next((i for i, (one, then) in enumerate(pairwise(following)) if not continues(then, one)), None)
+    """Return the messages of the reply that begins at an index."""
+    following = [_message(message) for message in items[at:]]
+    last = next(
+        (
+            i
+            for i, (message, next_message) in enumerate(pairwise(following))
+            if not continues(next_message, message)
+        ),
+        None,
+    )
     return following if last is None else following[: last + 1]
 
 
 def action_of(messages: Iterable[Message]) -> Action:
-    """Return what a reply does: its calls, long texts in their arguments left out."""
+    """Return what a reply does: its calls, without long texts in their arguments."""
     return tuple(sorted((call.name, _arguments(call)) for message in messages for call in message.calls))
 
 
 def _arguments(call: ToolCall) -> bytes:
-    given = call.arguments
-    if isinstance(given, dict):
-        given = {key: given[key] for key in sorted(given) if not _is_long(given[key])}
-    return encode(given)
+    arguments = call.arguments
+    if isinstance(arguments, dict):
+        arguments = {key: arguments[key] for key in sorted(arguments) if not _is_long(arguments[key])}
+    return encode(arguments)
 
 
 def _is_long(value: object) -> bool:
@@ -94,16 +101,23 @@ def _is_long(value: object) -> bool:
 
 
 def certificate(
-    made: Sequence[Decision], answers: Sequence[DecidedTwice | None], model: str, price: float | None
+    decisions_made: Sequence[Decision],
+    answers: Sequence[DecidedTwice | None],
+    model: str,
+    price: float | None,
 ) -> Certificate:
-    """Return what came of the decisions; None stands for one that could not be made again."""
-    both = [(one.recorded, two) for one, two in zip(made, answers, strict=True) if two is not None]
+    """Return the certificate of decisions; an answer of None could not be obtained."""
+    pairs = [
+        (decision.recorded, answer)
+        for decision, answer in zip(decisions_made, answers, strict=True)
+        if answer is not None
+    ]
     return Certificate(
-        decisions=len(both),
-        unchanged=sum(two.whole == two.folded for _, two in both),
-        whole_as_recorded=sum(recorded == two.whole for recorded, two in both),
-        folded_as_recorded=sum(recorded == two.folded for recorded, two in both),
-        failed=len(made) - len(both),
+        decisions=len(pairs),
+        unchanged=sum(answer.whole == answer.folded for _, answer in pairs),
+        whole_as_recorded=sum(recorded == answer.whole for recorded, answer in pairs),
+        folded_as_recorded=sum(recorded == answer.folded for recorded, answer in pairs),
+        failed=len(decisions_made) - len(pairs),
         model=model,
         price=price,
     )

@@ -1,23 +1,24 @@
 """What a compaction would fold, quote, keep and edit: the pure choice, before any summary is written.
 
-A view has a fixed size, and everything in it competes for the same tokens (`room.py` draws it). `choose`
-divides it in this order:
+A view has a fixed size, and everything in it competes for the same tokens (see the picture in `room.py`).
+`choose` divides it in this order:
 
-1. Leading messages stay. Only for a target, and only where they take more than a quarter of it, their middle
-   is left out (`Room.lead_edits`).
-2. What is free beside them and the frame is the budget (`_Budget`). A part of it is held for the summary; the
-   rest is the most that the tail may take.
-3. The policy's cut rule picks the cut among the legal places (`cut.py`). Where what it keeps cannot be
-   shortened enough, the cut moves on to a place from which it can (`_fitting_cut`). Somebody may have chosen
-   the range to fold: then the cut is given, and all that is kept stays as it is.
-4. What is kept is shortened until it fits: results first, then whatever is larger than a tenth of usable
-   (`shrink.py`). Pinned entries are never touched.
-5. Older user messages are quoted as far as the policy wants and the room allows.
+1. Leading messages stay. For a target, their middle is left out if they take more than a quarter of it
+   (`Room.lead_edits`).
+2. The tokens left beside them and the frame are the budget (`_Budget`). A part of it is reserved for the
+   summary; the kept messages may take the rest.
+3. The policy's cut rule picks a legal cut (`cut.py`). If the messages it keeps cannot be shortened enough,
+the
+   cut moves forward until they can (`_fitting_cut`). If the user chose the range to fold, the cut is given
+   and all kept messages stay unchanged.
+4. Kept messages are shortened until they fit: results first, then any part larger than a tenth of usable
+   (`elide.py`). Pinned entries are never touched.
+5. Older user messages are quoted as the policy asks, if there is room.
 6. The rest is room for the summary.
 
-For a target the choice is made twice. The first is careful: nobody knows yet how much the summary will take.
-When it is written and leaves something, the second one knows its size (`SecondPass`) and gives the rest to
-more of the newest messages, or to what the first one shortened (`restored`).
+For a target the choice is made twice, because the size of the summary is not known the first time. The second
+time (`SecondPass`) it is, and what the summary left goes to more of the newest messages, or to what the first
+choice shortened (`restored`).
 """
 
 from __future__ import annotations
@@ -36,17 +37,17 @@ from foldline.core.log.entries import EXCLUDED, Said
 
 
 class SecondPass(msgspec.Struct, frozen=True):
-    """What a choice for a target came to: its summary's tokens, and the most for leading messages now."""
+    """What the first choice for a target left: its summary's tokens, and the most for leading messages."""
 
     summary: int
     leading: int
 
 
 class Choice(msgspec.Struct):
-    """A chosen fold. `edits` are all edits of entries that stay, older ones included.
+    """A chosen fold. `edits` are all edits of entries that stay, including older ones.
 
-    `joined` are messages before the cut that stay, behind the leading ones; of a reply among them a part
-    alone stays, and the rest is folded.
+    `joined` are messages before the cut that stay, after the leading ones; of a reply among them only a part
+    stays, and the rest is folded.
     """
 
     cut: Cut
@@ -59,9 +60,9 @@ class Choice(msgspec.Struct):
 
 
 class _Budget(msgspec.Struct, frozen=True):
-    """What a view has free beside its leading messages and the frame of its checkpoint, in tokens.
+    """The tokens of a view that are free beside its leading messages and the frame of its checkpoint.
 
-    `held` of it are for the summary, which never goes below `least`.
+    `held` of them are reserved for the summary, at least `least`.
     """
 
     room: Room
@@ -70,12 +71,12 @@ class _Budget(msgspec.Struct, frozen=True):
 
     @property
     def least(self) -> int:
-        """What a summary gets in any case."""
+        """The tokens that the summary always gets."""
         return min(CHECKPOINT_LEAST, max(self.free // 2, 0))
 
     @property
     def held(self) -> int:
-        """What is held for the summary."""
+        """The tokens reserved for the summary."""
         cap = self.room.summary_cap
         if self.second is not None:
             cap = self.second.summary
@@ -85,14 +86,14 @@ class _Budget(msgspec.Struct, frozen=True):
 
     @property
     def tail(self) -> int:
-        """The most that what is kept may take while the summary has what is held for it."""
+        """The most that the kept messages may take beside the summary's reserve."""
         return max(self.free - self.held, 0)
 
     @property
     def wanted(self) -> int | None:
-        """The tokens that the policy keeps, of the tail; None where it keeps a count of messages.
+        """The tokens of the tail that the policy keeps; None if it keeps a count of messages.
 
-        What was left of a target is used up, whatever the amount.
+        The second choice for a target uses the whole tail.
         """
         ask = self.room.job.ask
         keep = ask.policy.keep
@@ -102,9 +103,9 @@ class _Budget(msgspec.Struct, frozen=True):
 
 
 def choose(room: Room, second: SecondPass | None = None) -> Choice | None:
-    """Choose cut, quotes and elisions so that the view fits; None where nothing can be folded.
+    """Choose cut, quotes and elisions so that the view fits; None if nothing can be folded.
 
-    The `second` pass for a target gives the rest of it to what was shortened and to more of the newest.
+    The `second` choice for a target gives its unused tokens to what was shortened and to newer messages.
     """
     state, policy = room.job.state, room.job.ask.policy
     edits = merged(room.edits, room.lead_edits(second.leading if second else 0))
@@ -122,14 +123,14 @@ def choose(room: Room, second: SecondPass | None = None) -> Choice | None:
     if room.job.cut is None:
         edits = _with_kept_shortened(budget, kept, edits)
     free = budget.free - room.tokens(kept, edits)
-    most = min(policy.quote_user_tokens, free // 2 if room.target else max(free - budget.least, 0))
-    quoted = _quotes(room, older, edits, most)
+    most_quoted = min(policy.quote_user_tokens, free // 2 if room.target else max(free - budget.least, 0))
+    quoted = _quotes(room, older, edits, most_quoted)
     joined = [entry for entry in older if entry.id in room.job.carry.messages]
-    whole = [entry for entry in joined if entry.message.role != "assistant"]
-    chosen = {entry.id for entry in (*quoted, *whole)}
+    kept_whole = [entry for entry in joined if entry.message.role != "assistant"]
+    unfolded_ids = {entry.id for entry in (*quoted, *kept_whole)}
     return Choice(
         cut,
-        folded=[entry for entry in older if entry.id not in chosen],
+        folded=[entry for entry in older if entry.id not in unfolded_ids],
         quoted=quoted,
         kept=kept,
         edits=_of(edits, (*state.leading, *joined, *quoted, *kept)),
@@ -139,86 +140,86 @@ def choose(room: Room, second: SecondPass | None = None) -> Choice | None:
 
 
 def _of(edits: EditsOf, entries: Sequence[Said]) -> Edits:
-    """Return the edits of these entries, and of all others what the user took out: it stays out."""
+    """Return the edits of these entries, and the exclusions by the user in all others."""
     ids = {entry.id for entry in entries}
-    stay = {
-        entry: tuple(edit for edit in found if entry in ids or edit.kind == EXCLUDED)
-        for entry, found in edits.items()
+    kept_edits = {
+        entry: tuple(edit for edit in entry_edits if entry in ids or edit.kind == EXCLUDED)
+        for entry, entry_edits in edits.items()
     }
-    return {entry: found for entry, found in stay.items() if found}
+    return {entry: entry_edits for entry, entry_edits in kept_edits.items() if entry_edits}
 
 
 # ---- where to cut
 
 
 def _fitting_cut(budget: _Budget, edits: EditsOf) -> Cut | None:
-    """Return the cut that the policy chooses; where what it keeps cannot be made to fit, one further on."""
-    found, room = _places(budget, edits), budget.room
-    cut = _cut(budget, found)
+    """Return the policy's cut, or a later one if the messages that it keeps cannot be shortened to fit."""
+    candidates, room = _places(budget, edits), budget.room
+    cut = _cut(budget, candidates)
     if cut is None:
         return None
-    left = budget.tail if budget.second is not None else budget.free - budget.least
+    tokens_left = budget.tail if budget.second is not None else budget.free - budget.least
     kept = room.job.state.kept
     for index in range(len(kept) - 1, cut.index - 1, -1):
-        left -= room.least(kept[index])
-        if left < 0:
-            return _cut(budget, found.since(min(index + 1, found.legal[-1]))) or cut
+        tokens_left -= room.least(kept[index])
+        if tokens_left < 0:
+            return _cut(budget, candidates.since(min(index + 1, candidates.legal[-1]))) or cut
     return cut
 
 
 def _places(budget: _Budget, edits: EditsOf) -> Places:
-    """Return where the policy may cut: not before the newest boundary, if it may not cross that."""
+    """Return where the policy may cut: only after the newest boundary if it may not cross that."""
     room = budget.room
     state, policy = room.job.state, room.job.ask.policy
     if policy.estimator == "foldline" or budget.second is not None:
-        mended = edits or room.job.repairs.more
-        weights = [room.tokens([entry], edits) for entry in state.kept] if mended else None
+        has_edits = edits or room.job.repairs.more
+        weights = [room.tokens([entry], edits) for entry in state.kept] if has_edits else None
     else:
         weights = [
-            room.tokens([e], edits)
-            if is_folded(edits.get(e.id, ()))
-            else message_estimate(e.message, policy.estimator, room.job.counter)
-            for e in state.kept
+            room.tokens([entry], edits)
+            if is_folded(edits.get(entry.id, ()))
+            else message_estimate(entry.message, policy.estimator, room.job.counter)
+            for entry in state.kept
         ]
-    found = places(state.kept, policy.cut_rule, legal=room.job.legal, weights=weights)
-    fresh = found if policy.cross_boundary else found.since(state.fresh_from)
-    return fresh if fresh.legal else found
+    all_places = places(state.kept, policy.cut_rule, legal=room.job.legal, weights=weights)
+    since_boundary = all_places if policy.cross_boundary else all_places.since(state.fresh_from)
+    return since_boundary if since_boundary.legal else all_places
 
 
-def _cut(budget: _Budget, found: Places) -> Cut | None:
-    """Return the cut that the policy chooses of these places."""
+def _cut(budget: _Budget, candidates: Places) -> Cut | None:
+    """Return the cut that the policy chooses among these places."""
     policy, wanted = budget.room.job.ask.policy, budget.wanted
-    first = counted_from(policy.keep, len(found.kept))
+    first = counted_from(policy.keep, len(candidates.kept))
     if wanted is None:
-        return cut_by_count(found, first, budget.tail)
-    counted = found.since(first)
-    found = counted if counted.legal else found
+        return cut_by_count(candidates, first, budget.tail)
+    counted = candidates.since(first)
+    candidates = counted if counted.legal else candidates
     if budget.second is not None:
-        return cut_by_tokens(found, wanted, least=wanted - budget.room.usable // SPARE)
-    return cut_by_tokens(found, wanted, walk_back=policy.walk_back, most=budget.tail)
+        return cut_by_tokens(candidates, wanted, least=wanted - budget.room.usable // SPARE)
+    return cut_by_tokens(candidates, wanted, walk_back=policy.walk_back, most=budget.tail)
 
 
 # ---- what is shortened
 
 
 def _with_waiting_shortened(budget: _Budget, edits: Edits) -> Edits:
-    """Shorten what waits and no user typed, so that the conversation has half of what is kept."""
+    """Shorten unanswered results and injected messages, so that the conversation gets half of the tail."""
     room, wanted = budget.room, budget.wanted
     kept = room.job.state.kept
     start = unanswered_from([entry.message for entry in kept])
-    given = [entry for entry in kept[start:] if entry.message.results or entry.message.injected]
+    waiting = [entry for entry in kept[start:] if entry.message.results or entry.message.injected]
     if not wanted:
         return edits
-    before = min(wanted // 2, room.tokens(kept[:start], edits))
-    return _shortened(room, given, wanted - before, edits)
+    conversation = min(wanted // 2, room.tokens(kept[:start], edits))
+    return _shortened(room, waiting, wanted - conversation, edits)
 
 
 def _with_kept_shortened(budget: _Budget, kept: Sequence[Said], edits: Edits) -> Edits:
     """Shorten what is kept until it fits.
 
-    What holds one large message is shortened to twice of what the policy keeps, so that a fold gains
-    something; not what waits for an answer, nor for a policy that walks back. The first choice for a target
-    keeps no more than a quarter of it, or what the policy keeps: what the summary leaves comes back later.
+    A tail with one large message is shortened to twice what the policy keeps, so that the fold gains
+    something; unanswered messages are not, nor any for a policy that walks back. The first choice for a
+    target keeps at most a quarter of it, or what the policy keeps; what the summary leaves is restored later.
     """
     room, most, wanted = budget.room, budget.tail, budget.wanted or 0
     if room.target and budget.second is None:
@@ -232,32 +233,34 @@ def _with_kept_shortened(budget: _Budget, kept: Sequence[Said], edits: Edits) ->
 def _shortened(
     room: Room, kept: Sequence[Said], most: int, edits: Edits, *, spare: Sequence[Said] = ()
 ) -> Edits:
-    """Shorten messages to `most` tokens together, as far as allowed; `spare` and pins stay whole."""
+    """Shorten messages to `most` tokens in all, as far as allowed; `spare` and pinned ones stay whole."""
     over = room.tokens(kept, edits) - most
     return merged(edits, room.shrunk(kept, over, edits, spare=spare)) if over > 0 else edits
 
 
 def restored(choice: Choice, room: Room, spare: int) -> Choice:
-    """Return a choice with what it shortened given back, up to `spare` tokens; it folds the same."""
+    """Return a choice that shortens `spare` tokens less and folds the same."""
     leading = room.job.state.leading
-    before = room.tokens(leading, choice.edits)
+    leading_tokens = room.tokens(leading, choice.edits)
     edits = _of(room.edits, (*leading, *choice.joined, *choice.quoted, *choice.kept))
-    edits = merged(edits, room.lead_edits(before + spare))
-    spare -= room.tokens(leading, edits) - before
-    most = room.tokens(choice.kept, choice.edits) + spare
-    return msgspec.structs.replace(choice, edits=_shortened(room, choice.kept, most, edits))
+    edits = merged(edits, room.lead_edits(leading_tokens + spare))
+    spare -= room.tokens(leading, edits) - leading_tokens
+    most_kept = room.tokens(choice.kept, choice.edits) + spare
+    return msgspec.structs.replace(choice, edits=_shortened(room, choice.kept, most_kept, edits))
 
 
-def _quotes(room: Room, older: Sequence[Said], edits: EditsOf, most: int) -> list[Said]:
-    """Return the newest messages of the user's own that fit into `most` tokens, oldest first."""
+def _quotes(room: Room, older: Sequence[Said], edits: EditsOf, tokens_left: int) -> list[Said]:
+    """Return the newest prompts of the user that fit into `tokens_left` tokens, oldest first."""
     quoted: list[Said] = []
-    folded = {place for at in expansions(older) for place in (at - 1, at)}  # a command stays with its text
+    commands = {
+        place for at in expansions(older) for place in (at - 1, at)
+    }  # a command and its text are not quoted
     for place in range(len(older) - 1, -1, -1):
         entry = older[place]
-        if not entry.message.is_prompt or entry.message.results or place in folded:
+        if not entry.message.is_prompt or entry.message.results or place in commands:
             continue
-        most -= room.tokens([entry], edits)
-        if most < 0:
+        tokens_left -= room.tokens([entry], edits)
+        if tokens_left < 0:
             break
         quoted.append(entry)
     return quoted[::-1]

@@ -1,14 +1,14 @@
-"""A range that somebody chose to fold: all up to an entry, or what stands since one.
+"""Fold a range that the user chose: everything up to an entry, or everything since one.
 
     view            [leading]  checkpoint  s1  s2  s3  s4  s5  s6
-    up to s3        [leading]  checkpoint              s4  s5  s6     a fold whose cut is given
-    since s4        [leading]  checkpoint  s1  s2  s3  summary  s6    s6 is not answered: it stays
+    up to s3        [leading]  checkpoint              s4  s5  s6     a fold with a given cut
+    since s4        [leading]  checkpoint  s1  s2  s3  summary  s6    s6 is unanswered: it stays
 
-What is not chosen is kept word for word, whatever the policy keeps. A fold since an entry needs no checkpoint
-of its own: it is a boundary of edits, by which the messages of the range are shown as their summary. They are
-kept like others: no cut falls between them, and a later fold that reaches them folds what was said.
+Everything else is kept word for word, whatever the policy keeps. A fold since an entry has no checkpoint: it
+is a boundary of edits that show the messages of the range as their summary. No cut falls between them, and a
+later fold that reaches them folds the original messages.
 
-A range begins and ends where a cut is legal; where that is not what was asked for, less is folded.
+A range begins and ends at a legal cut. If the request does not, less is folded.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from foldline.core.carried.select import carry, newest_messages, without_carried
 from foldline.core.carried.summaries import sealed_place
 from foldline.core.checkpoint.checkpoint import as_message, range_text
 from foldline.core.checkpoint.obtain import SummarySteps, obtain
-from foldline.core.checkpoint.request import SummaryReply, SummaryRequest
+from foldline.core.checkpoint.request import SummaryReply
 from foldline.core.checkpoint.summary import request
 from foldline.core.compact.attempt import CONSTRAINT_SHARE, of_summaries
 from foldline.core.compact.compaction_input import CompactionInput, frame
@@ -47,33 +47,32 @@ from foldline.errors import InputError
 
 
 def cut_up_to(job: CompactionInput, entry: str) -> CompactionInput:
-    """Return the job with the cut behind an entry and its exchange; raises InputError where none is legal.
+    """Return the job with the cut after an entry and its exchange; raises InputError if none is legal.
 
-    The exchange of a user's message is all up to the next one, that of a call its results.
+    The exchange of a prompt ends before the next prompt, that of a call after its results.
     """
-    kept, asked = job.state.kept, _exchange_end(job, _place(job, entry))
-    index = max((legal for legal in job.legal if legal <= asked), default=None)
+    kept, requested_end = job.state.kept, _exchange_end(job, _index_of(job, entry))
+    index = max((legal for legal in job.legal if legal <= requested_end), default=None)
     if index is None:
-        raise InputError(f"nothing can be folded up to entry {entry}: no cut is legal before its end")
+        raise InputError(f"nothing can be folded up to entry {entry}: there is no legal cut before its end")
     notes = job.ask.notes
-    if index != asked:
-        notes = (*notes, f"less than asked for was folded: the nearest legal cut is before {kept[index].id}")
+    if index != requested_end:
+        notes = (*notes, f"less was folded than requested: the nearest legal cut is before {kept[index].id}")
     return job.asking(notes=notes, least_usable=job.size).changed(cut=Cut(index, is_split(kept, index)))
 
 
-def _place(job: CompactionInput, entry: str) -> int:
-    """Return the index of an entry among the kept messages; raises InputError where it is none of them."""
-    for index, one in enumerate(job.state.kept):
-        if one.id == entry:
+def _index_of(job: CompactionInput, entry: str) -> int:
+    """Return the index of an entry in the kept messages; raises InputError if it is not there."""
+    for index, kept_entry in enumerate(job.state.kept):
+        if kept_entry.id == entry:
             return index
     raise InputError(
-        f"entry {entry!r} is none of the messages that can be folded: it was folded before, always stays, "
-        "or is not on this path"
+        f"entry {entry!r} cannot be folded: it was folded before, always stays, or is not on this path"
     )
 
 
 def _exchange_end(job: CompactionInput, at: int) -> int:
-    """Return the index behind the exchange of the message at an index."""
+    """Return the index after the exchange of the message at an index."""
     kept = job.state.kept
     if kept[at].message.is_prompt:
         return next((i for i in range(at + 1, len(kept)) if kept[i].message.is_prompt), len(kept))
@@ -85,7 +84,7 @@ def _exchange_end(job: CompactionInput, at: int) -> int:
 
 
 class _Stretch(msgspec.Struct, frozen=True):
-    """The messages of a range that are folded, those behind it, and a note for the receipt."""
+    """The messages of a range to fold, those after it, and a note for the receipt."""
 
     folded: list[Said]
     behind: list[Said]
@@ -93,33 +92,34 @@ class _Stretch(msgspec.Struct, frozen=True):
 
 
 def folded_since(job: CompactionInput, entry: str) -> SummarySteps[Pruned | Nothing]:
-    """Plan the fold of what stands since an entry; raises InputError where there is nothing to fold."""
+    """Plan the fold of everything since an entry; raises InputError if there is nothing to fold."""
     state, ask, counter = job.state, job.ask, job.counter
     if not ask.policy.enable_compaction:
         return Nothing("disabled")
-    found, room = _since(job, entry), room_of(job)
-    said, behind = state.clean(found.folded), state.clean(found.behind)
-    size = room.tokens(found.folded)
-    texts = carry((), said, (), size // 2, counter.count).texts
+    stretch, room = _stretch_since(job, entry), room_of(job)
+    messages, behind = state.clean(stretch.folded), state.clean(stretch.behind)
+    size = room.tokens(stretch.folded)
+    texts = carry((), messages, (), size // 2, counter.count).texts
     instructions = tuple(one for one in texts if one.kind == "instructions")
-    ids = {one.id for one in found.folded}
-    older = (
-        state.boundary.checkpoint.pins if state.boundary is not None else ()
-    )  # newer ones quote themselves
-    pins = [pin for pin in older if pin.entry in ids and pin.entry in state.pins]
-    marks = [mark for mark in job.marks(state.marks.keys() - ids) if mark.entry in ids]
-    around = frame(job, pins=pins, marks=marks, carried=instructions)
-    most = size - message_tokens(as_message(range_text("", around), "user"), counter) - job.least_gain
-    if most < SUMMARY_FLOOR:
-        return no_gain(most - SUMMARY_FLOOR, job.least_gain)
-    tokens = min(room.most_summary(found.folded), most)
-    said = without_carried(said, instructions)
-    known = redact_facts(current(merge(Ledger(), collect(said)), behind))
-    shown, _ = within(known, ask.usable // CONSTRAINT_SHARE + tokens // 3, counter.count)
-    wanted = request(
+    folded_ids = {one.id for one in stretch.folded}
+    # newer pins are quoted in the view
+    checkpoint_pins = state.boundary.checkpoint.pins if state.boundary is not None else ()
+    pins = [pin for pin in checkpoint_pins if pin.entry in folded_ids and pin.entry in state.pins]
+    marks = [mark for mark in job.marks(state.marks.keys() - folded_ids) if mark.entry in folded_ids]
+    range_frame = frame(job, pins=pins, marks=marks, carried=instructions)
+    most_summary = (
+        size - message_tokens(as_message(range_text("", range_frame), "user"), counter) - job.least_gain
+    )
+    if most_summary < SUMMARY_FLOOR:
+        return no_gain(most_summary - SUMMARY_FLOOR, job.least_gain)
+    tokens = min(room.most_summary(stretch.folded), most_summary)
+    messages = without_carried(messages, instructions)
+    ledger = redact_facts(current(merge(Ledger(), collect(messages)), behind))
+    shown, _ = within(ledger, ask.usable // CONSTRAINT_SHARE + tokens // 3, counter.count)
+    summary_request = request(
         ask.policy,
         kind="first",
-        folded=said,
+        folded=messages,
         previous=None,
         ledger=shown,
         tokens=tokens,
@@ -127,55 +127,54 @@ def folded_since(job: CompactionInput, entry: str) -> SummarySteps[Pruned | Noth
         kept=behind,
         project=of_summaries(job),
     )
-    reply = (yield from obtain(_without_secrets(job, wanted), counter)).reply
-    text = range_text(reply.text, around)
-    gone = stripped(found.behind, 0, counter, edited_parts(state.edits) | edited_parts(state.repairs))
-    taken = message_tokens(as_message(text, "user"), counter)
-    edits = (*_shown_as(text, found.folded, taken, state.edits), *gone)
+    summary_request = msgspec.structs.replace(summary_request, secrets=bool(state.clean.secrets))
+    reply = (yield from obtain(summary_request, counter)).reply
+    text = range_text(reply.text, range_frame)
+    unsigned = stripped(stretch.behind, 0, counter, edited_parts(state.edits) | edited_parts(state.repairs))
+    summary_tokens = message_tokens(as_message(text, "user"), counter)
+    edits = (*_replaced_by(text, stretch.folded, summary_tokens, state.edits), *unsigned)
     boundary = scrub_secrets(Pruned("", None, Receipt(ask.reason), edits=edits), job)
-    return _with_receipt(job, boundary, found, known, reply)
+    return _with_receipt(job, boundary, stretch, ledger, reply)
 
 
-def _since(job: CompactionInput, entry: str) -> _Stretch:
-    """Return what is folded since an entry; what always stays where it is (instructions) is left out.
+def _stretch_since(job: CompactionInput, entry: str) -> _Stretch:
+    """Return what is folded since an entry, without instructions, which always stay.
 
-    A compaction that its server sealed can be told by nobody: a range begins behind it.
+    A sealed server compaction cannot be summarised, so the range begins after it.
     """
-    kept, asked = job.state.kept, _place(job, entry)
+    kept, requested_start = job.state.kept, _index_of(job, entry)
     sealed = [index for index, one in enumerate(kept) if sealed_place(one.message) is not None]
-    first = max([asked, *(index + 1 for index in sealed), int(job.state.server is not None)])
+    first = max([requested_start, *(index + 1 for index in sealed), int(job.state.server is not None)])
     end = job.legal[-1] if job.legal else 0
     start = next((index for index in (0, *job.legal) if index >= first), end)
-    stays = {one.id for one in newest_messages(kept[start:end]).values()}
-    folded = [one for one in kept[start:end] if one.id not in stays and one.message.parts]
+    instructions = {instruction.id for instruction in newest_messages(kept[start:end]).values()}
+    folded = [one for one in kept[start:end] if one.id not in instructions and one.message.parts]
     if not folded:
-        raise InputError(f"nothing can be folded since entry {entry}: what is not answered stays")
-    less = "" if start == asked else f", less than asked for: the nearest legal place since {entry}"
-    return _Stretch(folded, kept[end:], f"folded since {kept[start].id}{less}")
+        raise InputError(f"nothing can be folded since entry {entry}: unanswered messages stay")
+    note = f"folded since {kept[start].id}"
+    if start != requested_start:
+        note += f", less than requested: the nearest legal cut since {entry}"
+    return _Stretch(folded, kept[end:], note)
 
 
-def _without_secrets(job: CompactionInput, wanted: SummaryRequest) -> SummaryRequest:
-    return msgspec.structs.replace(wanted, secrets=bool(job.state.clean.secrets))
+def _replaced_by(text: str, folded: Sequence[Said], tokens: int, edits: EditsOf) -> Iterator[Edit]:
+    """Yield the edits that replace messages by a text of `tokens` tokens.
 
-
-def _shown_as(text: str, folded: Sequence[Said], tokens: int, edits: EditsOf) -> Iterator[Edit]:
-    """Yield the edits that have a text of so many tokens stand in the place of messages.
-
-    The parts that the user took out keep the edits that say so. Where nothing but their notes is left of a
-    message, the edit names a part behind all of them.
+    Parts that the user took out keep their edits. If only their notes are left of a message, the edit names
+    an index after its last part.
     """
     for entry in folded:
         first = entry is folded[0]
-        out = {edit.part: edit.saved for edit in edits.get(entry.id, ()) if edit.kind == EXCLUDED}
+        excluded = {edit.part: edit.saved for edit in edits.get(entry.id, ()) if edit.kind == EXCLUDED}
         parts = range(len(entry.message.parts))
-        at, *others = [part for part in parts if part not in out] or [len(parts)]
-        saved = entry.tokens - sum(out.values()) - (tokens if first else 0)
+        at, *others = [part for part in parts if part not in excluded] or [len(parts)]
+        saved = entry.tokens - sum(excluded.values()) - (tokens if first else 0)
         yield Edit(entry.id, at, "folded", Text(text) if first else None, saved)
         yield from (Edit(entry.id, part, "folded") for part in others)
 
 
 def _with_receipt(
-    job: CompactionInput, boundary: Pruned, found: _Stretch, known: Ledger, reply: SummaryReply
+    job: CompactionInput, boundary: Pruned, stretch: _Stretch, ledger: Ledger, reply: SummaryReply
 ) -> Pruned | Nothing:
     """Return the boundary with its receipt, if it gains enough."""
     state, after = job.state, job.state.with_boundary(boundary)
@@ -183,14 +182,14 @@ def _with_receipt(
     if gain < job.least_gain:
         return no_gain(gain, job.least_gain)
     receipt = made_receipt(
-        job, before=state.view(), after=after.view(), edits=boundary.edits, folded=found.folded
+        job, before=state.view(), after=after.view(), edits=boundary.edits, folded=stretch.folded
     )
     receipt = msgspec.structs.replace(
         receipt,
-        constraints=constraint_figures(*standing_in(known.constraints, after.view())),
+        constraints=constraint_figures(*standing_in(ledger.constraints, after.view())),
         summarizer=reply.summarizer,
         usage=reply.usage,
         price=reply.price,
-        notes=(*receipt.notes, found.note, *reply.notes),
+        notes=(*receipt.notes, stretch.note, *reply.notes),
     )
     return scrub_secrets(msgspec.structs.replace(boundary, receipt=receipt), job)

@@ -1,4 +1,4 @@
-"""One compaction: the view as it is, what is asked of it, and what stands around its summary."""
+"""One compaction: its view, its request, and what surrounds its summary."""
 
 from __future__ import annotations
 
@@ -21,21 +21,20 @@ from foldline.core.secrets.redact import redact
 from foldline.core.view import ViewState
 
 SIGNED_LOOP = Nothing(
-    "signed_thinking", "inside a tool loop whose thinking is bound to what stands before it"
+    "signed_thinking", "inside a tool loop with signed thinking, which is bound to what comes before it"
 )
 
 
-MARKS_SHARE = 10  # words that the user marked take at most usable / MARKS_SHARE
+MARKS_SHARE = 10  # words that the user marked get at most usable / MARKS_SHARE
 A_BLOCK = 16  # tokens of the tags around a text
 
 
 class CompactionInput(msgspec.Struct, frozen=True, dict=True):
-    """One compaction: the view as it is, what is asked of it, and the counter of its tokens.
+    """One compaction: its view, its request, and a token counter.
 
-    `carry` is what goes over the fold whatever the summary says: instructions and earlier summaries. The view
-    does not grow while its compaction is planned. `marks_room`: whether what the user marked has any. `scale`
-    makes images smaller; without it an old one becomes a note. `cut` is given where the range to fold was
-    chosen.
+    `carry` is what the fold carries over beside the summary: instructions and earlier summaries. The view
+    does not grow while its compaction is planned. `marks_room`: whether the user's marks have room. `scale`
+    scales images down; without it old ones become notes. `cut` is given if the user chose the range to fold.
     """
 
     state: ViewState
@@ -48,18 +47,18 @@ class CompactionInput(msgspec.Struct, frozen=True, dict=True):
 
     @property
     def size(self) -> int:
-        """The tokens of the view as it is, with a system prompt and tools given apart."""
+        """The tokens of the view before the compaction, with a separate system prompt and tools."""
         return self.ask.overhead_tokens + self.state.tokens
 
     @property
     def least_gain(self) -> int:
-        """The tokens that a boundary has to gain."""
+        """The tokens that a boundary must gain."""
         ask = self.ask
         return max(ask.policy.min_gain.resolve(ask.window, ask.usable), 1) if ask.optional else 1
 
     @property
     def may_redraft(self) -> bool:
-        """Whether the checkpoint may be written anew though no message is folded."""
+        """Whether the checkpoint may be rewritten although no message is folded."""
         return self.state.server is not None or (self.state.boundary is not None and not self.ask.optional)
 
     @cached_property
@@ -69,22 +68,22 @@ class CompactionInput(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def repairs(self) -> ViewRepairs:
-        """What the view leaves out and adds by itself."""
+        """What the view itself leaves out and adds."""
         return self.state.view_repairs()
 
     @property
     def stays(self) -> list[Said]:
-        """The kept messages that no cut can leave behind."""
+        """The kept messages that no cut can fold."""
         return self.state.kept[self.legal[-1] if self.legal else 0 :]
 
     def marks(self, shown: Collection[str] = ()) -> list[Pin]:
-        """Return what the user marked as far as it has room, the newest first to be taken.
+        """Return the user's marks that have room, preferring the newest.
 
-        What is `shown` anyway, by the ids of entries, takes none.
+        Marks in entries whose ids are `shown` take no room.
         """
         state, chosen = self.state, list[Pin]()
         room = self.ask.usable // MARKS_SHARE if self.marks_room else 0
-        for mark in (Pin(one.entry, redact(one.text)) for one in reversed(state.marks.values())):
+        for mark in (Pin(raw.entry, redact(raw.text)) for raw in reversed(state.marks.values())):
             size = 0 if mark.entry in shown else self.counter.count(mark.text) + A_BLOCK
             if size <= room and mark.entry not in state.pins:
                 room -= size
@@ -92,14 +91,14 @@ class CompactionInput(msgspec.Struct, frozen=True, dict=True):
         return chosen[::-1]
 
     def changed(self, **fields: Any) -> CompactionInput:
-        """Return the job with some fields changed; of the same view nothing is worked out again."""
-        made = msgspec.structs.replace(self, **fields)
-        if made.state is self.state:
-            vars(made).update(vars(self))
-        return made
+        """Return the job with some fields changed; for the same view, cached properties are kept."""
+        job = msgspec.structs.replace(self, **fields)
+        if job.state is self.state:
+            vars(job).update(vars(self))
+        return job
 
     def asking(self, **changes: Any) -> CompactionInput:
-        """Return the job with some fields of what is asked changed."""
+        """Return the job with some fields of its request changed."""
         return self.changed(ask=msgspec.structs.replace(self.ask, **changes))
 
 
@@ -109,31 +108,31 @@ def frame(
     pins: Iterable[Pin] = (),
     marks: Iterable[Pin] = (),
     ack: bool = False,
-    **more: Any,
+    **fields: Any,
 ) -> Frame:
-    """Return the frame of a checkpoint: what stands around its summary. Pins are quoted without secrets."""
+    """Return the frame of a checkpoint: what surrounds its summary. Pins are redacted."""
     ask = job.ask
-    now = ask.continuation
-    if now is not None and now.question:
-        now = msgspec.structs.replace(now, question=redact(now.question))
+    continuation = ask.continuation
+    if continuation is not None and continuation.question:
+        continuation = msgspec.structs.replace(continuation, question=redact(continuation.question))
     return Frame(
         ask.policy,
         number=ask.number,
         live=ask.live,
-        standing=now,
+        standing=continuation,
         pins=tuple(Pin(pin.entry, redact(pin.text)) for pin in pins),
         marks=tuple(marks),
         ack=ack and bool(ask.policy.ack),
-        **more,
+        **fields,
     )
 
 
 def frame_before(
     job: CompactionInput, kept: Sequence[Said], quoted: Sequence[Said], edited: Iterable[str]
 ) -> Frame:
-    """Return the frame of a checkpoint that stands before what is kept.
+    """Return the frame of a checkpoint before the kept messages.
 
-    A pin is quoted unless the view shows its entry, and unedited. `edited` are the ids of entries with edits.
+    A pin is quoted unless the view shows its entry without edits. `edited` are the ids of entries with edits.
     """
     quotes_follow = job.ask.policy.summary_position == "before" and bool(quoted)
     shown = frozenset(entry.id for entry in (*job.state.leading, *quoted, *kept)) - set(edited)

@@ -1,4 +1,4 @@
-"""What the state machine of `decide.watch` sees of a view, and what is then asked of a compaction of it."""
+"""What the state machine of `decide.watch` reads of a view, and the compaction requests of the view."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from foldline.core.view import MessageItem, ViewState, item_parts
 
 
 class Sizer:
-    """The size of a growing view, as the triggers of a policy compare it; each message is estimated once."""
+    """The size of a growing view as a policy's triggers measure it; each message is estimated once."""
 
     def __init__(self, policy: Policy, counter: Counter) -> None:
         self._policy = policy
         self._counter = counter
-        self._kept: Sequence[Said] = ()  # the list that was estimated; it may only be extended
-        self._estimated = 0  # so many of its entries
+        self._kept: Sequence[Said] = ()  # the estimated list, which may only grow
+        self._estimated = 0  # how many of its entries are estimated
         self._total = 0  # their estimate
 
     def size(self, state: ViewState, overhead: int, ratio: float) -> int:
@@ -41,40 +41,42 @@ class Sizer:
         if policy.estimator == "foldline" and policy.trigger_on == "context":
             return state.context_size(overhead, ratio)
         if state.anchor is None or policy.trigger_on == "estimate":
-            size = state.added_tokens + self._said(state)
+            size = state.added_tokens + self._estimate_view(state)
             return size + (overhead if policy.trigger_on != "estimate" else 0)
-        since = state.kept[state.anchor :]
-        seen = last_input(since) if policy.trigger_on == "input" else None
-        return context_size(since, weigh=self._weigh) if seen is None else seen
+        newest = state.kept[state.anchor :]
+        input_tokens = last_input(newest) if policy.trigger_on == "input" else None
+        return context_size(newest, weigh=self._estimate_entry) if input_tokens is None else input_tokens
 
     def overlooked(self, state: ViewState, window: Window, overhead: int, ratio: float) -> tuple[str, ...]:
-        """Return a note where the context exceeds the window, and the policy's triggers do not see it."""
+        """Return a note if the context exceeds the window and the policy's triggers do not see it."""
         size, context = self.size(state, overhead, ratio), state.context_size(overhead, ratio)
         if not overlooked(self._policy, window, size, context):
             return ()
-        seen = f"the policy's estimator ({self._policy.estimator}) sees {size:,} tokens"
-        return (f"{seen}, Foldline {context:,}: more than the input limit of {window.input_limit:,}",)
+        seen_size = f"the policy's estimator ({self._policy.estimator}) sees {size:,} tokens"
+        return (f"{seen_size}, Foldline {context:,}: more than the input limit of {window.input_limit:,}",)
 
-    def _said(self, state: ViewState) -> int:
-        """Return the estimate of every message that is in the view, as it is there."""
+    def _estimate_view(self, state: ViewState) -> int:
+        """Return the estimate of all messages in the view."""
         if state.kept is not self._kept:
             self._kept, self._estimated, self._total = state.kept, 0, 0
-        self._total += sum(self._shown(entry, state) for entry in state.kept[self._estimated :])
+        self._total += sum(self._estimate_shown(entry, state) for entry in state.kept[self._estimated :])
         self._estimated = len(state.kept)
-        return self._total + sum(self._shown(entry, state) for entry in (*state.leading, *state.quoted))
+        return self._total + sum(
+            self._estimate_shown(entry, state) for entry in (*state.leading, *state.quoted)
+        )
 
-    def _shown(self, entry: Said, state: ViewState) -> int:
-        """Return the estimate of an entry with its edits, and without the parts that the view leaves out."""
+    def _estimate_shown(self, entry: Said, state: ViewState) -> int:
+        """Return the estimate of an entry with its edits and without the parts that the view leaves out."""
         edits = (*state.edits.get(entry.id, ()), *state.repairs.get(entry.id, ()))
         if not edits:
-            return self._weigh(entry)
+            return self._estimate_entry(entry)
         if is_folded(edits):  # the summary is a message that the view adds
             return 0
         parts = item_parts(MessageItem(entry, edits))
         return self._estimate(msgspec.structs.replace(entry.message, parts=tuple(parts)))
 
-    def _weigh(self, entry: Said) -> int:
-        """Return the estimate of an entry; our own was made when it was appended."""
+    def _estimate_entry(self, entry: Said) -> int:
+        """Return the estimate of an entry; Foldline's own was made when it was appended."""
         return entry.tokens if self._policy.estimator == "foldline" else self._estimate(entry.message)
 
     def _estimate(self, message: Message) -> int:
@@ -84,9 +86,9 @@ class Sizer:
 def trigger_facts(
     state: ViewState, ask: FoldRequest, sizer: Sizer, counter: Counter, *, ratio: float, now: float
 ) -> TriggerFacts:
-    """Return what `Watch` wants to see of a view at a moment.
+    """Return the facts about a view that `Watch` reads at a moment.
 
-    `ask` is what would be asked of a compaction at a threshold, `ratio` the calibration, `now` Unix time.
+    `ask` is the request of a compaction at a threshold, `ratio` the calibration, `now` Unix time.
     """
     return TriggerFacts(
         size=sizer.size(state, ask.overhead_tokens, ratio),
@@ -116,11 +118,11 @@ def fold_request(
     sizer: Sizer | None = None,
     project: str = "",
 ) -> FoldRequest:
-    """Return what is asked of a compaction of a view.
+    """Return the request of a compaction of a view.
 
-    With the policy's `sizer`, it carries a note on what the policy's triggers overlook. `ratio` is the
-    model's tokens to one of ours, `share` the part of the window to work with after an overflow: where the
-    provider counts more than we do, a compaction works with less.
+    With the policy's `sizer`, it has a note on what the triggers overlook. `ratio` is the model's tokens per
+    token of ours. `share` is the part of the window to use after an overflow, when the provider counts more
+    than we do.
     """
     notes: tuple[str, ...] = ()
     if is_optional(reason):
@@ -142,9 +144,8 @@ def fold_request(
 
 
 def part_of_window(window: Window, share: float) -> Window:
-    """Return a window that holds a part of what this one does; its replies may be as long."""
-    whole = window.input_limit
-    return msgspec.structs.replace(window, context=max(1, int(whole * share)), input=None)
+    """Return a window with a `share` of the input limit and the same output limit."""
+    return msgspec.structs.replace(window, context=max(1, int(window.input_limit * share)), input=None)
 
 
 def number_of(state: ViewState) -> int:
@@ -153,9 +154,9 @@ def number_of(state: ViewState) -> int:
 
 
 def continuation_of(state: ViewState) -> Continuation:
-    """Return where the session stands, by code: from the newest messages, or what the checkpoint recorded."""
+    """Return the session's continuation state, from the newest messages or else from the checkpoint."""
     messages: Sequence[Message] = [entry.message for entry in state.kept]
-    speaks = any(message.role == "assistant" or message.is_prompt for message in messages)
-    if not speaks and state.boundary is not None and state.boundary.checkpoint.standing:
+    has_conversation = any(message.role == "assistant" or message.is_prompt for message in messages)
+    if not has_conversation and state.boundary is not None and state.boundary.checkpoint.standing:
         return msgspec.convert(state.boundary.checkpoint.standing, Continuation)
     return continuation(messages)

@@ -1,7 +1,7 @@
-"""A hand-off: the checkpoint that a new session starts from, written for the goal of its work.
+"""A hand-off: the checkpoint that a new session starts from, written for its goal.
 
-The old session is not folded: nothing of it changes. What it is worth to the goal goes over, and with it the
-user's standing constraints, the pins and the live state.
+The old session does not change. What helps the goal is carried over, with the user's standing constraints,
+the pins and the live state.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from foldline.errors import FloorExceeded
 
 
 class Start(msgspec.Struct, frozen=True):
-    """What a new session begins with: its leading messages, chained, and what it knows of the old one."""
+    """The beginning of a new session: its leading messages, chained, and the note that links the old one."""
 
     leading: tuple[Said, ...]
     link: Noted
@@ -52,13 +52,15 @@ class Start(msgspec.Struct, frozen=True):
 
 def start_of(state: ViewState, link: Noted) -> Start:
     """Return the beginning of a new session: system and developer messages, the newest of each kind."""
-    chain: list[Said] = []
+    entries: list[Said] = []
     newest = newest_messages([entry for entry in state.kept if entry.message.role != "assistant"])
     leading = [entry for entry in state.leading if kind_of(entry.message) not in newest]
-    for old in (*leading, *reversed(newest.values())):
-        parent, key = (chain[-1].id, chain[-1].said_key) if chain else (None, "")
-        chain.append(said(old.message, parent=parent, said_key=key, tokens=old.tokens, at=old.at))
-    return Start(tuple(chain), chained(link, chain[-1].id if chain else None))
+    for entry in (*leading, *reversed(newest.values())):
+        parent, said_key = (entries[-1].id, entries[-1].said_key) if entries else (None, "")
+        entries.append(
+            said(entry.message, parent=parent, said_key=said_key, tokens=entry.tokens, at=entry.at)
+        )
+    return Start(tuple(entries), chained(link, entries[-1].id if entries else None))
 
 
 def opening(start: Start, boundary: Compacted) -> list[Entry]:
@@ -69,9 +71,9 @@ def opening(start: Start, boundary: Compacted) -> list[Entry]:
 def handoff(job: CompactionInput, start: Start, *, text: str | None = None) -> Steps:
     """Plan the checkpoint of a hand-off for the job's goal (None: the newest request).
 
-    `text` is a checkpoint that the user wrote or edited: then no summary is asked for. Returns a Compacted
-    for the new session, without an id. Raises FloorExceeded where it does not fit beside the system prompt,
-    the tools and the pins.
+    `text` is a checkpoint that the user wrote or edited; then no summary is requested. Returns a Compacted
+    for the new session, without an id. Raises FloorExceeded if it does not fit beside the system prompt, the
+    tools and the pins.
     """
     ask, state = job.ask, job.state
     job = job.asking(live=fitted(ask.live, ask.usable, job.counter), number=1, continuation=None)
@@ -86,20 +88,22 @@ def handoff(job: CompactionInput, start: Start, *, text: str | None = None) -> S
         ledger, taken_out = held_in(text, ledger)
     shown, _ = within(ledger, ask.usable // CONSTRAINT_SHARE, job.counter.count)
     base = ViewState([*start.leading, start.link], counter=job.counter)
-    around = frame(job, pins=state.pins.values(), marks=job.marks(), ack=True, carried=job.carry.texts)
-    wrap = make_checkpoint("", around, job.counter).tokens + base.tokens
-    room = min(ask.usable - ask.overhead_tokens - wrap, summary_cap(ask.policy, ask.window, ask.usable))
+    handoff_frame = frame(job, pins=state.pins.values(), marks=job.marks(), ack=True, carried=job.carry.texts)
+    fixed_tokens = make_checkpoint("", handoff_frame, job.counter).tokens + base.tokens
+    room = min(
+        ask.usable - ask.overhead_tokens - fixed_tokens, summary_cap(ask.policy, ask.window, ask.usable)
+    )
     cut = Cut(len(state.kept), inside_turn=False)
     choice = Choice(cut, folded, [], [], {}, max(room, CHECKPOINT_LEAST))
-    proposal = Proposal(job, base, choice, around, ledger, shown, taken_out)
+    proposal = Proposal(job, base, choice, handoff_frame, ledger, shown, taken_out)
     if text is not None:
         return _fitting(attempt_with(proposal, SummaryReply(redact(text), EDITED)))
-    wanted = summary_request(proposal, "handoff", ledger.goal or None, choice.room)
-    return _fitting((yield from fit_summary(proposal, wanted)))
+    request_for_goal = summary_request(proposal, "handoff", ledger.goal or None, choice.room)
+    return _fitting((yield from fit_summary(proposal, request_for_goal)))
 
 
 def _carried(job: CompactionInput, start: Start, folded: list[Said]) -> Carry:
-    """Return the texts that go over; system and developer messages stand in the new session anyhow."""
+    """Return the texts to carry over; system and developer messages are in the new session already."""
     state, usable = job.state, job.ask.usable - job.ask.overhead_tokens
     return carry(
         (),
@@ -113,7 +117,7 @@ def _carried(job: CompactionInput, start: Start, folded: list[Said]) -> Carry:
 
 
 def _fitting(attempt: Attempt) -> Compacted:
-    """Return the boundary with its receipt; raises FloorExceeded where it does not fit."""
+    """Return the boundary with its receipt; raises FloorExceeded if it does not fit."""
     job = attempt.proposal.job
     if attempt.spare < 0:
         floor = floor_of(msgspec.structs.replace(job, state=attempt.proposal.base))
@@ -124,15 +128,15 @@ def _fitting(attempt: Attempt) -> Compacted:
 # ---- two sentences for people
 
 
-DISPLAY_TOKENS = 120  # the most that the two sentences take
+DISPLAY_TOKENS = 120  # the most for both sentences
 
 
 def display(job: CompactionInput) -> SummarySteps[str]:
-    """Have two sentences written on the view of a job; by code where the reply is no such thing."""
+    """Have two sentences written about the view of a job; code writes them if the reply is unusable."""
     state = job.state
     entries = state.clean([*state.quoted, *state.kept])
     ledger = ledger_of(job, entries, ())
-    wanted = request(
+    display_request = request(
         job.ask.policy,
         kind="display",
         folded=entries,
@@ -140,9 +144,9 @@ def display(job: CompactionInput) -> SummarySteps[str]:
         ledger=ledger,
         tokens=DISPLAY_TOKENS,
     )
-    reply = yield wanted
+    reply = yield display_request
     if reply is not None and reply.stop != FAILED:
-        checked = check(reply, wanted, counter=job.counter)
+        checked = check(reply, display_request, counter=job.counter)
         if isinstance(checked, Accepted):
             return " ".join(Sweep(state.clean.secrets).text(checked.text).split())
     return two_sentences(ledger)

@@ -1,8 +1,8 @@
-"""A compaction from beginning to end, without doing anything: the one place where the rooms are composed.
+"""Plan a compaction from beginning to end, without side effects.
 
-`plan` is a generator. It tries a prune, measures, chooses a cut, and yields a `SummaryRequest`; whoever runs
-it answers with a `SummaryReply`, or None where the summariser failed. It returns a boundary without an id,
-ready to be chained and appended, or `Nothing` and why. Nothing here knows time, files or models.
+`plan` is a generator. It tries a prune, measures, chooses a cut and yields a `SummaryRequest`. The caller
+sends back a `SummaryReply`, or None if the summariser failed. `plan` returns a boundary without an id, ready
+to be chained and appended, or `Nothing` with the reason.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import msgspec
 
 from foldline.core.checkpoint.checkpoint import fitted
 from foldline.core.checkpoint.obtain import SummarySteps
-from foldline.core.compact.attempt import filled, folded, with_receipt
+from foldline.core.compact.attempt import fill_target, fold_choice, with_receipt
 from foldline.core.compact.choice import choose
 from foldline.core.compact.chosen_range import cut_up_to, folded_since
 from foldline.core.compact.compaction_input import SIGNED_LOOP, CompactionInput
@@ -28,7 +28,7 @@ from foldline.core.log.entries import Compacted, Edit, Pruned
 from foldline.core.measure.window import share
 from foldline.errors import FloorExceeded
 
-LEAVES = 0.8  # of the hard trigger, at most, after an automatic fold: fuller, the next turn would fold again
+LEAVES = 0.8  # of the hard trigger: the most an automatic fold leaves, or the next turn would fold again
 
 Outcome = Compacted | Pruned | Nothing
 Steps = SummarySteps[Outcome]
@@ -37,8 +37,8 @@ Steps = SummarySteps[Outcome]
 def plan(job: CompactionInput) -> Steps:
     """Plan one compaction of a view.
 
-    Raises FloorExceeded where what cannot be removed is larger than usable, InputError where nothing can be
-    folded of the range that was chosen.
+    Raises FloorExceeded if what cannot be removed is larger than usable, and InputError if nothing in the
+    chosen range can be folded.
     """
     chosen = job.ask.chosen
     if chosen is not None and chosen.way == "since":
@@ -47,7 +47,7 @@ def plan(job: CompactionInput) -> Steps:
         job = cut_up_to(job, chosen.entry)
     elif (idle := _idle(job)) is not None:
         return idle
-    job = _with_room(job)
+    job = _fit_live_state(job)
     edits = pruned(job) if chosen is None else []
     if edits and to_spare(job, edits) >= 0:
         return prune_boundary(job, noted(job, edits))
@@ -57,25 +57,25 @@ def plan(job: CompactionInput) -> Steps:
 
 
 def _idle(job: CompactionInput) -> Nothing | None:
-    """Say why there is nothing to do; None where there may be."""
+    """Return why there is nothing to do, or None if there may be."""
     state, ask, size = job.state, job.ask, job.size
     if ask.target is not None:
         return Nothing("fits", f"{size:,} tokens") if size <= ask.target else None
-    again = ask.instructions and not ask.optional
-    again = again or (ask.reason == "overflow" and size > ask.usable)  # what was kept does not fit
-    if not state.kept[state.fresh_from :] and not again:
+    redraft = ask.instructions and not ask.optional
+    redraft = redraft or (ask.reason == "overflow" and size > ask.usable)  # the kept messages do not fit
+    if not state.kept[state.fresh_from :] and not redraft:
         return Nothing("nothing_new")
     return SIGNED_LOOP if ask.optional and size <= ask.usable and signed_loop(state.kept) else None
 
 
-def _with_room(job: CompactionInput) -> CompactionInput:
-    """Return the job with the live state and marks that have room; raises FloorExceeded where nothing helps.
+def _fit_live_state(job: CompactionInput) -> CompactionInput:
+    """Return the job with the live state and marks that have room; raises FloorExceeded if it cannot fit.
 
-    Where nobody keeps live state, because a list is folded again, that of the checkpoint counts.
+    If a list is folded again without live state, the checkpoint's live state is kept.
     """
     ask, boundary = job.ask, job.state.boundary
-    kept = not ask.live and ask.continuation is None and boundary is not None
-    live = boundary.checkpoint.live if kept and boundary is not None else ask.live
+    restores_live = not ask.live and ask.continuation is None and boundary is not None
+    live = boundary.checkpoint.live if restores_live and boundary is not None else ask.live
     job = job.asking(live=fitted(live, ask.usable, job.counter))
     floor = floor_of(job)
     if floor.total > ask.usable and job.ask.live:  # messages come before live state
@@ -85,13 +85,13 @@ def _with_room(job: CompactionInput) -> CompactionInput:
         job = job.changed(marks_room=False)
         floor = floor_of(job)
     if floor.total > ask.usable:
-        least = least_floor(job, floor)
-        raise FloorExceeded(least.total, ask.usable, least.breakdown)
+        smallest = least_floor(job, floor)
+        raise FloorExceeded(smallest.total, ask.usable, smallest.breakdown)
     return job
 
 
 def _compacted(job: CompactionInput, edits: Sequence[Edit]) -> Steps:
-    """Fold what a choice folds, or shorten what is there where nothing can be folded."""
+    """Fold older messages, or shorten the kept ones if nothing can be folded."""
     ask, room = job.ask, room_of(job, edits)
     if ask.optional:
         hard = thresholds(ask.policy, ask.window).hard or ask.usable
@@ -101,17 +101,17 @@ def _compacted(job: CompactionInput, edits: Sequence[Edit]) -> Steps:
     choice = choose(room)
     if choice is None:
         return shortened(job, edits)
-    attempt = yield from folded(room, choice)
-    attempt = yield from filled(room, attempt)
+    attempt = yield from fold_choice(room, choice)
+    attempt = yield from fill_target(room, attempt)
     gain = job.size - attempt.size
     if gain < job.least_gain:
         return no_gain(gain, job.least_gain)
     choice = attempt.proposal.choice
-    loop = "the signed thinking of the unfinished tool loop was kept as it is"
+    loop_note = "the signed thinking of the unfinished tool loop was kept unchanged"
     return with_receipt(
         attempt,
         [
-            *([loop] if signed_loop(choice.kept) else []),
+            *([loop_note] if signed_loop(choice.kept) else []),
             *cut_notes(choice.cut, ask.policy.cut_rule),
             *balance_notes(job, job.size, attempt.size, attempt.cost.price),
         ],

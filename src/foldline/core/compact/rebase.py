@@ -1,8 +1,8 @@
-"""A boundary that was planned a while ago, put onto the path as it is now.
+"""Apply a boundary that was planned earlier to the path as it is now.
 
-A summary takes long, and the session goes on meanwhile. What was chosen stays: the cut, the summary, the
-edits. What depends on the newest messages is made anew: the checkpoint with its pins and live state, the
-thinking that has to go, the figures of the receipt. No message is read for facts again, so this is quick.
+A summary takes long, and the session continues meanwhile. The cut, the summary and the edits stay. What
+depends on the newest messages is made again: the checkpoint with its pins and live state, the removal of
+signed thinking, the figures of the receipt. Facts are not collected again, so this is quick.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from foldline.core.secrets.redact import redact
 from foldline.core.view import ViewState
 from foldline.errors import InputError
 
-VOID = Nothing("void", "the path is no longer the one that the draft was made for")
+VOID = Nothing("void", "the session has changed since the draft was made")
 
 
 class Draft(msgspec.Struct, frozen=True):
-    """A boundary that is not committed, and what it was planned on.
+    """A boundary that is not committed, and the state it was planned on.
 
-    `boundaries` are those of the path then, `newest` is the newest message of the view then.
+    `boundaries` are those of the path and `newest` is the newest message of the view at that time.
     """
 
     boundary: Compacted | Pruned
@@ -42,7 +42,7 @@ class Draft(msgspec.Struct, frozen=True):
 
 
 class Rebased(msgspec.Struct, frozen=True):
-    """A boundary without an id, for the path as it is, and the view state of the path with it."""
+    """A boundary without an id for the current path, and the view state with it."""
 
     boundary: Compacted | Pruned
     after: ViewState
@@ -54,12 +54,12 @@ def drafted(state: ViewState, boundary: Compacted | Pruned) -> Draft:
 
 
 def _boundaries(state: ViewState) -> tuple[str, ...]:
-    """Return the boundaries of a path, with the reply in which a server folded it."""
+    """Return the boundaries of a path, including a reply with a server's compaction."""
     return (*state.boundaries, *((state.server.id,) if state.server is not None else ()))
 
 
 def _newest(state: ViewState) -> str | None:
-    """Return the id of the newest message of a view; None where nothing is kept."""
+    """Return the id of the newest message of a view, or None."""
     return state.kept[-1].id if state.kept else None
 
 
@@ -67,52 +67,52 @@ def _newest(state: ViewState) -> str | None:
 
 
 def holds(draft: Draft, state: ViewState) -> bool:
-    """Whether a draft can still be committed: what it was made of stands, and no boundary came since."""
+    """Whether a draft can still be committed: its messages are on the path, and no boundary was added."""
     return _cut(draft, state) is not None
 
 
 def pays(job: CompactionInput, draft: Draft) -> bool:
-    """Whether the very next request costs less if a draft is committed now, as where the cache is cold."""
-    economy, made = job.ask.economy, draft.boundary.receipt
+    """Whether the next request costs less if a draft is committed now, as with a cold cache."""
+    economy, receipt = job.ask.economy, draft.boundary.receipt
     if economy is None or not economy.cache.tokens:
         return False
-    after = max(job.size - made.tokens_before + made.tokens_after, 0)
-    found = balance_of(job, job.size, after)
-    return found is not None and found.requests == 0
+    after = max(job.size - receipt.tokens_before + receipt.tokens_after, 0)
+    cost_balance = balance_of(job, job.size, after)
+    return cost_balance is not None and cost_balance.requests == 0
 
 
 def rebased(job: CompactionInput, draft: Draft) -> Rebased | Nothing:
-    """Return the boundary of a draft for the path as it is now.
+    """Return the boundary of a draft for the current path, or `Nothing`.
 
-    Nothing where it no longer holds (`void`), where it would gain too little (`no_gain`) or leave too much
-    (`too_large`), or where an open tool loop has thinking that is bound to what stands before it.
+    `Nothing` if the draft is void, would gain too little (`no_gain`) or leave too much (`too_large`), or if
+    an open tool loop has signed thinking.
     """
-    state, ask, size, old = job.state, job.ask, job.size, draft.boundary
+    state, ask, size, planned = job.state, job.ask, job.size, draft.boundary
     cut = _cut(draft, state)
     if cut is None:
         return VOID
     if ask.optional and size <= ask.usable and signed_loop(state.kept):
         return SIGNED_LOOP
     job = job.asking(live=fitted(ask.live, ask.usable, job.counter))
-    made = _pruned(job, old) if isinstance(old, Pruned) else _compacted(job, old, cut)
+    changed = _pruned(job, planned) if isinstance(planned, Pruned) else _compacted(job, planned, cut)
     said_since = draft.newest != _newest(state)
     seen = draft.newest if said_since else None
-    boundary = scrub_secrets(msgspec.structs.replace(made, seen=seen), job)
+    boundary = scrub_secrets(msgspec.structs.replace(changed, seen=seen), job)
     after = state.with_boundary(boundary)
     total = ask.overhead_tokens + after.tokens
     if size - total < job.least_gain:
         return no_gain(size - total, job.least_gain)
     if said_since and ask.reason in AUTOMATIC and total > _most(boundary, ask):
-        return Nothing("too_large", f"{total:,} tokens would be left")
-    receipt = scrub_secrets(_receipt(job, old.receipt, boundary, after), job)
+        return Nothing("too_large", f"{total:,} tokens would remain")
+    receipt = scrub_secrets(_receipt(job, planned.receipt, boundary, after), job)
     return Rebased(msgspec.structs.replace(boundary, receipt=receipt), after)
 
 
 def _cut(draft: Draft, state: ViewState) -> int | None:
-    """Return the index of the first message that the draft keeps; None where no cut is legal there now.
+    """Return the index of the first message that the draft keeps; None if no cut is legal there now.
 
-    None too where the newest message that it was planned with is not on the path any more: its checkpoint
-    tells what was said on a branch that was left.
+    None too if the newest message at planning is no longer on the path: the checkpoint would cover messages
+    of an abandoned branch.
     """
     boundary = draft.boundary
     if _boundaries(state) != draft.boundaries:
@@ -120,12 +120,12 @@ def _cut(draft: Draft, state: ViewState) -> int | None:
     if draft.newest is not None and all(entry.id != draft.newest for entry in state.kept):
         return None
     if isinstance(boundary, Pruned):
-        here = {entry.id for entry in (*state.leading, *state.kept)}
-        return 0 if here.issuperset(edit.entry for edit in boundary.edits) else None
-    at = boundary.first_kept or draft.newest
-    if at is None:
+        view_ids = {entry.id for entry in (*state.leading, *state.kept)}
+        return 0 if view_ids.issuperset(edit.entry for edit in boundary.edits) else None
+    kept_id = boundary.first_kept or draft.newest
+    if kept_id is None:
         return 0
-    index = next((i for i, entry in enumerate(state.kept) if entry.id == at), None)
+    index = next((i for i, entry in enumerate(state.kept) if entry.id == kept_id), None)
     if index is None:
         return None
     if boundary.first_kept is None:
@@ -134,7 +134,7 @@ def _cut(draft: Draft, state: ViewState) -> int | None:
 
 
 def _most(boundary: Compacted | Pruned, ask: FoldRequest) -> int:
-    """Return the tokens that a boundary may leave; a prune alone is enough only below the soft trigger."""
+    """Return the most tokens that a boundary may leave; after a prune, less than the soft trigger."""
     limits = thresholds(ask.policy, ask.window)
     if isinstance(boundary, Compacted) or not ask.optional:
         return ask.usable
@@ -145,25 +145,25 @@ def _most(boundary: Compacted | Pruned, ask: FoldRequest) -> int:
 
 
 def _pruned(job: CompactionInput, boundary: Pruned) -> Pruned:
-    """Return a prune with the thinking taken out that was said since behind what it edits."""
+    """Return a prune that also removes the signed thinking that came since, after its edits."""
     state = job.state
-    known = {(edit.entry, edit.part) for edit in boundary.edits}
-    known |= edited_parts(state.edits) | edited_parts(state.repairs)
+    already = {(edit.entry, edit.part) for edit in boundary.edits}
+    already |= edited_parts(state.edits) | edited_parts(state.repairs)
     edited = {edit.entry for edit in boundary.edits}
     start = next((i for i, entry in enumerate(state.kept) if entry.id in edited), len(state.kept))
-    new = stripped(state.kept, start, job.counter, known)
-    return msgspec.structs.replace(boundary, edits=(*boundary.edits, *new))
+    thinking_edits = stripped(state.kept, start, job.counter, already)
+    return msgspec.structs.replace(boundary, edits=(*boundary.edits, *thinking_edits))
 
 
 def _compacted(job: CompactionInput, boundary: Compacted, cut: int) -> Compacted:
-    """Return a fold with the checkpoint and the edits that what is kept now needs."""
+    """Return a fold with the checkpoint and edits that the current kept messages need."""
     state, old = job.state, boundary.checkpoint
     kept = state.kept[cut:]
-    known = {(edit.entry, edit.part) for edit in boundary.edits}
-    edits = (*boundary.edits, *stripped(kept, 0, job.counter, known))
+    already = {(edit.entry, edit.part) for edit in boundary.edits}
+    edits = (*boundary.edits, *stripped(kept, 0, job.counter, already))
     by_id = {entry.id: entry for entry in (*state.leading, *state.quoted, *state.kept)}
     quoted = [by_id[entry] for entry in boundary.quoted if entry in by_id]
-    # a checkpoint without any had no room for what was marked; what is kept shows its own
+    # a checkpoint without marks had no room for them; kept messages show theirs
     job = job.changed(marks_room=bool(old.marks))
     frame = frame_before(job, kept, quoted, {edit.entry for edit in edits})
     frame = msgspec.structs.replace(frame, carried=old.carried)
@@ -176,7 +176,7 @@ def _compacted(job: CompactionInput, boundary: Compacted, cut: int) -> Compacted
 
 
 def _receipt(job: CompactionInput, old: Receipt, boundary: Compacted | Pruned, after: ViewState) -> Receipt:
-    """Return the draft's receipt with the figures of now."""
+    """Return the draft's receipt with current figures."""
     new = made_receipt(job, before=job.state.items(), after=after.items(), edits=boundary.edits)
     notes = [note for note in old.notes if not is_balance(note)]
     if isinstance(boundary, Compacted):
@@ -196,46 +196,50 @@ def _receipt(job: CompactionInput, old: Receipt, boundary: Compacted | Pruned, a
     )
 
 
-# ---- a summary as the user wrote or edited it
+# ---- a summary that the user edited
 
 
 def with_summary(draft: Draft, text: str) -> Draft:
-    """Return a draft with the summary that the user made of its own.
+    """Return a draft with its summary replaced by the user's text.
 
-    Standing constraints that the text no longer holds are dropped, and the receipt names them. Raises
-    InputError for an empty text, and for a boundary that has no summary.
+    Standing constraints that the text no longer contains are dropped and named in the receipt. Raises
+    InputError for an empty text, and for a boundary without a summary.
     """
     boundary = draft.boundary
     if isinstance(boundary, Pruned) and range_summary(boundary.edits):
-        raise InputError("the summary of a range is committed as it was shown: leave `summary` out")
+        raise InputError("the summary of a range cannot be edited: leave `summary` out")
     if not isinstance(boundary, Compacted):
-        raise InputError("only old tool results are taken out here: there is no summary to edit")
+        raise InputError("this boundary only prunes old tool results: it has no summary to edit")
     if not text.strip():
-        raise InputError("the summary is empty: leave `summary` out to commit it as it was shown")
-    ledger, gone = held_in(text, msgspec.convert(boundary.ledger, Ledger))
+        raise InputError("the summary is empty: leave `summary` out to commit the summary as shown")
+    ledger, dropped = held_in(text, msgspec.convert(boundary.ledger, Ledger))
     edited = msgspec.structs.replace(
         boundary,
         checkpoint=msgspec.structs.replace(boundary.checkpoint, summary=redact(text)),
         ledger=msgspec.to_builtins(ledger),
         receipt=msgspec.structs.replace(
-            boundary.receipt, summarizer=EDITED, constraints=_less(boundary.receipt.constraints, gone)
+            boundary.receipt,
+            summarizer=EDITED,
+            constraints=_without_dropped(boundary.receipt.constraints, dropped),
         ),
     )
     return msgspec.structs.replace(draft, boundary=edited)
 
 
 def held_in(text: str, ledger: Ledger) -> tuple[Ledger, list[str]]:
-    """Return a ledger without the standing constraints that the user took out of a text, and those."""
-    there = " ".join(text.split())
-    held = tuple(fact for fact in ledger.constraints if " ".join(fact.text.split()) in there)
-    gone = [fact.text for fact in ledger.constraints if fact not in held]
-    return msgspec.structs.replace(ledger, constraints=held), gone
+    """Return a ledger without the standing constraints that are not in a text, and the dropped ones."""
+    normalized = " ".join(text.split())
+    kept = tuple(fact for fact in ledger.constraints if " ".join(fact.text.split()) in normalized)
+    dropped = [fact.text for fact in ledger.constraints if fact not in kept]
+    return msgspec.structs.replace(ledger, constraints=kept), dropped
 
 
-def _less(standing: StandingConstraints | None, gone: Sequence[str]) -> StandingConstraints | None:
-    """Return what a receipt says of standing constraints when some are gone from the view."""
-    if not gone:
+def _without_dropped(
+    standing: StandingConstraints | None, dropped: Sequence[str]
+) -> StandingConstraints | None:
+    """Return the standing constraints of a receipt after some were dropped from the view."""
+    if not dropped:
         return standing
-    texts = tuple(text for text in standing.texts if text not in gone) if standing else ()
+    texts = tuple(text for text in standing.texts if text not in dropped) if standing else ()
     excess = standing.excess if standing else ()
-    return StandingConstraints(len(texts), texts, tuple(dict.fromkeys((*excess, *gone))))
+    return StandingConstraints(len(texts), texts, tuple(dict.fromkeys((*excess, *dropped))))

@@ -1,4 +1,4 @@
-"""The receipt of a boundary, made from the views before and after it, and free of secrets; its figures."""
+"""The receipt of a boundary: its figures, from the views before and after, without secrets."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from foldline.core.measure.tokens import message_tokens
 from foldline.core.secrets.derived import Sweep
 from foldline.core.view import Item, item_parts, sized
 
-APART = "system prompt and tools"  # the category of what is given apart from the messages
+APART = "system prompt and tools"  # the category of what is not in the messages
 _IN_ORDER = (APART, "system", "checkpoint", "user", "assistant", "tool results", "unanswered")
 Sized = tuple[str, int]  # a category and the tokens of one item of a view
 
@@ -53,39 +53,39 @@ def made_receipt(
 
 
 def balance_of(job: CompactionInput, before: int, after: int, summary: float | None = None) -> Balance | None:
-    """Return what a boundary from `before` to `after` tokens costs and saves; None where prices are unknown.
+    """Return what a boundary from `before` to `after` tokens costs and saves; None if prices are unknown.
 
     `summary` is what its summary cost in USD.
     """
-    same = job.ask.overhead_tokens + sum(entry.tokens for entry in job.state.leading)
+    unchanged = job.ask.overhead_tokens + sum(entry.tokens for entry in job.state.leading)
     economy = job.ask.economy
-    return economy.balance(before, after, same=same, summary=summary) if economy is not None else None
+    return economy.balance(before, after, same=unchanged, summary=summary) if economy is not None else None
 
 
 def balance_notes(job: CompactionInput, before: int, after: int, price: float | None) -> list[str]:
-    """Return the note that says whether a compaction pays; none where the session's prices are unknown."""
-    found = balance_of(job, before, after, price)
-    return [] if found is None else [found.words]
+    """Return the note on whether a compaction pays; empty if the session's prices are unknown."""
+    balance = balance_of(job, before, after, price)
+    return [] if balance is None else [balance.words]
 
 
 def no_gain(gain: int, least: int) -> Nothing:
-    """Say that a boundary would have gained too little."""
+    """Return `Nothing` because a boundary would gain too little."""
     if gain < 0:
-        return Nothing("no_gain", f"the checkpoint would be {-gain:,} tokens larger than what it stands for")
-    return Nothing("no_gain", f"{gain:,} tokens of the {least:,} that it has to gain")
+        return Nothing("no_gain", f"the checkpoint would be {-gain:,} tokens larger than what it replaces")
+    return Nothing("no_gain", f"it would gain {gain:,} tokens of the required {least:,}")
 
 
 # ---- figures
 
 
 def in_window_order(categories: Iterable[str]) -> list[str]:
-    """Return categories as they stand in a window; those without a place of their own come last."""
+    """Return categories in the order of a window; unknown ones come last."""
     places = {name: place for place, name in enumerate(_IN_ORDER)}
     return sorted(categories, key=lambda name: (places.get(name, len(places)), name))
 
 
 def token_change(receipt: Receipt) -> str:
-    """Return the tokens before and after in words; what an imported receipt does not tell is unknown."""
+    """Return the tokens before and after in words; figures missing in an imported receipt are unknown."""
     if receipt.reason != "imported":
         return f"{receipt.tokens_before:,} → {receipt.tokens_after:,} tokens"
     if receipt.tokens_before:
@@ -96,7 +96,7 @@ def token_change(receipt: Receipt) -> str:
 def by_category(
     before: Sequence[Sized], after: Sequence[Sized], *, overhead: int = 0
 ) -> dict[str, tuple[int, int]]:
-    """Return tokens before and after by category; `overhead` is a system prompt and tools given apart."""
+    """Return tokens before and after by category; `overhead` is a separate system prompt and tools."""
     sums: dict[str, list[int]] = {APART: [overhead, overhead]} if overhead else {}
     for side, items in enumerate((before, after)):
         for name, tokens in items:
@@ -107,7 +107,7 @@ def by_category(
 def dropped(folded: Sequence[Said], edits: Sequence[Edit]) -> dict[str, object]:
     """Return what left the view: folded messages, calls by tool, media and edits by kind.
 
-    Calls that the provider ran count too.
+    Calls run by the provider count too.
     """
     messages = [entry.message for entry in folded]
     calls = Counter(call.name for message in messages for call in opened(message).calls)
@@ -125,33 +125,35 @@ def dropped(folded: Sequence[Said], edits: Sequence[Edit]) -> dict[str, object]:
 
 
 def constraint_figures(shown: Sequence[ConstraintFact], excess: Sequence[str] = ()) -> StandingConstraints:
-    """Return what a receipt says of standing constraints: those kept word for word, and those left out."""
+    """Return the standing constraints of a receipt: those kept word for word, and those without room."""
     return StandingConstraints(len(shown), tuple(fact.told for fact in shown), tuple(excess))
 
 
 def standing_in(
     facts: Sequence[ConstraintFact], view: Sequence[Item]
 ) -> tuple[list[ConstraintFact], list[str]]:
-    """Return the standing constraints that a view says word for word, and the texts of the others."""
+    """Return the standing constraints that a view contains word for word, and the texts of the others."""
     parts = (part for item in view for part in item_parts(item))
-    told = [" ".join(part.text.split()) for part in parts if isinstance(part, Text)]
-    here = [fact for fact in facts if any(" ".join(fact.text.split()) in text for text in told)]
-    return here, [fact.text for fact in facts if fact not in here]
+    texts = [" ".join(part.text.split()) for part in parts if isinstance(part, Text)]
+    kept = [fact for fact in facts if any(" ".join(fact.text.split()) in text for text in texts)]
+    return kept, [fact.text for fact in facts if fact not in kept]
 
 
-# ---- the second line against secrets
+# ---- the last check for secrets
 
 
 T = TypeVar("T", bound=Compacted | Pruned | Receipt)
 
 
-def scrub_secrets(made: T, job: CompactionInput) -> T:
-    """Return a boundary or a receipt that says none of the secrets of the view, its tokens counted again."""
+def scrub_secrets(value: T, job: CompactionInput) -> T:
+    """Return a boundary or a receipt without the secrets of the view, its tokens counted again."""
     state = job.state
-    state.clean((*state.leading, *state.quoted, *state.kept))  # each entry is looked at once
-    clean = Sweep(state.clean.secrets).struct(made)
-    if clean is made or not isinstance(clean, Compacted):
+    state.clean(
+        (*state.leading, *state.quoted, *state.kept)
+    )  # collects their secrets; each entry is read once
+    clean = Sweep(state.clean.secrets).struct(value)
+    if clean is value or not isinstance(clean, Compacted):
         return clean
-    point = clean.checkpoint
-    tokens = message_tokens(as_message(point.text, point.role), job.counter)
-    return msgspec.structs.replace(clean, checkpoint=msgspec.structs.replace(point, tokens=tokens))
+    checkpoint = clean.checkpoint
+    tokens = message_tokens(as_message(checkpoint.text, checkpoint.role), job.counter)
+    return msgspec.structs.replace(clean, checkpoint=msgspec.structs.replace(checkpoint, tokens=tokens))

@@ -1,10 +1,10 @@
-"""The tokens of one compaction: what may be used, what has to stay, and the floor below which none can go.
+"""The tokens of one compaction: what may be used, what must stay, and the floor that none can go below.
 
 |<----------------------------------- usable ------------------------------------>|
 | overhead | leading | checkpoint: frame (wrap) + summary | quoted |     kept      |
 | system,  | system  | pins, live state    |<-- room ---->| older  | the newest,   |
 | tools    | messages| and headings                       | user   | from the cut  |
-^ what is folded is told here                 ^ the cut
+^ summarises what is folded                   ^ the cut
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from foldline.core.log.entries import Edit, Said
 from foldline.core.measure.window import Floor, share
 from foldline.core.view import sized
 
-CHECKPOINT_LEAST = 150  # tokens below which a summary says nothing worth reading
-SUMMARY_LEAST = 2_000  # tokens that a summary may always take, however little it stands for
-SUMMARY_FLOOR = 12  # tokens of the shortest summary: inside its frame a text counts a few more than alone
-SUMMARY_SHARE = 0.25  # of usable, at most: a preset's cap for large windows would fill a small one
-SPARE = 10  # a target of which less than 1 / SPARE is left is used
+CHECKPOINT_LEAST = 150  # tokens of the smallest summary worth reading
+SUMMARY_LEAST = 2_000  # tokens that a summary may always take, however little it covers
+SUMMARY_FLOOR = 12  # tokens of the shortest summary; inside its frame a text counts a few tokens more
+SUMMARY_SHARE = 0.25  # of usable at most: a cap made for large windows would fill a small one
+SPARE = 10  # a target counts as used if less than 1 / SPARE of it is left
 _FLOOR_PARTS = {"system": "system", "checkpoint": "checkpoint", "ack": "checkpoint", "pin": "pins"}
 
 
 class Room(msgspec.Struct, frozen=True):
-    """The tokens of one compaction, and the edits of its view that were made before it and on the way.
+    """The tokens of one compaction, and the edits of its view so far.
 
-    `usable` is what the view may take after it; where it has to gain something, that is less than what the
-    request allows. `wrap` is what a checkpoint takes around an empty summary.
+    `usable` is what the view may take after it: less than the request allows if the compaction must gain
+    something. `wrap` is the size of a checkpoint with an empty summary.
     """
 
     job: CompactionInput
@@ -46,50 +46,50 @@ class Room(msgspec.Struct, frozen=True):
 
     @property
     def overhead(self) -> int:
-        """The tokens of what stands beside the messages: a system prompt, tools, the note on open calls."""
+        """The tokens outside the log's messages: a system prompt, tools, the note on open calls."""
         return self.job.ask.overhead_tokens + self.job.state.open_call_tokens
 
     @property
     def target(self) -> bool:
-        """Whether the view is to fit a target."""
+        """Whether the view must fit a target."""
         return self.job.ask.target is not None
 
     @property
     def summary_cap(self) -> int:
-        """The most tokens of a summary: one that fills a live view would be folded again at once."""
+        """The most tokens of a summary; one that filled a live view would be folded again at once."""
         ask = self.job.ask
         cap = summary_cap(ask.policy, ask.window, ask.usable)
         return cap if self.target else min(cap, share(ask.usable, SUMMARY_SHARE))
 
     def most_summary(self, folded: Sequence[Said]) -> int:
-        """Return the most tokens of a live summary; it stands for all that the one before does, too.
+        """Return the most tokens of a live summary, which also covers what the previous one covered.
 
-        The one before may have taken what it took, or its share of all that it told.
+        For that it gets the size of the previous summary, or its share of what that covered.
         """
-        part, boundary = self.job.ask.policy.summary_share, self.job.state.boundary
-        if part is None or self.target:
+        fraction, boundary = self.job.ask.policy.summary_share, self.job.state.boundary
+        if fraction is None or self.target:
             return self.summary_cap
-        grown = share(sum(entry.tokens for entry in folded), part)
+        tokens = share(sum(entry.tokens for entry in folded), fraction)
         if boundary is not None:
-            taken = self.job.counter.count(boundary.checkpoint.summary)
-            grown += max(taken, share(boundary.ledger.get("tokens", 0), part))
-        return min(self.summary_cap, max(grown, SUMMARY_LEAST))
+            previous = self.job.counter.count(boundary.checkpoint.summary)
+            tokens += max(previous, share(boundary.ledger.get("tokens", 0), fraction))
+        return min(self.summary_cap, max(tokens, SUMMARY_LEAST))
 
     def tokens(self, entries: Iterable[Said], edits: EditsOf | None = None) -> int:
-        """Return what entries take in the view, with these edits or those made before, in tokens."""
+        """Return the tokens of entries in the view, with `edits` (default: those so far)."""
         return tokens_of(entries, self.edits if edits is None else edits, self.job.repairs)
 
     def least(self, entry: Said) -> int:
-        """Return the tokens of a message that is elided as far as it may be."""
+        """Return the tokens of a message that is elided as much as possible."""
         whole = self.tokens([entry])
         if entry.id in self.job.state.pins or is_folded(self.edits.get(entry.id, ())):
             return whole
-        out = self.job.repairs.out
-        return max(0, whole - most_saved(entry, self.usable, self.job.counter, edits=self.edits, out=out))
+        removed = self.job.repairs.out
+        return max(0, whole - most_saved(entry, self.usable, self.job.counter, edits=self.edits, out=removed))
 
     @property
     def least_kept(self) -> int:
-        """The tokens of what must stay behind any cut, elided as far as it may be."""
+        """The tokens of the messages that no cut can fold, elided as much as possible."""
         return sum(map(self.least, self.job.stays))
 
     def shrunk(
@@ -101,7 +101,7 @@ class Room(msgspec.Struct, frozen=True):
         spare: Iterable[Said] = (),
         least: int | None = None,
     ) -> tuple[Edit, ...]:
-        """Return elisions that make entries `over` tokens smaller; `spare` and pinned ones stay whole."""
+        """Return elisions that save `over` tokens in entries; `spare` and pinned ones stay whole."""
         return shrink(
             [entry for entry in entries if not is_folded(edits.get(entry.id, ()))],
             over,
@@ -115,10 +115,9 @@ class Room(msgspec.Struct, frozen=True):
         )
 
     def lead_edits(self, most: int = 0) -> tuple[Edit, ...]:
-        """Elide leading system messages, for a target alone, where they would take more than a quarter of it.
+        """Elide leading system messages if they take more than a quarter of a target.
 
-        They keep a tenth together, or `most` where that is more: their beginnings say who the model is, their
-        ends what holds last.
+        Together they keep a tenth of it, or `most` tokens if that is more. Their beginnings and ends stay.
         """
         leading = self.job.state.leading
         tokens, keep = self.tokens(leading), max(self.usable // 10, most)
@@ -128,28 +127,28 @@ class Room(msgspec.Struct, frozen=True):
 
 
 def room_of(job: CompactionInput, edits: Iterable[Edit] = ()) -> Room:
-    """Return the room of a compaction, with the edits made on the way to it.
+    """Return the room of a compaction, with the edits made so far.
 
-    Pins count unless an entry that has to stay shows them.
+    Pins count unless an entry that must stay shows them.
     """
     state, ask, counter = job.state, job.ask, job.counter
-    stay = {entry.id for entry in (*state.leading, *job.stays)} - set(state.edits)
-    pins = [pin for pin in state.pins.values() if pin.entry not in stay]
-    marks = [mark for mark in job.marks(stay) if mark.entry not in stay]
-    wrap = make_checkpoint("", frame(job, pins=pins, marks=marks, ack=True), counter).tokens
-    wrap += counter.count(ask.policy.ack) + 8 if ask.policy.ack else 0
-    return Room(job, merged(state.edits, edits), ask.usable, wrap)
+    shown = {entry.id for entry in (*state.leading, *job.stays)} - set(state.edits)
+    pins = [pin for pin in state.pins.values() if pin.entry not in shown]
+    marks = [mark for mark in job.marks(shown) if mark.entry not in shown]
+    wrap_tokens = make_checkpoint("", frame(job, pins=pins, marks=marks, ack=True), counter).tokens
+    wrap_tokens += counter.count(ask.policy.ack) + 8 if ask.policy.ack else 0
+    return Room(job, merged(state.edits, edits), ask.usable, wrap_tokens)
 
 
 def with_carried(room: Room) -> Room:
-    """Return the room beside what the fold carries over.
+    """Return the room left by what the fold carries over.
 
-    That takes at most half of what a view has beside all that must stay.
+    That gets at most half of what is free beside all that must stay.
     """
     job, state = room.job, room.job.state
-    stays = room.tokens(state.leading) + room.least_kept
-    free = room.usable - room.overhead - room.wrap - stays - CHECKPOINT_LEAST
-    found = carry(
+    fixed = room.tokens(state.leading) + room.least_kept
+    free = room.usable - room.overhead - room.wrap - fixed - CHECKPOINT_LEAST
+    carried = carry(
         state.leading,
         state.clean((*state.past, *state.quoted, *state.kept)),
         state.boundary.checkpoint.carried if state.boundary is not None else (),
@@ -158,7 +157,7 @@ def with_carried(room: Room) -> Room:
         whole={entry.id for entry in job.stays},
         begun=state.boundary is not None,
     )
-    return msgspec.structs.replace(room, job=job.changed(carry=found), wrap=room.wrap + found.tokens)
+    return msgspec.structs.replace(room, job=job.changed(carry=carried), wrap=room.wrap + carried.tokens)
 
 
 # ---- the floor
@@ -167,23 +166,23 @@ def with_carried(room: Room) -> Room:
 def floor_of(job: CompactionInput) -> Floor:
     """Return what no compaction of this view can remove, in tokens."""
     room, ask = room_of(job), job.ask
-    bare = make_checkpoint("", frame(job), job.counter).tokens
+    empty_frame = make_checkpoint("", frame(job), job.counter).tokens
     leading = merged(room.edits, room.lead_edits())
     return Floor(
         system=ask.overhead.system + room.tokens(job.state.leading, leading),
         tools=ask.overhead.tools,
-        pins=max(0, room.wrap - bare),
+        pins=max(0, room.wrap - empty_frame),
         unanswered=room.least_kept + job.state.open_call_tokens,
-        checkpoint=bare + min(CHECKPOINT_LEAST, max(ask.usable // 10, SUMMARY_FLOOR)),
+        checkpoint=empty_frame + min(CHECKPOINT_LEAST, max(ask.usable // 10, SUMMARY_FLOOR)),
     )
 
 
 def least_floor(job: CompactionInput, floor: Floor) -> Floor:
-    """Return the floor of the least target that holds its own floor, or the view as it is where that is less.
+    """Return the floor of the smallest target that can be met, or the size of the view if that is less.
 
-    A floor grows with its target: what is elided may take a share of it.
+    A floor grows with its target, because elided messages may take a share of it.
     """
-    target, view = job.ask.target, _unfolded(job)
+    target, view = job.ask.target, _view_as_floor(job)
     for _ in range(50):
         if target is None or floor.total <= target:
             break
@@ -192,8 +191,8 @@ def least_floor(job: CompactionInput, floor: Floor) -> Floor:
     return floor if target is None or floor.total <= view.total else view
 
 
-def _unfolded(job: CompactionInput) -> Floor:
-    """Return the parts of the view as it is; what is neither of the others counts as unanswered."""
+def _view_as_floor(job: CompactionInput) -> Floor:
+    """Return the parts of the whole view as a floor; kept messages count as unanswered."""
     sizes = Counts[str]()
     for name, tokens in sized(job.state.view()):
         sizes[_FLOOR_PARTS.get(name, "unanswered")] += tokens

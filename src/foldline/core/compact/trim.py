@@ -1,4 +1,4 @@
-"""Boundaries that fold nothing: blanking old results, and shortening what must stay."""
+"""Boundaries that fold nothing: blank old results, or shorten what must stay."""
 
 from __future__ import annotations
 
@@ -24,60 +24,60 @@ from foldline.core.log.messages import Text, ToolResult
 from foldline.core.measure.tokens import Counter, part_tokens
 from foldline.errors import FloorExceeded
 
-NOTES_SHARE = 4  # of what a prune frees, the part that its notes may take again
-NOTES_LEAST = 64  # tokens below which notes say nothing
+NOTES_SHARE = 4  # a prune's notes take at most 1 / NOTES_SHARE of the tokens it frees
+NOTES_LEAST = 64  # tokens: with less, notes are useless
 
 
 # ---- prune
 
 
 def pruned(job: CompactionInput) -> list[Edit]:
-    """Return the edits of a prune, for a target no more than it needs, and those of old images.
+    """Return the edits of a prune, no more than a target needs, and those of old images.
 
-    Pinned entries are left alone. A result whose images were reduced may still be blanked.
+    Pinned entries stay. A result whose images were reduced may still be blanked.
     """
     state, ask, counter = job.state, job.ask, job.counter
     already = edited_parts(state.edits) | edited_parts(state.repairs)
-    smaller = {(edit.entry, edit.part) for edit in flat(state.edits) if edit.kind == REDUCED}
+    reduced_before = {(edit.entry, edit.part) for edit in flat(state.edits) if edit.kind == REDUCED}
     date = ask.now[:10] or "earlier"
-    found = prune(
-        state.kept, ask.policy, ask.window, ask.usable, counter, already=already - smaller, date=date
+    pruning = prune(
+        state.kept, ask.policy, ask.window, ask.usable, counter, already=already - reduced_before, date=date
     )
-    chosen = [edit for edit in found.edits if edit.entry not in state.pins]
+    chosen = [edit for edit in pruning.edits if edit.entry not in state.pins]
     images = _images(job, {(edit.entry, edit.part) for edit in chosen}, date)
     if not (chosen or images) or (ask.target is not None and job.size <= ask.target):
         return []
     edited = {edit.entry for edit in (*chosen, *images)}
     first = next(index for index, entry in enumerate(state.kept) if entry.id in edited)
-    always = [*images, *stripped(state.kept, first, counter, already)]
+    other_edits = [*images, *stripped(state.kept, first, counter, already)]
     if ask.target is not None:
-        chosen = list(_until(job, chosen, job.size - ask.target - _gain(job, always)))
-    return [*chosen, *always]
+        chosen = list(_until(job, chosen, job.size - ask.target - _gain(job, other_edits)))
+    return [*chosen, *other_edits]
 
 
 def _images(job: CompactionInput, blanked: Collection[PartAt], date: str) -> list[Edit]:
-    """Return the edits of old images, but for those in results that are blanked."""
+    """Return the edits of old images, except in blanked results."""
     state, ask = job.state, job.ask
     edits = merged(state.edits, flat(state.repairs))
-    found = reduced(
+    image_edits = reduced(
         state.kept, ask.policy, job.counter, edits=edits, spare=state.pins, scale=job.scale, date=date
     )
-    return [edit for edit in found if (edit.entry, edit.part) not in blanked]
+    return [edit for edit in image_edits if (edit.entry, edit.part) not in blanked]
 
 
 def _until(job: CompactionInput, edits: Sequence[Edit], need: int) -> Iterator[Edit]:
-    """Yield edits until they save what is needed; of a part larger than that the middle alone goes."""
+    """Yield edits until they save `need` tokens; of a much larger part, only the middle is left out."""
     for edit in edits:
         if need <= 0:
             return
-        spares = edit.saved - need >= job.ask.usable // SPARE
-        chosen = (_elided(job, edit, need) if spares else None) or edit
-        need -= chosen.saved
-        yield chosen
+        saves_too_much = edit.saved - need >= job.ask.usable // SPARE
+        next_edit = (_elided(job, edit, need) if saves_too_much else None) or edit
+        need -= next_edit.saved
+        yield next_edit
 
 
 def _elided(job: CompactionInput, edit: Edit, need: int) -> Edit | None:
-    """Return an edit that leaves out the middle of a part; None where that does not save what is needed."""
+    """Return an edit that leaves out the middle of a part; None if it saves less than `need` tokens."""
     entry = next(entry for entry in job.state.kept if entry.id == edit.entry)
     original = entry.message.parts[edit.part]
     size = part_tokens(original, job.counter)
@@ -87,14 +87,14 @@ def _elided(job: CompactionInput, edit: Edit, need: int) -> Edit | None:
 
 
 def _gain(job: CompactionInput, edits: Sequence[Edit]) -> int:
-    """Return the tokens that edits take out beyond those that boundaries made before."""
+    """Return the tokens that new edits save."""
     return saved_by(merged(job.state.edits, edits)) - saved_by(job.state.edits)
 
 
 def to_spare(job: CompactionInput, edits: Sequence[Edit]) -> int:
-    """Return the tokens by which a prune is more than enough by itself; negative where it is not enough.
+    """Return the tokens by which a prune is more than enough; negative if it is not enough.
 
-    It is where a target is met, or an automatic one ends below the soft trigger.
+    It is enough if a target is met, or an automatic prune ends below the soft trigger.
     """
     ask, gain = job.ask, _gain(job, edits)
     if ask.target is not None:
@@ -107,37 +107,37 @@ def to_spare(job: CompactionInput, edits: Sequence[Edit]) -> int:
 
 
 def noted(job: CompactionInput, edits: Sequence[Edit]) -> list[Edit]:
-    """Return the edits of a prune that is enough, with notes of what the results held.
+    """Return the edits of a sufficient prune, with notes on what the results held.
 
-    The notes take what the policy and the room allow.
+    The policy and the room limit the notes.
     """
     ask, counter = job.ask, job.counter
-    most = ask.policy.prune_notes.resolve(ask.window, ask.usable)
-    budget = min(most, sum(edit.saved for edit in edits) // NOTES_SHARE, to_spare(job, edits))
+    most_tokens = ask.policy.prune_notes.resolve(ask.window, ask.usable)
+    budget = min(most_tokens, sum(edit.saved for edit in edits) // NOTES_SHARE, to_spare(job, edits))
     blanked = {(edit.entry, edit.part) for edit in edits if edit.kind == "blanked"}
     if budget < NOTES_LEAST or not blanked:
         return list(edits)
     lines = held(job.state.clean(job.state.kept), blanked, budget, counter.count)
-    told = [_with_note(edit, lines.get((edit.entry, edit.part)), counter) for edit in edits]
-    return told if to_spare(job, told) >= 0 else list(edits)
+    noted_edits = [_with_note(edit, lines.get((edit.entry, edit.part)), counter) for edit in edits]
+    return noted_edits if to_spare(job, noted_edits) >= 0 else list(edits)
 
 
 def _with_note(edit: Edit, line: str | None, counter: Counter) -> Edit:
-    """Return an edit whose placeholder says what the result held, unless that makes it no smaller."""
-    blank = edit.replacement
-    if line is None or not isinstance(blank, ToolResult):
+    """Return an edit whose placeholder says what the result held, if it still saves tokens."""
+    placeholder = edit.replacement
+    if line is None or not isinstance(placeholder, ToolResult):
         return edit
-    fuller = msgspec.structs.replace(blank, content=(Text(with_held(blank.text, line)),))
-    saved = edit.saved + part_tokens(blank, counter) - part_tokens(fuller, counter)
-    return msgspec.structs.replace(edit, replacement=fuller, saved=saved) if saved > 0 else edit
+    noted_result = msgspec.structs.replace(placeholder, content=(Text(with_held(placeholder.text, line)),))
+    saved = edit.saved + part_tokens(placeholder, counter) - part_tokens(noted_result, counter)
+    return msgspec.structs.replace(edit, replacement=noted_result, saved=saved) if saved > 0 else edit
 
 
 def only_pruned(job: CompactionInput, edits: Sequence[Edit]) -> Pruned | Nothing:
-    """Return the prune of a policy that does not compact, or why it does nothing."""
+    """Return the prune of a policy that does not compact, or `Nothing`."""
     if not edits:
         return Nothing("disabled", "compaction is switched off and nothing can be pruned")
     if job.ask.target is not None:
-        return Nothing("disabled", "compaction is switched off and pruning does not suffice")
+        return Nothing("disabled", "compaction is switched off and pruning is not enough")
     return prune_boundary(job, edits)
 
 
@@ -145,50 +145,50 @@ def only_pruned(job: CompactionInput, edits: Sequence[Edit]) -> Pruned | Nothing
 
 
 def shortened(job: CompactionInput, edits: Sequence[Edit]) -> Pruned | Nothing:
-    """Shorten what is there until it fits, where nothing can be folded; `edits` are those of a prune.
+    """Shorten the view until it fits, when nothing can be folded; `edits` are those of a prune.
 
-    Raises FloorExceeded where a target is not met.
+    Raises FloorExceeded if a target is not met.
     """
     state, usable, room = job.state, job.ask.usable, room_of(job, edits)
     before = saved_by(state.edits)
     size = job.size + before  # without any edit
-    others = size - saved_by(room.edits) - room.tokens(state.leading)
-    all_edits = merged(room.edits, room.lead_edits(usable - others))
+    other_tokens = size - saved_by(room.edits) - room.tokens(state.leading)
+    all_edits = merged(room.edits, room.lead_edits(usable - other_tokens))
     over = size - saved_by(all_edits) - usable
     if over > 0:
-        found = room.shrunk(state.kept, over, all_edits)
-        lost = _lost_words(job, found)
-        if lost:  # they are quoted behind what is elided, which makes it larger
+        elisions = room.shrunk(state.kept, over, all_edits)
+        lost = _lost_words(job, elisions)
+        if lost:  # their quotes make the elided parts larger
             over += sum(part_tokens(Text(quote), job.counter) for quote in lost.values())
-            found = room.shrunk(state.kept, over, all_edits)
-            lost = _lost_words(job, found)
-        all_edits = merged(all_edits, (_with_quote(job, edit, lost) for edit in found))
+            elisions = room.shrunk(state.kept, over, all_edits)
+            lost = _lost_words(job, elisions)
+        all_edits = merged(all_edits, (_with_quote(job, edit, lost) for edit in elisions))
     after = size - saved_by(all_edits)
     if job.ask.target is not None and after > job.ask.target:
         raise FloorExceeded(after, job.ask.target, floor_of(job).breakdown)
-    older = flat(state.edits)
-    new = [edit for edit in flat(all_edits) if edit not in older]
-    return prune_boundary(job, new) if new else Nothing("nothing_to_fold")
+    earlier = flat(state.edits)
+    new_edits = [edit for edit in flat(all_edits) if edit not in earlier]
+    return prune_boundary(job, new_edits) if new_edits else Nothing("nothing_to_fold")
 
 
 def _lost_words(job: CompactionInput, edits: Sequence[Edit]) -> dict[PartAt, str]:
-    """Return the standing constraints and marks that elisions of the user's words took out, as a quote."""
+    """Return quotes of the standing constraints and marks that elisions of the user's words removed."""
     marks = {mark.entry: mark.text for mark in job.marks()}
     by_id = {entry.id: entry for entry in job.state.clean(job.state.kept)}
-    found: dict[PartAt, str] = {}
+    quotes: dict[PartAt, str] = {}
     for edit in edits:
         if isinstance(edit.replacement, Text) and by_id[edit.entry].message.is_prompt:
             text = edit.replacement.text
             rules = [fact.text for fact in standing([by_id[edit.entry]])]
-            lost = [words for words in (*rules, marks.get(edit.entry, "")) if words not in text]
-            if lost:
-                quote = "\n".join(f"- {words}" for words in lost)
-                found[edit.entry, edit.part] = f"\n[Standing, word for word:]\n{quote}"
-    return found
+            lost_words = [words for words in (*rules, marks.get(edit.entry, "")) if words not in text]
+            if lost_words:
+                quote = "\n".join(f"- {words}" for words in lost_words)
+                quotes[edit.entry, edit.part] = f"\n[Standing, word for word:]\n{quote}"
+    return quotes
 
 
-def _with_quote(job: CompactionInput, edit: Edit, lost: dict[PartAt, str]) -> Edit:
-    quote = lost.get((edit.entry, edit.part))
+def _with_quote(job: CompactionInput, edit: Edit, quotes: dict[PartAt, str]) -> Edit:
+    quote = quotes.get((edit.entry, edit.part))
     if quote is None or not isinstance(edit.replacement, Text):
         return edit
     text = edit.replacement.text + quote
@@ -200,7 +200,7 @@ def _with_quote(job: CompactionInput, edit: Edit, lost: dict[PartAt, str]) -> Ed
 
 
 def prune_boundary(job: CompactionInput, edits: Sequence[Edit]) -> Pruned | Nothing:
-    """Return the boundary of these edits with its receipt, if it gains enough."""
+    """Return the boundary of these edits with its receipt, or `Nothing` if it gains too little."""
     state = job.state
     gain = _gain(job, edits)
     if gain < job.least_gain:
@@ -209,7 +209,7 @@ def prune_boundary(job: CompactionInput, edits: Sequence[Edit]) -> Pruned | Noth
     after = state.with_boundary(boundary).view()
     receipt = made_receipt(job, before=state.view(), after=after, edits=edits)
     edited = {edit.entry for edit in edits}
-    found = standing(state.clean(entry for entry in state.kept if entry.id in edited))
-    if found:
-        receipt = msgspec.structs.replace(receipt, constraints=constraint_figures(found))
+    constraints = standing(state.clean(entry for entry in state.kept if entry.id in edited))
+    if constraints:
+        receipt = msgspec.structs.replace(receipt, constraints=constraint_figures(constraints))
     return scrub_secrets(msgspec.structs.replace(boundary, receipt=receipt), job)
