@@ -128,7 +128,7 @@ def test_thinking_goes_with_what_it_led_to():
 
 def test_signed_thinking_behind_it_is_stripped_and_an_open_loop_refuses():
     log = log_of(user("the zebra"), assistant("yes"), user("go"), signed("look", call("a")), tool("a"))
-    refused(log, 0, "unfinished tool loop is signed")
+    refused(log, 0, "unfinished tool loop has signed")
     take_out(log, 4)
     say(log, assistant("done"))
     made = take_out(log, 0)

@@ -28,7 +28,7 @@ def test_a_policy_is_told_in_a_phrase_for_each_of_its_parts():
         "enabled": "yes",
         "triggers": "soft 70% of usable; hard 90% of usable; idle 270 s; reserve min(16,384, 15%)",
         "checked": "turn start, after a reply, after tools, model switch",
-        "gains": "≥ 20% of usable by itself",
+        "gains": "≥ 20% of usable if automatic",
         "keeps": "min(20,000, 20% of usable); whole turns",
         "prunes": "min(20,000, 10% of usable) outside min(40,000, 25% of usable)",
         "summary": "checkpoint ≤ min(13,000, 20% of usable, 10% of what is folded) as user",
@@ -41,7 +41,7 @@ def test_what_is_gained_exempt_and_different_by_model_is_told():
     told = describe(policy)
     assert told["gains"] == "anything"
     assert told["prunes"] == "20,000 outside 40,000; never skill, todo"
-    assert told["models"] == "claude-*: its own hard, keep"
+    assert told["models"] == "claude-*: other hard, keep"
 
 
 def test_limits_of_models_are_told_together():
@@ -68,8 +68,11 @@ def test_a_soft_trigger_without_background_is_not_told():
     [
         ({}, "yes"),
         ({"on_overflow": True}, "yes"),
-        ({"enabled": False}, "no: nothing starts by itself"),
-        ({"enabled": False, "on_overflow": True}, "no: nothing starts by itself; an overflow is mended"),
+        ({"enabled": False}, "no: no compaction starts automatically"),
+        (
+            {"enabled": False, "on_overflow": True},
+            "no: no compaction starts automatically; an overflow is compacted",
+        ),
         ({"on_overflow": False}, "yes; an overflow is left to the caller"),
         ({"enable_compaction": False}, "yes; it never compacts"),
     ],

@@ -65,7 +65,7 @@ def test_a_price_that_is_not_known_leaves_the_order_as_it_is():
     assert by_price([known, unknown]) == [known, unknown]
     assert (
         choice_note([unknown, known])
-        == "written by b (price unknown): prices are not known, the first choice counts"
+        == "written by b (price unknown): prices are unknown, so the first choice was used"
     )
     assert choice_note([known]) == "written by a ($0.0000): the only way"
 

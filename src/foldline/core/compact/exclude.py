@@ -92,8 +92,8 @@ def _check_removable(job: CompactionInput, messages: Sequence[Said], edits: Sequ
     first = next((index for index, entry in enumerate(state.kept) if entry.id in touched), 0)
     if any(signed(entry.message) for entry in state.kept[max(first, open_loop(state.kept)) :]):
         raise InputError(
-            "the thinking of an unfinished tool loop is signed together with all that comes before it: take "
-            "this out when the model has answered"
+            "an unfinished tool loop has signed thinking, which is bound to what comes before it: "
+            "take this out when the model has answered"
         )
 
 

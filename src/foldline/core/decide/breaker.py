@@ -1,8 +1,8 @@
-"""The breaker: after three failures in a row no compaction starts by itself for a while.
+"""The breaker: after three failures in a row no automatic compaction starts for a while.
 
-Its state is nowhere but in the log: a failure is a `Noted` entry of kind `strike` (the `reason` of the
-compaction, `why` it failed), a time to wait one of kind `cooldown` (`until` Unix time). So it survives a
-restart, and a branch that leaves the failures behind leaves the breaker behind.
+Its state is only in the log: a failure is a `Noted` entry of kind `strike` (the `reason` of the compaction
+and `why` it failed), a waiting time one of kind `cooldown` (`until`, Unix time). So it survives a restart,
+and a branch from before the failures has no open breaker.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from foldline.core.log.entries import Compacted, Entry, Noted, Pruned, Reason, S
 
 STRIKES = 3  # failures in a row that open the breaker
 NEW_MESSAGES = 20  # messages after the last failure that close it again
-NO_STRIKE = frozenset({"no_op", "cancelled"})  # nothing to fold, or the user stopped it: nobody failed
-COOLDOWN = 60.0  # seconds without a try after an error; doubled with each failure in a row
+NO_STRIKE = frozenset({"no_op", "cancelled"})  # nothing to fold, or stopped by the user: no failures
+COOLDOWN = 60.0  # seconds after an error; doubled with each failure in a row
 LONGEST = 600.0  # seconds
 
 Failure = Why | Literal["error", "floor"]  # how a compaction ended that made no boundary
@@ -28,10 +28,10 @@ NO_FAILURE: frozenset[Failure] = frozenset(
 
 
 class BreakerState(msgspec.Struct, frozen=True):
-    """Whether compactions may start by themselves. One by hand always may.
+    """Whether automatic compactions may start; compactions by hand always may.
 
-    `strikes` are the failures in a row, `overflow_strikes` those of them that followed an overflow, `until`
-    the Unix time at which a cool-down ends (None: there is none).
+    `strikes` counts failures in a row, `overflow_strikes` those after an overflow. `until` is the Unix time
+    at which a cool-down ends (None: there is none).
     """
 
     strikes: int = 0
@@ -40,28 +40,28 @@ class BreakerState(msgspec.Struct, frozen=True):
 
     @property
     def open(self) -> bool:
-        """Whether thresholds are to be ignored for now."""
+        """Whether thresholds are ignored for now."""
         return self.strikes >= STRIKES or self.until is not None
 
     @property
     def open_on_overflow(self) -> bool:
-        """Whether an overflow is to be ignored as well: only failures to mend one forbid the next try."""
+        """Whether overflows are ignored too: only failures after an overflow count for that."""
         return self.overflow_strikes >= STRIKES
 
 
 def breaker_state(path: Sequence[Entry], now: float | None = None) -> BreakerState:
-    """Return the breaker's state at the end of a path; takes time in proportion to what follows a success.
+    """Return the breaker's state at the end of a path, in time proportional to the entries since a success.
 
-    `now` is Unix time; without it no cool-down counts. A committed `Compacted` or `Pruned` is a success. The
-    last message that an open breaker waits for closes it.
+    `now` is Unix time; without it cool-downs are ignored. A committed `Compacted` or `Pruned` is a success.
+    An open breaker closes after `NEW_MESSAGES` messages.
     """
     places = range(len(path) - 1, -1, -1)
     success = next((place for place in places if isinstance(path[place], Compacted | Pruned)), -1)
-    strikes, overflow_strikes, left, until = 0, 0, 0, None
+    strikes, overflow_strikes, messages_left, until = 0, 0, 0, None
     for entry in path[success + 1 :]:
         if isinstance(entry, Said) and strikes >= STRIKES:
-            left -= 1
-            if left <= 0:
+            messages_left -= 1
+            if messages_left <= 0:
                 strikes, overflow_strikes = 0, 0
         elif not isinstance(entry, Noted):
             continue
@@ -70,16 +70,16 @@ def breaker_state(path: Sequence[Entry], now: float | None = None) -> BreakerSta
         elif entry.kind == "strike" and entry.data.get("why") not in NO_STRIKE:
             strikes += 1
             overflow_strikes += entry.data.get("reason") == "overflow"
-            left = NEW_MESSAGES if strikes >= STRIKES else 0
+            messages_left = NEW_MESSAGES if strikes >= STRIKES else 0
     cooling = until is not None and now is not None and now < until
     return BreakerState(strikes, overflow_strikes, until if cooling else None)
 
 
 def failure_notes(reason: Reason, why: Failure, before: BreakerState, now: float) -> tuple[Noted, ...]:
-    """Return what a failed compaction leaves in the log: a strike, and behind an error a cool-down.
+    """Return the notes on a failed compaction for the log: a strike, and after an error a cool-down.
 
     `before` is the breaker's state at the failure, `now` Unix time. A compaction that had nothing to do has
-    not failed: it leaves nothing.
+    not failed, so there are no notes.
     """
     if why in NO_FAILURE:
         return ()

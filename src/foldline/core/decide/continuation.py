@@ -1,4 +1,4 @@
-"""Whose turn it is, read from the newest messages, so that no summary has to remember it."""
+"""Whose turn it is, read from the newest messages rather than from a summary."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from foldline.core.log.steps import finishes
 State = Literal["mid_tool", "waiting", "done"]
 Because = Literal["", "calls", "results", "prompt", "cut_off", "question", "aborted"]
 
-QUESTION_REACH = 4_000  # characters at the end of a reply in which a question to the user is looked for
+QUESTION_REACH = 4_000  # characters at the end of a reply that are searched for a question to the user
 
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+|(?<=[。！？؟])")
 
@@ -40,12 +40,11 @@ _ASKING_TOOL = re.compile(
 
 
 class Continuation(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Where the session stands: `mid_tool`, `waiting` for the user, or `done`.
+    """The state of the session: `mid_tool`, `waiting` for the user, or `done`.
 
-    `mid_tool` says that the model is to go on: `because` is calls (some unanswered: `calls` has their ids),
-    results, prompt (words of the user not answered yet) or cut_off (a reply that ended too early). `waiting`
-    is because of a question (`question` has its words), calls of a tool that asks the user, or aborted (the
-    user stopped the reply).
+    In `mid_tool` the model continues: `because` is calls (some unanswered; `calls` has their ids), results,
+    prompt (not answered yet) or cut_off (a reply that ended too early). `waiting` is because of a question
+    (its text in `question`), calls of a tool that asks the user, or aborted (the user stopped the reply).
     """
 
     state: State
@@ -58,26 +57,26 @@ prepared(Continuation)
 
 
 def continuation(messages: Sequence[Message]) -> Continuation:
-    """Return where the session stands after its newest messages; looks back to the last reply alone.
+    """Return the state of the session after its newest messages; reads back to the last reply only.
 
-    Reminders and system messages at the end do not count. A reply that ends in a question to the user waits
-    for the user; a courtesy ("anything else?") does not.
+    Reminders and system messages at the end do not count. A reply that ends with a question waits for the
+    user; a courtesy ("anything else?") does not.
     """
     last = _last_reply(messages)
     if last is None:
-        asked = any(message.is_prompt for message in messages)
-        return Continuation("mid_tool", "prompt") if asked else Continuation("done")
+        has_prompt = any(message.is_prompt for message in messages)
+        return Continuation("mid_tool", "prompt") if has_prompt else Continuation("done")
     after, reply = messages[last + 1 :], messages[last]
     if any(message.is_prompt for message in after):
         return Continuation("mid_tool", "prompt")
     answered = {result.call_id for message in after for result in message.results}
-    own = {result.call_id for result in reply.results}
-    still_open = tuple(call for call in reply.calls if call.id not in answered | own)
-    if still_open:
-        return _open(still_open)
+    own_results = {result.call_id for result in reply.results}
+    open_calls = tuple(call for call in reply.calls if call.id not in answered | own_results)
+    if open_calls:
+        return _continuation_at_calls(open_calls)
     if answered or not finishes(reply):
         return Continuation("mid_tool", "results")
-    return _ended(reply)
+    return _continuation_at_end(reply)
 
 
 def _last_reply(messages: Sequence[Message]) -> int | None:
@@ -87,14 +86,14 @@ def _last_reply(messages: Sequence[Message]) -> int | None:
     return None
 
 
-def _open(calls: tuple[ToolCall, ...]) -> Continuation:
+def _continuation_at_calls(calls: tuple[ToolCall, ...]) -> Continuation:
     ids = tuple(call.id for call in calls)
     if any(_ASKING_TOOL.search(call.name) for call in calls):
-        return Continuation("waiting", "calls", ids, question=_asked(calls))
+        return Continuation("waiting", "calls", ids, question=_question_of_call(calls))
     return Continuation("mid_tool", "calls", ids)
 
 
-def _asked(calls: tuple[ToolCall, ...]) -> str:
+def _question_of_call(calls: tuple[ToolCall, ...]) -> str:
     for call in calls:
         if isinstance(call.arguments, dict):
             for key in ("question", "prompt", "message", "text"):
@@ -104,8 +103,8 @@ def _asked(calls: tuple[ToolCall, ...]) -> str:
     return ""
 
 
-def _ended(reply: Message) -> Continuation:
-    """A reply without calls: cut off, stopped by the user, a question, or the end of the work."""
+def _continuation_at_end(reply: Message) -> Continuation:
+    """Return the state after a reply without calls: cut off, aborted, waiting for an answer, or done."""
     if reply.stop in ("length", "error"):
         return Continuation("mid_tool", "cut_off")
     if reply.stop == "aborted":
@@ -115,11 +114,11 @@ def _ended(reply: Message) -> Continuation:
 
 
 def _question(text: str) -> str:
-    """Return the question that a reply ends in, "" where it ends in none."""
+    """Return the question at the end of a reply, or ""."""
     paragraphs = [p for p in _CODE.sub("", text[-QUESTION_REACH:]).split("\n\n") if p.strip()]
     ending = paragraphs[-1:]
     if len(paragraphs) > 1 and all(_LIST_ITEM.match(line) for line in ending[0].splitlines() if line.strip()):
-        ending = paragraphs[-2:]  # a question may be followed by the answers to choose from
+        ending = paragraphs[-2:]  # a list of answers may follow a question
     sentences = [s for p in ending for s in _SENTENCE_END.split(p) if s.strip()]
     for sentence in reversed(sentences):
         if not _COURTESY.search(sentence) and (_QUESTION.search(sentence) or _ASKS.search(sentence)):

@@ -1,7 +1,6 @@
-"""The presets: every system that Foldline learnt from, as one policy each.
+"""The presets: one policy for each system that Foldline learnt from.
 
-The numbers are those of section 7 of the design; `docs/presets.md` says how each original behaves and where
-Foldline's invariants make its preset differ.
+`docs/presets.md` says how each original behaves and where Foldline's invariants make its preset differ.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from foldline.errors import PolicyError, did_you_mean
 
 T = TypeVar("T")
 
-UNCAPPED = 1_000_000  # characters of a result that a summariser reads where the original shortens nothing
+UNCAPPED = 1_000_000  # characters of a result in a summary request, for originals that shorten nothing
 ALL_OF_USABLE = Amount(fraction=1.0, of="usable")
 BEFORE_REQUESTS = ("turn_start", "after_tools")
 
@@ -51,7 +50,7 @@ COOP = Policy(
     keep=Keep(amount=Amount(tokens=20_000)),
     cut_rule="user_or_plain_assistant",
     walk_back=True,
-    summary_share=0.05,  # of 58,000 tokens the seed keeps 20,000, and 2,000 for the summary of the others
+    summary_share=0.05,  # the original keeps 20,000 of 58,000 tokens, and 2,000 for the summary of the others
     ack="Understood. I have the checkpoint and will go on from there.",
     result_cap=UNCAPPED,
     thinking_in_transcript=False,
@@ -149,12 +148,12 @@ CLAUDE_CODE = Policy(
 
 CODEX = Policy(
     name="codex",
-    summary="Compacts at a limit of the model's own; keeps what the user said lately, then the summary.",
+    summary="Compacts at a limit per model; keeps the newest user messages, then the summary.",
     enable_pruning=False,
     check_at=BEFORE_REQUESTS,
     reserve=Amount(fraction=0.05),
     hard=ALL_OF_USABLE,
-    # the 180k and 244k of the seed, by the models with windows of 200k and 272k that had them
+    # the original's limits: 180k for windows of 200k, 244k for windows of 272k
     limits={
         **dict.fromkeys(("o3", "o4-mini", "codex-mini"), 180_000),
         **dict.fromkeys(("gpt-5-codex", "gpt-5.1-codex", "gpt-5.2-codex", "gpt-5.3-codex"), 244_000),
@@ -174,7 +173,7 @@ CODEX = Policy(
 
 OPENCODE = Policy(
     name="opencode",
-    summary="Prunes old results, then keeps only a summary and asks the model to go on.",
+    summary="Prunes old results, then keeps only a summary and asks the model to continue.",
     check_at=BEFORE_REQUESTS,
     reserve=Amount(output=True),
     hard=ALL_OF_USABLE,
@@ -187,7 +186,7 @@ OPENCODE = Policy(
 
 AMP = Policy(
     name="amp",
-    summary="Never compacts by itself; by hand, takes over what the next task needs.",
+    summary="Never compacts automatically; by hand, carries over what the next task needs.",
     enable_pruning=False,
     on_overflow=False,
     check_at=(),
@@ -227,18 +226,18 @@ PRESETS: Mapping[str, Policy] = {
 
 
 def preset(name: str) -> Policy:
-    """Return the preset of that name; raises PolicyError with the names there are."""
-    found = PRESETS.get(name)
-    if found is None:
+    """Return the preset of that name; raises PolicyError with the known names."""
+    policy = PRESETS.get(name)
+    if policy is None:
         hint = did_you_mean(name, PRESETS)
         raise PolicyError(f"no policy {name!r}{hint}; there are {', '.join(PRESETS)}")
-    return found
+    return policy
 
 
 def resolve(policy: Policy, model: str | None, window: Window) -> Policy:
-    """Return the policy as it is for a model: `per_model` and `limits` applied, and both emptied.
+    """Return the policy for a model: `per_model` and `limits` applied and emptied.
 
-    The longest prefix of the model's name wins; the name is tried whole, without its provider
+    The longest prefix that matches the model's name wins; the name is tried whole, without its provider
     (`openai:gpt-5`) and without its vendor (`openai/gpt-5`). A limit never exceeds usable.
     """
     changes = _longest(policy.per_model, model)
@@ -261,7 +260,7 @@ def _longest(by_prefix: Mapping[str, T], model: str | None) -> T | None:
 
 
 def _replaced(policy: Policy, changes: Mapping[str, object]) -> Policy:
-    """Return the policy with fields replaced by builtins; raises PolicyError where they do not fit."""
+    """Return the policy with fields replaced by builtins; raises PolicyError for invalid values."""
     try:
         return msgspec.convert({**msgspec.to_builtins(policy), **changes}, Policy)
     except msgspec.ValidationError as error:

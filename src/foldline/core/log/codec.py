@@ -1,8 +1,8 @@
-"""The one serialisation of the log: JSON bytes in which every Python string survives.
+"""The serialisation of the log: JSON bytes that preserve every Python string.
 
-Real sessions hold lone surrogates (half an emoji cut by a byte limit), which UTF-8 cannot carry. In the log
-those texts are written with ASCII escapes; everything else is plain UTF-8. Whatever leaves it (a view, a
-prompt, an answer, an export) has U+FFFD in their place: no API takes them.
+Real sessions contain lone surrogates (half an emoji cut by a byte limit), which UTF-8 cannot encode. The log
+writes those texts with ASCII escapes and everything else as plain UTF-8. In all output (a view, a prompt, an
+answer, an export) U+FFFD replaces them, since no API accepts them.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ _ESCAPE = re.compile(
 
 
 def prepared(kind: type[msgspec.Struct]) -> None:
-    """Have msgspec learn a struct, and those in it, where it is defined: done for each that is read later.
+    """Prepare msgspec for decoding a struct; call it where the struct is defined.
 
-    Version 0.22 crashes the process where several threads are the first to read one.
+    msgspec 0.22 crashes the process if several threads decode a type for the first time.
     """
     msgspec.json.Decoder(kind)
 
 
 def encode(value: Any) -> bytes:
-    """Serialise a JSON-like value once: compact, key order kept.
+    """Serialise a JSON-like value: compact, key order kept.
 
     Bytes become base64. Raises TypeError for objects that JSON cannot hold.
     """
@@ -42,7 +42,7 @@ def encode(value: Any) -> bytes:
 
 
 def encode_utf8(value: Any) -> bytes:
-    """Serialise a JSON-like value for others: as `encode`, with U+FFFD for each lone surrogate."""
+    """Serialise a JSON-like value for output: as `encode`, with U+FFFD for each lone surrogate."""
     try:
         return _encoder.encode(value)
     except (UnicodeEncodeError, OverflowError, ValueError):
@@ -50,21 +50,21 @@ def encode_utf8(value: Any) -> bytes:
 
 
 def pretty(value: Any) -> bytes:
-    """Serialise a JSON-like value to be read by people: indented by two, without a line break at its end."""
+    """Serialise a JSON-like value for people: indented by two, without a final line break."""
     return msgspec.json.format(encode_utf8(value), indent=2)
 
 
 def in_utf8(value: Any) -> Any:
-    """Return a JSON-like value that UTF-8 can carry: U+FFFD for each lone surrogate; the same one without."""
+    """Return a JSON-like value with U+FFFD for each lone surrogate; the same object if there is none."""
     try:
         _encoder.encode(value)
-    except (ValueError, OverflowError, TypeError):  # a lone surrogate, or what JSON cannot hold beside one
-        return _mended(value)
+    except (ValueError, OverflowError, TypeError):  # a lone surrogate, or a value that JSON cannot hold
+        return _without_surrogates(value)
     return value
 
 
 def text_in_utf8(text: str) -> str:
-    """Return a text with U+FFFD for each lone surrogate; two that belong together become their character."""
+    """Return a text with U+FFFD for each lone surrogate; a pair of surrogates becomes its character."""
     if text.isascii():
         return text
     try:
@@ -74,28 +74,28 @@ def text_in_utf8(text: str) -> str:
     return text
 
 
-def _mended(value: Any) -> Any:
+def _without_surrogates(value: Any) -> Any:
     if isinstance(value, str):
         return text_in_utf8(value)
     if isinstance(value, dict):
         fields = cast("dict[Any, Any]", value)
-        return {_mended(key): _mended(item) for key, item in fields.items()}
+        return {_without_surrogates(key): _without_surrogates(item) for key, item in fields.items()}
     if isinstance(value, list | tuple):
-        return [_mended(item) for item in cast("list[Any]", value)]
+        return [_without_surrogates(item) for item in cast("list[Any]", value)]
     return value
 
 
 def whole_escapes(raw: bytes) -> bytes:
-    r"""Return JSON bytes with `\ufffd` for each escape of a lone surrogate: what strict parsers refuse."""
-    return _ESCAPE.sub(_whole, raw) if _HALF.search(raw) else raw
+    r"""Return JSON bytes with `\ufffd` for each escape of a lone surrogate, which strict parsers refuse."""
+    return _ESCAPE.sub(_replace_half, raw) if _HALF.search(raw) else raw
 
 
-def _whole(found: re.Match[bytes]) -> bytes:
-    return b"\\ufffd" if found["half"] else found[0]
+def _replace_half(escape: re.Match[bytes]) -> bytes:
+    return b"\\ufffd" if escape["half"] else escape[0]
 
 
 def _finite(value: Any) -> Any:
-    """Return a value in which numbers that JSON does not have are null, as in the plain encoding."""
+    """Return a value with null for NaN and infinities, as in the plain encoding."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, dict):

@@ -8,17 +8,17 @@ import msgspec
 
 from foldline.core.log.messages import Message, Part, Usage
 
-EXCLUDED: Final = "excluded"  # the kind of an edit by which the user took a part out of the context
+EXCLUDED: Final = "excluded"  # the kind of an edit with which the user took a part out of the context
 YEAR_10000: Final = 253_402_300_800  # in Unix time
 
 
 class Edit(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a boundary changes in one part of one kept entry; `replacement` None takes the part out.
+    """A boundary's change of one part of a kept entry; `replacement` None removes the part.
 
-    `kind` is blanked (an old tool result), reduced (old images made smaller, or named by a note), elided (the
-    middle of something too large), stripped (signed thinking past a changed prefix), repaired (a result that
-    nobody called for, in a stateless fold), folded (a message of a range that a summary replaces: the range's
-    first message has it as `replacement`) or excluded (taken out by the user: no later fold tells of it).
+    `kind` is blanked (an old tool result), reduced (old images scaled down or replaced by a note), elided
+    (the middle of a large part), stripped (signed thinking after a changed prefix), repaired (what no
+    provider accepts), folded (a message of a range that a summary replaces; the range's first message has the
+    summary as `replacement`) or excluded (taken out by the user; no later fold may mention it).
     """
 
     entry: str
@@ -29,7 +29,7 @@ class Edit(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Pin(msgspec.Struct, frozen=True):
-    """A pinned entry and the words of it that every later view quotes."""
+    """A pinned entry and its text, which every later view quotes."""
 
     entry: str
     text: str
@@ -43,11 +43,11 @@ class Live(msgspec.Struct, frozen=True):
 
 
 class Carried(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A text that a checkpoint holds beside its summary, word for word.
+    """A text that a checkpoint quotes word for word beside its summary.
 
-    `kind` is instructions (of a project, from a user message) or summary (of earlier conversation, which an
-    agent or a server wrote). `sources` say where it is from: files, or the form of the text. `entry` is the
-    entry that it stands in, "" where that is not known.
+    `kind` is instructions (of a project, from a user message) or summary (of earlier conversation, by an
+    agent or a server). `sources` are the files it comes from, or the form of the text. `entry` is the entry
+    that holds it, "" if unknown.
     """
 
     kind: str
@@ -60,9 +60,9 @@ Reason = Literal["manual", "threshold", "overflow", "model_switch", "agent", "ta
 
 
 class StandingConstraints(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What became of the user's standing constraints.
+    """The user's standing constraints after a boundary.
 
-    `texts` are those kept word for word, `kept` in number; `excess` those that had no room.
+    `texts` are those kept word for word, `kept` their number, `excess` those without room.
     """
 
     kept: int
@@ -71,10 +71,10 @@ class StandingConstraints(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Certificate(msgspec.Struct, frozen=True, omit_defaults=True):
-    """In how many recorded decisions a fold changes nothing: `model` made them again from both contexts.
+    """In how many recorded decisions a fold changes nothing: `model` repeated them from both contexts.
 
-    How often either context gives the recorded decision again tells the model's own chance from the fold.
-    `failed` could not be made again; `price` in USD, None where it is not known.
+    How often each context repeats the recorded decision separates the model's randomness from the fold's
+    effect. `failed` decisions could not be repeated. `price` is in USD, None if unknown.
     """
 
     decisions: int
@@ -87,22 +87,22 @@ class Certificate(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def words(self) -> str:
-        """What it says, for people."""
-        more = f"; {self.failed} could not be made again" if self.failed else ""
+        """The result in words."""
+        more = f"; {self.failed} could not be repeated" if self.failed else ""
         return (
-            f"the next action is unchanged in {self.unchanged} of {self.decisions} decisions made again "
+            f"the next action is unchanged in {self.unchanged} of {self.decisions} repeated decisions "
             f"(as recorded: {self.whole_as_recorded} from the whole context, {self.folded_as_recorded} from "
             f"the folded one{more})"
         )
 
 
 class Receipt(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a boundary did. Token figures are Foldline's own count, system prompt and tools included.
+    """What a boundary did. Token figures are Foldline's own count, including system prompt and tools.
 
-    `reason` is `imported` for a boundary that another agent made: `origin` is what its file says of it, in
-    the file's words. `repeated` counts how often the summary was asked for again because the process that had
-    asked for it died. `created_at` is ISO 8601 UTC; `by_category` maps a category to [tokens before, tokens
-    after]. `constraints` is None where none were looked for, `certificate` where the policy asks for none.
+    `reason` is `imported` for a boundary by another agent; `origin` is then the record in that agent's file.
+    `repeated` counts how often the summary was requested again because the requesting process died.
+    `created_at` is ISO 8601 UTC; `by_category` maps a category to [tokens before, tokens after].
+    `constraints` is None if they were not collected, `certificate` if the policy does not ask for it.
     """
 
     reason: Reason | Literal["imported"]
@@ -129,11 +129,11 @@ class Receipt(msgspec.Struct, frozen=True, omit_defaults=True):
 class Checkpoint(msgspec.Struct, frozen=True, omit_defaults=True):
     """What replaces the entries before a cut, as the model reads it, frozen until the next boundary.
 
-    `text` is the whole message (marker, prefix, summary, ledger, pins, live state, suffix); `summary` the
-    summary alone; `position` says whether it stands before or after the quoted user messages; `number`
-    counts the compactions of the path. `live` is the live state that it holds, `standing` where the session
-    stood (a `Continuation` in builtins), `carried` the instructions and earlier summaries, `marks` the words
-    that the user marked to be kept, with the message that they stand in.
+    `text` is the whole message (marker, prefix, summary, ledger, pins, live state, suffix), `summary` only
+    the summary. `position` is before or after the quoted user messages; `number` counts the compactions of
+    the path. `live` is the live state, `standing` the session's state (a `Continuation` in builtins),
+    `carried` the instructions and earlier summaries, `marks` the texts that the user marked to be kept, each
+    with its entry.
     """
 
     text: str
@@ -164,10 +164,10 @@ class Said(msgspec.Struct, frozen=True, tag="said", omit_defaults=True):
 class Compacted(msgspec.Struct, frozen=True, tag="compacted", omit_defaults=True):
     """A boundary that folds what came before `first_kept` into a checkpoint.
 
-    It stands alone: `leading` (system and developer messages at the head), `quoted` (older user messages
-    kept word for word) and `edits` list all of the view that is not the entries from `first_kept` on.
-    `first_kept` None keeps nothing that was said before the boundary. `ledger` is the ledger in builtins.
-    `seen` is the newest message that it was planned with, where more was said before it was appended.
+    It is self-contained: `leading` (system and developer messages at the head), `quoted` (older user messages
+    kept word for word) and `edits` describe the view except for the entries from `first_kept` on.
+    `first_kept` None keeps no earlier message. `ledger` is the ledger in builtins. `seen` is the newest
+    message at planning, if more messages came before the boundary was appended.
     """
 
     id: str
@@ -195,12 +195,12 @@ class Pruned(msgspec.Struct, frozen=True, tag="pruned", omit_defaults=True):
 
     @property
     def excludes(self) -> bool:
-        """Whether the user took something out of the context with it."""
+        """Whether the user took something out of the context with this boundary."""
         return any(edit.kind == EXCLUDED for edit in self.edits)
 
 
 class Lifted(msgspec.Struct, frozen=True, tag="lifted", omit_defaults=True):
-    """A boundary, or a server's compaction, undone (`lifted` True) or redone; what was said since stays."""
+    """A boundary or a server's compaction undone (`lifted` True) or redone; later messages stay."""
 
     id: str
     parent: str | None
@@ -235,5 +235,5 @@ Boundary = Compacted | Pruned | Lifted
 
 
 def dated(at: float | None) -> float | None:
-    """Return a Unix time that a calendar has, of the years 1970 to 9999; None for any other."""
+    """Return a Unix time if it is in the years 1970 to 9999, else None."""
     return at if at is not None and 0 <= at < YEAR_10000 else None

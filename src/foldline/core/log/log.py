@@ -1,9 +1,9 @@
 """The log: an append-only tree of entries, chained by their ids.
 
 Two keys. `id` chains every entry: a hash over the parent's id and the entry's payload, times, durations and
-derived figures left out; it proves a log intact. `said_key` chains the messages alone, over a normal form in
-which the differences that clients introduce (cache marks, nulls, thinking, usage) do not show; it recognises
-a history that is sent again.
+derived figures left out; it proves that a log is intact. `said_key` chains only the messages, over a normal
+form without the differences that clients introduce (cache marks, nulls, thinking, usage); it recognises a
+history that is sent again.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ def digest(data: bytes) -> str:
 def entry_id(entry: Entry) -> str:
     """Return the id that the entry must have: a hash over its parent and payload, without times."""
     if isinstance(entry, Said):
-        bare: Entry = msgspec.structs.replace(entry, id="", at=None, tokens=0, said_key="")
+        hashed: Entry = msgspec.structs.replace(entry, id="", at=None, tokens=0, said_key="")
     elif isinstance(entry, Compacted | Pruned):
         receipt = msgspec.structs.replace(entry.receipt, created_at="", duration_ms=0.0)
-        bare = msgspec.structs.replace(entry, id="", at=None, receipt=receipt)
+        hashed = msgspec.structs.replace(entry, id="", at=None, receipt=receipt)
     else:
-        bare = msgspec.structs.replace(entry, id="", at=None)
-    return digest(encode(bare))
+        hashed = msgspec.structs.replace(entry, id="", at=None)
+    return digest(encode(hashed))
 
 
 def chained(entry: E, parent: str | None) -> E:
-    """Return the entry placed under `parent`, with its id."""
+    """Return the entry with this parent and its id."""
     placed = msgspec.structs.replace(entry, parent=parent, id="")
     return msgspec.structs.replace(placed, id=entry_id(placed))
 
@@ -59,7 +59,7 @@ def next_said_key(before: str, message: Message) -> str:
 
 
 def normal_form(message: Message) -> list[Any]:
-    """Return what makes two messages equal: role, text, calls with parsed arguments, results, media."""
+    """Return what must match for messages to be equal: role, text, calls with arguments, results, media."""
     results = [[result.call_id, result.text] for result in message.results]
     text = message.text.strip()
     role = "tool" if results and not text and message.role == "user" else message.role
@@ -72,10 +72,10 @@ def normal_form(message: Message) -> list[Any]:
 
 
 def resent_key(message: Message) -> str:
-    """Return a key by which a message that is sent again is recognised, in whatever form clients send it.
+    """Return a key that recognises a message when a client sends it again, in any form.
 
-    Of a reply with calls it counts their ids and names, of one without its words; never thinking, usage,
-    cache marks or spaces. Of all others it counts what `said_key` counts.
+    It covers the ids and names of a reply's calls, or the words of a reply without calls; never thinking,
+    usage, cache marks or spaces. For other messages it covers what `said_key` does.
     """
     if message.role != "assistant":
         return digest(encode(normal_form(message)))
@@ -94,7 +94,7 @@ def _sorted(value: Any) -> Any:
 
 
 def verify(entries: Iterable[Entry]) -> list[str]:
-    """Return a line for each entry that does not hash to its id, lacks its parent or breaks the said-keys.
+    """Return a line for each entry with a wrong id, a missing parent or a wrong said-key.
 
     Entries come in the order of appending: parents before children.
     """
@@ -123,13 +123,12 @@ def verify(entries: Iterable[Entry]) -> list[str]:
 
 
 class Boundaries(msgspec.Struct, frozen=True):
-    """What the boundaries of a path say of its view; places are indices of entries.
+    """What the boundaries of a path mean for its view; `fold`, `newest` and `changes` are indices of entries.
 
-    `ids` are those of all, undone ones and their liftings included. `fold` is the place of the newest fold
-    that holds, None where everything is kept; `prunes` are those that hold and came after it. `newest` is the
-    place of the newest boundary that holds, exclusions left out: they make no older message known. `changes`
-    are the places at which the view changed last. `undone` are the ids of what is lifted: boundaries, and
-    replies that hold a server's compaction.
+    `ids` are those of all boundaries, including undone ones and liftings. `fold` is the newest fold in effect
+    (None: everything is kept), `prunes` those in effect after it, `newest` the newest boundary in effect that
+    is no exclusion. At `changes` the view changed last. `undone` are the ids of what is lifted: boundaries
+    and replies with a server's compaction.
     """
 
     ids: tuple[str, ...]
@@ -142,33 +141,33 @@ class Boundaries(msgspec.Struct, frozen=True):
 
 def read_boundaries(path: Sequence[Entry]) -> Boundaries:
     """Read the boundaries of a path."""
-    out = undone(path)
-    holding = [
+    lifted = undone(path)
+    in_effect = [
         (place, entry)
         for place, entry in enumerate(path)
-        if isinstance(entry, Compacted | Pruned) and entry.id not in out
+        if isinstance(entry, Compacted | Pruned) and entry.id not in lifted
     ]
-    fold = next((place for place, entry in reversed(holding) if isinstance(entry, Compacted)), None)
-    folding = (place for place, entry in reversed(holding) if not _excludes(entry))
-    last = holding[-1][0] if holding else None
-    lifting = next((i for i in range(len(path) - 1, -1, -1) if isinstance(path[i], Lifted)), None)
+    fold = next((place for place, entry in reversed(in_effect) if isinstance(entry, Compacted)), None)
+    newest = (
+        place for place, entry in reversed(in_effect) if not (isinstance(entry, Pruned) and entry.excludes)
+    )
+    newest_at = in_effect[-1][0] if in_effect else None
+    newest_lifting = next((i for i in range(len(path) - 1, -1, -1) if isinstance(path[i], Lifted)), None)
     return Boundaries(
         ids=tuple(entry.id for entry in path if isinstance(entry, Boundary)),
         fold=fold,
         prunes=tuple(
-            entry for place, entry in holding if isinstance(entry, Pruned) and (fold is None or place > fold)
+            entry
+            for place, entry in in_effect
+            if isinstance(entry, Pruned) and (fold is None or place > fold)
         ),
-        newest=next(folding, None),
-        changes=frozenset(place for place in (last, lifting) if place is not None),
-        undone=frozenset(out),
+        newest=next(newest, None),
+        changes=frozenset(place for place in (newest_at, newest_lifting) if place is not None),
+        undone=frozenset(lifted),
     )
 
 
-def _excludes(entry: Compacted | Pruned) -> bool:
-    return isinstance(entry, Pruned) and entry.excludes
-
-
 def undone(path: Iterable[Entry]) -> set[str]:
-    """Return the ids of what a path says is lifted: undone, and not redone."""
+    """Return the ids of what is lifted on a path: undone and not redone."""
     state = {entry.target: entry.lifted for entry in path if isinstance(entry, Lifted)}
     return {target for target, lifted in state.items() if lifted}

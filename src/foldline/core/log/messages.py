@@ -1,7 +1,7 @@
-"""Messages and their parts: the neutral reading of what a provider or an agent wrote.
+"""Messages and their parts, independent of the dialect in which they were received.
 
-The native payload is kept beside the reading, as received. Parts are shaped like Anthropic's content
-blocks, the superset of the dialects; what no part can express is `Opaque` and stays in its dialect.
+The native payload is kept as received. Parts are shaped like Anthropic's content blocks, the superset of the
+dialects; what no part can express is `Opaque` and stays in its dialect.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ Role = Literal["system", "developer", "user", "assistant", "tool"]
 
 
 class Usage(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Tokens that a provider counted for one reply; the four do not overlap.
+    """Tokens that a provider counted for one reply; the first four do not overlap.
 
     `input` is uncached input, `output` includes reasoning, `cache_write_hour` is the part of `cache_write`
-    that is kept for an hour.
+    that is cached for an hour.
     """
 
     input: int = 0
@@ -40,14 +40,14 @@ class Text(msgspec.Struct, frozen=True, tag="text"):
 
 
 class Thinking(msgspec.Struct, frozen=True, tag="thinking", omit_defaults=True):
-    """Reasoning that a model showed; `signature` binds it to the exact prefix it was made for."""
+    """Reasoning of a model; `signature` binds it to the exact messages before it."""
 
     text: str = ""
     signature: str | None = None
 
 
 class ToolCall(msgspec.Struct, frozen=True, tag="tool_call"):
-    """A call of a tool. `arguments` is the parsed object, or the text as it came where it does not parse."""
+    """A tool call. `arguments` is the parsed object, or the text as received if it does not parse."""
 
     id: str
     name: str
@@ -73,7 +73,7 @@ class Opaque(msgspec.Struct, frozen=True, tag="opaque"):
 
 
 class ToolResult(msgspec.Struct, frozen=True, tag="tool_result", omit_defaults=True):
-    """What a tool answered to the call `call_id`; `served` where a reading of a provider's block says so."""
+    """The result of the call `call_id`; `served`: read from a block that the provider ran."""
 
     call_id: str
     content: tuple[Text | Media | Opaque, ...] = ()
@@ -82,7 +82,7 @@ class ToolResult(msgspec.Struct, frozen=True, tag="tool_result", omit_defaults=T
 
     @property
     def text(self) -> str:
-        """The text of the result, media left out."""
+        """The text of the result, without media."""
         return "\n".join(part.text for part in self.content if isinstance(part, Text))
 
 
@@ -90,10 +90,10 @@ Part = Text | Thinking | ToolCall | ToolResult | Media | Opaque
 
 
 class Native(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A message as received: its dialect, and the JSON bytes (as they came, or serialised once at append).
+    """A message as received: its dialect, and the JSON bytes (as received, or serialised at append).
 
-    A malformed message is mended while it is read: `raw` is then what may be sent, `mended` says what was
-    changed, and `received` holds the bytes as they came.
+    A malformed message is repaired when it is read: `raw` is then what may be sent, `mended` says what was
+    changed, and `received` holds the original bytes.
     """
 
     dialect: str
@@ -103,12 +103,11 @@ class Native(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Message(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One message: who said it, its parts in order, and what came with it.
+    """One message: its role, its parts in order, and what came with it.
 
-    `injected` marks a user-role message that a program wrote (a reminder, an attachment, a hook's output):
-    nothing in it is ever a request or a constraint of the user's. `name` is the speaker's, where several
-    people speak as the user.
-    `stop` is why the model stopped: end, tools, length, aborted or error; a log may hold others.
+    `injected` marks a user-role message that a program wrote (a reminder, an attachment, a hook's output); it
+    holds no request or constraint of the user. `name` is the speaker's if several people speak as the user.
+    `stop` is why the model stopped: end, tools, length, aborted or error; a log may hold other values.
     """
 
     role: Role
@@ -137,7 +136,7 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def is_prompt(self) -> bool:
-        """Whether a person wrote (part of) it: a user message that is more than tool results."""
+        """Whether a person wrote at least part of it: a user message that is not only tool results."""
         return (
             self.role == "user"
             and not self.injected
@@ -146,7 +145,7 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def texts(message: Message) -> Iterator[str]:
-    """Yield every text in the message: its own, thinking and tool results, but no arguments."""
+    """Yield the texts of a message, its thinking and its tool results, but not its arguments."""
     for part in message.parts:
         if isinstance(part, Text | Thinking | ToolResult):
             yield part.text

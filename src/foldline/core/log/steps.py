@@ -1,7 +1,7 @@
 """The steps of an assistant message that holds the results of its own calls.
 
-In some dialects one message is a whole turn: call, result, text, call, result, text. The order of its parts
-is the truth: a step is what the model said at a time, its calls, and their results behind it.
+In some dialects one message is a whole turn: call, result, text, call, result, text. A step is one reply of
+the model (text and calls) with the results that follow it.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from foldline.core.log.dialects import traits_of
 from foldline.core.log.messages import Message, Opaque, Part, ToolCall, ToolResult
 
 STEP = "step-start"
-"""The kind of an Opaque part that marks where a step begins; it says nothing to a model."""
+"""The kind of an Opaque part that marks the beginning of a step; models do not see it."""
 
 
 def is_step(part: Part) -> bool:
@@ -21,28 +21,28 @@ def is_step(part: Part) -> bool:
 def own_results(message: Message) -> dict[int, int]:
     """Map the index of each result that answers a call before it in the same message to that call's index.
 
-    Only an assistant's message has any, and only in a dialect where results may stand there. Of calls that
-    share an id one is answered: the newest before the first result.
+    Only assistant messages have any, and only in dialects that allow it. Of calls that share an id, the
+    newest before the first result is answered.
     """
     if message.role != "assistant" or not message.results or not traits_of(message).own_results:
         return {}
     waiting: dict[str, int] = {}
     answered: set[str] = set()
-    found: dict[int, int] = {}
+    answers: dict[int, int] = {}
     for index, part in enumerate(message.parts):
         if isinstance(part, ToolCall) and part.id not in answered:
             waiting[part.id] = index
         elif isinstance(part, ToolResult) and part.call_id in waiting:
-            found[index] = waiting.pop(part.call_id)
+            answers[index] = waiting.pop(part.call_id)
             answered.add(part.call_id)
-    return found
+    return answers
 
 
 def steps(message: Message) -> list[tuple[int, int]]:
     """Return the (start, stop) part indices of a message's steps, in order; they cover all its parts.
 
-    A step begins at a mark, and where the model speaks again behind a result. Calls behind a result without
-    either are parallel ones, each recorded with its result.
+    A step begins at a mark, and where the model speaks again after a result. Calls after a result without
+    either are parallel calls, each recorded with its result.
     """
     own = own_results(message)
     starts = [0]
@@ -57,7 +57,7 @@ def steps(message: Message) -> list[tuple[int, int]]:
 
 
 def last_step(message: Message) -> int:
-    """Return the index of the part with which the last step begins that says, calls or answers anything."""
+    """Return the index of the first part of the last step that is not empty."""
     if not message.results:
         marks = [index for index, part in enumerate(message.parts) if is_step(part)]
         if not marks:
@@ -69,11 +69,11 @@ def last_step(message: Message) -> int:
 
 
 def finishes(message: Message) -> bool:
-    """Return whether a message ends with text: its last step calls no tool."""
+    """Return whether the last step of a message calls no tool."""
     return not any(isinstance(part, ToolCall) for part in message.parts[last_step(message) :])
 
 
 def ends_in_results(message: Message) -> bool:
-    """Return whether a message ends with results of its own calls that the model has not answered yet."""
+    """Return whether a message ends with results of its own calls that the model has not answered."""
     own = own_results(message)
     return bool(own) and max(own) >= last_step(message)
