@@ -69,7 +69,7 @@ def test_what_has_no_room_is_named_and_a_summary_has_its_share() -> None:
 
 
 def test_what_stays_anyhow_takes_no_room() -> None:
-    found = carry([], [said("big", "user", rules(400))], (), 0, count, whole={"big"})
+    found = carry([], [said("big", "user", rules(400))], (), 0, count, shown={"big"})
     assert found.tokens == 0
     assert not found.dropped
 

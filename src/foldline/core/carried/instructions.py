@@ -1,8 +1,7 @@
-"""Instructions: what developers, systems and projects tell the model, wherever it stands.
+"""Find the instructions of systems, developers and projects, in any message.
 
-They are authority, not talk: a fold keeps them whole. System and developer messages stay as they are; the
-instructions of a project ride in user messages (CLAUDE.md, AGENTS.md) and are quoted. No result of a tool
-holds any.
+A fold keeps them whole. System and developer messages stay unchanged; project instructions inside user
+messages (CLAUDE.md, AGENTS.md) are quoted. Tool results never count as instructions.
 """
 
 from __future__ import annotations
@@ -18,9 +17,11 @@ from foldline.core.log.codec import encode
 from foldline.core.log.entries import Carried, Said
 from foldline.core.log.messages import Message, Opaque, Text
 
-VALUE_WORDS = 3  # words of a value behind a label: "MODE: read-only" replaces a mode, a sentence none
-SEALED = "sealed"  # the kind of a reply with a compaction that only its provider can read
-TRIGGER = "compaction_trigger"  # an item that asks for something now: nothing of it holds later
+VALUE_WORDS = (
+    3  # most words of the value after a label: "MODE: read-only" replaces a mode, a sentence does not
+)
+SEALED = "sealed"  # the kind of a reply with a sealed compaction, which only its provider can read
+TRIGGER = "compaction_trigger"  # an item that asks for something once and has no later effect
 
 _FILE = re.compile(
     r"^Contents of (?P<path>[^\n]{1,1000}?) \([^()\n]{0,200}instructions[^()\n]{0,200}\):[ \t]*$",
@@ -28,7 +29,7 @@ _FILE = re.compile(
 )
 _CLAUDE = re.compile(r"^# claudeMd[ \t]*$", re.MULTILINE)
 _TAG = r"(?i:(?:\w{1,40}[_-])?(?:instructions|rules))"
-# The set of letters that each begins with is what makes the search fast.
+# A fixed set of first letters makes the search fast.
 _OPENING = re.compile(
     r"[<#C](?:"
     r"(?<=<)(?P<reminder>system[-_]reminder)>"
@@ -42,18 +43,16 @@ _CLOSING = re.compile(rf"</(system[-_]reminder|{_TAG})>")
 _GUIDE = re.compile(r"\s*# (?P<name>[\w.-]+\.md)[ \t]*\n\s*This file provides guidance to ")
 _OPENING_TAG = re.compile(r"<[^<>\n]{1,200}>")
 _HEADING = re.compile(r"(?P<level>#{1,6})[ \t]+(?P<title>[^\n]*?)[ \t:#]*")
-_ON_COMPACTING = "compact instructions"  # the heading of a section that Claude Code reads in CLAUDE.md too
+_COMPACT_HEADING = "compact instructions"  # a heading that Claude Code also reads in CLAUDE.md
 _LABELLED = re.compile(r"(?P<label>[^\n:.!?]{1,40}):[ \t]++(?P<value>[^\n]+)")
 
 
 def kind_of(message: Message) -> Hashable | None:
-    """Return what kind of message that stays as it is this one is; None for one that may be folded.
+    """Return the kind of a message that always stays; None for one that may be folded.
 
-    System and developer messages stay, and what a provider's server has sealed.
-
-    A newer message of the same kind takes the place of an older one. The kind is its shape: the role and the
-    tag, the heading or the line that it begins with, numbers aside. Other blocks (tools given in the input)
-    are of a kind with their equals alone.
+    System and developer messages and sealed compactions stay. A newer message replaces an older one of the
+    same kind: the role and the tag, heading or line that it begins with, ignoring numbers. Messages with
+    other blocks (tools given in the input) have the same kind only if they are equal.
     """
     if sealed_place(message) is not None:
         return SEALED
@@ -65,30 +64,30 @@ def kind_of(message: Message) -> Hashable | None:
     if opaque:
         return (message.role, sha256(encode([_content(part) for part in message.parts])).hexdigest())
     text = message.text.strip()
-    return (message.role, _shape(text)) if text else None
+    return (message.role, _shape_of(text)) if text else None
 
 
 def _content(part: object) -> object:
-    """Return a part without the id that its server gave it."""
+    """Return a part without the id from its server."""
     if isinstance(part, Opaque) and isinstance(part.data, dict):
         data = cast("dict[str, Any]", part.data)
         return [part.kind, {key: value for key, value in data.items() if key != "id"}]
     return part
 
 
-def _shape(text: str) -> str:
-    """Return the tag, heading or label that a text begins with, else its first line; numbers are one."""
-    first = text.split("\n", 1)[0].strip()
-    if tag := _OPENING_TAG.match(first):
+def _shape_of(text: str) -> str:
+    """Return the tag, heading or label that a text begins with, else its first line; digits become 0."""
+    first_line = text.split("\n", 1)[0].strip()
+    if tag := _OPENING_TAG.match(first_line):
         return tag[0]
     label = _LABELLED.fullmatch(text)
     if label is not None and len(label["value"].split()) <= VALUE_WORDS:
-        first = f"{label['label']}:"
-    return re.sub(r"\d+", "0", first)
+        first_line = f"{label['label']}:"
+    return re.sub(r"\d+", "0", first_line)
 
 
 def ridden_in(entries: Iterable[Said]) -> Iterator[Carried]:
-    """Yield the instructions that ride in user messages, oldest first, each block whole."""
+    """Yield the blocks of instructions in user messages, oldest first."""
     for entry in entries:
         if entry.message.role != "user":
             continue
@@ -99,7 +98,7 @@ def ridden_in(entries: Iterable[Said]) -> Iterator[Carried]:
 
 
 def instructions_in(text: str) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Yield the blocks of instructions in one text of a user message, each with the files that it quotes."""
+    """Yield the blocks of instructions in a text of a user message, each with the files that it quotes."""
     if _GUIDE.match(text):
         yield (text.split("\n", 1)[0].strip("# "),), text.strip()
         return
@@ -109,16 +108,16 @@ def instructions_in(text: str) -> Iterator[tuple[tuple[str, ...], str]]:
 
 
 def _blocks(text: str) -> Iterator[tuple[int, int, re.Match[str]]]:
-    """Yield start, end and opening of each block that is closed; a file without tags runs to the end.
+    """Yield start, end and opening of each closed block; a file without tags runs to the end.
 
-    The closings are found once, so that openings without one take no time each.
+    The closings are collected first, so that an opening without one costs little.
     """
     closings: dict[str, list[re.Match[str]]] = {}
     for closing in _CLOSING.finditer(text):
         closings.setdefault(closing[1], []).append(closing)
-    at = 0
+    position = 0
     for opening in _OPENING.finditer(text):
-        if opening.start() < at:
+        if opening.start() < position:
             continue
         tag = opening["reminder"] or opening["agents"] or opening["tagged"]
         if tag is None:
@@ -126,15 +125,15 @@ def _blocks(text: str) -> Iterator[tuple[int, int, re.Match[str]]]:
                 yield opening.start(), len(text), opening
                 return
             continue
-        behind = closings.get(tag, [])
-        place = bisect_left(behind, opening.end(), key=lambda closing: closing.start())
-        if place < len(behind):
-            at = behind[place].end()
-            yield opening.start(), at, opening
+        candidates = closings.get(tag, [])
+        first = bisect_left(candidates, opening.end(), key=lambda closing: closing.start())
+        if first < len(candidates):
+            position = candidates[first].end()
+            yield opening.start(), position, opening
 
 
 def _sources(block: str, opening: re.Match[str]) -> tuple[str, ...]:
-    """Return what a block quotes: nothing where it holds no instructions."""
+    """Return the sources that a block quotes; empty if it holds no instructions."""
     if opening["agents"]:
         return (f"{opening['name']} for {opening['dir'].strip()}" if opening["dir"] else opening["name"],)
     if opening["tagged"]:
@@ -147,21 +146,21 @@ def _files(text: str) -> tuple[str, ...]:
 
 
 def on_compacting(text: str) -> str:
-    """Return what instructions say of summaries: the body of each section headed `# Compact instructions`.
+    """Return what instructions say about summaries: the sections with the heading `Compact instructions`.
 
-    The heading may have any level. A section ends at the next heading of its level or above, at the tag that
-    closes the block, and where the next file begins.
+    The heading may have any level. A section ends at the next heading of its level or above, at the closing
+    tag of its block, or where the next file begins.
     """
-    found: list[str] = []
-    level, code = 0, False
+    body_lines: list[str] = []
+    level, in_code = 0, False
     for line in text.split("\n"):
         fence = line.lstrip().startswith("```")
-        code ^= fence
-        heading = None if code or fence else _HEADING.fullmatch(line.rstrip())
+        in_code ^= fence
+        heading = None if in_code or fence else _HEADING.fullmatch(line.rstrip())
         if heading and (not level or len(heading["level"]) <= level):
-            level = len(heading["level"]) if heading["title"].lower() == _ON_COMPACTING else 0
-        elif level and not code and (_CLOSING.match(line) or _FILE.match(line)):
+            level = len(heading["level"]) if heading["title"].lower() == _COMPACT_HEADING else 0
+        elif level and not in_code and (_CLOSING.match(line) or _FILE.match(line)):
             level = 0
         elif level:
-            found.append(line)
-    return "\n".join(found).strip()
+            body_lines.append(line)
+    return "\n".join(body_lines).strip()

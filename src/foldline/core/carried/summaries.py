@@ -1,12 +1,11 @@
-"""Summaries of earlier conversation: texts that agents write into their lists, blocks of a provider's server.
+"""Find summaries of earlier conversation: texts that agents insert, and blocks by a provider's server.
 
-Whoever speaks it, such a text is the only record of what came before it: it is carried over folds, and
-nothing in it is a wish of the user's. It is known by how it opens. All openings stand here; nothing else in
-the package knows any.
+Whatever its role, such a text is the only record of what came before it. It is carried over folds, and
+nothing in it is a request of the user. It is recognised by its opening; this module has all openings.
 
-A block of a server stands in a reply for all that came before it. One with a text (Anthropic's) is a summary.
-One that is sealed (OpenAI's) can only be sent back. One without either says that the server's compaction
-failed, and stands for nothing.
+A server's block in a reply replaces all that came before it. A block with text (Anthropic) is a summary. A
+sealed one (OpenAI) can only be sent back. A block with neither means that the server's compaction failed, and
+replaces nothing.
 """
 
 from __future__ import annotations
@@ -68,19 +67,19 @@ _TO_THE_END = {
     "told": _HAS_BEEN,
 }
 _IN_PLAIN_WORDS = ("summary", "title", "bracket", "told")
-"""Forms that people use too: said by a user, one is a summary only where nothing was answered before it."""
+"""Forms that people use too: in a user message they are a summary only if nothing was answered before."""
 CLOSED = tuple(form for name, form in _CLOSED.items() if name not in _IN_PLAIN_WORDS)
 """Forms that have an end: what stands behind one is no part of it."""
 TO_THE_END = tuple(form for name, form in _TO_THE_END.items() if name not in _IN_PLAIN_WORDS)
-"""Openings of a text that is a summary to its end."""
+"""Openings of a summary that runs to the end of its text."""
 IN_PLAIN_WORDS = tuple(form for name, form in _TO_THE_END.items() if name in _IN_PLAIN_WORDS)
-"""Openings of the same in words that people use too."""
+"""The same, in words that people use too."""
 
 ASKS_BACK = "What did we do so far?"
-"""What OpenCode says for the user before it asks for a summary: the answer is one."""
+"""OpenCode's request for a summary, sent as the user; the answer is the summary."""
 
 SERVER = "server"
-"""The source of a summary that a provider's server wrote: it stands for all that came before it."""
+"""The source of a summary by a provider's server, which replaces all that came before it."""
 
 _FORMS = [
     (name, re.compile(rf"\s*+{form}", re.DOTALL), forms is _CLOSED)
@@ -97,7 +96,7 @@ _INNER = re.compile(rf"<(?P<tag>{_TAG})>\n?(?P<text>.*?)\n?</(?P=tag)>", re.DOTA
 
 
 class Found(NamedTuple):
-    """A summary in a text: its form, where it ends, and what it says without the words around it."""
+    """A summary in a text: its form, where it ends, and its text without the framing."""
 
     form: str
     end: int
@@ -105,19 +104,19 @@ class Found(NamedTuple):
 
 
 def summary_in(text: str) -> Found | None:
-    """Return the summary that a text begins with; None where it begins with none, or with an empty one."""
+    """Return the summary that a text begins with; None if there is none, or it is empty."""
     if not text or text.isspace():
         return None
     for name, form, closed in _FORMS:
         if (opening := form.match(text)) is not None:
             end = opening.end() if closed else len(text)
-            said = _unframed(text[:end], opening.end(), closed=closed)
-            return Found(name, end, said) if said else None
+            body = _unframed(text[:end], opening.end(), closed=closed)
+            return Found(name, end, body) if body else None
     return None
 
 
 def _unframed(text: str, opened: int, *, closed: bool) -> str:
-    """Return what a summary says, without the words that a program put around it."""
+    """Return the text of a summary without the framing that a program added."""
     if closed:
         inner = _INNER.match(text, text.find("<"))
         return inner["text"].strip() if inner is not None else text.strip()
@@ -128,57 +127,61 @@ def _unframed(text: str, opened: int, *, closed: bool) -> str:
         rest = _GO_ON.sub("", rest)
         rest = _LEAD_OF_CONTINUED.sub("", rest)
         rest = _LEAKED.sub("", rest, count=1)
-    whole = _INNER.fullmatch(rest.strip())
-    return (whole["text"] if whole is not None else re.sub(r"\A\*{0,2}:?", "", rest)).strip()
+    inner_block = _INNER.fullmatch(rest.strip())
+    return (inner_block["text"] if inner_block is not None else re.sub(r"\A\*{0,2}:?", "", rest)).strip()
 
 
 def earlier_summaries(entries: Iterable[Said], *, begun: bool = False) -> Iterator[Carried]:
-    """Yield the summaries of earlier conversation in messages, oldest first; no result of a tool holds one.
+    """Yield the summaries of earlier conversation in messages, oldest first; tool results never hold one.
 
-    A message without an id is one as a whole: the summary of another system, as its file holds it. `begun`:
-    the conversation has begun before these messages.
+    A message without an id is a summary as a whole, imported from another system's file. `begun`: the
+    conversation began before these messages.
     """
-    before: Message | None = None
+    previous: Message | None = None
     for entry in entries:
         message = entry.message
-        found = list(_in_message(entry, before, begun=begun)) if message.role != "tool" else []
-        yield from found
-        before, begun = message, begun or bool(found) or message.role in ("assistant", "tool")
+        summaries = list(_in_message(entry, previous, begun=begun)) if message.role != "tool" else []
+        yield from summaries
+        previous, begun = message, begun or bool(summaries) or message.role in ("assistant", "tool")
 
 
-def _in_message(entry: Said, before: Message | None, *, begun: bool) -> Iterator[Carried]:
+def _in_message(entry: Said, previous: Message | None, *, begun: bool) -> Iterator[Carried]:
     message = entry.message
-    asked = message.role == "assistant" and before is not None and before.text.strip() == ASKS_BACK
-    if not entry.id or asked:
+    answers_request = (
+        message.role == "assistant" and previous is not None and previous.text.strip() == ASKS_BACK
+    )
+    if not entry.id or answers_request:
         if text := message.text.strip():
-            yield Carried("summary", ("asked" if asked else "imported",), text, entry.id)
+            yield Carried("summary", ("asked" if answers_request else "imported",), text, entry.id)
         return
     for part in message.parts:
-        if told := text_of(part):
-            yield Carried("summary", (SERVER,), told, entry.id)
+        if server_text := text_of(part):
+            yield Carried("summary", (SERVER,), server_text, entry.id)
         found = summary_in(part.text) if isinstance(part, Text) else None
         if found is None:
             continue
-        perhaps = message.role == "user" and found.form in _IN_PLAIN_WORDS
-        if not (perhaps and begun):  # a user's own takes no other one's place
-            yield Carried("summary", (f"user {found.form}" if perhaps else found.form,), found.text, entry.id)
+        ambiguous = message.role == "user" and found.form in _IN_PLAIN_WORDS
+        if not (ambiguous and begun):  # a summary by the user replaces no other
+            yield Carried(
+                "summary", (f"user {found.form}" if ambiguous else found.form,), found.text, entry.id
+            )
 
 
 def is_summary(message: Message) -> bool:
-    """Whether a message is a summary of earlier conversation and nothing else."""
+    """Whether a message holds only summaries of earlier conversation."""
     texts = [part.text for part in message.parts if isinstance(part, Text) and part.text.strip()]
-    others = any(not isinstance(part, Text) for part in message.parts)
-    return bool(texts) and not others and all(_is_all(text) for text in texts)
+    has_others = any(not isinstance(part, Text) for part in message.parts)
+    return bool(texts) and not has_others and all(_is_only_summary(text) for text in texts)
 
 
-def _is_all(text: str) -> bool:
+def _is_only_summary(text: str) -> bool:
     found = summary_in(text)
     return found is not None and not text[found.end :].strip()
 
 
 def newest_summary(carried: Sequence[Carried]) -> Carried | None:
-    """Return the newest summary of what is carried."""
-    return next((one for one in reversed(carried) if one.kind == "summary"), None)
+    """Return the newest summary among carried texts, or None."""
+    return next((text for text in reversed(carried) if text.kind == "summary"), None)
 
 
 # ---- blocks of a provider's server
@@ -188,50 +191,50 @@ KINDS: Final = ("compaction", "compaction_summary", "context_compaction")
 
 
 def text_of(part: Part) -> str:
-    """Return the summary in a server's compaction; "" for any other part, and a sealed or failed one."""
-    data = _data(part)
+    """Return the summary in a server's compaction; "" for other parts and for sealed or failed ones."""
+    data = _compaction_data(part)
     content = data.get("content")
     return content.strip() if isinstance(content, str) else ""
 
 
 def is_sealed(part: Part) -> bool:
     """Whether a part is a compaction that only its provider can read."""
-    data = _data(part)
+    data = _compaction_data(part)
     return "content" not in data and bool(data.get("encrypted_content"))
 
 
 def place_of(message: Message) -> int | None:
-    """Return the index of the newest part that stands for what came before; None where there is none."""
+    """Return the index of the newest server compaction in a message, or None."""
     return max(places_of(message), default=None)
 
 
 def places_of(message: Message) -> list[int]:
-    """Return the indices of the parts of a reply that stand for what came before."""
+    """Return the indices of the server compactions in a reply."""
     if message.role != "assistant":
         return []
     return [i for i, part in enumerate(message.parts) if text_of(part) or is_sealed(part)]
 
 
 def said_before(message: Message) -> list[int]:
-    """Return the parts of a reply that its newest compaction stands for: what was said before it."""
+    """Return the parts of a reply that its newest compaction replaces; calls and results stay."""
     parts = message.parts[: place_of(message)]
     return [index for index, part in enumerate(parts) if not isinstance(part, ToolCall | ToolResult)]
 
 
 def sealed_place(message: Message) -> int | None:
-    """Return the index of a message's newest sealed compaction, if that is its newest one."""
+    """Return the index of a message's newest compaction if that is sealed, else None."""
     place = place_of(message)
     return place if place is not None and is_sealed(message.parts[place]) else None
 
 
-def _data(part: Part) -> dict[str, Any]:
+def _compaction_data(part: Part) -> dict[str, Any]:
     if isinstance(part, Opaque) and part.kind in KINDS and isinstance(part.data, dict):
         return cast("dict[str, Any]", part.data)
     return {}
 
 
 def with_summaries_told(message: Message) -> Message:
-    """Return a message with its readable compactions as text, for whoever does not know such blocks."""
+    """Return a message with its readable compactions as text, for readers that do not know such blocks."""
     if not any(map(text_of, message.parts)):
         return message
     parts = (Text(f"{TITLE}\n{text}") if (text := text_of(part)) else part for part in message.parts)

@@ -111,7 +111,7 @@ def _carried(job: CompactionInput, start: Start, folded: list[Said]) -> Carry:
         state.boundary.checkpoint.carried if state.boundary is not None else (),
         max(usable - sum(entry.tokens for entry in start.leading) - CHECKPOINT_LEAST, 0) // 2,
         job.counter.count,
-        whole={entry.id for entry in folded if kind_of(entry.message) is not None},
+        shown={entry.id for entry in folded if kind_of(entry.message) is not None},
         begun=state.boundary is not None,
     )
 

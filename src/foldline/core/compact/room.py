@@ -154,7 +154,7 @@ def with_carried(room: Room) -> Room:
         state.boundary.checkpoint.carried if state.boundary is not None else (),
         max(free // 2, 0),
         job.counter.count,
-        whole={entry.id for entry in job.stays},
+        shown={entry.id for entry in job.stays},
         begun=state.boundary is not None,
     )
     return msgspec.structs.replace(room, job=job.changed(carry=carried), wrap=room.wrap + carried.tokens)
