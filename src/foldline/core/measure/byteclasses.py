@@ -1,8 +1,8 @@
-"""The classes of bytes whose neighbourhoods the offline counter weighs, and the long runs it takes out first.
+"""The byte classes of the offline counter, and the long runs that it removes first.
 
-Left and right differ because they answer different questions: on the left stands what could end a token,
-or the lead byte that says of which script a character is; on the right what could begin one. Letters are
-split by how often they occur in words, which tells prose and names from base64.
+Left and right classes differ: the left byte may end a token or, as a lead byte, name the script of a
+character; the right byte may begin a token. Letters are grouped by frequency in words, which separates prose
+and names from base64.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def _span(first: int, last: int) -> bytes:
     return bytes(range(first, last + 1))
 
 
-# Every byte that stands in no group is of the last one: other punctuation and control characters.
+# Bytes in no group belong to the last one: other punctuation and control characters.
 LEFT_GROUPS: Final[tuple[tuple[str, bytes], ...]] = (
     ("line break", b"\n\r"),
     ("blank", b" \t"),
@@ -86,13 +86,13 @@ def class_table(groups: Sequence[tuple[str, bytes]], shift: int) -> bytes:
 LEFT: Final = class_table(LEFT_GROUPS, 4)
 RIGHT: Final = class_table(RIGHT_GROUPS, 0)
 
-# A character of four bytes (emoji, their flags, skin tones and sequences, rare Han) takes 1.5 to 4 tokens of
-# o200k_base, of which the neighbourhoods, fitted on text where such are few, see about 1.1.
+# A character of four bytes (emoji, flags, skin tones, rare Han) takes 1.5 to 4 tokens of o200k_base; the
+# weights, fitted on text with few of them, count about 1.1.
 FOUR_BYTES: Final = b"\xf0"  # the first byte of each
 FOUR_BYTES_MORE: Final = 0.7
 
-# A run of one letter takes a token for 8 of them. Looking for 52 letters one by one is slow; 16 bytes in a
-# row of one class are rare, and only then is it worth to look closer.
+# A run of one letter takes one token for 8 letters. Searching for 52 letters is slow, so they are searched
+# only if 16 bytes in a row have the same class, which is rare.
 LETTER_RUN_CLASSES: Final = tuple(bytes([number]) * 16 for number in (2, 3, 4, 5))
 LETTER_RUN: Final = re.compile(rb"([A-Za-z])\1{15,}")
 LETTERS_A_TOKEN: Final = 8

@@ -1,4 +1,4 @@
-"""How much images, documents, sounds and videos take, and how they are named where they are not shown."""
+"""The tokens of images, documents, sounds and videos, and the labels that replace them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ PDF: Final = "application/pdf"
 # detail takes 765 to 1,105, Gemini 258 a tile: the largest is counted, since too low a count overflows.
 IMAGE_TOKENS: Final = 1_600
 # Anthropic: a PDF page takes 1,500 to 3,000 tokens, a request holds 600 pages at most. Where pages cannot be
-# counted, 60 KB stand for one, up to 100. Source: platform.claude.com/docs/en/build-with-claude/pdf-support
+# counted, one is assumed for every 60 KB, up to 100. Source:
+# platform.claude.com/docs/en/build-with-claude/pdf-support
 PAGE_TOKENS: Final = 2_250
 PAGES_MOST: Final = 600
 PAGE_BYTES: Final = 60_000
@@ -35,10 +36,10 @@ _PAGE: Final = re.compile(rb"/Type\s*/Page(?![A-Za-z0-9])")
 _COUNT: Final = re.compile(rb"/Count\s+(\d{1,9})(?!\d)")
 _TREE: Final = re.compile(rb"/Type\s*/Pages(?![A-Za-z0-9])")
 _OBJECTS: Final = re.compile(rb"/Type\s*/ObjStm\b.{0,300}?stream\r?\n", re.DOTALL)
-PAGE_LEAST: Final = 50  # bytes of the shortest object that is a page: a count beyond them is not believed
-_STREAMS: Final = 400  # object streams that are looked into
-_STREAM_BYTES: Final = 1_000_000  # the most that is unpacked of one
-_NAME: Final = 80  # characters of a name or an address that are shown
+PAGE_LEAST: Final = 50  # bytes of the shortest page object: a larger count is not credible
+_STREAMS: Final = 400  # object streams that are read
+_STREAM_BYTES: Final = 1_000_000  # the most that is unpacked of one stream
+_NAME: Final = 80  # characters of a name or URL in a label
 
 
 def media_tokens(media: Media) -> int:
@@ -58,27 +59,27 @@ def media_tokens(media: Media) -> int:
 
 
 def pages(media: Media) -> int:
-    """Return how many pages a PDF holds, `PAGES_MOST` at most; 0 where that cannot be read."""
+    """Return the number of pages of a PDF, `PAGES_MOST` at most; 0 if unknown."""
     return _pages(media.data) if media.data and media.data.startswith("JVBER") else 0  # "%PDF" in base64
 
 
 def media_label(media: Media) -> str:
-    """Name media in the place where they stood: `[image]`, `[PDF, 100 pages: plan.pdf]`."""
-    what = media.kind
+    """Return the label that replaces media: `[image]`, `[PDF, 100 pages: plan.pdf]`."""
+    kind = media.kind
     if media.mime == PDF or pages(media):
         count = pages(media)
-        what = f"PDF, {count} page{'' if count == 1 else 's'}" if count else "PDF"
+        kind = f"PDF, {count} page{'' if count == 1 else 's'}" if count else "PDF"
     elif media.kind == "document" and media.mime:
-        what = f"document, {media.mime}"
+        kind = f"document, {media.mime}"
     url = media.url or ""
     name = media.name or ("" if url.startswith("data:") else url)
     name = " ".join(name.split())
     name = name if len(name) <= _NAME else f"{name[: _NAME - 1]}…"
-    return f"[{what}: {name}]" if name else f"[{what}]"
+    return f"[{kind}: {name}]" if name else f"[{kind}]"
 
 
 def media_of(message: Message) -> Iterator[Media]:
-    """Yield the media of a message, those in its results included, in order."""
+    """Yield the media of a message in order, including those in its results."""
     for part in message.parts:
         if isinstance(part, Media):
             yield part
@@ -88,23 +89,23 @@ def media_of(message: Message) -> Iterator[Media]:
 
 @lru_cache(maxsize=16)
 def _pages(data: str) -> int:
-    """Count the pages of a PDF in base64: the page objects, or what its page tree says they are.
+    """Count the pages of a PDF in base64: the page objects, or the count in its page tree.
 
-    A tree that tells of more pages than could stand in the file is not believed.
+    A count that is too large for the file is ignored.
     """
     try:
         raw = binascii.a2b_base64(data.encode("ascii"))
     except ValueError:
         return 0
     objects = [raw, *_unpacked(raw)]
-    seen = sum(len(_PAGE.findall(text)) for text in objects)
-    told = max((count for text in objects for count in _counts(text)), default=0)
-    told = told if told <= sum(map(len, objects)) // PAGE_LEAST else 0
-    return min(max(seen, told), PAGES_MOST)
+    counted = sum(len(_PAGE.findall(text)) for text in objects)
+    stated = max((count for text in objects for count in _counts(text)), default=0)
+    stated = stated if stated <= sum(map(len, objects)) // PAGE_LEAST else 0
+    return min(max(counted, stated), PAGES_MOST)
 
 
 def _unpacked(raw: bytes) -> Iterator[bytes]:
-    """Yield the compressed object streams of a PDF, each as far as its bound."""
+    """Yield the object streams of a PDF, unpacked up to a limit each."""
     for found, _ in zip(_OBJECTS.finditer(raw), range(_STREAMS), strict=False):
         try:
             yield zlib.decompressobj().decompress(raw[found.end() :], _STREAM_BYTES)
@@ -113,7 +114,7 @@ def _unpacked(raw: bytes) -> Iterator[bytes]:
 
 
 def _counts(text: bytes) -> Iterator[int]:
-    """Yield the counts in the page trees of a text: an object's other counts stand further away."""
+    """Yield the counts of page trees in a text; other counts are further from the tree mark."""
     for tree in _TREE.finditer(text):
         start = max(text.rfind(b"obj", 0, tree.start()), tree.start() - 20_000, 0)
         end = text.find(b"endobj", tree.end(), tree.end() + 20_000)

@@ -1,9 +1,9 @@
-"""What a provider's error says: that a request did not fit, with the sizes it names; or that roles are wrong.
+"""Read provider errors: a request that did not fit, with its sizes, or wrong roles.
 
-Providers have no common code for it: the text is what there is. The phrases come from the providers'
-documentation and from error reports of public agents (2026). They are tried in this order: one request that
-no minute has room for, what else speaks of rates and load (never an overflow), texts that name sizes in
-tokens, what speaks of the size of an image or a file (never an overflow), texts that only name the fact.
+Providers have no common error code, so the text decides. The phrases come from the providers' documentation
+and from error reports of public agents (2026). They are tried in this order: one request above a rate limit,
+other texts on rates and load (never an overflow), texts with sizes in tokens, texts on the size of an image
+or file (never an overflow), texts without sizes.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ import msgspec
 from foldline.core.log.messages import Message, ToolCall, Usage
 from foldline.core.measure.window import Window
 
-# A reply of no token that stopped for length with this share of the window used had no room left (MiMo).
+# An empty reply that stopped for length with this share of the window used had no room (MiMo).
 STARVED_SHARE: Final = 0.99
 # A reply shorter than this is not worth a retry with a smaller `max_tokens`.
 LEAST_REPLY: Final = 1_024
-# What is tried of a request that did not fit, where its error names no size. A guess: two of them halve it.
+# The share of a refused request to try next if the error names no size. A guess: two tries halve it.
 NEXT_TRY: Final = 0.7
-# Statuses that say who may ask and how often, not how much.
+# Statuses for permissions and rates, not sizes.
 _OTHER_STATUS: Final = frozenset({401, 402, 403, 404, 429, 503, 529})
-# No provider's message is longer; an HTML page in its place is read in part.
+# No message is longer; of an HTML page only the beginning is read.
 _READ_CHARS: Final = 20_000
 
 
 class Overflow(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A request that did not fit. Sizes are in the provider's tokens, None where the text gives none.
+    """A request that did not fit. Sizes are in the provider's tokens, None if the error has none.
 
-    `limit` is the most that fits and `asked` the size of the input. `max_tokens` is the reply's reserve where
-    the provider adds it to the input and refuses the sum: then a smaller one may fit (`fits_with`).
+    `limit` is the most that fits and `asked` the size of the input. `max_tokens` is the reply's reserve if
+    the provider added it to the input and refused the sum; then a smaller one may fit (`fits_with`).
     """
 
     limit: int | None = None
@@ -67,20 +67,20 @@ _MEDIA: Final = re.compile(
     re.IGNORECASE,
 )
 
-# Anthropic takes 100 images and documents in a request, OpenAI 2,048 messages; a fold leaves out the older
+# Anthropic accepts 100 images and documents in a request, OpenAI 2,048 messages; a fold removes the older
 # ones. Source: platform.claude.com/docs/en/build-with-claude/vision
 _TOO_MANY: Final = re.compile(
     r"\btoo many images(?: and documents)?\b[^\n]{0,20}?\d|\binvalid '(?:messages|input)': array too long",
     re.IGNORECASE,
 )
 
-# Groq and OpenAI: one request with more tokens than a minute may have never passes, however long one waits.
-# What was requested includes the reply's reserve, which is not named.
+# Groq and OpenAI: one request above the tokens per minute never passes. The requested size includes the
+# reply's reserve, which is not named.
 _ALONE: Final = re.compile(
     rf"\brequest too large for [^\n]{{1,200}}?\(TPM\): Limit {_LIMIT}, Requested", re.IGNORECASE
 )
 
-# The room that a reply's reserve takes comes first: those texts also match what follows.
+# Texts with a reply's reserve come first, since they also match later patterns.
 _SIZED: Final = _all(
     # Anthropic
     rf"input length and \W*max_tokens\W* exceed context limit: {_ASKED} \+ {_REPLY} > {_LIMIT}",
@@ -169,12 +169,12 @@ def _first(patterns: tuple[re.Pattern[str], ...], text: str) -> Overflow | None:
 
 
 def overflow(text: str, status: int | None = None) -> Overflow | None:
-    """Read a provider's error: the sizes of an overflow, or None when the error is something else.
+    """Return the sizes of an overflow from a provider's error; None for any other error.
 
-    `text` is the error's message or body (JSON as it came will do), `status` the HTTP status where known.
-    Rate limits, throttling, load, and the sizes of images and files are not overflows. Too many images or
-    messages in one request are, one that is above a rate limit alone, and an empty body with status 400 or
-    413 (Cerebras).
+    `text` is the error's message or body (raw JSON works too), `status` the HTTP status if known. Rate
+    limits, throttling, load, and the sizes of images and files are not overflows. Too many images or messages
+    in one request are overflows, and so are a single request above a rate limit and an empty body with status
+    400 or 413 (Cerebras).
     """
     text = text[:_READ_CHARS]
     if alone := _ALONE.search(text):
@@ -192,11 +192,10 @@ def overflow(text: str, status: int | None = None) -> Overflow | None:
 
 
 def silent(usage: Usage | None, stop: str | None, window: Window) -> Overflow | None:
-    """Recognise an overflow that came as an ordinary reply, from its usage and why it stopped.
+    """Recognise an overflow in an ordinary reply, by its usage and stop reason.
 
-    Either more input was counted than the window holds (z.ai), or the reply stopped for length without one
-    token while the input filled the window (MiMo). Aborted and errored replies, and all-zero usage, say
-    nothing.
+    Either the input exceeds the window (z.ai), or an empty reply stopped for length while the input filled
+    the window (MiMo). Aborted and errored replies and all-zero usage are ignored.
     """
     if usage is None or stop in ("aborted", "error"):
         return None
@@ -213,16 +212,16 @@ def cut_short(usage: Usage | None, stop: str | None, max_tokens: int) -> bool:
 
 
 def cut_call(message: Message) -> bool:
-    """Return whether a reply stopped for length inside a tool call, whose arguments then do not parse."""
+    """Return whether a reply stopped for length inside a tool call, so that its arguments do not parse."""
     last = message.parts[-1] if message.parts else None
     return message.stop == "length" and isinstance(last, ToolCall) and isinstance(last.arguments, str)
 
 
 def fits_with(limit: int | None, asked: int | None, max_tokens: int | None) -> int | None:
-    """Return the largest smaller `max_tokens` with which the same input fits, or None when none helps.
+    """Return the largest smaller `max_tokens` with which the same input fits, or None.
 
-    All in the provider's tokens, as an `Overflow` has them: 200,000 and 188,240 leave 11,760. None where
-    less than `LEAST_REPLY` is left, where `max_tokens` was not the cause, or where a size is not known.
+    All in the provider's tokens, as in an `Overflow`: 200,000 and 188,240 leave 11,760. None if less than
+    `LEAST_REPLY` is left, `max_tokens` was not the cause, or a size is unknown.
     """
     if limit is None or asked is None or max_tokens is None:
         return None
@@ -231,15 +230,15 @@ def fits_with(limit: int | None, asked: int | None, max_tokens: int | None) -> i
 
 
 def fitting_output(size: int, window: Window, wanted: int) -> int | None:
-    """Return a smaller `max_tokens` with which a request of `size` tokens fits, or None where none does.
+    """Return a smaller `max_tokens` with which a request of `size` tokens fits, or None.
 
-    Tried first on an overflow: providers count the output asked for against the context.
+    Tried first on an overflow, since providers count the requested output against the context.
     """
     return fits_with(window.context, size, wanted) if size <= window.input_limit else None
 
 
-# The words of the templates of Mistral, Gemma, Llama and Qwen, as llama.cpp and vLLM pass them on, of
-# Mistral's own API, and of servers that imitate Anthropic's.
+# From the templates of Mistral, Gemma, Llama and Qwen (as passed on by llama.cpp and vLLM), Mistral's API,
+# and servers that imitate Anthropic's.
 _ROLES_REFUSED: Final = re.compile(
     r"\broles? must alternate\b|\bmust alternate between\b|\bunexpected role '?\w+'? after role\b"
     r"|\bsystem message must be (?:at the beginning|the first|first)\b"
@@ -249,5 +248,5 @@ _ROLES_REFUSED: Final = re.compile(
 
 
 def refuses_roles(text: str) -> bool:
-    """Return whether an error says that user and assistant must speak in turn, or system only at the head."""
+    """Return whether an error says that roles must alternate, or that system messages must come first."""
     return bool(_ROLES_REFUSED.search(text[:_READ_CHARS]))

@@ -1,9 +1,8 @@
-"""How many tokens a text, a message or a list of tools takes: the counter protocol and the offline counter.
+"""Count the tokens of texts, messages and tools: the counter protocol and the offline counter.
 
-The offline counter needs no vocabulary. It reads a text's UTF-8 bytes, puts every byte into one of 16
-classes, and adds up the chance that a token starts between each two neighbours: two classes, one weight. The
-weights (`weights.py`) were fitted against o200k_base on many kinds of text; `docs/results/README.md` has the
-errors.
+The offline counter needs no vocabulary. It maps each UTF-8 byte of a text to one of 16 classes and sums the
+probability that a token starts between two neighbours, one weight per pair of classes. The weights
+(`weights.py`) were fitted against o200k_base on many kinds of text; `docs/results/README.md` has the errors.
 """
 
 from __future__ import annotations
@@ -30,15 +29,14 @@ from foldline.core.measure.weights import WEIGHTS
 
 # OpenAI's cookbook for the o200k models: 3 tokens frame a message, 1 names its role.
 MESSAGE_OVERHEAD: Final = 4
-# Delimiters, the field names and the id around a call or a result; no provider publishes it. Calibration
-# corrects it.
+# Delimiters, field names and id of a call or result. No provider publishes it; calibration corrects it.
 CALL_OVERHEAD: Final = 8
-NO_OUTPUT: Final = "[no output]"  # what an empty result says where a dialect wants it to say something
+NO_OUTPUT: Final = "[no output]"  # the text of an empty result, for dialects that require one
 # The same for one tool definition.
 TOOL_OVERHEAD: Final = 8
 
-# Long runs without a break in a block that only its dialect understands are encrypted or binary, not text.
-# Encrypted reasoning: 3 bytes in 4 characters, about 4 bytes a token. An image inside is bounded by the cap.
+# Long runs without a break in an opaque block are encrypted or binary. Encrypted reasoning has 3 bytes in 4
+# characters, about 4 bytes a token. The cap limits images inside.
 _BLOB: Final = re.compile(r"[A-Za-z0-9+/=_-]{1000,}")
 _BLOB_CHARS_A_TOKEN: Final = 5
 _BLOB_TOKENS_MOST: Final = 4_000
@@ -46,15 +44,15 @@ _BLOB_TOKENS_MOST: Final = 4_000
 _RUN: Final = 16
 _EQUAL: Final = b"\0" * (_RUN - 1)
 
-_STEP: Final = 1 << 18  # bytes taken at once: bounds the memory
+_STEP: Final = 1 << 18  # bytes processed at once, to limit memory
 
 
 class Counter(Protocol):
-    """Count tokens. `name` says by which rules, so that counts of two counters are never mixed."""
+    """Counts tokens. `name` identifies the rules, so that counts of two counters are never mixed."""
 
     @property
     def name(self) -> str:
-        """Name the rules, such as `foldline` or `o200k_base`."""
+        """The name of the rules, such as `foldline` or `o200k_base`."""
         ...
 
     def count(self, text: str) -> int:
@@ -65,7 +63,7 @@ class Counter(Protocol):
 def pair_codes(data: bytes) -> bytes:
     """Return one byte for each two neighbours in `data`: left class x 16 + right class.
 
-    The two nibbles are put together as one large integer, which is many times faster than a loop.
+    The nibbles are combined as one large integer, which is many times faster than a loop.
     """
     left = int.from_bytes(data[:-1].translate(LEFT), "little")
     right = int.from_bytes(data[1:].translate(RIGHT), "little")
@@ -80,7 +78,7 @@ def _weighed(data: bytes) -> int:
 def repeats(data: bytes) -> bool:
     """Return whether `data` may hold a run of 16 equal bytes, or of a three-byte box-drawing character.
 
-    Neighbours are compared all at once, as in `pair_codes`: equal ones leave a zero.
+    All neighbours are compared at once, as in `pair_codes`; equal ones give zero.
     """
     if len(data) < _RUN:
         return False
@@ -91,7 +89,7 @@ def repeats(data: bytes) -> bool:
 def take_runs(data: bytes) -> tuple[bytes, float]:
     """Remove long runs of one character, which merge into few tokens; return the rest and their tokens.
 
-    What a character of four bytes takes beyond what its neighbourhood tells is among these.
+    The tokens include the correction for characters of four bytes.
     """
     tokens = data.count(FOUR_BYTES) * FOUR_BYTES_MORE
     if not repeats(data):
@@ -102,9 +100,9 @@ def take_runs(data: bytes) -> tuple[bytes, float]:
             data = data.replace(run, b"")
     classes = data.translate(RIGHT)
     if any(run in classes for run in LETTER_RUN_CLASSES):
-        whole = len(data)
+        length = len(data)
         data = LETTER_RUN.sub(b"", data)
-        tokens += (whole - len(data)) / LETTERS_A_TOKEN
+        tokens += (length - len(data)) / LETTERS_A_TOKEN
     return data, tokens
 
 
@@ -118,7 +116,7 @@ class OfflineCounter:
         if not text:
             return 0
         data, runs = take_runs(text.encode("utf-8", "surrogatepass"))
-        data = b"\n" + data  # a text begins with a token, as a line does
+        data = b"\n" + data  # a text begins with a token, like a line
         if len(data) <= _STEP:
             weight = _weighed(data)
         else:
@@ -132,28 +130,28 @@ OFFLINE: Final[Counter] = OfflineCounter()
 
 
 def json_text(value: Any) -> str:
-    """Return the compact JSON of a native value, as it counts."""
+    """Return the compact JSON of a native value, for counting."""
     return encode(value).decode("utf-8")
 
 
 def opaque_tokens(part: Opaque, counter: Counter) -> int:
-    """Count a block by its JSON text; long stretches of base64 in it count by size, within a cap."""
+    """Count a block by its JSON text; long runs of base64 count by size, within a cap."""
     text = json_text(part.data)
     blobs = sum(min(len(blob) // _BLOB_CHARS_A_TOKEN, _BLOB_TOKENS_MOST) for blob in _BLOB.findall(text))
     return counter.count(_BLOB.sub("", text)) + blobs
 
 
 def part_tokens(part: Part, counter: Counter) -> int:
-    """Count one part of a message, its own framing included. A signature of thinking counts for nothing."""
+    """Count one part of a message with its framing. Signatures of thinking do not count."""
     match part:
         case Text(text=text) | Thinking(text=text):
             return counter.count(text)
         case ToolCall(name=name, arguments=arguments):
-            written = arguments if isinstance(arguments, str) else json_text(arguments)
-            return CALL_OVERHEAD + counter.count(name) + counter.count(written)
+            arguments_text = arguments if isinstance(arguments, str) else json_text(arguments)
+            return CALL_OVERHEAD + counter.count(name) + counter.count(arguments_text)
         case ToolResult(content=content):
-            told = sum(part_tokens(inner, counter) for inner in content)
-            return CALL_OVERHEAD + (told or counter.count(NO_OUTPUT))
+            content_tokens = sum(part_tokens(inner, counter) for inner in content)
+            return CALL_OVERHEAD + (content_tokens or counter.count(NO_OUTPUT))
         case Media():
             return media_tokens(part)
         case Opaque(kind=kind) if kind == STEP:
@@ -163,19 +161,19 @@ def part_tokens(part: Part, counter: Counter) -> int:
 
 
 def message_tokens(message: Message, counter: Counter = OFFLINE) -> int:
-    """Count a message: all its parts, and what frames it. Always at least `MESSAGE_OVERHEAD`."""
+    """Count a message: all its parts and its framing, at least `MESSAGE_OVERHEAD`."""
     return MESSAGE_OVERHEAD + sum(part_tokens(part, counter) for part in message.parts)
 
 
 def text_tokens(text: str | None, counter: Counter = OFFLINE) -> int:
-    """Count a text sent as a message of its own, such as a system prompt; 0 for none."""
+    """Count a text sent as a separate message, such as a system prompt; 0 for none."""
     return MESSAGE_OVERHEAD + counter.count(text) if text else 0
 
 
 def tools_tokens(tools: Any, counter: Counter = OFFLINE) -> int:
-    """Count tool definitions, given in a provider's native form (a list of JSON objects); 0 for none.
+    """Count tool definitions in a provider's native form (a list of JSON objects); 0 for none.
 
-    They count by their JSON text. Providers render them in forms of their own, which calibration corrects.
+    They count by their JSON text. Providers render them differently, which calibration corrects.
     """
     if not tools:
         return 0

@@ -1,4 +1,4 @@
-"""A model's limits, the part that a session may use, and what no compaction can remove."""
+"""A model's limits, the usable part of them, and what no compaction can remove."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-SMALLEST_SHARE = 0.25  # of the input limit that stays usable, however large the reserve
+SMALLEST_SHARE = 0.25  # of the input limit stays usable with any reserve
 
 
 class Window(msgspec.Struct, frozen=True):
@@ -23,10 +23,10 @@ class Window(msgspec.Struct, frozen=True):
 
 
 class Amount(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A number of tokens given in up to four ways; the smallest of those given counts.
+    """A number of tokens given in up to four ways; the smallest one counts.
 
     `tokens` absolute, `fraction` of `of` (context, usable, or the policy's reserve), `output` the model's
-    output limit, `less` what is left of the input limit when that many tokens are set aside.
+    output limit, `less` the input limit minus that many tokens.
     """
 
     tokens: int | None = None
@@ -36,16 +36,16 @@ class Amount(msgspec.Struct, frozen=True, omit_defaults=True):
     less: int | None = None
 
     def resolve(self, window: Window, usable: int | None = None, reserve: int | None = None) -> int:
-        """The amount for a window, in tokens; `of` usable or reserve needs that figure (else: context)."""
-        given_base = {"context": None, "usable": usable, "reserve": reserve}[self.of]
-        base = window.context if given_base is None else given_base
-        given = [
+        """Return the amount for a window in tokens; without `usable` or `reserve`, `of` means the context."""
+        specified = {"context": None, "usable": usable, "reserve": reserve}[self.of]
+        base = window.context if specified is None else specified
+        amounts = [
             *([self.tokens] if self.tokens is not None else []),
             *([share(base, self.fraction)] if self.fraction is not None else []),
             *([window.output] if self.output else []),
             *([max(0, window.input_limit - self.less)] if self.less is not None else []),
         ]
-        return min(given) if given else 0
+        return min(amounts) if amounts else 0
 
 
 def share(base: int, fraction: float) -> int:
@@ -56,7 +56,7 @@ def share(base: int, fraction: float) -> int:
 def usable_tokens(window: Window, reserve: Amount) -> int:
     """Return what a view may take, in tokens: the input limit less the reserve.
 
-    At least a quarter of the input limit stays usable: a reserve made for large windows would leave nothing
+    At least a quarter of the input limit stays usable. A reserve made for large windows would leave nothing
     of a small one, and every turn would compact.
     """
     limit = window.input_limit
@@ -66,8 +66,8 @@ def usable_tokens(window: Window, reserve: Amount) -> int:
 class Floor(msgspec.Struct, frozen=True, omit_defaults=True):
     """What no compaction can remove, in tokens of Foldline's own count.
 
-    `unanswered` are the messages that no reply has seen yet, at their elided size; `checkpoint` is the least
-    that a checkpoint takes.
+    `unanswered` are the messages that no reply has seen yet, at their elided size; `checkpoint` is the size
+    of the smallest checkpoint.
     """
 
     system: int = 0
@@ -83,6 +83,6 @@ class Floor(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def breakdown(self) -> dict[str, int]:
-        """The parts by name, largest first; parts of no tokens are left out."""
+        """The parts by name, largest first, without empty ones."""
         parts = {name: getattr(self, name) for name in self.__struct_fields__}
         return {name: tokens for name, tokens in sorted(parts.items(), key=lambda p: -p[1]) if tokens}
