@@ -1,4 +1,4 @@
-"""Where the tokens of a history are: by role, kind, tool, file and turn; large, repeated, unpaired."""
+"""Where the tokens of a history are: by role, kind, tool, file and turn; the largest messages, problems."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from foldline.core.measure.tokens import MESSAGE_OVERHEAD, Counter, part_tokens
 
 ProblemKind = Literal["open", "unanswered", "orphan", "late", "answered_twice", "duplicate_id"]
 
-_LABEL = 80  # characters of a message that a table shows
+_LABEL = 80  # characters of a message in a table
 _KINDS: Final[dict[type[Part], str]] = {
     Text: "text",
     Thinking: "thinking",
@@ -37,7 +37,7 @@ class Share(msgspec.Struct, frozen=True):
 
 
 class Large(msgspec.Struct, frozen=True):
-    """One message: its entry, its place in the input, what it is, its tokens."""
+    """One message: its entry, its index in the input, a description, its tokens."""
 
     entry: str
     index: int
@@ -46,7 +46,7 @@ class Large(msgspec.Struct, frozen=True):
 
 
 class TurnSize(msgspec.Struct, frozen=True):
-    """What a user's prompt set off: the prompt's place and opening words (turn 0: what came before any)."""
+    """A turn: the index and opening words of its prompt (the first may have none), and its size."""
 
     entry: str
     index: int
@@ -57,7 +57,7 @@ class TurnSize(msgspec.Struct, frozen=True):
 
 
 class Repeat(msgspec.Struct, frozen=True):
-    """A file read again with the same arguments: `tokens` is what all the results but the newest take."""
+    """A file read again with the same arguments; `tokens` counts all results except the newest."""
 
     tool: str
     what: str
@@ -66,7 +66,7 @@ class Repeat(msgspec.Struct, frozen=True):
 
 
 class BoundaryShown(msgspec.Struct, frozen=True):
-    """A boundary; `first_kept` is the place of the first message that it kept (None: none of this list)."""
+    """A boundary; `first_kept` is the index of the first kept message (None: not in this list)."""
 
     entry: str
     kind: Literal["compacted"]
@@ -77,11 +77,11 @@ class BoundaryShown(msgspec.Struct, frozen=True):
 
 
 class PairingProblem(msgspec.Struct, frozen=True):
-    """A call or result that does not pair; `index` is the message's place in the input.
+    """A call or result that does not pair; `index` is the index of the message in the input.
 
     `kind` is open (a call of the newest turn without a result), unanswered (an earlier one), orphan (a result
-    without a call), late (the user said something between the call and its result), answered_twice or
-    duplicate_id (a call with the id of one that still waits).
+    without a call), late (a prompt between the call and its result), answered_twice or duplicate_id (a call
+    with the id of one that is still open).
     """
 
     kind: ProblemKind
@@ -94,8 +94,8 @@ class PairingProblem(msgspec.Struct, frozen=True):
 class Composition(msgspec.Struct, frozen=True):
     """Where the tokens are. Each of `by_role`, `by_kind` and `by_turn` adds up to `tokens`.
 
-    Shares come largest first, turns in order. `by_tool` counts a tool's calls and results; `by_file` those of
-    calls that read or change a file, a call that touches several counting for each.
+    Shares are sorted by size, turns by order. `by_tool` counts a tool's calls and results; `by_file` those of
+    calls that read or change a file; a call that touches several files counts for each.
     """
 
     tokens: int
@@ -119,11 +119,11 @@ def composition(
     index: Mapping[str, int] | None = None,
     largest: int = 10,
 ) -> Composition:
-    """Measure a history in one pass: tokens in `counter`'s count, the `largest` messages, problems found.
+    """Measure a history in one pass: tokens by `counter`, the `largest` messages, problems.
 
-    `said` are the messages in order, `boundaries` what the log holds of them; `index` maps the ids of both to
-    places in the input (default: places in `said`). Message framing counts as the kind "framing". Results
-    count to role tool, whichever role carries them.
+    `said` are the messages in order, `boundaries` those of the log. `index` maps the ids of both to indices
+    in the input (default: in `said`). Message framing counts as the kind "framing"; results count as role
+    tool, whatever role the message has.
     """
     tally = _Tally(said, counter)
     index = index or {entry.id: number for number, entry in enumerate(said)}
@@ -137,11 +137,13 @@ def composition(
         by_file=tally.files.shares(),
         by_turn=tuple(_turns(said, tally.sizes, index)),
         largest=tuple(
-            Large(said[n].id, index[said[n].id], _what(said[n].message, tally.answered[n]), tally.sizes[n])
+            Large(
+                said[n].id, index[said[n].id], _describe(said[n].message, tally.answered[n]), tally.sizes[n]
+            )
             for n in newest
         ),
         repeated=tuple(_repeated(tally.reads)),
-        boundaries=tuple(_shown(boundary, index) for boundary in boundaries),
+        boundaries=tuple(_boundary_row(boundary, index) for boundary in boundaries),
         problems=tuple(_problems(said, index)),
     )
 
@@ -206,33 +208,35 @@ def _turns(said: Sequence[Said], sizes: Sequence[int], places: Mapping[str, int]
     prompts = [entry.message.is_prompt for entry in said]
     starts = [n for n, prompt in enumerate(prompts) if n == 0 or (prompt and not prompts[n - 1])]
     for start, end in pairwise([*starts, len(said)]):
-        first = said[start]
+        first_entry = said[start]
         calls = sum(len(entry.message.calls) for entry in said[start:end])
-        request = one_line(first.message.text, _LABEL) if prompts[start] else ""
-        yield TurnSize(first.id, places[first.id], request, sum(sizes[start:end]), end - start, calls)
+        request = one_line(first_entry.message.text, _LABEL) if prompts[start] else ""
+        yield TurnSize(
+            first_entry.id, places[first_entry.id], request, sum(sizes[start:end]), end - start, calls
+        )
 
 
-def _what(message: Message, answered: Sequence[ToolCall]) -> str:
-    """Describe a message in a few words; its results answer the calls given."""
+def _describe(message: Message, answered: Sequence[ToolCall]) -> str:
+    """Describe a message in a few words; `answered` are the calls of its results."""
     if message.results and message.role != "assistant":
-        shown = ", ".join(map(label, answered[:3])) or "its call is not here"
-        return f"tool result: {shown}{', ...' if len(answered) > 3 else ''}"
+        labels = ", ".join(map(label, answered[:3])) or "its call is not here"
+        return f"tool result: {labels}{', ...' if len(answered) > 3 else ''}"
     if message.calls and not message.text:
         return f"assistant: {', '.join(map(label, message.calls[:3]))}"
     return f"{message.role}: {one_line(message.text, _LABEL)}"
 
 
 def _repeated(reads: Mapping[Read, Sequence[tuple[ToolCall, int]]]) -> list[Repeat]:
-    """Return what was read more than once, the most wasteful first."""
-    found: list[Repeat] = []
+    """Return the repeated reads, most wasteful first."""
+    repeats: list[Repeat] = []
     for results in reads.values():
         if len(results) > 1:
-            call, older = results[0][0], sum(tokens for _, tokens in results[:-1])
-            found.append(Repeat(call.name, label(call), len(results), older))
-    return sorted(found, key=lambda repeat: -repeat.tokens)
+            call, older_tokens = results[0][0], sum(tokens for _, tokens in results[:-1])
+            repeats.append(Repeat(call.name, label(call), len(results), older_tokens))
+    return sorted(repeats, key=lambda repeat: -repeat.tokens)
 
 
-def _shown(boundary: Compacted, places: Mapping[str, int]) -> BoundaryShown:
+def _boundary_row(boundary: Compacted, places: Mapping[str, int]) -> BoundaryShown:
     receipt = boundary.receipt
     return BoundaryShown(
         entry=boundary.id,
@@ -246,10 +250,10 @@ def _shown(boundary: Compacted, places: Mapping[str, int]) -> BoundaryShown:
 
 def _problems(said: Sequence[Said], places: Mapping[str, int]) -> list[PairingProblem]:
     """Return the calls and results that do not pair, in order; a result answers the newest call of its id."""
-    found: list[PairingProblem] = []
+    problems: list[PairingProblem] = []
 
-    def tell(kind: ProblemKind, entry: Said, call_id: str, tool: str) -> None:
-        found.append(PairingProblem(kind, call_id, tool, places[entry.id], entry.id))
+    def report(kind: ProblemKind, entry: Said, call_id: str, tool: str) -> None:
+        problems.append(PairingProblem(kind, call_id, tool, places[entry.id], entry.id))
 
     waiting: dict[str, list[tuple[Said, ToolCall, int]]] = defaultdict(list)  # with the turn of the call
     answered: dict[str, str] = {}  # by id: the tool of the call that was answered last
@@ -259,16 +263,16 @@ def _problems(said: Sequence[Said], places: Mapping[str, int]) -> list[PairingPr
         for part in entry.message.parts:
             if isinstance(part, ToolCall):
                 if waiting[part.id]:
-                    tell("duplicate_id", entry, part.id, part.name)
+                    report("duplicate_id", entry, part.id, part.name)
                 waiting[part.id].append((entry, part, turn))
             elif isinstance(part, ToolResult) and waiting[part.call_id]:
-                _, call, asked = waiting[part.call_id].pop()
+                _, call, call_turn = waiting[part.call_id].pop()
                 answered[call.id] = call.name
-                if asked < turn_before:
-                    tell("late", entry, call.id, call.name)
+                if call_turn < turn_before:
+                    report("late", entry, call.id, call.name)
             elif isinstance(part, ToolResult):
                 kind = "answered_twice" if part.call_id in answered else "orphan"
-                tell(kind, entry, part.call_id, answered.get(part.call_id, ""))
-    for entry, call, asked in (one for calls in waiting.values() for one in calls):
-        tell("open" if asked == turn else "unanswered", entry, call.id, call.name)
-    return sorted(found, key=lambda problem: problem.index)
+                report(kind, entry, part.call_id, answered.get(part.call_id, ""))
+    for entry, call, call_turn in (one for calls in waiting.values() for one in calls):
+        report("open" if call_turn == turn else "unanswered", entry, call.id, call.name)
+    return sorted(problems, key=lambda problem: problem.index)

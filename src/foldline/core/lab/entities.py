@@ -1,7 +1,7 @@
-"""The concrete things that a text names, and where a later text still names them: the units of retention.
+"""The concrete things that a text names, and where a later text names them: the units of retention.
 
-This reading is kept apart from the one that a ledger is made with: a score that shared it would call complete
-whatever the ledger overlooks. `docs/replay.md` gives the kinds and the rules.
+This code is separate from the ledger's: a score that shared it could not see what the ledger overlooks.
+`docs/replay.md` describes the kinds and the rules.
 """
 
 from __future__ import annotations
@@ -48,60 +48,60 @@ _QUOTED = re.compile(r'"([^"\n\\]{6,60})"|\'([^\'\n\\]{6,60})\'')
 _WORD_OF_THREE = re.compile(r"[A-Za-z]{3}")
 _SHORT_HASH = re.compile(r"[0-9a-f]{7}")
 
-DIGITS = 7  # of a hash: as many as git shows
+DIGITS = 7  # of a hash, as git shows
 NAME_LEAST, NAME_MOST = 6, 60  # characters of an identifier
-RUN_MOST = 400  # characters of a run that are read: the rest of a longer one is data
-FILE_LEAST = 8  # characters from which on a file's own name tells it from others
+RUN_MOST = 400  # characters of a run that are read; the rest is data
+FILE_LEAST = 8  # characters that make a file name distinctive
 
 
 EntityKind = Literal["url", "path", "id", "number", "identifier", "flag", "quote"]
 
 
 class Entity(msgspec.Struct, frozen=True, order=True):
-    """A concrete thing: its kind, and the key that its spellings share."""
+    """A concrete thing: its kind and the key that its spellings share."""
 
     kind: EntityKind
     key: str
 
 
 def entities(text: str) -> set[Entity]:
-    """Return what a text names, quoted phrases left out."""
-    found = {Entity("url", match.group().rstrip(".:;")) for match in _URL.finditer(text)}
+    """Return the entities in a text, without quoted phrases."""
+    named = {Entity("url", match.group().rstrip(".:;")) for match in _URL.finditer(text)}
     for run in set(_RUN.findall(_URL.sub(" ", text))):
-        found |= _read(run[:RUN_MOST])
-    return found
+        named |= _entities_in_run(run[:RUN_MOST])
+    return named
 
 
 @lru_cache(maxsize=100_000)
-def _read(run: str) -> frozenset[Entity]:
-    """Read one run of name characters."""
-    found = {Entity("path", key) for match in _PATH.finditer(run) if (key := _path_key(match.group()))}
-    found |= {Entity("id", match.group()) for match in _UUID.finditer(run)}
-    found |= {Entity("id", match.group()[:DIGITS]) for match in _HEX.finditer(_UUID.sub(" ", run))}
-    found |= {Entity("id", match.group()) for match in _CODE.finditer(run)}
-    found |= {
+def _entities_in_run(run: str) -> frozenset[Entity]:
+    """Return the entities in one run of name characters."""
+    named = {Entity("path", key) for match in _PATH.finditer(run) if (key := _path_key(match.group()))}
+    named |= {Entity("id", match.group()) for match in _UUID.finditer(run)}
+    named |= {Entity("id", match.group()[:DIGITS]) for match in _HEX.finditer(_UUID.sub(" ", run))}
+    named |= {Entity("id", match.group()) for match in _CODE.finditer(run)}
+    named |= {
         Entity("number", match.group())
         for match in _NUMBER.finditer(run)
         if not _DULL.fullmatch(match.group())
     }
-    found |= {Entity("flag", match.group()) for match in _FLAG.finditer(run)}
-    found |= {  # the stem of a file's name is no second thing
+    named |= {Entity("flag", match.group()) for match in _FLAG.finditer(run)}
+    named |= {  # the stem of a file name does not count twice
         Entity("identifier", match.group())
         for match in _IDENTIFIER.finditer(_PATH.sub(" ", run))
         if NAME_LEAST <= len(match.group()) <= NAME_MOST
     }
-    return frozenset(found)
+    return frozenset(named)
 
 
 def _path_key(path: str) -> str:
-    """Return the last two parts, which an absolute and a relative path share; "" for what names nothing."""
+    """Return the last two parts, which an absolute and a relative path share; "" if too short."""
     parts = [part for part in path.rstrip("/.").split("/") if part not in ("", ".", "..", "~")]
     key = "/".join(parts[-2:])
     return key if len(key) >= 5 and _LETTERS.search(key) else ""
 
 
 def phrases(text: str) -> Iterator[Entity]:
-    """Yield the phrases of several words that stand in quotation marks."""
+    """Yield the quoted phrases of several words."""
     for match in _QUOTED.finditer(text):
         phrase = (match[1] or match[2]).strip()
         if NAME_LEAST <= len(phrase) <= NAME_MOST and " " in phrase and _WORD_OF_THREE.search(phrase):
@@ -109,36 +109,36 @@ def phrases(text: str) -> Iterator[Entity]:
 
 
 def quoted(text: str) -> set[Entity]:
-    """Return everything that stands in quotation marks, as it is."""
+    """Return all quoted texts."""
     return {Entity("quote", match[1] or match[2]) for match in _QUOTED.finditer(text)}
 
 
 class Reading:
-    """A text in which entities are looked for; `common` are names that many unrelated projects share."""
+    """Finds entities in a text; `common` are names that many unrelated projects share."""
 
     def __init__(self, text: str, common: AbstractSet[str]) -> None:
         self.text = text
         self._common = common
 
     def names(self, entity: Entity) -> bool:
-        """Whether the text names it, as a word of its own; a distinctive file name needs no folder."""
-        return next(self.places(entity, self._own_name(entity) or entity.key), None) is not None
+        """Whether the text names an entity as a separate word; a distinctive file name needs no folder."""
+        return next(self.places(entity, self._file_name(entity) or entity.key), None) is not None
 
     def mentions(self, entity: Entity) -> Iterator[int]:
-        """Yield where the text names it, in order."""
-        return self.places(entity, self._own_name(entity) or entity.key)
+        """Yield the indices at which the text names an entity."""
+        return self.places(entity, self._file_name(entity) or entity.key)
 
     def spelt(self, entity: Entity) -> Iterator[int]:
-        """Yield where it stands with its folder; only where it never does, its file name alone."""
-        key = entity.key if entity.key in self.text else self._own_name(entity) or entity.key
+        """Yield the indices of an entity with its folder, or of its file name alone if that never occurs."""
+        key = entity.key if entity.key in self.text else self._file_name(entity) or entity.key
         return self.places(entity, key)
 
     def places(self, entity: Entity, key: str) -> Iterator[int]:
-        """Yield where a key stands as a word of its own; more may follow the seven digits of a hash."""
+        """Yield the indices of a key as a separate word; more may follow the seven digits of a hash."""
         text, size, at = self.text, len(key), self.text.find(key)
-        part_of_more = entity.kind == "id" and _SHORT_HASH.fullmatch(key) is not None
+        is_hash = entity.kind == "id" and _SHORT_HASH.fullmatch(key) is not None
         while at >= 0:
-            if part_of_more or not (
+            if is_hash or not (
                 (at and _in_word(text[at - 1])) or (at + size < len(text) and _in_word(text[at + size]))
             ):
                 yield at
@@ -146,8 +146,8 @@ class Reading:
             else:
                 at = text.find(key, at + 1)
 
-    def _own_name(self, entity: Entity) -> str | None:
-        """Return the file name of a path, where it is distinctive."""
+    def _file_name(self, entity: Entity) -> str | None:
+        """Return the file name of a path if it is distinctive, else None."""
         folder, _, name = entity.key.rpartition("/")
         distinctive = "." in name and len(name) >= FILE_LEAST and name not in self._common
         return name if entity.kind == "path" and folder and distinctive else None
@@ -158,7 +158,7 @@ def _in_word(character: str) -> bool:
 
 
 class TextOffsets:
-    """Which of several texts, joined by line breaks, a place in the whole belongs to."""
+    """Maps an index in texts joined by line breaks to the index of the text."""
 
     def __init__(self, texts: list[str]) -> None:
         self._starts: list[int] = []
@@ -168,5 +168,5 @@ class TextOffsets:
             at += len(text) + 1
 
     def index(self, place: int) -> int:
-        """Return the index of the text that holds a place."""
+        """Return the index of the text at `place`."""
         return bisect_right(self._starts, place) - 1

@@ -1,19 +1,17 @@
-"""A recorded session under a policy: what each model call would have sent, and where it would have folded.
+"""Replay a recorded session under a policy: what each request would have sent, and where it would fold.
 
-A `Replay` is fed the recorded messages one after the other, holds what its view needs and nothing more, and
-never does anything itself. When something is due it learns from `Watch`, as a live session does. Whoever
-runs it asks before each message what is `due`, makes that boundary with the plan every session uses, and
-tells what came of it:
+A `Replay` takes the recorded messages one by one and keeps only what its view needs. `Watch` says when a
+boundary is due, as in a live session. Before each message the caller asks what is `due`, makes that boundary
+with the same plan as live sessions, and reports the outcome:
 
     while (ask := replay.due(entry.message)) is not None:
         replay.settle(outcome_of(plan(CompactionInput(replay.state, ask, counter))))
     replay.say(entry)
 
-A draft is made when it is due, and waits; it is committed onto the path as it is then, as a live session
-commits it.
+A draft is made when it is due and committed later onto the path as it is then, as in a live session.
 
-Usage that was recorded holds for the contexts of the recording alone. Each reply gets the usage that this
-policy's context would have had, so that triggers see what they would have seen.
+Recorded usage is valid only for the recorded contexts. Each reply gets the usage that it would have had with
+this policy's context, so that triggers see the right size.
 """
 
 from __future__ import annotations
@@ -44,18 +42,18 @@ from foldline.core.measure.window import Floor, Window
 from foldline.core.view import ViewState
 
 
-class _Making(msgspec.Struct, frozen=True):
-    """A boundary that somebody makes: what was asked, why, and at which request (from 1)."""
+class _PendingBoundary(msgspec.Struct, frozen=True):
+    """A boundary in the making: its request, its cause, and the number of the model request (from 1)."""
 
     ask: FoldRequest
     cause: Literal["trigger", "overflow", "draft"]
     request: int
-    draft: Draft | None = None  # once it is made
+    draft: Draft | None = None  # when it is made
     failed: Nothing | None = None
 
 
 class Replay:
-    """One recorded session under one policy; a draft is ready `draft_calls` requests after it was begun."""
+    """One recorded session under one policy; a draft is ready after `draft_calls` requests."""
 
     def __init__(
         self,
@@ -82,23 +80,23 @@ class Replay:
         self._watch = Watch(WatchLimits(self.policy, window, model))
         self._sizer = Sizer(self.policy, counter)
         self._tally = Tally()
-        self._making: _Making | None = None  # asked of whoever runs the replay
-        self._drafting: _Making | None = None  # made, and not ready yet
+        self._pending: _PendingBoundary | None = None  # to be made by the caller
+        self._drafting: _PendingBoundary | None = None  # made but not ready yet
         self._draft: Draft | None = None
-        self._answered = False  # the next request was too large, and that was seen to
+        self._overflow_handled = False  # the next request was too large, and that was handled
         self._refused_at: int | None = None
         self._replying = False  # the newest message is a reply
-        self._at_request = 1  # the number of the next request, or of the newest where none is made now
-        self._lost: int | None = None  # tokens of a context that nothing will ever make fit
+        self._at_request = 1  # the number of the next request, or of the newest if none is due now
+        self._overflowed_size: int | None = None  # tokens of a context that can never fit
 
     @property
     def turns(self) -> list[ReplayedTurn]:
-        """What each turn's requests sent."""
-        return self._tally.asked()
+        """The requests of each turn."""
+        return self._tally.turns_with_requests()
 
     @property
     def sums(self) -> Sums:
-        """What the replay came to."""
+        """The sums of the replay."""
         return self._tally.sums
 
     # ---- before a message
@@ -109,55 +107,57 @@ class Replay:
         return self.sums.calls + 1
 
     def asks(self, following: Message) -> bool:
-        """Whether the next message answers a request: it is the first of a run of replies."""
+        """Whether the next message answers a request: the first in a run of replies."""
         return following.role == "assistant" and not self._replying
 
     def due(self, following: Message, at: float | None = None) -> FoldRequest | None:
-        """Return the boundary that is to be made before the next message, if one is; ask again until None is.
+        """Return the boundary to make before the next message, or None; repeat until it is None.
 
-        `at` is when that message was said, in Unix time, where the recording tells.
-
-        Before a reply that is what the context needs which the reply answers; before any other message, what
-        the policy looks at right behind the one before.
+        `at` is the Unix time of that message, if known. Before a reply the boundary is for the context of its
+        request; before any other message it is what the policy wants directly after the previous message.
         """
-        self._making, requested = None, self.asks(following)
-        self._at_request = self.sums.calls + requested
+        self._pending, is_request = None, self.asks(following)
+        self._at_request = self.sums.calls + is_request
         self._fold_idle(at)
-        if requested and self._lost is None and not self._answered:
-            self._making = self._at_trigger() or self._at_overflow()
-        elif not requested and self._lost is None and self._watch.checks_at_once(self.state.open_calls):
-            self._making = self._at_trigger()
-        return self._making.ask if self._making is not None else None
+        if is_request and self._overflowed_size is None and not self._overflow_handled:
+            self._pending = self._at_trigger() or self._at_overflow()
+        elif (
+            not is_request
+            and self._overflowed_size is None
+            and self._watch.checks_at_once(self.state.open_calls)
+        ):
+            self._pending = self._at_trigger()
+        return self._pending.ask if self._pending is not None else None
 
     def _fold_idle(self, at: float | None) -> None:
-        """Commit the draft, if there is one and the session was idle before what is said at a time."""
+        """Commit the draft if the session was idle before the message at a time."""
         newest = self.state.kept[-1] if self.state.kept else None
-        if at is None or newest is None or newest.at is None or self._lost is not None:
+        if at is None or newest is None or newest.at is None or self._overflowed_size is not None:
             return
         if idle_in(self.policy, newest.message, newest.at, at) != 0:
             return
-        self._end_draft()
+        self._finish_draft()
         if self._draft is not None and holds(self._draft, self.state):
             self._commit_draft(self._ask("threshold"))
 
-    def _at_trigger(self) -> _Making | None:
+    def _at_trigger(self) -> _PendingBoundary | None:
         while True:
             if self._draft is not None and not holds(self._draft, self.state):
                 self._drop_draft()
-            found = self._watch.due(self._facts_now(), pays=self._pays())
-            if isinstance(found, CommitDraft):
-                if self._commit_draft(self._ask(found.reason)):
+            due = self._watch.due(self._facts_now(), pays=self._pays())
+            if isinstance(due, CommitDraft):
+                if self._commit_draft(self._ask(due.reason)):
                     self._watch.mark_checked()
                     return None
-            elif isinstance(found, Wait):
-                self._end_draft()
-            elif isinstance(found, StartDraft):
+            elif isinstance(due, Wait):
+                self._finish_draft()
+            elif isinstance(due, StartDraft):
                 self._watch.draft_begun()
-                return self._make(self._ask("threshold"), "draft")
-            elif isinstance(found, Compact):
-                return self._make(self._ask(found.reason), "trigger")
+                return self._pending_for(self._ask("threshold"), "draft")
+            elif isinstance(due, Compact):
+                return self._pending_for(self._ask(due.reason), "trigger")
             else:
-                self._count_refusal(found)
+                self._count_refusal(due)
                 return None
 
     def _pays(self) -> bool:
@@ -165,31 +165,35 @@ class Replay:
             return False
         return pays(CompactionInput(self.state, self._ask("threshold"), self._counter), self._draft)
 
-    def _at_overflow(self) -> _Making | None:
-        """See to a request that is larger than the window, as is done when a provider refuses it."""
+    def _at_overflow(self) -> _PendingBoundary | None:
+        """Handle a request larger than the window, as a live session does when the provider refuses it."""
         size = self._size()
         if size <= self.window.input_limit:
             return None
-        self._answered = True
-        found = self._watch.on_overflow(self._facts_now())
-        if not isinstance(found, Compact):
+        self._overflow_handled = True
+        decision = self._watch.on_overflow(self._facts_now())
+        if not isinstance(decision, Compact):
             if _never_acts(self.policy):
-                self._lost = size
+                self._overflowed_size = size
                 self.state = ViewState(counter=self._counter)
             return None
         self._tally.overflow()
-        self._end_draft()
-        own = self.scale.overhead_tokens + self.state.tokens
-        ask = self._ask("overflow", share_left(Overflow(asked=size), own, self._ask("overflow").usable))
+        self._finish_draft()
+        own_tokens = self.scale.overhead_tokens + self.state.tokens
+        ask = self._ask(
+            "overflow", share_left(Overflow(asked=size), own_tokens, self._ask("overflow").usable)
+        )
         draft = self._draft
         fits = draft is not None and draft.boundary.receipt.tokens_after <= ask.usable
         if fits and self._commit_draft(ask):
             return None
         self._drop_draft()
-        return self._make(ask, "overflow")
+        return self._pending_for(ask, "overflow")
 
-    def _make(self, ask: FoldRequest, cause: Literal["trigger", "overflow", "draft"]) -> _Making:
-        return _Making(ask, cause, self._at_request)
+    def _pending_for(
+        self, ask: FoldRequest, cause: Literal["trigger", "overflow", "draft"]
+    ) -> _PendingBoundary:
+        return _PendingBoundary(ask, cause, self._at_request)
 
     def _facts_now(self) -> TriggerFacts:
         overhead = self.scale.overhead
@@ -212,72 +216,72 @@ class Replay:
         return msgspec.structs.replace(ask, continuation=continuation_of(self.state))
 
     def _economy(self) -> Economy | None:
-        """Return what requests cost; no pause is longer than the provider's cache lives."""
+        """Return the prices of requests, assuming that the provider's cache never expires."""
         cache = Cache(int(self._tally.cached / self.scale.ratio), idle=0.0)
         return None if self._price is None else Economy(self._price, cache)
 
-    def _count_refusal(self, found: Refuse | None) -> None:
-        """Count what a live session raises, once for as long as the view stays as large as it is."""
-        if found is not None and has_grown(self.state.tokens, self._refused_at, found.usable):
+    def _count_refusal(self, refusal: Refuse | None) -> None:
+        """Count a refusal, which a live session raises, once until the view has grown."""
+        if refusal is not None and has_grown(self.state.tokens, self._refused_at, refusal.usable):
             self._refused_at = self.state.tokens
             self.sums.refused += 1
 
-    # ---- what came of a boundary
+    # ---- the outcome of a boundary
 
     def settle(self, outcome: Outcome | None, seconds: float = 0.0) -> None:
-        """Take what came of the boundary that was due; None where it was refused (the floor is too high).
+        """Report the outcome of the boundary that was due; None if it was refused (the floor is too high).
 
         `seconds` is the time it took.
         """
-        making, self._making = self._making, None
+        making, self._pending = self._pending, None
         assert making is not None, "nothing was due"
         self.sums.seconds += seconds
         if isinstance(outcome, Compacted):
             self._tally.summary(outcome, self.scale)
-        made = drafted(self.state, outcome) if isinstance(outcome, Compacted | Pruned) else None
+        draft = drafted(self.state, outcome) if isinstance(outcome, Compacted | Pruned) else None
         failed = outcome if isinstance(outcome, Nothing) else None
-        making = msgspec.structs.replace(making, draft=made, failed=failed)
+        making = msgspec.structs.replace(making, draft=draft, failed=failed)
         if making.cause == "draft":
             self._drafting = making
-            self._see_to_draft()
+            self._finish_draft_if_due()
             return
-        if made is not None:
-            failed = self._commit(made, making.ask)
-        if made is None or failed is not None:
+        if draft is not None:
+            failed = self._commit(draft, making.ask)
+        if draft is None or failed is not None:
             self._fail(making.ask, failed)
         if making.cause == "trigger":
             self._watch.mark_checked()
 
     def _fail(self, ask: FoldRequest, failed: Nothing | None, *, draft: bool = False) -> None:
-        """Tell the machine that no boundary came of it, and keep the notes that it leaves."""
+        """Report to the watch that no boundary was made, and append its notes."""
         self.sums.refused += failed is None
         self.sums.fruitless += failed is not None
         why = failed.why if failed is not None else "floor"
         for note in self._watch.ended(ask.reason, why, self._facts_now(), 0.0, drafted=draft):
             self.state.push(chained(note, self.state.entries()[-1].id))
 
-    def _see_to_draft(self) -> None:
-        """End the draft that is being made, if it took as long as it takes."""
-        making = self._drafting
-        if making is not None and self.sums.calls >= making.request + self._draft_calls - 1:
-            self._end_draft()
+    def _finish_draft_if_due(self) -> None:
+        """Finish the draft in the making if it is ready by now."""
+        pending = self._drafting
+        if pending is not None and self.sums.calls >= pending.request + self._draft_calls - 1:
+            self._finish_draft()
 
-    def _end_draft(self) -> None:
-        making, self._drafting = self._drafting, None
-        if making is None:
+    def _finish_draft(self) -> None:
+        pending, self._drafting = self._drafting, None
+        if pending is None:
             return
-        self._draft = making.draft
-        if making.draft is not None:
+        self._draft = pending.draft
+        if pending.draft is not None:
             self._watch.draft_made()
         else:
-            self._fail(making.ask, making.failed, draft=True)
+            self._fail(pending.ask, pending.failed, draft=True)
 
     def _drop_draft(self) -> None:
         self._draft = None
         self._watch.draft_dropped()
 
     def _commit_draft(self, ask: FoldRequest) -> bool:
-        """Commit the ready draft, or leave it until a signed tool loop ends; False where it will not do."""
+        """Commit the ready draft, or keep it while a tool loop is signed; False if it cannot be committed."""
         draft = self._draft
         assert draft is not None
         failed = self._commit(draft, ask)
@@ -287,13 +291,13 @@ class Replay:
         return failed is None
 
     def _commit(self, draft: Draft, ask: FoldRequest) -> Nothing | None:
-        """Put a boundary onto the path as it is now; returns why it was not."""
+        """Append a boundary to the current path; return why it was not possible, or None."""
         before, path = self.state.items(), self.state.entries()
-        found = rebased(CompactionInput(self.state, ask, self._counter), draft)
-        if isinstance(found, Nothing):
-            return found
-        boundary = chained(found.boundary, path[-1].id if path else None)
-        self.state = found.after
+        outcome = rebased(CompactionInput(self.state, ask, self._counter), draft)
+        if isinstance(outcome, Nothing):
+            return outcome
+        boundary = chained(outcome.boundary, path[-1].id if path else None)
+        self.state = outcome.after
         self.state.set_id(boundary)
         same = self.scale.overhead_tokens + common_tokens(before, self.state.items())
         self._tally.boundary(boundary, ask.reason, same, self.scale)
@@ -303,7 +307,7 @@ class Replay:
     # ---- a message
 
     def say(self, entry: Said) -> None:
-        """Take the next recorded message; the first of a run of replies is a model call."""
+        """Take the next recorded message; the first in a run of replies is a model call."""
         message = entry.message
         if message.role == "assistant":
             self._reply(entry)
@@ -327,14 +331,14 @@ class Replay:
         turn = self._tally.request(size, self.window)
         if self._fills:
             turn.contexts.append(size)
-        if self._fills and turn.calls == 1 and self._lost is None:
+        if self._fills and turn.calls == 1 and self._overflowed_size is None:
             turn.fills = filled(self.state.items(), self.scale.overhead_tokens)
-        self._answered = False
-        self._see_to_draft()
+        self._overflow_handled = False
+        self._finish_draft_if_due()
 
     def _push(self, entry: Said, usage: Usage | None) -> None:
-        if self._lost is not None:
-            self._lost += self.scale.of(entry.tokens)
+        if self._overflowed_size is not None:
+            self._overflowed_size += self.scale.of(entry.tokens)
             return
         message = msgspec.structs.replace(entry.message, usage=usage)
         self.state.push(msgspec.structs.replace(entry, message=message))
@@ -344,22 +348,22 @@ class Replay:
 
     def _size(self) -> int:
         """Return the tokens of the next request."""
-        if self._lost is not None:
-            return self._lost
+        if self._overflowed_size is not None:
+            return self._overflowed_size
         return self.scale.of(self.scale.overhead_tokens + self.state.tokens)
 
     @property
     def fits(self) -> bool:
-        """Whether the view is one that can be sent at all."""
-        return self._lost is None and self._size() <= self.window.input_limit
+        """Whether the view fits the window."""
+        return self._overflowed_size is None and self._size() <= self.window.input_limit
 
     @property
     def size(self) -> int:
-        """The tokens of the view as it stands."""
+        """The tokens of the current view."""
         return self._size()
 
 
 def _never_acts(policy: Policy) -> bool:
-    """Whether a policy makes no boundary by itself, whatever happens."""
+    """Whether a policy never makes an automatic boundary."""
     mends = policy.enabled if policy.on_overflow is None else policy.on_overflow
     return not mends and (not policy.enabled or (policy.hard is None and policy.soft is None))

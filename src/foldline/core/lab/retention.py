@@ -1,7 +1,7 @@
-"""Retention: how much of what a recorded future used a view still carries.
+"""Retention: how much of what a recorded future used is still in a view.
 
-A recorded session is cut. What its later tool calls address, although nothing but the past had told it, is
-what a view at the cut has to carry. Five shares say how much it does; `docs/replay.md` defines them.
+A recorded session is cut. A view at the cut should contain what the later tool calls address and only the
+past mentions. Five shares measure that; `docs/replay.md` defines them.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ import msgspec
 from foldline.core.lab.entities import Entity, Reading, TextOffsets, entities, phrases, quoted
 from foldline.core.log.messages import Message, Text, ToolCall, ToolResult
 
-FAR = 0.1  # what was last met before this newest share of the past is far
-RARE = 2  # past messages at most that name a rare entity
-LEAST_HANDLES = 5  # handles that a cut must need, or its score says nothing
+FAR = 0.1  # of the past: an entity last mentioned before its newest tenth is far
+RARE = 2  # a rare entity is in at most so many past messages
+LEAST_HANDLES = 5  # handles that a cut must need for a meaningful score
 CHARACTERS = 4  # of a token, in the sizes and ages of this score
 FRAME = 4  # tokens around a message
 
-LONG = 600  # characters from which on an argument is a text that was written, whatever its name
-# Arguments that hold what is being written; all others address something.
+LONG = 600  # characters: a longer argument is a written text, whatever its name
+# Arguments that hold written text; all others address something.
 _BODY_NAMES = (
     "content contents new_content old_content file_text text body code patch patchText input insert_text "
     "edits "
@@ -35,12 +35,16 @@ _BODY_NAMES = (
 )
 _BODIES = frozenset(_BODY_NAMES.split())
 
-BEFORE_USE = 600  # characters of the reply before that belong to a first use
-NEAR_USE, NEAR_PAST, NEAR_VIEW = 400, 160, 240  # characters around a mention in which a binding word stands
-FEW, MANY = 6, 40  # mentions that are looked at
-BOUND_BY = 2  # words at least that bind an entity to what it was about
-_WORD = re.compile(r"(?<![\w/.#-])[A-Za-z][a-z]{3,}(?![\w/-]|\.\w)")  # not in a path, a name or a number
-# Words that agents say about anything: they bind an entity to nothing.
+BEFORE_USE = 600  # characters of the previous reply that count as context of a first use
+NEAR_USE, NEAR_PAST, NEAR_VIEW = (
+    400,
+    160,
+    240,
+)  # characters around a mention that are searched for binding words
+FEW, MANY = 6, 40  # mentions that are read
+BOUND_BY = 2  # words at least that bind an entity to its topic
+_WORD = re.compile(r"(?<![\w/.#-])[A-Za-z][a-z]{3,}(?![\w/-]|\.\w)")  # outside paths, names and numbers
+# Common words, which bind an entity to nothing.
 _EMPTY_WORDS = (
     "about after already also because been before being between both call calls check code command "
     "content could does done each edit error false file files first from have here input into just "
@@ -53,10 +57,10 @@ _EMPTY = frozenset(_EMPTY_WORDS.split())
 
 
 class Need(msgspec.Struct, frozen=True):
-    """What was needed of one entity: whether a call addressed it, and where the past and the future met it.
+    """The need of one entity: whether a call addressed it, and where past and future mention it.
 
-    `age` is how many tokens (characters / 4) stand behind its last mention in the past, `mentions` how many
-    past messages name it, `step` which future message used it first.
+    `age` is the tokens (characters / 4) after its last mention in the past, `mentions` the number of past
+    messages that name it, `step` the index of the future message that used it first.
     """
 
     addressed: bool
@@ -66,7 +70,7 @@ class Need(msgspec.Struct, frozen=True):
 
 
 class Demand(msgspec.Struct, frozen=True):
-    """What the future of one cut needed, and what a view has to say to have it all."""
+    """What the future of a cut needed, and what a view must contain to have it all."""
 
     past_tokens: int
     needs: dict[Entity, Need]
@@ -78,12 +82,12 @@ class Demand(msgspec.Struct, frozen=True):
 
     @property
     def telling(self) -> bool:
-        """Whether enough was needed for a score to say something."""
+        """Whether enough was needed for a meaningful score."""
         return len(self.handles) >= LEAST_HANDLES
 
 
 class Scores(msgspec.Struct, frozen=True):
-    """Five shares between 0 and 1; None where nothing of the kind was needed."""
+    """Five shares between 0 and 1; None if nothing of the kind was needed."""
 
     handle: float | None = None
     far: float | None = None
@@ -134,20 +138,20 @@ def rendered(messages: Iterable[Message]) -> str:
 def demand(
     past: Sequence[ScoredMessage], future: Sequence[ScoredMessage], common: AbstractSet[str] = frozenset()
 ) -> Demand:
-    """Return what the calls of `future` used that stands in `past` and that nobody told them anew.
+    """Return what the calls of `future` used that is in `past` and was not mentioned again before.
 
-    `common` are names that say nothing, being met in many unrelated projects.
+    `common` are names that many unrelated projects share; they do not count.
     """
     texts = [message.rendered for message in past]
     reading, places = Reading("\n".join(texts), common), TextOffsets(texts)
     sizes = [message.tokens for message in past]
     total = sum(sizes)
-    behind = _behind(sizes)
+    tokens_after = _tokens_after_each(sizes)
     needs: dict[Entity, Need] = {}
-    for entity, (addressed, step) in _used(future, common).items():
-        met = sorted({places.index(at) for at in reading.mentions(entity)})
-        if met:
-            needs[entity] = Need(addressed, behind[met[-1]], len(met), step)
+    for entity, (addressed, step) in _used_in_calls(future, common).items():
+        message_indices = sorted({places.index(at) for at in reading.mentions(entity)})
+        if message_indices:
+            needs[entity] = Need(addressed, tokens_after[message_indices[-1]], len(message_indices), step)
     handles = frozenset(entity for entity, need in needs.items() if need.addressed)
     far = frozenset(entity for entity in handles if needs[entity].age > FAR * total)
     return Demand(
@@ -161,27 +165,29 @@ def demand(
     )
 
 
-def _behind(sizes: Sequence[int]) -> list[int]:
-    """Return the tokens that stand behind each message."""
-    found, after = [0] * len(sizes), 0
+def _tokens_after_each(sizes: Sequence[int]) -> list[int]:
+    """Return the tokens after each message."""
+    tokens_after, total = [0] * len(sizes), 0
     for index in range(len(sizes) - 1, -1, -1):
-        found[index] = after
-        after += sizes[index]
-    return found
+        tokens_after[index] = total
+        total += sizes[index]
+    return tokens_after
 
 
-def _used(future: Sequence[ScoredMessage], common: AbstractSet[str]) -> dict[Entity, tuple[bool, int]]:
-    """Return what calls used before anything but the assistant named it: whether addressed, and where."""
-    told: set[Entity] = set()
+def _used_in_calls(
+    future: Sequence[ScoredMessage], common: AbstractSet[str]
+) -> dict[Entity, tuple[bool, int]]:
+    """Return what calls used before a user or tool named it: whether addressed, and at which step."""
+    known: set[Entity] = set()
     used: dict[Entity, tuple[bool, int]] = {}
     for step, message in enumerate(future):
         if message.role != "assistant":
-            told |= entities(message.text) - used.keys()
+            known |= entities(message.text) - used.keys()
             if message.role != "tool":
-                told |= quoted(message.text)
+                known |= quoted(message.text)
             continue
         for entity, addressed in names_in_calls(message.calls).items():
-            if entity in told or entity.key in common or "REDACTED" in entity.key:
+            if entity in known or entity.key in common or "REDACTED" in entity.key:
                 continue
             before = used.get(entity)
             used[entity] = (addressed or (before is not None and before[0]), before[1] if before else step)
@@ -189,20 +195,20 @@ def _used(future: Sequence[ScoredMessage], common: AbstractSet[str]) -> dict[Ent
 
 
 def names_in_calls(calls: Iterable[ToolCall]) -> dict[Entity, bool]:
-    """Return what the arguments of calls name, and whether one of them addresses it."""
-    found: dict[Entity, bool] = {}
+    """Return the entities in the arguments of calls, and whether a call addresses them."""
+    names: dict[Entity, bool] = {}
     for call in calls:
         for body, text in argument_texts(call.arguments):
-            named = entities(text)
+            entities_ = entities(text)
             if not body:
-                named |= set(phrases(text))
-            for entity in named:
-                found[entity] = found.get(entity, False) or not body
-    return found
+                entities_ |= set(phrases(text))
+            for entity in entities_:
+                names[entity] = names.get(entity, False) or not body
+    return names
 
 
 def argument_texts(value: Any, *, body: bool = False) -> Iterator[tuple[bool, str]]:
-    """Yield every value of arguments as text, and whether it is a body; never the names of arguments."""
+    """Yield every value of arguments as text, and whether it is a body (written text)."""
     if isinstance(value, dict):
         for key, inner in cast("dict[str, Any]", value).items():
             yield from argument_texts(inner, body=body or key in _BODIES)
@@ -214,77 +220,78 @@ def argument_texts(value: Any, *, body: bool = False) -> Iterator[tuple[bool, st
         yield body or "<<" in text or len(text) > LONG, text
 
 
-# ---- what an entity was about
+# ---- the topics of entities
 
 
 def _bindings(
     wanted: AbstractSet[Entity], past: Reading, future: Sequence[ScoredMessage], common: AbstractSet[str]
 ) -> dict[Entity, frozenset[str]]:
-    """Return the words near an entity both in the past and around its first use, if there are enough."""
-    found: dict[Entity, frozenset[str]] = {}
+    """Return the words near an entity both in the past and at its first use, if there are enough."""
+    bindings: dict[Entity, frozenset[str]] = {}
     for entity, text in _first_uses(wanted, future).items():
-        use = _near(Reading(text, common), entity, NEAR_USE, FEW)
-        shared = use & _near(past, entity, NEAR_PAST, MANY) if use else use
+        use = _words_near(Reading(text, common), entity, NEAR_USE, FEW)
+        shared = use & _words_near(past, entity, NEAR_PAST, MANY) if use else use
         if len(shared) >= BOUND_BY:
-            found[entity] = frozenset(shared)
-    return found
+            bindings[entity] = frozenset(shared)
+    return bindings
 
 
 def _first_uses(wanted: AbstractSet[Entity], future: Sequence[ScoredMessage]) -> dict[Entity, str]:
-    found: dict[Entity, str] = {}
-    before = ""
+    first_uses: dict[Entity, str] = {}
+    previous_reply = ""
     for message in future:
         if message.role == "assistant":
             for entity in names_in_calls(message.calls):
-                if entity in wanted and entity not in found:
-                    found[entity] = f"{before} {message.rendered}"
-            before = message.text[-BEFORE_USE:]
-    return found
+                if entity in wanted and entity not in first_uses:
+                    first_uses[entity] = f"{previous_reply} {message.rendered}"
+            previous_reply = message.text[-BEFORE_USE:]
+    return first_uses
 
 
-def _near(reading: Reading, entity: Entity, span: int, most: int) -> set[str]:
-    """Return the telling words around the first mentions of an entity."""
-    found: set[str] = set()
+def _words_near(reading: Reading, entity: Entity, span: int, most: int) -> set[str]:
+    """Return the binding words around the first mentions of an entity."""
+    words: set[str] = set()
     for count, at in enumerate(reading.spelt(entity)):
         if count >= most:
             break
-        around = reading.text[max(0, at - span) : at + len(entity.key) + span]
-        found.update(word.lower() for word in _WORD.findall(around))
-    return found - _EMPTY
+        nearby = reading.text[max(0, at - span) : at + len(entity.key) + span]
+        words.update(word.lower() for word in _WORD.findall(nearby))
+    return words - _EMPTY
 
 
-# ---- what a view carries of it
+# ---- what a view contains of it
 
 
 def score(wanted: Demand, view: str) -> Scores:
-    """Score the text of a view (`rendered`) at the cut that `wanted` was taken at."""
+    """Score the text of a view (`rendered`) at the cut of the demand `wanted`."""
     reading = Reading(view, wanted.common)
-    there = frozenset(entity for entity in wanted.handles if reading.names(entity))
+    present = frozenset(entity for entity in wanted.handles if reading.names(entity))
     steps: defaultdict[int, list[bool]] = defaultdict(list)
     for entity in wanted.handles:
-        steps[wanted.needs[entity].step].append(entity in there)
+        steps[wanted.needs[entity].step].append(entity in present)
     bound = [
-        bool(binding & _near(reading, entity, NEAR_VIEW, MANY)) for entity, binding in wanted.bindings.items()
+        bool(binding & _words_near(reading, entity, NEAR_VIEW, MANY))
+        for entity, binding in wanted.bindings.items()
     ]
     return Scores(
-        handle=_share([entity in there for entity in wanted.handles]),
-        far=_share([entity in there for entity in wanted.far]),
+        handle=_share([entity in present for entity in wanted.handles]),
+        far=_share([entity in present for entity in wanted.far]),
         far_bound=_share(bound),
-        far_rare=_share([entity in there for entity in wanted.rare]),
+        far_rare=_share([entity in present for entity in wanted.rare]),
         steps=_share([all(found) for found in steps.values()]),
     )
 
 
-def _share(found: Sequence[bool]) -> float | None:
-    return sum(found) / len(found) if found else None
+def _share(flags: Sequence[bool]) -> float | None:
+    return sum(flags) / len(flags) if flags else None
 
 
 def mean(scores: Sequence[Scores]) -> Scores:
     """Return the mean of each share over the cuts that have one."""
 
     def of(name: str) -> float | None:
-        known = [value for one in scores if (value := getattr(one, name)) is not None]
-        return sum(known) / len(known) if known else None
+        values = [value for score_ in scores if (value := getattr(score_, name)) is not None]
+        return sum(values) / len(values) if values else None
 
     return Scores(**{name: of(name) for name in Scores.__struct_fields__})
 
@@ -293,15 +300,23 @@ def mean(scores: Sequence[Scores]) -> Scores:
 
 
 def cut_at(messages: Sequence[ScoredMessage], share: float) -> int | None:
-    """Return the index nearest to a share of the tokens at which no call waits and no result follows."""
-    want, before, waiting = share * sum(message.tokens for message in messages), 0, set[str]()
-    found: tuple[float, int] | None = None
+    """Return the index nearest to a share of the tokens at which no call is open and no result follows."""
+    wanted_tokens, tokens_before, open_calls = (
+        share * sum(message.tokens for message in messages),
+        0,
+        set[str](),
+    )
+    best: tuple[float, int] | None = None
     for index, message in enumerate(messages):
-        if index and not waiting and message.role != "tool":
-            found = min(found or (float("inf"), 0), (abs(before - want), index), key=lambda pair: pair[0])
-        before += message.tokens
-        waiting |= {call.id for call in message.calls}
-        waiting -= set(message.answers)
+        if index and not open_calls and message.role != "tool":
+            best = min(
+                best or (float("inf"), 0),
+                (abs(tokens_before - wanted_tokens), index),
+                key=lambda pair: pair[0],
+            )
+        tokens_before += message.tokens
+        open_calls |= {call.id for call in message.calls}
+        open_calls -= set(message.answers)
         if message.role == "user":
-            waiting.clear()  # calls that the user cut short
-    return found[1] if found else None
+            open_calls.clear()  # calls that the user cut short
+    return best[1] if best else None

@@ -1,4 +1,4 @@
-"""What a replay counts: requests by turn, what of them the provider's cache had, boundaries, overflows."""
+"""The counts of a replay: requests by turn, cached tokens, boundaries, overflows."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from foldline.core.view import Item, MessageItem, item_tokens, sized
 
 
 class BoundaryMark(msgspec.Struct, frozen=True):
-    """A boundary: before which call of the turn (from 1), its kind and reason, and the view's tokens.
+    """A boundary: the call of the turn that it precedes (from 1), its kind and reason, and the view's tokens.
 
-    One behind the last call of all is before the call after that.
+    After the last call of all, `call` is the number of that call plus one.
     """
 
     call: int
@@ -29,12 +29,12 @@ class BoundaryMark(msgspec.Struct, frozen=True):
 
 
 class ReplayedTurn(msgspec.Struct):
-    """What one turn's model calls sent. Tokens are those of the model: estimates, calibrated.
+    """The model calls of one turn. Tokens are calibrated estimates of the model's tokens.
 
     `baseline` is the context of the first call, `peak` the largest. `input_tokens` is the sum over the calls;
     with prompt caching, `cache_read` of it was sent before and the rest is written to the cache. `overflows`
-    are requests larger than the window. `contexts` are the sizes of all its requests, and
-    `fills` says what the first call's context was made of, in our count; both only where they are asked for.
+    are requests larger than the window. `contexts` are the sizes of all requests, `fills` the first call's
+    context by category in our count; both only on request.
     """
 
     turn: int
@@ -51,10 +51,10 @@ class ReplayedTurn(msgspec.Struct):
 
 
 class Sums(msgspec.Struct):
-    """What a replay came to.
+    """The sums of a replay.
 
     `compactions` and `prunes` count boundaries, `fruitless` tries that gained too little, `refused` those
-    that nothing could help. `summaries` is what a model would have read and written for the compactions.
+    that could not help. `summaries` is what a model would have read and written for the compactions.
     """
 
     calls: int = 0
@@ -78,52 +78,52 @@ class Tally:
         self.turns: list[ReplayedTurn] = []
         self.sums = Sums()
         self.cached = 0  # tokens of the newest request that the next one begins with
-        self._marks: list[BoundaryMark] = []  # before the next request
+        self._pending_marks: list[BoundaryMark] = []  # before the next request
 
     def turn(self) -> None:
-        """The user speaks: a turn begins, unless nothing came of the one before."""
+        """Begin a turn, unless the previous one has no request yet."""
         if not self.turns or self.turns[-1].calls:
             self.turns.append(ReplayedTurn(len(self.turns) + 1))
-            self._marks = [msgspec.structs.replace(mark, call=1) for mark in self._marks]
+            self._pending_marks = [msgspec.structs.replace(mark, call=1) for mark in self._pending_marks]
 
     def request(self, size: int, window: Window) -> ReplayedTurn:
-        """Count a request; returns its turn."""
+        """Count a request; return its turn."""
         if size > window.input_limit:
             self.overflow()
-        turn, sums = self._now, self.sums
+        turn, sums = self._turn, self.sums
         cached, self.cached = min(self.cached, size), size
         turn.baseline = turn.baseline or size
         turn.calls += 1
         sums.calls += 1
-        for counted in (turn, sums):
-            counted.input_tokens += size
-            counted.cache_read += cached
-            counted.peak = max(counted.peak, size)
-        turn.boundaries += self._marks
-        self._marks = []
+        for totals in (turn, sums):
+            totals.input_tokens += size
+            totals.cache_read += cached
+            totals.peak = max(totals.peak, size)
+        turn.boundaries += self._pending_marks
+        self._pending_marks = []
         return turn
 
-    def asked(self) -> list[ReplayedTurn]:
-        """Return the turns with a request; a boundary behind the last one is with the last of them."""
-        asked = [turn for turn in self.turns if turn.calls or turn.overflows]
-        if asked and self._marks:
-            last = asked[-1]
-            marks = [msgspec.structs.replace(mark, call=last.calls + 1) for mark in self._marks]
-            asked[-1] = msgspec.structs.replace(last, boundaries=[*last.boundaries, *marks])
-        return asked
+    def turns_with_requests(self) -> list[ReplayedTurn]:
+        """Return the turns with a request; boundaries after the last request belong to the last turn."""
+        turns = [turn for turn in self.turns if turn.calls or turn.overflows]
+        if turns and self._pending_marks:
+            last = turns[-1]
+            marks = [msgspec.structs.replace(mark, call=last.calls + 1) for mark in self._pending_marks]
+            turns[-1] = msgspec.structs.replace(last, boundaries=[*last.boundaries, *marks])
+        return turns
 
     def reply(self, output: int) -> None:
-        """Count what a reply took."""
+        """Count the output of a reply."""
         self.sums.output_tokens += output
-        self._now.output_tokens += output
+        self._turn.output_tokens += output
 
     def overflow(self) -> None:
-        """Count a request that is larger than the window."""
-        self._now.overflows += 1
+        """Count a request larger than the window."""
+        self._turn.overflows += 1
         self.sums.overflows += 1
 
     def boundary(self, boundary: Compacted | Pruned, reason: Reason, same: int, scale: Scale) -> None:
-        """Count a boundary; the next request begins as the newest one did for `same` tokens of our count."""
+        """Count a boundary; the first `same` tokens (our count) of the next request are unchanged."""
         compacted, receipt = isinstance(boundary, Compacted), boundary.receipt
         self.sums.compactions += compacted
         self.sums.prunes += not compacted
@@ -131,34 +131,34 @@ class Tally:
         call = self.turns[-1].calls + 1 if self.turns else 1
         kind = "compacted" if compacted else "pruned"
         sizes = scale.of(receipt.tokens_before), scale.of(receipt.tokens_after)
-        self._marks.append(BoundaryMark(call, kind, reason, *sizes))
+        self._pending_marks.append(BoundaryMark(call, kind, reason, *sizes))
 
     def summary(self, boundary: Compacted, scale: Scale) -> None:
-        """Count what a model would have read and written: what left the view, and the checkpoint."""
+        """Count what a model would have read (what left the view) and written (the checkpoint)."""
         receipt, written = boundary.receipt, boundary.checkpoint.tokens
         read = max(0, receipt.tokens_before - receipt.tokens_after + written)
-        known = self.sums.summaries
+        totals = self.sums.summaries
         self.sums.summaries = Usage(
-            input=known.input + scale.of(read), output=known.output + scale.of(written)
+            input=totals.input + scale.of(read), output=totals.output + scale.of(written)
         )
 
     @property
-    def _now(self) -> ReplayedTurn:
+    def _turn(self) -> ReplayedTurn:
         if not self.turns:
             self.turns.append(ReplayedTurn(1))
         return self.turns[-1]
 
 
 def filled(items: Sequence[Item], overhead: int) -> dict[str, int]:
-    """Return the tokens of a view by category, `overhead` what is sent beside it."""
-    found = {APART: overhead} if overhead else {}
+    """Return the tokens of a view by category; `overhead` is sent beside it."""
+    tokens_by_category = {APART: overhead} if overhead else {}
     for kind, tokens in sized(items):
-        found[kind] = found.get(kind, 0) + tokens
-    return found
+        tokens_by_category[kind] = tokens_by_category.get(kind, 0) + tokens
+    return tokens_by_category
 
 
 def common_tokens(before: Sequence[Item], after: Sequence[Item]) -> int:
-    """Return the tokens of the items that two views begin with alike."""
+    """Return the tokens of the common prefix of two views."""
     tokens = 0
     for old, new in zip(before, after, strict=False):
         if isinstance(old, MessageItem) and isinstance(new, MessageItem):
