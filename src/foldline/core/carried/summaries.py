@@ -147,12 +147,10 @@ def earlier_summaries(entries: Iterable[Said], *, begun: bool = False) -> Iterat
 
 def _in_message(entry: Said, previous: Message | None, *, begun: bool) -> Iterator[Carried]:
     message = entry.message
-    answers_request = (
-        message.role == "assistant" and previous is not None and previous.text.strip() == ASKS_BACK
-    )
-    if not entry.id or answers_request:
+    requested = message.role == "assistant" and previous is not None and previous.text.strip() == ASKS_BACK
+    if not entry.id or requested:
         if text := message.text.strip():
-            yield Carried("summary", ("asked" if answers_request else "imported",), text, entry.id)
+            yield Carried("summary", ("asked" if requested else "imported",), text, entry.id)
         return
     for part in message.parts:
         if server_text := text_of(part):

@@ -11,7 +11,6 @@ the cut are used: the checkpoint would reveal the answer of earlier ones.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import pairwise
 
 import msgspec
 
@@ -72,16 +71,12 @@ def _begins_reply(items: Sequence[Item], at: int) -> bool:
 
 def _reply(items: Sequence[Item], at: int) -> list[Message]:
     """Return the messages of the reply that begins at an index."""
-    following = [_message(message) for message in items[at:]]
-    last = next(
-        (
-            i
-            for i, (message, next_message) in enumerate(pairwise(following))
-            if not continues(next_message, message)
-        ),
-        None,
-    )
-    return following if last is None else following[: last + 1]
+    reply = [_message(items[at])]
+    for item in items[at + 1 :]:
+        if not continues(_message(item), reply[-1]):
+            break
+        reply.append(_message(item))
+    return reply
 
 
 def action_of(messages: Iterable[Message]) -> Action:
@@ -92,32 +87,22 @@ def action_of(messages: Iterable[Message]) -> Action:
 def _arguments(call: ToolCall) -> bytes:
     arguments = call.arguments
     if isinstance(arguments, dict):
-        arguments = {key: arguments[key] for key in sorted(arguments) if not _is_long(arguments[key])}
+        short = {k: v for k, v in arguments.items() if not isinstance(v, str) or len(v) <= _COMPARED}
+        arguments = dict(sorted(short.items()))
     return encode(arguments)
 
 
-def _is_long(value: object) -> bool:
-    return isinstance(value, str) and len(value) > _COMPARED
-
-
 def certificate(
-    decisions_made: Sequence[Decision],
-    answers: Sequence[DecidedTwice | None],
-    model: str,
-    price: float | None,
+    repeated: Sequence[Decision], answers: Sequence[DecidedTwice | None], model: str, price: float | None
 ) -> Certificate:
     """Return the certificate of decisions; an answer of None could not be obtained."""
-    pairs = [
-        (decision.recorded, answer)
-        for decision, answer in zip(decisions_made, answers, strict=True)
-        if answer is not None
-    ]
+    pairs = [(one.recorded, answer) for one, answer in zip(repeated, answers, strict=True) if answer]
     return Certificate(
         decisions=len(pairs),
         unchanged=sum(answer.whole == answer.folded for _, answer in pairs),
         whole_as_recorded=sum(recorded == answer.whole for recorded, answer in pairs),
         folded_as_recorded=sum(recorded == answer.folded for recorded, answer in pairs),
-        failed=len(decisions_made) - len(pairs),
+        failed=len(repeated) - len(pairs),
         model=model,
         price=price,
     )

@@ -107,9 +107,8 @@ def folded_since(job: CompactionInput, entry: str) -> SummarySteps[Pruned | Noth
     pins = [pin for pin in checkpoint_pins if pin.entry in folded_ids and pin.entry in state.pins]
     marks = [mark for mark in job.marks(state.marks.keys() - folded_ids) if mark.entry in folded_ids]
     range_frame = frame(job, pins=pins, marks=marks, carried=instructions)
-    most_summary = (
-        size - message_tokens(as_message(range_text("", range_frame), "user"), counter) - job.least_gain
-    )
+    empty = as_message(range_text("", range_frame), "user")
+    most_summary = size - message_tokens(empty, counter) - job.least_gain
     if most_summary < SUMMARY_FLOOR:
         return no_gain(most_summary - SUMMARY_FLOOR, job.least_gain)
     tokens = min(room.most_summary(stretch.folded), most_summary)

@@ -79,15 +79,8 @@ def exclusion(said: Sequence[Said], chosen: Iterable[Place], edits: EditsOf, cou
             note = _note(part, entry.id)
         earlier = (edit for edit in edits.get(entry.id, ()) if edit.part == place and edit.kind == EXCLUDED)
         saved = sum(edit.saved for edit in earlier) + part_tokens(part, counter)
-        result.append(
-            Edit(
-                entry.id,
-                place,
-                EXCLUDED,
-                note,
-                saved - (part_tokens(note, counter) if note is not None else 0),
-            )
-        )
+        saved -= part_tokens(note, counter) if note is not None else 0
+        result.append(Edit(entry.id, place, EXCLUDED, note, saved))
     return result
 
 

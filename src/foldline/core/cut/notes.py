@@ -46,11 +46,8 @@ def with_held(note: str, held: str) -> str:
 MARK: Final = "[Recall] "  # begins every answer that quotes the past
 WINDOW_MARK: Final = "[Context window] "  # begins every answer about the window
 TOOLS: Final = ("recall_search", "recall_read", "recall_list", "context_stats", "compact_context")
-OF_SERVER: Final = (
-    "mcp__foldline__",
-    "foldline__",
-    "foldline_",
-)  # prefixes that agents give to the tools of `foldline mcp`
+# prefixes that agents give to the tools of `foldline mcp`
+OF_SERVER: Final = ("mcp__foldline__", "foldline__", "foldline_")
 
 
 def is_recall(message: Message) -> bool:

@@ -75,12 +75,8 @@ class ReplyIds:
             return waiting.pop(0)
         if call_id in self._in_reply or self._is_open(call_id):
             return call_id
-        renamed_ids = (
-            open_id
-            for open_id in self._before
-            if open_id not in self._answered and _is_numbered(open_id, call_id)
-        )
-        return next(renamed_ids, call_id)
+        renamed = (old for old in self._before if old not in self._answered and _is_numbered(old, call_id))
+        return next(renamed, call_id)
 
     def _is_open(self, call_id: str) -> bool:
         return call_id in self._before and call_id not in self._answered

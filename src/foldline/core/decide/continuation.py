@@ -62,7 +62,7 @@ def continuation(messages: Sequence[Message]) -> Continuation:
     Reminders and system messages at the end do not count. A reply that ends with a question waits for the
     user; a courtesy ("anything else?") does not.
     """
-    last = _last_reply(messages)
+    last = next((i for i in range(len(messages) - 1, -1, -1) if messages[i].role == "assistant"), None)
     if last is None:
         has_prompt = any(message.is_prompt for message in messages)
         return Continuation("mid_tool", "prompt") if has_prompt else Continuation("done")
@@ -77,13 +77,6 @@ def continuation(messages: Sequence[Message]) -> Continuation:
     if answered or not finishes(reply):
         return Continuation("mid_tool", "results")
     return _continuation_at_end(reply)
-
-
-def _last_reply(messages: Sequence[Message]) -> int | None:
-    for index in range(len(messages) - 1, -1, -1):
-        if messages[index].role == "assistant":
-            return index
-    return None
 
 
 def _continuation_at_calls(calls: tuple[ToolCall, ...]) -> Continuation:

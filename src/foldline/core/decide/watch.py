@@ -174,14 +174,18 @@ class Watch:
         if isinstance(decision, Refuse):
             return decision
         if isinstance(decision, Compact) and (
-            decision.reason == "overflow" or self._has_grown(decision, facts)
+            decision.reason == "overflow" or self.has_grown(facts.tokens, decision.usable)
         ):
             if self.draft != "making":
                 return decision
             fits = decision.reason == "threshold" and decision.size <= decision.usable
             return None if fits else Wait()  # it is checked again when the draft is ready
         self.mark_checked()
-        return decision if isinstance(decision, StartDraft) and self._has_grown(decision, facts) else None
+        return (
+            decision
+            if isinstance(decision, StartDraft) and self.has_grown(facts.tokens, decision.usable)
+            else None
+        )
 
     def on_overflow(self, facts: TriggerFacts) -> Compact | Refuse | Stay:
         """Return what to do about a request that the provider refused.
@@ -197,9 +201,6 @@ class Watch:
     def has_grown(self, tokens: int, usable: int) -> bool:
         """Whether a view of `tokens` has grown since a compaction gained too little."""
         return has_grown(tokens, self._fruitless, usable)
-
-    def _has_grown(self, decision: Compact | StartDraft, facts: TriggerFacts) -> bool:
-        return self.has_grown(facts.tokens, decision.usable)
 
     def _most_urgent(
         self, facts: TriggerFacts, *, drafting: bool, careful: bool

@@ -153,9 +153,9 @@ class Replay:
                 self._finish_draft()
             elif isinstance(due, StartDraft):
                 self._watch.draft_begun()
-                return self._pending_for(self._ask("threshold"), "draft")
+                return _PendingBoundary(self._ask("threshold"), "draft", self._at_request)
             elif isinstance(due, Compact):
-                return self._pending_for(self._ask(due.reason), "trigger")
+                return _PendingBoundary(self._ask(due.reason), "trigger", self._at_request)
             else:
                 self._count_refusal(due)
                 return None
@@ -167,7 +167,7 @@ class Replay:
 
     def _at_overflow(self) -> _PendingBoundary | None:
         """Handle a request larger than the window, as a live session does when the provider refuses it."""
-        size = self._size()
+        size = self.size
         if size <= self.window.input_limit:
             return None
         self._overflow_handled = True
@@ -188,12 +188,7 @@ class Replay:
         if fits and self._commit_draft(ask):
             return None
         self._drop_draft()
-        return self._pending_for(ask, "overflow")
-
-    def _pending_for(
-        self, ask: FoldRequest, cause: Literal["trigger", "overflow", "draft"]
-    ) -> _PendingBoundary:
-        return _PendingBoundary(ask, cause, self._at_request)
+        return _PendingBoundary(ask, "overflow", self._at_request)
 
     def _facts_now(self) -> TriggerFacts:
         overhead = self.scale.overhead
@@ -321,7 +316,7 @@ class Replay:
         message, tokens = entry.message, self.scale.of(entry.tokens)
         usage = None
         if not self._replying:
-            usage = Usage(input=self._size(), output=tokens)
+            usage = Usage(input=self.size, output=tokens)
             self._request(usage.input)
         self._replying = True
         self._tally.reply((message.usage.output if message.usage is not None else 0) or tokens)
@@ -346,8 +341,9 @@ class Replay:
 
     # ---- sizes
 
-    def _size(self) -> int:
-        """Return the tokens of the next request."""
+    @property
+    def size(self) -> int:
+        """The tokens of the next request."""
         if self._overflowed_size is not None:
             return self._overflowed_size
         return self.scale.of(self.scale.overhead_tokens + self.state.tokens)
@@ -355,12 +351,7 @@ class Replay:
     @property
     def fits(self) -> bool:
         """Whether the view fits the window."""
-        return self._overflowed_size is None and self._size() <= self.window.input_limit
-
-    @property
-    def size(self) -> int:
-        """The tokens of the current view."""
-        return self._size()
+        return self._overflowed_size is None and self.size <= self.window.input_limit
 
 
 def _never_acts(policy: Policy) -> bool:

@@ -36,11 +36,8 @@ _BODY_NAMES = (
 _BODIES = frozenset(_BODY_NAMES.split())
 
 BEFORE_USE = 600  # characters of the previous reply that count as context of a first use
-NEAR_USE, NEAR_PAST, NEAR_VIEW = (
-    400,
-    160,
-    240,
-)  # characters around a mention that are searched for binding words
+# characters around a mention that are searched for binding words
+NEAR_USE, NEAR_PAST, NEAR_VIEW = 400, 160, 240
 FEW, MANY = 6, 40  # mentions that are read
 BOUND_BY = 2  # words at least that bind an entity to its topic
 _WORD = re.compile(r"(?<![\w/.#-])[A-Za-z][a-z]{3,}(?![\w/-]|\.\w)")  # outside paths, names and numbers
@@ -301,20 +298,14 @@ def mean(scores: Sequence[Scores]) -> Scores:
 
 def cut_at(messages: Sequence[ScoredMessage], share: float) -> int | None:
     """Return the index nearest to a share of the tokens at which no call is open and no result follows."""
-    wanted_tokens, tokens_before, open_calls = (
-        share * sum(message.tokens for message in messages),
-        0,
-        set[str](),
-    )
+    target = share * sum(message.tokens for message in messages)
+    before, open_calls = 0, set[str]()
     best: tuple[float, int] | None = None
     for index, message in enumerate(messages):
         if index and not open_calls and message.role != "tool":
-            best = min(
-                best or (float("inf"), 0),
-                (abs(tokens_before - wanted_tokens), index),
-                key=lambda pair: pair[0],
-            )
-        tokens_before += message.tokens
+            distance = abs(before - target)
+            best = best if best is not None and best[0] <= distance else (distance, index)
+        before += message.tokens
         open_calls |= {call.id for call in message.calls}
         open_calls -= set(message.answers)
         if message.role == "user":

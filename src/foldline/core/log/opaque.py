@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from operator import is_
 from typing import Any, Final, cast
 
 import msgspec
@@ -64,19 +65,15 @@ def served(part: Part) -> str:
 def opened(message: Message) -> Message:
     """Return a message with its readable blocks as calls and results; the same object if it has none."""
     parts = tuple(opened_part for part in message.parts for opened_part in _opened(part))
-    if len(parts) == len(message.parts) and all(map(_same, parts, message.parts)):
+    if len(parts) == len(message.parts) and all(map(is_, parts, message.parts)):
         return message
     return msgspec.structs.replace(message, parts=parts, native=None)
-
-
-def _same(new: Part, old: Part) -> bool:
-    return new is old
 
 
 def _opened(part: Part) -> tuple[Part, ...]:
     if isinstance(part, ToolResult):
         content = tuple(_opened_content(content_part) for content_part in part.content)
-        same = all(map(_same, content, part.content))
+        same = all(map(is_, content, part.content))
         return (part if same else msgspec.structs.replace(part, content=content),)
     if not isinstance(part, Opaque) or part.kind in _NOT_TOOLS or not isinstance(part.data, dict):
         return (part,)
@@ -90,18 +87,17 @@ def _opened(part: Part) -> tuple[Part, ...]:
     if part.kind.endswith("_tool_use"):
         return (ToolCall(call_id, _name(part.kind, data), _arguments(request)),)
     if request and (part.kind.endswith("_call") or data.get("providerExecuted") is True):
-        answer_text = _text_of({key: data[key] for key in _RESULT_KEYS if data.get(key)})
-        answer = (
-            (Media("image"),) if part.kind == _IMAGE_MADE else (Text(answer_text),) if answer_text else ()
-        )
+        result_text = _text_of({key: data[key] for key in _RESULT_KEYS if data.get(key)})
+        content = (Text(result_text),) if result_text else ()
+        content = (Media("image"),) if part.kind == _IMAGE_MADE else content
         return (
             ToolCall(call_id, _name(part.kind, data), _arguments(request)),
-            ToolResult(call_id, answer, is_error=_failed(data), served=True),
+            ToolResult(call_id, content, is_error=_failed(data), served=True),
         )
-    answer_text = _text_of(data)
+    result_text = _text_of(data)
     return (
-        (ToolResult(call_id, (Text(answer_text),), is_error=_failed(data), served=True),)
-        if answer_text
+        (ToolResult(call_id, (Text(result_text),), is_error=_failed(data), served=True),)
+        if result_text
         else (part,)
     )
 
@@ -177,10 +173,8 @@ def stored_calls(message: Message) -> int:
     """Return how many stored calls a message may refer to; each takes one result."""
     if message.role != "assistant":
         return 0
-    named = (
-        _item_id(part.data) for part in message.parts if isinstance(part, Opaque) and part.kind == REFERENCE
-    )
-    return sum(names_call(item_id) is not False for item_id in named)
+    references = (part for part in message.parts if isinstance(part, Opaque) and part.kind == REFERENCE)
+    return sum(names_call(_item_id(part.data)) is not False for part in references)
 
 
 def _item_id(data: Any) -> str:
