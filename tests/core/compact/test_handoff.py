@@ -4,20 +4,21 @@ import msgspec
 import pytest
 from tests.support.log import Log
 from tests.support.logs import DIALECTS, ask_for, compact_log, fold_of, problems, say
-from tests.support.talk import assistant, calls, log_of, long, system, tool, user
+from tests.support.talk import assistant, call, calls, entries, log_of, long, system, tool, user
 
 from foldline.core.checkpoint.checkpoint import recognise
-from foldline.core.checkpoint.request import SummaryReply
+from foldline.core.checkpoint.request import FAILED, SummaryReply
 from foldline.core.compact.compaction_input import CompactionInput
-from foldline.core.compact.handoff import EDITED, handoff, opening, start_of
+from foldline.core.compact.handoff import EDITED, display, handoff, opening, start_of
 from foldline.core.compact.rebase import drafted, with_summary
-from foldline.core.decide.ask import Nothing
+from foldline.core.decide.ask import FoldRequest, Nothing
 from foldline.core.decide.presets import preset
 from foldline.core.ledger.facts.kinds import Ledger
 from foldline.core.log.entries import Compacted, Live, Noted, Pinned, StandingConstraints
 from foldline.core.log.log import verify
 from foldline.core.log.messages import Usage
 from foldline.core.measure.tokens import OFFLINE
+from foldline.core.measure.window import Window
 from foldline.core.view import AddedItem, ViewState
 from foldline.errors import FloorExceeded
 
@@ -212,3 +213,50 @@ def test_instructions_and_earlier_summaries_go_over_wherever_they_stand():
     ]
     carried = [one.text for one in boundary.checkpoint.carried]
     assert carried == ["The logout page was mended.", block]
+
+
+# ---- two sentences for people
+
+
+TALK = (
+    user("Port the parser to Rust. " + "It reads the settings of every service, line by line. " * 12),
+    assistant("I begin with the lexer.", call("c1", path="src/lexer.rs")),
+    tool("c1", "fn main() {}\n" * 40),
+    assistant("The lexer is ported. Next I will port the grammar."),
+)
+CODE = "Port the parser to Rust"
+
+
+def display_text(*replies: SummaryReply | None) -> str:
+    state = ViewState(entries(*TALK, tokens=200), counter=OFFLINE)
+    ask = FoldRequest(policy=preset("foldline"), window=Window(context=32_000), reason="manual")
+    steps = display(CompactionInput(state, ask, OFFLINE))
+    request = next(steps)
+    assert request.kind == "display"
+    assert [entry.message for entry in request.folded] == list(TALK)
+    with pytest.raises(StopIteration) as end:
+        steps.send(*replies)
+    return end.value.value
+
+
+def test_a_models_two_sentences_are_taken_on_one_line():
+    reply = SummaryReply("The lexer was ported to Rust.\nThe grammar is open.", "model:m")
+    assert display_text(reply) == "The lexer was ported to Rust. The grammar is open."
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [None, SummaryReply("", "m", FAILED), SummaryReply("", "m"), SummaryReply("x " * 4_000, "m", "length")],
+)
+def test_code_writes_them_where_no_model_did(reply):
+    assert display_text(reply).startswith(CODE)
+    assert "Open: " in display_text(reply)
+
+
+def test_with_nothing_said_there_is_nothing_to_tell():
+    ask = FoldRequest(policy=preset("foldline"), window=Window(context=32_000), reason="manual")
+    steps = display(CompactionInput(ViewState(counter=OFFLINE), ask, OFFLINE))
+    next(steps)
+    with pytest.raises(StopIteration) as end:
+        steps.send(None)
+    assert end.value.value == "Nothing was asked yet. Open: nothing that is known."

@@ -138,11 +138,8 @@ def _sources(block: str, opening: re.Match[str]) -> tuple[str, ...]:
         return (f"{opening['name']} for {opening['dir'].strip()}" if opening["dir"] else opening["name"],)
     if opening["tagged"]:
         return (f"<{opening['tagged'].lower()}>",)
-    return _files(block) or (("# claudeMd",) if _CLAUDE.search(block) else ())
-
-
-def _files(text: str) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(match["path"] for match in _FILE.finditer(text)))
+    files = tuple(dict.fromkeys(match["path"] for match in _FILE.finditer(block)))
+    return files or (("# claudeMd",) if _CLAUDE.search(block) else ())
 
 
 def on_compacting(text: str) -> str:

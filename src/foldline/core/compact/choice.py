@@ -29,11 +29,11 @@ import msgspec
 
 from foldline.core.compact.room import CHECKPOINT_LEAST, SPARE, Room
 from foldline.core.cut.cut import Cut, Places, counted_from, cut_by_count, cut_by_tokens, places
-from foldline.core.cut.edits import Edits, EditsOf, is_folded, merged, unfolded
+from foldline.core.cut.edits import Edits, EditsOf, edits_of, is_folded, merged, unfolded
 from foldline.core.cut.expansions import expansions
 from foldline.core.cut.pairing import unanswered_from
 from foldline.core.decide.policy import message_estimate
-from foldline.core.log.entries import EXCLUDED, Said
+from foldline.core.log.entries import Said
 
 
 class SecondPass(msgspec.Struct, frozen=True):
@@ -133,20 +133,10 @@ def choose(room: Room, second: SecondPass | None = None) -> Choice | None:
         folded=[entry for entry in older if entry.id not in unfolded_ids],
         quoted=quoted,
         kept=kept,
-        edits=_of(edits, (*state.leading, *joined, *quoted, *kept)),
+        edits=edits_of(edits, {entry.id for entry in (*state.leading, *joined, *quoted, *kept)}),
         room=free - room.tokens(quoted, edits),
         joined=joined,
     )
-
-
-def _of(edits: EditsOf, entries: Sequence[Said]) -> Edits:
-    """Return the edits of these entries, and the exclusions by the user in all others."""
-    ids = {entry.id for entry in entries}
-    kept_edits = {
-        entry: tuple(edit for edit in entry_edits if entry in ids or edit.kind == EXCLUDED)
-        for entry, entry_edits in edits.items()
-    }
-    return {entry: entry_edits for entry, entry_edits in kept_edits.items() if entry_edits}
 
 
 # ---- where to cut
@@ -242,7 +232,8 @@ def restored(choice: Choice, room: Room, spare: int) -> Choice:
     """Return a choice that shortens `spare` tokens less and folds the same."""
     leading = room.job.state.leading
     leading_tokens = room.tokens(leading, choice.edits)
-    edits = _of(room.edits, (*leading, *choice.joined, *choice.quoted, *choice.kept))
+    stay = {entry.id for entry in (*leading, *choice.joined, *choice.quoted, *choice.kept)}
+    edits = edits_of(room.edits, stay)
     edits = merged(edits, room.lead_edits(leading_tokens + spare))
     spare -= room.tokens(leading, edits) - leading_tokens
     most_kept = room.tokens(choice.kept, choice.edits) + spare

@@ -8,7 +8,7 @@ messages by `tokens_of` alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import TypeGuard
 
@@ -88,9 +88,13 @@ def summary_of(boundary: Compacted | Pruned) -> str:
 
 def unfolded(edits: EditsOf, entries: Iterable[Said]) -> Edits:
     """Return edits without those of entries in a folded range; exclusions by the user stay."""
-    ids = {entry.id for entry in entries if is_folded(edits.get(entry.id, ()))}
+    return edits_of(edits, edits.keys() - {one.id for one in entries if is_folded(edits.get(one.id, ()))})
+
+
+def edits_of(edits: EditsOf, ids: Container[str]) -> Edits:
+    """Return the edits of the entries with these ids, and the exclusions by the user in all others."""
     kept = {
-        entry: tuple(edit for edit in entry_edits if entry not in ids or edit.kind == EXCLUDED)
+        entry: tuple(edit for edit in entry_edits if entry in ids or edit.kind == EXCLUDED)
         for entry, entry_edits in edits.items()
     }
     return {entry: entry_edits for entry, entry_edits in kept.items() if entry_edits}

@@ -60,7 +60,8 @@ def reduced(
                 count += 1
                 new: Media | Text = image
                 if not stays and policy.images is not None and count > policy.images:
-                    new = _scaled(image, policy, scale) or _note(image, date)
+                    can_scale = scale is not None and policy.image_size and image.data
+                    new = (scale(image, policy.image_size) if can_scale else None) or _note(image, date)
                 if isinstance(new, Media):
                     total_bytes += _bytes(new)
                     if not stays and policy.image_bytes is not None and total_bytes > policy.image_bytes:
@@ -96,10 +97,6 @@ def _images(part: Part | None) -> Iterator[tuple[int, Media]]:
 
 def _bytes(image: Media) -> int:
     return len(image.data or "") * 3 // 4
-
-
-def _scaled(image: Media, policy: Policy, scale: Scale | None) -> Media | None:
-    return scale(image, policy.image_size) if scale and policy.image_size and image.data else None
 
 
 def _note(image: Media, date: str) -> Text:

@@ -7,7 +7,6 @@ from collections import Counter as Counts
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import lru_cache
-from typing import Any
 
 import msgspec
 
@@ -272,13 +271,10 @@ def read_of(call: ToolCall) -> Read | None:
     rest = {
         key: arguments[key] for key in sorted(arguments) if key != paths[0] and arguments[key] is not None
     }
-    if any(map(_changes, rest)) or not _reads(rest.get("command")):
+    command = rest.get("command", "read")
+    if any(map(_changes, rest)) or not isinstance(command, str) or command.lower() not in READING_COMMANDS:
         return None
     return Read(call.name, _normal_path(path), encode(rest).decode() if rest else "")
-
-
-def _reads(command: Any) -> bool:
-    return command is None or (isinstance(command, str) and command.lower() in READING_COMMANDS)
 
 
 def _normal_path(path: str) -> str:

@@ -27,7 +27,7 @@ def describe(policy: Policy) -> dict[str, str]:
     The keys: enabled, triggers, checked, gains, keeps, prunes, summary, summary_model; and `models` if the
     policy has values for single models.
     """
-    return {
+    parts = {
         "enabled": _enabled(policy),
         "triggers": _triggers(policy),
         "checked": ", ".join(MOMENTS.get(moment, moment) for moment in policy.check_at) or "never",
@@ -36,8 +36,11 @@ def describe(policy: Policy) -> dict[str, str]:
         "prunes": _prunes(policy),
         "summary": _summary(policy),
         "summary_model": policy.summary_model or "the session's own",
-        **({"models": _models(policy)} if policy.per_model else {}),
     }
+    if policy.per_model:
+        models = (f"{name}*: other {', '.join(fields)}" for name, fields in policy.per_model.items())
+        parts["models"] = "; ".join(models)
+    return parts
 
 
 def amount(value: Amount) -> str:
@@ -98,10 +101,6 @@ def _keeps(policy: Policy) -> str:
 def _gains(policy: Policy) -> str:
     least = amount(policy.min_gain)
     return "anything" if least == "0" else f"≥ {least} if automatic"
-
-
-def _models(policy: Policy) -> str:
-    return "; ".join(f"{name}*: other {', '.join(fields)}" for name, fields in policy.per_model.items())
 
 
 def _prunes(policy: Policy) -> str:

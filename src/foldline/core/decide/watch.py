@@ -98,7 +98,8 @@ class Watch:
         """Report appended messages: the last one sets the moment; a reply may be a silent overflow."""
         if moment := moment_of(messages[-1]):
             self.happened(moment)
-            if counts_at_once(self.limits.policy, moment) and not _has_calls(messages[-1]):
+            calling = moment == "after_reply" and not finishes(messages[-1])
+            if counts_at_once(self.limits.policy, moment) and not calling:
                 self._check_at_once = self.event_number
         window = self.limits.window
         replies = (message for message in messages if message.role == "assistant")
@@ -211,7 +212,7 @@ class Watch:
         only if `careful`.
         """
         draft: StartDraft | None = None
-        for moment in self._in_order():
+        for moment in sorted(self._moments, key=lambda one: -self._moments[one] if one in URGENT else 1):
             decision = decide(self.limits, facts, moment)
             wanted = isinstance(decision, Compact) or (
                 isinstance(decision, StartDraft) and not drafting and draft is None
@@ -222,12 +223,3 @@ class Watch:
                 return decision
             draft = decision if wanted and isinstance(decision, StartDraft) else draft
         return draft
-
-    def _in_order(self) -> list[Moment]:
-        """Return the unchecked moments, urgent ones first."""
-        return sorted(self._moments, key=lambda moment: -self._moments[moment] if moment in URGENT else 1)
-
-
-def _has_calls(message: Message) -> bool:
-    """Whether a message is a reply that waits for the results of its calls."""
-    return message.role == "assistant" and moment_of(message) == "after_reply" and not finishes(message)

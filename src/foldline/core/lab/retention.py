@@ -11,6 +11,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
+from itertools import accumulate
 from typing import Any, cast
 
 import msgspec
@@ -143,7 +144,7 @@ def demand(
     reading, places = Reading("\n".join(texts), common), TextOffsets(texts)
     sizes = [message.tokens for message in past]
     total = sum(sizes)
-    tokens_after = _tokens_after_each(sizes)
+    tokens_after = [total - tokens for tokens in accumulate(sizes)]
     needs: dict[Entity, Need] = {}
     for entity, (addressed, step) in _used_in_calls(future, common).items():
         message_indices = sorted({places.index(at) for at in reading.mentions(entity)})
@@ -160,15 +161,6 @@ def demand(
         bindings=_bindings(far, reading, future, common),
         common=frozenset(common),
     )
-
-
-def _tokens_after_each(sizes: Sequence[int]) -> list[int]:
-    """Return the tokens after each message."""
-    tokens_after, total = [0] * len(sizes), 0
-    for index in range(len(sizes) - 1, -1, -1):
-        tokens_after[index] = total
-        total += sizes[index]
-    return tokens_after
 
 
 def _used_in_calls(

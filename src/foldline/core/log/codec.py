@@ -87,11 +87,9 @@ def _without_surrogates(value: Any) -> Any:
 
 def whole_escapes(raw: bytes) -> bytes:
     r"""Return JSON bytes with `\ufffd` for each escape of a lone surrogate, which strict parsers refuse."""
-    return _ESCAPE.sub(_replace_half, raw) if _HALF.search(raw) else raw
-
-
-def _replace_half(escape: re.Match[bytes]) -> bytes:
-    return b"\\ufffd" if escape["half"] else escape[0]
+    if not _HALF.search(raw):
+        return raw
+    return _ESCAPE.sub(lambda escape: b"\\ufffd" if escape["half"] else escape[0], raw)
 
 
 def _finite(value: Any) -> Any:

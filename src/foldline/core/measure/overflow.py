@@ -148,13 +148,9 @@ _BARE: Final = re.compile(
 )
 
 
-def _number(text: str | None) -> int | None:
-    return int(re.sub(r"\D", "", text)) if text else None
-
-
 def _sizes(match: re.Match[str]) -> Overflow:
-    groups = match.groupdict()
-    limit, asked, total, reply = (_number(groups.get(name)) for name in ("limit", "asked", "total", "reply"))
+    sizes = {name: int(re.sub(r"\D", "", text)) for name, text in match.groupdict().items() if text}
+    limit, asked, total, reply = map(sizes.get, ("limit", "asked", "total", "reply"))
     if asked is None and total is not None and reply is not None:
         asked = total - reply
     return Overflow(limit=limit, asked=asked, max_tokens=reply)
