@@ -16,7 +16,7 @@ from foldline.core.decide.presets import PRESETS
 from foldline.core.log.entries import Compacted, Live, Noted
 from foldline.core.log.log import verify
 from foldline.core.measure.tokens import OFFLINE
-from foldline.core.view import MessageItem, ViewState
+from foldline.core.view import ViewState, native_items
 from foldline.errors import FloorExceeded
 from foldline.executor import execute, run_sync
 from foldline.session.state import known_live
@@ -25,10 +25,6 @@ from foldline.summarizers.offline import OfflineSummarizer
 lives = st.dictionaries(st.sampled_from(["todos", "open files", "plan/now"]), texts(), max_size=3).map(
     lambda made: tuple(Live(name, text) for name, text in made.items())
 )
-
-
-def message_of(item):
-    return item.entry.message if isinstance(item, MessageItem) else item.message
 
 
 @given(st.sampled_from(sorted(PRESETS)), logs(), lives)
@@ -41,7 +37,7 @@ def test_a_view_with_live_state_is_valid_in_every_dialect_and_found_again_in_a_l
     for dialect in DIALECTS:
         assert problems(fold.view(), dialect) == []
     assert fold.boundary is not None
-    found = recognise([message_of(item) for item in fold.view()])
+    found = recognise([message for message, _ in native_items(fold.view())])
     assert found is not None
     assert found.text == fold.boundary.checkpoint.text
     assert [one.name for one in found.live] == [one.name for one in fold.boundary.checkpoint.live]

@@ -36,7 +36,7 @@ from foldline.core.log.codec import whole_escapes
 from foldline.core.log.entries import Compacted, Lifted, Pinned, Pruned, Said
 from foldline.core.log.messages import Message, Text
 from foldline.core.measure.tokens import OFFLINE
-from foldline.core.view import AddedItem, MessageItem, ViewState
+from foldline.core.view import AddedItem, MessageItem, ViewState, native_items
 
 
 @given(logs())
@@ -200,7 +200,7 @@ def test_pins_and_standing_constraints_are_in_every_later_view_word_for_word(pol
     for _ in range(3):
         outcome = compact_log(log, ask_for(policy, reason="target", target=target, context=3_000))
         assume(not isinstance(outcome, Exception))
-        text = "\n".join(_text(item) for item in fold_of(log).view())
+        text = "\n".join(message.text for message, _ in native_items(fold_of(log).view()))
         assert CONSTRAINTS[0] in text
         assert "The customer number is 48151623, \nkeep it at hand." in text
         for i in range(8):
@@ -213,10 +213,6 @@ def _pin(log, entry):
     from foldline.core.log.log import chained
 
     return chained(Pinned("", None, entry.id, on=True, text=entry.message.text), log.leaf)
-
-
-def _text(item) -> str:
-    return (item.entry.message if isinstance(item, MessageItem) else item.message).text
 
 
 @given(made=any_list, rounds=st.integers(2, 4))

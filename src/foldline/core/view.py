@@ -203,8 +203,9 @@ class ViewState:
         if fold is None or not isinstance(boundary, Compacted):
             return 0
         places = {entry.id: index for index, entry in enumerate(self._entries)}
-        self.leading = self._named_messages(boundary.leading, places)
-        self.quoted = self._named_messages(boundary.quoted, places)
+        by_id = {entry.id: entry for entry in self._entries}
+        self.leading = list(self._left(by_id[entry] for entry in boundary.leading if entry in by_id))
+        self.quoted = list(self._left(by_id[entry] for entry in boundary.quoted if entry in by_id))
         self.boundary = boundary = self._without_excluded(boundary)
         self.pins = {pin.entry: pin for pin in boundary.checkpoint.pins}
         self.marks = {mark.entry: mark for mark in boundary.checkpoint.marks}
@@ -213,9 +214,6 @@ class ViewState:
         self._add_checkpoint(boundary)
         # "" is the id of a boundary that is not appended yet: never look it up
         return places.get(boundary.first_kept, fold) if boundary.first_kept else fold
-
-    def _named_messages(self, ids: Sequence[str], places: Mapping[str, int]) -> list[Said]:
-        return list(self._left(self._entries[places[entry]] for entry in ids if entry in places))
 
     def _left(self, entries: Iterable[Entry]) -> Iterator[Said]:
         """Yield messages without the parts that the user took out; skip those of which nothing is left."""

@@ -90,10 +90,6 @@ def test_the_facts_have_the_figures_of_the_view():
     assert not facts.mended()
 
 
-def dense(text):
-    return log_of(user("Decode it."), assistant("", call("c1")), tool("c1", text))
-
-
 HEX = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08\n" * 220
 CHINESE = "构建脚本在第三步失败，因为缓存目录不可写，需要先清理再重试。" * 400
 
@@ -101,7 +97,8 @@ CHINESE = "构建脚本在第三步失败，因为缓存目录不可写，需要
 @pytest.mark.parametrize("text", [HEX, CHINESE])
 @pytest.mark.parametrize("name", ["klaude", "gencode", "codex", "opencode"])
 def test_what_an_estimator_undercounts_is_seen_and_named(name, text):
-    fold, sizer = fold_of(dense(text)), Sizer(preset(name), OFFLINE)
+    log = log_of(user("Decode it."), assistant("", call("c1")), tool("c1", text))
+    fold, sizer = fold_of(log), Sizer(preset(name), OFFLINE)
     seen, context = sizer.size(fold, 0, 1.0), fold.tokens
     assert seen < context
     for limit, told in ((context - 1, True), (context, False)):

@@ -5,12 +5,8 @@ from tests.support.talk import assistant, call, calls, entries, reminder, result
 
 from foldline.core.cut.thinking import bound, open_loop, stripped
 from foldline.core.cut.thinking import signed as is_signed
-from foldline.core.log.messages import Message, Opaque, Text, Thinking
+from foldline.core.log.messages import Opaque, Text, Thinking
 from foldline.core.measure.tokens import OFFLINE
-
-
-def loop_at(*messages: Message) -> int:
-    return open_loop(entries(*messages))
 
 
 @pytest.mark.parametrize(
@@ -32,7 +28,7 @@ def loop_at(*messages: Message) -> int:
     ],
 )
 def test_an_unfinished_tool_loop_starts_behind_the_prompt(messages, start):
-    assert loop_at(*messages) == start
+    assert open_loop(entries(*messages)) == start
 
 
 def test_only_signed_or_encrypted_thinking_is_bound():

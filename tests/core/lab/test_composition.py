@@ -27,10 +27,6 @@ def answers(*results, role="tool"):
     return Message(role, tuple(ToolResult(key, (Text(text),)) for key, text in results))
 
 
-def answers_beside_words():
-    return Message("user", (ToolResult("1", (Text("x"),)), Text("and go on")))
-
-
 READ = {"path": "src/a.py"}
 
 
@@ -171,7 +167,14 @@ def test_nothing_said():
         ),
         ((asks(("1", "t", {})), asks(("2", "t", {})), answers(("1", "x")), answers(("2", "y"))), []),
         ((asks(("0", "t", {})), answers(("0", "x")), asks(("0", "t", {})), answers(("0", "x"))), []),
-        ((asks(("1", "t", {})), answers_beside_words(), asks(text="ok")), []),
+        (
+            (
+                asks(("1", "t", {})),
+                Message("user", (ToolResult("1", (Text("x"),)), Text("and go on"))),
+                asks(text="ok"),
+            ),
+            [],
+        ),
         ((asks(("1", "t", {})), user("stop")), [("unanswered", "1", 1)]),
         ((asks(("1", "t", {}), ("2", "t", {})), answers(("2", "x"))), [("open", "1", 1)]),
         ((answers(("9", "x")),), [("orphan", "9", 1)]),

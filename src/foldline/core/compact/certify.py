@@ -54,7 +54,9 @@ def decisions(before: ViewState, after: ViewState, most: int) -> list[Decision]:
     result: list[Decision] = []
     for at in range(len(folded) - 1, start, -1):
         item = folded[at]
-        if len(result) < most and not isinstance(item, AddedItem) and _begins_reply(folded, at):
+        roles = _message(folded[at - 1]).role, _message(item).role
+        begins_reply = roles in (("user", "assistant"), ("tool", "assistant"))
+        if len(result) < most and not isinstance(item, AddedItem) and begins_reply:
             context = whole[: places[item.entry.id]]
             result.append(Decision(action_of(_reply(folded, at)), context, folded[:at]))
     return result[::-1]
@@ -62,11 +64,6 @@ def decisions(before: ViewState, after: ViewState, most: int) -> list[Decision]:
 
 def _message(item: Item) -> Message:
     return item.message if isinstance(item, AddedItem) else item.entry.message
-
-
-def _begins_reply(items: Sequence[Item], at: int) -> bool:
-    """Whether the message at an index begins a reply: it answers the user, or results."""
-    return _message(items[at]).role == "assistant" and _message(items[at - 1]).role in ("user", "tool")
 
 
 def _reply(items: Sequence[Item], at: int) -> list[Message]:
