@@ -58,10 +58,12 @@ def reduced(
             replaced: dict[int, Media | Text] = {}
             for place, image in _images(part):
                 count += 1
-                new: Media | Text = image
+                new: Media | Text | None = image
                 if not stays and policy.images is not None and count > policy.images:
-                    can_scale = scale is not None and policy.image_size and image.data
-                    new = (scale(image, policy.image_size) if can_scale else None) or _note(image, date)
+                    new = None
+                    if scale is not None and policy.image_size and image.data:
+                        new = scale(image, policy.image_size)
+                    new = new or _note(image, date)
                 if isinstance(new, Media):
                     total_bytes += _bytes(new)
                     if not stays and policy.image_bytes is not None and total_bytes > policy.image_bytes:
