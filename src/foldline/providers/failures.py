@@ -7,6 +7,7 @@ import json
 import math
 import os
 import re
+import socket
 import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final, cast
@@ -77,6 +78,9 @@ def from_sdk(error: Exception, provider: str, scrub: Scrub) -> ProviderError | N
         return failure("timeout", "no answer in the time allowed; raise the timeout, or try again")
     if _is(error, "APIConnection", "httpx"):
         cause = error.__cause__ or error
+        if _has_cause(error, socket.gaierror):
+            text = "the host name cannot be resolved: is it spelled correctly, and is the network up?"
+            return failure("connection", text)
         if _is(cause, "ConnectError"):
             return failure("connection", "no server answers there: is it running, and is the address right?")
         return failure("connection", f"the connection failed: {cause or type(cause).__name__}")
@@ -126,10 +130,16 @@ def from_body(
 
 
 def refused(error: BaseException | None) -> bool:
-    """Return whether an error is that nothing listens at an address: asking again seldom helps."""
-    while error is not None and not isinstance(error, ConnectionRefusedError):
+    """Return whether a host refused the connection or has no address: a retry seldom helps."""
+    return _has_cause(error, ConnectionRefusedError, socket.gaierror)
+
+
+def _has_cause(error: BaseException | None, *kinds: type[BaseException]) -> bool:
+    """Return whether an error was caused by one of these kinds; of a group, every member must be."""
+    while error is not None and not isinstance(error, kinds):
         if isinstance(error, BaseExceptionGroup):
-            return all(map(refused, cast("BaseExceptionGroup[BaseException]", error).exceptions))
+            members = cast("BaseExceptionGroup[BaseException]", error).exceptions
+            return all(_has_cause(member, *kinds) for member in members)
         error = error.__cause__ or error.__context__
     return error is not None
 

@@ -23,9 +23,9 @@ class Patience(msgspec.Struct, frozen=True, kw_only=True):
     """How often, and how long, to ask again. Times in seconds.
 
     `attempts` in all, within `timeout` from the first on; waits double from `first` to `longest`, each with
-    up to `jitter` more. Where nothing listens, which a mistyped port is like, there are `refused` attempts
-    only. A Retry-After takes the place of the wait; longer than `most`, `timeout` or the
-    call's own timeout, it ends the asking.
+    up to `jitter` more. After a refused connection or an unknown host name, likely typing errors, there are
+    only `refused` attempts. A Retry-After replaces the wait; one longer than `most`, `timeout` or the call's
+    own timeout ends the retries.
     """
 
     attempts: int = 6
