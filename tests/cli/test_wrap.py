@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pwd
 import re
 import stat
 import threading
@@ -607,3 +608,33 @@ def test_the_status_line_can_be_had_alone_for_the_plugin(foldline, home):
     assert foldline("wrap", "claude", "--no-gateway", "--no-mcp").code == 0
     assert list(read(home / ".claude/settings.json")) == ["statusLine"]
     assert not (home / ".claude.json").exists()
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_without_a_home_folder_the_error_says_what_to_set(foldline, agent, monkeypatch):
+    def getpwuid(_):
+        raise KeyError
+
+    monkeypatch.delenv("HOME")
+    monkeypatch.setattr(pwd, "getpwuid", getpwuid)
+    for command in (["wrap", agent, "--force"], ["unwrap", agent]):
+        refused = foldline(*command)
+        assert refused.code == 2
+        assert "set HOME" in refused.err
+
+
+def test_the_mcp_server_is_left_to_the_plugin_of_claude_code(foldline, home):
+    servers = home / ".claude.json"
+    servers.write_text('{"numStartups": 3}')
+    assert foldline("wrap", "claude", "--no-gateway").code == 0
+    assert "foldline" in read(servers)["mcpServers"]
+    settings = home / ".claude/settings.json"
+    settings.write_text('{"enabledPlugins": {"foldline@foldline": true}}')  # installed later
+    wrapped = foldline("wrap", "claude", "--no-gateway", "--json")
+    assert wrapped.json["mcp"] is None
+    assert servers.read_text() == '{"numStartups": 3}'
+    assert read(settings)["enabledPlugins"] == {"foldline@foldline": True}
+    assert foldline("unwrap", "claude").code == 0
+    settings.write_text('{"enabledPlugins": {"foldline@foldline": false}}')
+    assert foldline("wrap", "claude", "--no-gateway", "--json").json["mcp"] is not None
+    assert "foldline" in read(servers)["mcpServers"]

@@ -22,6 +22,7 @@ import msgspec
 
 from foldline.dialects.payload import fields_of
 from foldline.errors import InputError, did_you_mean
+from foldline.files import expanded
 from foldline.transcripts.lines import Row, read_sidecar
 
 LINES: Final = 20  # at the beginning of a file, among which one names the folder
@@ -98,7 +99,7 @@ def agent_of(name: str) -> str:
 def home_of(agent: str) -> Path:
     """Return the folder in which an agent keeps its transcripts."""
     place = AGENTS[agent]
-    return Path(os.environ.get(place.variable) or place.default).expanduser()
+    return expanded(os.environ.get(place.variable) or place.default)
 
 
 def transcripts_of(folder: Path, agent: str | None = None) -> list[FoundTranscript]:
