@@ -101,9 +101,9 @@ async def test_headers_of_the_environment_go_to_no_server_that_a_name_holds(name
     assert "secret" not in str(server.requests[0].headers)
 
 
-async def test_a_key_with_a_character_that_no_key_has_is_told_of(monkeypatch):
+async def test_a_key_with_an_invalid_character_is_refused(monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "sk\u2013dash")
-    with pytest.raises(ProviderError, match="OPENAI_API_KEY holds a character") as caught:
+    with pytest.raises(ProviderError, match="OPENAI_API_KEY contains a character") as caught:
         await providers.get("openai:gpt-5.2").complete(ASK)
     assert caught.value.kind == "auth"
 

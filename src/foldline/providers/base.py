@@ -1,7 +1,7 @@
-"""The provider protocol: one model behind one API, asked for a reply, whole or streamed.
+"""The provider protocol: one model behind one API, which returns replies whole or as a stream.
 
-A provider sends what it is given and reports what came: it does not retry (`retry.py` does), it does not
-fold, and it keeps nothing between two calls but its connections.
+A provider sends a request and reports the reply. It does not retry (`retry.py` does) or fold, and keeps only
+its connections between two calls.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ class Call(msgspec.Struct, frozen=True):
     """One request: native messages in the provider's dialect, and its options.
 
     `system` and `tools` are in the dialect's form (in `openai-chat` the system prompt becomes the first
-    message). `max_tokens` is the most that the reply may take (None: the API's default; Anthropic has none,
-    so the model's output limit). `thinking` None leaves it to the model, False switches it off where the API
-    can, True on. `timeout` in seconds: for the whole reply; in a stream for the silence between two events.
-    None: 600. Past `compact_at` input tokens the provider compacts on its server, if it can.
+    message). `max_tokens` limits the reply (None: the API's default, for Anthropic the model's output limit).
+    `thinking` None leaves it to the model, False switches it off where the API can, True on. `timeout` in
+    seconds is for a whole reply, or between two events of a stream (None: 600). Above `compact_at` input
+    tokens the provider compacts on its server, if it can.
     """
 
     messages: list[Any]
@@ -48,9 +48,9 @@ class Delta(msgspec.Struct, frozen=True, omit_defaults=True):
     """A piece of a reply as it streams in: of its text, its thinking, or a tool call.
 
     For a call, `index` counts the calls of the reply from 0, `id` and `name` come with its first piece, and
-    `text` is the next piece of its arguments. `restart` says that what came so far is void, `wait` that the
-    `index`-th attempt failed (`text` says how) and another one follows in `seconds`, or a little later: both
-    are of a provider that asks again (see `retry.py`).
+    `text` is the next piece of its arguments. A provider that retries (`retry.py`) also sends `restart`: all
+    earlier pieces are void; and `wait`: attempt number `index` failed (`text` says how), and the next one
+    starts in about `seconds`.
     """
 
     kind: DeltaKind
@@ -62,14 +62,13 @@ class Delta(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Reply(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a model answered.
+    """A model's reply.
 
     `native` is the provider's whole reply (a ChatCompletion, a Response, a Message) as a dict:
-    `session.append` and the dialect's `decode_reply` read message and usage from it. `text` is its text
-    alone. `stop` is why it ended, `reason` the API's own word for it; `tokens_asked` the `max_tokens` that
-    was sent. `overflow`: the provider counted more input than the model's known window holds and answered
-    all the same; nothing failed, but the context must be folded. `empty`: there is no text and no call in it,
-    at most thinking.
+    `session.append` and the dialect's `decode_reply` read message and usage from it. `text` is only its text.
+    `stop` is why it ended, `reason` the API's word for it; `tokens_asked` is the `max_tokens` that was sent.
+    `overflow`: the provider answered, but counted more input than the model's known window: the context must
+    be folded. `empty`: the reply has no text and no call, at most thinking.
     """
 
     native: dict[str, Any]
@@ -84,7 +83,7 @@ class Reply(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Provider(Protocol):
-    """A model to ask. Safe to share between tasks of one event loop; `close` ends its connections."""
+    """A model. Tasks of one event loop may share it; `close` ends its connections."""
 
     @property
     def name(self) -> str:
@@ -97,7 +96,7 @@ class Provider(Protocol):
         ...
 
     async def complete(self, call: Call) -> Reply:
-        """Ask for a whole reply; raises ProviderError. Cancelling closes the connection."""
+        """Request a whole reply; raises ProviderError. Cancelling closes the connection."""
         ...
 
     def stream(self, call: Call) -> AsyncIterator[Delta | Reply]:
@@ -113,7 +112,7 @@ class Provider(Protocol):
 
 
 def traced(usage: Usage | None) -> dict[str, tracing.Value | None]:
-    """Return what the span of a call says of its usage."""
+    """Return the usage as attributes of a call's span."""
     return {
         tracing.INPUT_TOKENS: usage.total - usage.output if usage else None,
         tracing.CACHE_READ_TOKENS: usage.cache_read if usage else None,

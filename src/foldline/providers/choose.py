@@ -29,8 +29,7 @@ class Kind(msgspec.Struct, frozen=True):
     compatible: bool = False
 
 
-# OpenAI's and Anthropic's keys never go to a server named by URL: the name may come from a project's
-# settings.
+# OpenAI's and Anthropic's keys are never sent to a server named by URL, which a project's settings may name.
 KINDS: Final = {
     "openai": Kind("openai", (OPENAI_CHAT, OPENAI_RESPONSES), ("OPENAI_API_KEY",)),
     "openai-chat": Kind("openai", (OPENAI_CHAT,), ("OPENAI_API_KEY",)),
@@ -66,9 +65,10 @@ def named(name: str) -> Named:
     prefix, colon, rest = name.partition(":")
     kind = KINDS.get(prefix)
     if kind is None or not colon or not rest:
-        known, hint = ", ".join(KINDS), did_you_mean(prefix, KINDS) if colon else ""
+        hint = did_you_mean(prefix, KINDS) if colon else ""
         raise InputError(
-            f"unknown provider {name!r}{hint}; it is one of {known}, a colon and a model: {_EXAMPLES}"
+            f"unknown provider {name!r}{hint}; write PROVIDER:MODEL, where PROVIDER is one of "
+            f"{', '.join(KINDS)}; for example {_EXAMPLES}"
         )
     if not kind.compatible:
         return Named(kind, rest)
@@ -77,7 +77,9 @@ def named(name: str) -> Named:
     if not model or model.endswith("@") or ("@" in model and not url):
         raise InputError(f"{name!r}: write {prefix}:NAME@http://host:port/v1")
     if "@" in url.partition("://")[2].partition("/")[0]:
-        raise InputError(f"a URL with a password in it would be shown; put the key into {kind.variables[0]}")
+        raise InputError(
+            f"a URL with a password would be shown in output; put the key into {kind.variables[0]}"
+        )
     return Named(kind, model, url or None)
 
 
@@ -91,28 +93,28 @@ def get(
 ) -> Provider:
     """Find a provider by its name. Nothing is imported, read or connected before the first call.
 
-    `base_url` is another server for it; `api_key` stands for the variable that its key is read from else
-    (OPENAI_API_KEY, ANTHROPIC_API_KEY; for servers named by URL OPENAI_COMPATIBLE_API_KEY and
-    ANTHROPIC_COMPATIBLE_API_KEY, where they want one). `dialect` chooses Responses where both are spoken.
-    `info` is what is known of the model (default: what the catalogue says). `offline` is a provider that
-    refuses every call. Raises InputError for a name or a dialect that is not understood.
+    `base_url` is another server. Without `api_key` the key is read from a variable: OPENAI_API_KEY,
+    ANTHROPIC_API_KEY; for servers named by URL, if they need one, OPENAI_COMPATIBLE_API_KEY or
+    ANTHROPIC_COMPATIBLE_API_KEY. `dialect` selects Responses where the server has both APIs. `info` defaults
+    to the catalogue's entry for the model. The provider `offline` refuses every call. Raises InputError for
+    an unknown name or dialect.
     """
     if name == OFFLINE:
         return OfflineProvider(dialect or OPENAI_CHAT)
     parts = named(name)
     kind = parts.kind
-    spoken = dialect or kind.dialects[0]
-    if spoken not in kind.dialects:
-        raise InputError(f"{name} speaks {' and '.join(kind.dialects)}, not {spoken}")
+    dialect = dialect or kind.dialects[0]
+    if dialect not in kind.dialects:
+        raise InputError(f"{name} speaks {' and '.join(kind.dialects)}, not {dialect}")
     url = base_url or parts.base_url
     if kind.compatible and not url:
         raise InputError(f"{name!r} needs the server's URL: NAME@http://host:port/v1, or base_url=")
     access = Access(base_url=url, variables=kind.variables, key=api_key, keyless=kind.compatible)
-    return CLASSES[spoken](name, parts.model, access, info or Catalogue().look_up(name))
+    return CLASSES[dialect](name, parts.model, access, info or Catalogue().look_up(name))
 
 
 def missing(name: str, *, api_key: str | None = None) -> str | None:
-    """Return why no call to a provider can succeed: no SDK, no key. None if a call may be tried.
+    """Return why no call to a provider can succeed (no SDK, no key); None if one may.
 
     Raises InputError for an invalid name.
     """
@@ -126,7 +128,7 @@ def missing(name: str, *, api_key: str | None = None) -> str | None:
 
 
 class OfflineProvider:
-    """Refuse every call permanently, so that callers fall back on what needs no model."""
+    """Refuse every call permanently, so that callers fall back to code that needs no model."""
 
     name = OFFLINE
 
@@ -134,12 +136,12 @@ class OfflineProvider:
         self.dialect = dialect
 
     async def complete(self, call: Call) -> Reply:
-        """Raise ProviderError of kind `auth`, which no retry helps."""
+        """Raise ProviderError of kind `auth`, which is not retried."""
         del call
         raise _refusal()
 
     async def stream(self, call: Call) -> AsyncIterator[Delta | Reply]:
-        """Raise ProviderError of kind `auth`, which no retry helps."""
+        """Raise ProviderError of kind `auth`, which is not retried."""
         del call
         raise _refusal()
         yield  # makes this a generator, as every stream is

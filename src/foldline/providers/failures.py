@@ -1,4 +1,4 @@
-"""Turn what the SDKs raise and what servers send into a ProviderError with its kind."""
+"""Turn exceptions of the SDKs and error bodies of servers into a ProviderError of some kind."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ from foldline.core.measure.overflow import overflow, refuses_roles
 from foldline.core.secrets.redact import redact
 from foldline.errors import DialectError, ProviderError, ProviderKind
 
-# What OpenAI and Anthropic call an error where there is no status: in a stream, or in a reply with status
-# 200.
+# Types of errors without a status: in a stream, or in a reply with status 200.
 _TYPES: Final[dict[str, ProviderKind]] = {
     "rate_limit_error": "rate", "rate_limit_exceeded": "rate", "requests": "rate", "tokens": "rate",
     "overloaded_error": "overloaded", "slow_down": "overloaded", "server_is_overloaded": "overloaded",
@@ -32,12 +31,12 @@ _STATUSES: Final[dict[int, ProviderKind]] = {
     401: "auth", 402: "auth", 403: "auth", 408: "timeout", 409: "server", 425: "server", 429: "rate",
     499: "cancelled", 503: "overloaded", 504: "timeout", 524: "timeout", 529: "overloaded",
 }  # fmt: skip
-# A 429, or a 400 of Anthropic, that waiting does not help: the account has no credit left.
-_SPENT: Final = re.compile(
+# A 429, or a 400 of Anthropic, for which a retry is useless: the account has no credit left.
+_NO_CREDIT: Final = re.compile(
     r"insufficient[ _]quota|exceeded your current quota|credit balance|billing", re.IGNORECASE
 )
-_ECHOED: Final = frozenset({"input", "instructions", "output", "loc"})  # what an error repeats of a request
-_LONGEST_TEXT: Final = 2_000  # characters of a provider's text that an error quotes
+_ECHOED: Final = frozenset({"input", "instructions", "output", "loc"})  # fields that repeat the request
+_LONGEST_TEXT: Final = 2_000  # characters of a server's message that are quoted
 
 _PAGE: Final = "this address answers with a web page: does the base URL end in /v1?"
 _NOTHING: Final = "nothing is at this address: does the base URL end in /v1?"
@@ -46,7 +45,7 @@ Scrub = Callable[[str], str]
 
 
 class WebPage(ValueError):
-    """A server answered with a page where a reply was expected."""
+    """A server answered with a web page instead of a reply."""
 
 
 def scrub_with(secrets: tuple[str, ...]) -> Scrub:
@@ -62,7 +61,7 @@ def scrub_with(secrets: tuple[str, ...]) -> Scrub:
 
 
 def from_sdk(error: Exception, provider: str, scrub: Scrub) -> ProviderError | None:
-    """Translate an error of an SDK, its HTTP client or the reading of a reply; None for a bug of ours."""
+    """Translate an error of an SDK, its HTTP client or a reply's parser; None for a bug of ours."""
 
     def failure(kind: ProviderKind, text: str) -> ProviderError:
         return ProviderError(scrub(_clip(text)), kind=kind, provider=provider)
@@ -72,10 +71,10 @@ def from_sdk(error: Exception, provider: str, scrub: Scrub) -> ProviderError | N
     body, status = getattr(error, "body", None), getattr(error, "status_code", None)
     response, unreadable = getattr(error, "response", None), _is(error, "ResponseValidation")
     if isinstance(status, int) and response is not None and not unreadable:
-        told = str(error) if body else ""
-        return from_body(body, provider, scrub, status=status, headers=response.headers, fallback=told)
+        fallback = str(error) if body else ""
+        return from_body(body, provider, scrub, status=status, headers=response.headers, fallback=fallback)
     if isinstance(error, TimeoutError) or _is(error, "Timeout"):
-        return failure("timeout", "no answer in the time allowed; raise the timeout, or try again")
+        return failure("timeout", "no answer within the timeout: raise the timeout, or try again")
     if _is(error, "APIConnection", "httpx"):
         cause = error.__cause__ or error
         if _has_cause(error, socket.gaierror):
@@ -85,7 +84,9 @@ def from_sdk(error: Exception, provider: str, scrub: Scrub) -> ProviderError | N
             return failure("connection", "no server answers there: is it running, and is the address right?")
         return failure("connection", f"the connection failed: {cause or type(cause).__name__}")
     if isinstance(error, UnicodeEncodeError):
-        return failure("bad_request", "the messages hold half a character, which no request can carry")
+        return failure(
+            "bad_request", "the messages contain half a surrogate pair, which cannot be encoded as UTF-8"
+        )
     if isinstance(error, WebPage):
         return failure("bad_request", _PAGE)
     if isinstance(error, DialectError | ValueError | RecursionError) or unreadable:
@@ -104,23 +105,19 @@ def from_body(
     headers: Mapping[str, str] | None = None,
     fallback: str = "",
 ) -> ProviderError:
-    """Read an error that a server sent: as the body of a status, as an event of a stream, or in a reply.
+    """Read an error that a server sent: the body of a response, an event of a stream, or part of a reply.
 
-    Whether it is an overflow is decided from the error without what it repeats of the request
-    (`core/measure/overflow.py`), then the status counts, then the error's own type.
+    Its kind is overflow if its text says so, without fields that repeat the request
+    (`core/measure/overflow.py`); else it follows from the status, then from the error's type.
     """
     code = status if status is not None and status >= 400 else None
     inner = _inner(body)
-    text = (
-        body
-        if isinstance(body, str)
-        else json.dumps(_told(inner or body), ensure_ascii=False)
-        if body
-        else ""
-    )
-    nothing = _NOTHING if code == 404 else "no message"
-    told = _PAGE if code == 404 and is_page(text) else _message(inner) or text or fallback or nothing
-    shown = scrub(_clip(told))
+    text = body if isinstance(body, str) else ""
+    if body and not text:
+        text = json.dumps(_without_echo(inner or body), ensure_ascii=False)
+    default = _NOTHING if code == 404 else "no message"
+    message = _PAGE if code == 404 and is_page(text) else _message(inner) or text or fallback or default
+    shown = scrub(_clip(message))
     sizes = overflow(text or fallback, code)
     if sizes is not None:
         return ProviderError(shown, kind="overflow", status=code, overflow=sizes, provider=provider)
@@ -145,23 +142,24 @@ def _has_cause(error: BaseException | None, *kinds: type[BaseException]) -> bool
 
 
 def is_page(text: str) -> bool:
-    """Return whether a text is a web page, not an API's answer."""
+    """Return whether a text is a web page instead of an API's answer."""
     return text.lstrip().startswith("<")
 
 
 def unusable_proxy() -> str | None:
-    """Return the variable whose proxy keeps the SDKs from making a client; None where all can be used."""
-    names = [one if one in os.environ else one.upper() for one in ("http_proxy", "https_proxy", "all_proxy")]
-    around = os.environ.get("no_proxy", os.environ.get("NO_PROXY", ""))
-    if "*" in map(str.strip, around.split(",")):
+    """Return the variable of a proxy with which the SDKs cannot make a client; None if there is none."""
+    exempt = os.environ.get("no_proxy", os.environ.get("NO_PROXY", ""))
+    if "*" in map(str.strip, exempt.split(",")):
         return None
-    return next((one for one in names if not _is_usable(os.environ.get(one) or "http://")), None)
+    names = ("http_proxy", "https_proxy", "all_proxy")
+    variables = [name if name in os.environ else name.upper() for name in names]
+    return next((name for name in variables if not _is_usable(os.environ.get(name) or "http://")), None)
 
 
 def _is_usable(proxy: str) -> bool:
     try:
         parts = urlsplit(proxy if "://" in proxy else f"http://{proxy}")
-        _ = parts.port  # raises ValueError where it is none
+        _ = parts.port  # raises ValueError for an invalid port
     except ValueError:
         return False
     socks = parts.scheme in ("socks5", "socks5h") and importlib.util.find_spec("socksio") is not None
@@ -184,7 +182,7 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
 
 
 def _until(date: str) -> float | None:
-    from email.utils import parsedate_to_datetime  # noqa: PLC0415 - most servers give seconds, or nothing
+    from email.utils import parsedate_to_datetime  # noqa: PLC0415 - most servers send seconds, or nothing
 
     try:
         return parsedate_to_datetime(date).timestamp() - time.time()
@@ -193,7 +191,7 @@ def _until(date: str) -> float | None:
 
 
 def _kind(inner: dict[str, Any], status: int | None, text: str) -> ProviderKind:
-    if (status == 429 and _SPENT.search(text)) or (status == 400 and "credit balance is too low" in text):
+    if (status == 429 and _NO_CREDIT.search(text)) or (status == 400 and "credit balance is too low" in text):
         return "auth"
     if status is not None:
         return _STATUSES.get(status) or ("server" if status >= 500 else "bad_request")
@@ -215,12 +213,12 @@ def _inner(body: Any) -> dict[str, Any]:
     return cast("dict[str, Any]", inner) if isinstance(inner, dict) else fields
 
 
-def _told(value: Any) -> Any:
-    """Return an error without what it repeats of the request."""
+def _without_echo(value: Any) -> Any:
+    """Return an error without fields that repeat the request."""
     if isinstance(value, dict):
         fields = cast("dict[str, Any]", value)
-        return {key: _told(inner) for key, inner in fields.items() if key not in _ECHOED}
-    return [_told(one) for one in cast("list[Any]", value)] if isinstance(value, list) else value
+        return {key: _without_echo(inner) for key, inner in fields.items() if key not in _ECHOED}
+    return [_without_echo(item) for item in cast("list[Any]", value)] if isinstance(value, list) else value
 
 
 def _message(inner: dict[str, Any]) -> str:
@@ -236,6 +234,6 @@ def _clip(text: str) -> str:
 
 
 def _is(error: BaseException, *words: str) -> bool:
-    """Return whether an exception's class has such a name: the SDKs may not be installed."""
+    """Return whether an exception's class, or a base of it, has such a name: the SDK may not be installed."""
     names = [f"{kind.__module__}.{kind.__name__}" for kind in type(error).__mro__]
     return any(word in name for word in words for name in names)

@@ -1,4 +1,4 @@
-"""Responses of the Gemini API: the chunks of a stream put together, for the gateway."""
+"""Responses of the Gemini API: the gateway puts the chunks of a stream together."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ def _candidate(response: Any) -> Fields:
 
 
 def is_last(chunk: Any) -> bool:
-    """Return whether nothing of a reply comes behind a chunk of its stream."""
+    """Return whether a chunk is the last with content."""
     return _candidate(chunk).get("finishReason") is not None
 
 
 class ContentAssembler:
-    """Chunks of a stream -> the GenerateContentResponse they are of."""
+    """Put the chunks of a stream together into a GenerateContentResponse."""
 
-    ended = said = False  # usage may follow the reason why it ended
+    ended = answered = False  # usage may follow the finish reason
 
     def __init__(self) -> None:
         self._body: Fields = {}
@@ -42,7 +42,7 @@ class ContentAssembler:
                 yield Delta("thinking" if part.get("thought") is True else "text", text)
 
     def whole(self) -> Fields | None:
-        """Return the response; None where no chunk said why it ended."""
+        """Return the response; None if no chunk had a finish reason."""
         if self._candidate.get("finishReason") is None:
             return None
         content: Fields = one_turn(self._contents) if self._contents else {"role": "model", "parts": []}

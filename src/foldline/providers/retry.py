@@ -1,6 +1,6 @@
-"""Ask again after a transient failure: with back-off and jitter, when the server says so, and within limits.
+"""Retry after transient failures, with back-off and jitter or as the server asks, and within limits.
 
-An overflow is never asked again: the same messages would overflow again.
+An overflow is never retried: the same messages would overflow again.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from foldline.providers.failures import refused
 
 
 class Patience(msgspec.Struct, frozen=True, kw_only=True):
-    """How often, and how long, to ask again. Times in seconds.
+    """How often and how long to retry. Times in seconds.
 
-    `attempts` in all, within `timeout` from the first on; waits double from `first` to `longest`, each with
+    `attempts` in all, within `timeout` of the first; waits double from `first` to `longest`, each with
     up to `jitter` more. After a refused connection or an unknown host name, likely typing errors, there are
     only `refused` attempts. A Retry-After replaces the wait; one longer than `most`, `timeout` or the call's
     own timeout ends the retries.
@@ -38,10 +38,10 @@ class Patience(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Retrying:
-    """A provider that asks another one again after transient failures.
+    """A provider that retries another provider's calls after transient failures.
 
-    Of a stream, a `wait` delta tells of each failure that is waited out, and where it had begun, a `restart`
-    delta that earlier pieces are void.
+    A stream has a `wait` delta for each failure before a retry, and a `restart` delta if pieces that were
+    sent already are void.
     """
 
     def __init__(self, provider: Provider, patience: Patience | None = None) -> None:
@@ -62,7 +62,7 @@ class Retrying:
         return self.provider.dialect
 
     async def complete(self, call: Call) -> Reply:
-        """Ask for a whole reply; raises the last ProviderError."""
+        """Request a whole reply; raises the last ProviderError."""
         async for attempt in self._attempts(call):
             with attempt:
                 return await self.provider.complete(call)
@@ -70,29 +70,27 @@ class Retrying:
 
     async def stream(self, call: Call) -> AsyncIterator[Delta | Reply]:
         """Stream a reply piece by piece; raises the last ProviderError."""
-        shown, began = False, time.monotonic()
+        sent, started = False, time.monotonic()
         async for attempt in self._attempts(call):
-            if shown:
+            if sent:
                 yield Delta("restart")
-                shown = False
+                sent = False
             try:
-                # a stream of ours is a generator: closing it closes its connection
+                # our streams are generators: closing one closes its connection
                 async with aclosing(cast("Any", self.provider.stream(call))) as pieces:
                     async for piece in pieces:
                         yield piece
-                        shown = True
+                        sent = True
             except ProviderError as error:
                 failure = error
             else:
                 return
-            with (
-                attempt
-            ):  # it decides whether to wait; nothing is yielded while it may swallow what is raised
+            with attempt:  # suppresses the error if there is a retry; a yield in here could be suppressed too
                 raise failure
-            seconds = self._seconds(call, failure, attempt, time.monotonic() - began)
+            seconds = self._next_wait(call, failure, attempt, time.monotonic() - started)
             if seconds is not None:
-                why = str(failure).removeprefix(f"{failure.provider}: ")
-                yield Delta("wait", why, index=attempt.num, seconds=seconds)
+                reason = str(failure).removeprefix(f"{failure.provider}: ")
+                yield Delta("wait", reason, index=attempt.num, seconds=seconds)
 
     async def close(self) -> None:
         """Close the wrapped provider's connections."""
@@ -101,31 +99,32 @@ class Retrying:
     async def _attempts(self, call: Call) -> AsyncGenerator[Any]:
         patience, number = self.patience, 0
 
-        def waits(error: Exception) -> bool | float:
-            return self._waits(call, error, number)
+        def retries(error: Exception) -> bool | float:
+            return self._retries(call, error, number)
 
-        tries = _stamina().retry_context(
-            on=waits,
+        attempts = _stamina().retry_context(
+            on=retries,
             attempts=patience.attempts,
             timeout=patience.timeout,
             wait_initial=patience.first,
             wait_max=patience.longest,
             wait_jitter=patience.jitter,
         )
-        async for attempt in tries:
+        async for attempt in attempts:
             number = attempt.num
             yield attempt
 
-    def _seconds(self, call: Call, error: ProviderError, attempt: Any, spent: float) -> float | None:
-        """Return the least that is waited before the next attempt, in seconds; None where there is none."""
+    def _next_wait(self, call: Call, error: ProviderError, attempt: Any, elapsed: float) -> float | None:
+        """Return the shortest wait before the next attempt, in seconds; None if there is no next attempt."""
         patience = self.patience
-        waits = self._waits(call, error, attempt.num)
-        if attempt.num >= patience.attempts or spent >= patience.timeout or not waits:
+        if attempt.num >= patience.attempts or elapsed >= patience.timeout:
+            return None
+        if not self._retries(call, error, attempt.num):
             return None
         return attempt.next_wait if error.retry_after is None else error.retry_after
 
-    def _waits(self, call: Call, error: Exception, number: int) -> bool | float:
-        """Whether to ask again after an attempt (True: after the usual wait), or after how many seconds."""
+    def _retries(self, call: Call, error: Exception, number: int) -> bool | float:
+        """Return whether to retry after an attempt (True: after the usual wait), or the seconds to wait."""
         if not isinstance(error, ProviderError) or not error.transient:
             return False
         if number >= self.patience.refused and refused(error):

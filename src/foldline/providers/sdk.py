@@ -1,4 +1,4 @@
-"""What both SDKs share: a client made at the first call, timeouts, closing, errors, and reading a reply."""
+"""The parts that both SDKs share: a client made at the first call, timeouts, errors, reading a reply."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ from foldline.tracing import Span
 
 T = TypeVar("T")
 
-LAST: Final = 10.0  # seconds for the usage, or the end, of a stream whose reply has come
-NO_KEY = "none"  # the SDKs require a key; servers without keys ignore it
-_HIDDEN = ("reasoning", "redacted_thinking")  # kinds of parts in which a model thinks unseen
+LAST: Final = 10.0  # seconds to wait for the usage, or the end, of a stream after the reply is complete
+NO_KEY = "none"  # the SDKs require a key; servers that need none ignore it
+_HIDDEN = ("reasoning", "redacted_thinking")  # kinds of parts with thinking that is not readable
 
 
 class Access(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a provider is and its key, which is read from `variables` at the first call.
+    """A provider's URL and key, which is read from `variables` at the first call unless `key` is set.
 
-    `key` is one given by the caller; no repr shows it. `keyless`: the server may not need one.
+    No repr shows the key. `keyless`: the server may not need one.
     """
 
     base_url: str | None = None
@@ -57,16 +57,16 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
         return f"Access(base_url={self.base_url!r}, variables={self.variables!r}, keyless={self.keyless!r})"
 
     def find_key(self) -> tuple[str, str] | None:
-        """Return the key and the variable that holds it ("": the caller gave it); None if there is no key."""
-        held = [(self.key or "", ""), *((os.environ.get(name, ""), name) for name in self.variables)]
-        return next(((key.strip(), name) for key, name in held if key.strip()), None)
+        """Return the key and its variable ("" if the caller passed the key); None if there is no key."""
+        keys = [(self.key or "", ""), *((os.environ.get(name, ""), name) for name in self.variables)]
+        return next(((key.strip(), name) for key, name in keys if key.strip()), None)
 
 
 def withheld(sdk: Any, variable: str, key: str) -> Body:
-    """Return headers that undo those which an SDK adds from a variable: they are for its own server."""
+    """Return headers that cancel those which an SDK reads from a variable: they are for its own server."""
     names = [line.partition(":")[0].strip() for line in os.environ.get(variable, "").split("\n")]
-    own = {"authorization": f"Bearer {key}"}
-    return {name: own.get(name.lower()) or sdk.Omit() for name in names if name}
+    replacements = {"authorization": f"Bearer {key}"}
+    return {name: replacements.get(name.lower()) or sdk.Omit() for name in names if name}
 
 
 class Assembler(Protocol):
@@ -78,16 +78,16 @@ class Assembler(Protocol):
 
     @property
     def ended(self) -> bool:
-        """Whether no event of the reply can follow; a server may leave the connection open."""
+        """Whether the reply is complete; a server may keep the connection open after it."""
         ...
 
     @property
-    def said(self) -> bool:
+    def answered(self) -> bool:
         """Whether at most usage can follow."""
         ...
 
     def whole(self) -> Body | None:
-        """Return the whole reply; None until its end has come."""
+        """Return the whole reply; None before its end."""
         ...
 
 
@@ -103,13 +103,13 @@ class SDKProvider(ABC):
         self.info = info
         self._access = access
         self._options = Options()
-        self._made = client  # the SDK's, or one with the same methods; None: made at the first call
-        self._scrub: Scrub = scrub_with(())  # once connected, it knows the key
+        self._connection = client  # the SDK's, or one with the same methods; None: made at the first call
+        self._scrub: Scrub = scrub_with(())  # replaced by one with the key at the first call
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name}>"
 
-    # ---- what differs
+    # ---- one implementation for each API
 
     @abstractmethod
     def _client(self, sdk: Any, key: str | None, variable: str) -> Any:
@@ -117,130 +117,129 @@ class SDKProvider(ABC):
 
     @abstractmethod
     def _request(self, call: Call) -> Body:
-        """Return the request fields that every server accepts."""
+        """Return the fields of a request that every server accepts."""
 
     @abstractmethod
-    def _wanted(self, call: Call, *, stream: bool) -> Sequence[Option]:
-        """Return the fields that a server may refuse."""
+    def _optional(self, call: Call, *, stream: bool) -> Sequence[Option]:
+        """Return the fields of a request that a server may refuse."""
 
     @abstractmethod
     def _create(self, client: Any, fields: Body) -> Awaitable[Any]:
-        """Send the request by the SDK."""
+        """Send the request through the SDK."""
 
     @abstractmethod
     def _assembler(self) -> Assembler:
         """Make the assembler of a stream."""
 
     @abstractmethod
-    def _stopped(self, body: Body, message: Message) -> Stop:
+    def _stop(self, body: Body, message: Message) -> Stop:
         """Return why the reply ended."""
 
     @abstractmethod
     def _reason(self, body: Body) -> str:
-        """Return the API's own word for why the reply ended."""
+        """Return the API's word for why the reply ended."""
 
     # ---- the provider
 
     async def complete(self, call: Call) -> Reply:
-        """Ask for a whole reply; see `Provider`."""
-        with _chat(self.package, self.model, call) as opened, self._reported():
+        """Request a whole reply; see `Provider`."""
+        with _chat(self.package, self.model, call) as span, self._as_provider_errors():
             async with asyncio.timeout(call.timeout or PATIENCE):
                 answer = await self._send(call, stream=False)
             reply = self._reply(_plain(answer), call)
-            _answered(opened, reply)
+            _record(span, reply)
             return reply
 
     async def stream(self, call: Call) -> AsyncIterator[Delta | Reply]:
         """Stream a reply piece by piece, the whole Reply last; see `Provider`.
 
-        A server that does not stream answers all at once: its text is one piece.
+        If the server does not stream, the text is one piece.
         """
         patience = call.timeout or PATIENCE
         assembler = self._assembler()
-        with _chat(self.package, self.model, call, stream=True) as opened, self._reported():
+        with _chat(self.package, self.model, call, stream=True) as span, self._as_provider_errors():
             events = await _within(patience, self._send(call, stream=True))
             try:
                 if not hasattr(events, "__aiter__"):
                     raise ValueError(f"not a stream: {str(events)[:200]}")
                 unstreamed = await _within(patience, _unstreamed(events))
-                following = aiter(events)
+                iterator = aiter(events)
                 while unstreamed is None and not assembler.ended:
-                    left = min(patience, LAST) if assembler.said else patience
-                    event = await self._next(following, left, assembler)
+                    timeout = min(patience, LAST) if assembler.answered else patience
+                    event = await self._next(iterator, timeout, assembler)
                     if event is None:
                         break
-                    for delta in _guarded(lambda event=event: list(assembler.take(_plain(event)))):
+                    for delta in _checked(lambda event=event: list(assembler.take(_plain(event)))):
                         yield delta
             finally:
                 if hasattr(events, "close"):
                     await events.close()
-            body = unstreamed or _guarded(assembler.whole)
+            body = unstreamed or _checked(assembler.whole)
             if body is None:
-                raise self._failed("the stream ended before the reply did", "connection")
+                raise self._error("the stream ended before the reply did", "connection")
             reply = self._reply(body, call)
-            _answered(opened, reply)
+            _record(span, reply)
         if unstreamed is not None and reply.text:
             yield Delta("text", reply.text)
         yield reply
 
     async def close(self) -> None:
         """Close the connections; a later call opens new ones."""
-        made, self._made = self._made, None
-        if made is not None:
-            await made.close()
+        client, self._connection = self._connection, None
+        if client is not None:
+            await client.close()
 
     # ---- parts of a call
 
     async def _send(self, call: Call, *, stream: bool) -> Any:
         """Send the request, in another form if the server refuses one of its optional fields."""
         client = await self._connected()
-        body, more = self._request(call), {"timeout": call.timeout or PATIENCE, "stream": stream}
-        wanted = self._wanted(call, stream=stream)
+        body, fixed = self._request(call), {"timeout": call.timeout or PATIENCE, "stream": stream}
+        options = self._optional(call, stream=stream)
         while True:
             try:
-                return await self._create(client, {**body, **more, **self._options.fields(wanted)})
-            except UnicodeEncodeError:  # a message holds half a character, which no request can carry
-                body, cut = cast("Body", in_utf8(body)), body
-                if body == cut:
+                return await self._create(client, {**body, **fixed, **self._options.fields(options)})
+            except UnicodeEncodeError:  # a message contains half a surrogate pair
+                body, before = cast("Body", in_utf8(body)), body
+                if body == before:
                     raise
             except Exception as error:
-                failure = self._translated(error)
-                if failure is None or not self._options.learn(wanted, failure):
+                failure = self._translate(error)
+                if failure is None or not self._options.learn(options, failure):
                     raise
 
-    async def _next(self, events: AsyncIterator[Any], patience: float, assembler: Assembler) -> Any:
-        """Return the next event; None at the end, or where the connection fails after the whole reply."""
+    async def _next(self, events: AsyncIterator[Any], seconds: float, assembler: Assembler) -> Any:
+        """Return the next event; None at the end, or if the connection fails after the whole reply."""
         try:
-            return await _within(patience, anext(events, None))
+            return await _within(seconds, anext(events, None))
         except Exception as error:
-            failure = self._translated(error)
+            failure = self._translate(error)
             lost = failure is not None and failure.kind in ("connection", "timeout")
-            if not lost or _guarded(assembler.whole) is None:
+            if not lost or _checked(assembler.whole) is None:
                 raise
             return None
 
     async def _connected(self) -> Any:
-        if self._made is None:
-            found = self._access.find_key()
-            if found is None and not self._access.keyless:
-                raise self._failed(f"no key: set {' or '.join(self._access.variables)}", "auth")
-            if found and not (found[0].isascii() and found[0].isprintable()):
-                raise self._failed(
-                    f"the key in {found[1] or 'api_key'} holds a character that no key has", "auth"
+        if self._connection is None:
+            key, variable = self._access.find_key() or (None, "")
+            if key is None and not self._access.keyless:
+                raise self._error(f"no key: set {' or '.join(self._access.variables)}", "auth")
+            if key and not (key.isascii() and key.isprintable()):
+                raise self._error(
+                    f"the key in {variable or 'api_key'} contains a character that keys cannot have", "auth"
                 )
-            if variable := unusable_proxy():
-                raise self._failed(
-                    f"the proxy in {variable} cannot be used: write http://host:port, or unset it; "
+            if proxy := unusable_proxy():
+                raise self._error(
+                    f"the proxy in {proxy} cannot be used: write http://host:port, or unset it; "
                     "socks5://host:port needs `pip install socksio`",
                     "bad_request",
                 )
             # in a thread: importing an SDK takes a second or more and would block the event loop
             sdk = await asyncio.to_thread(load, self.package)
-            key, variable = found or (None, "")
-            if self._made is None:
+            if self._connection is None:
                 self._scrub = scrub_with((key,) if key else ())
-                self._made = self._client(sdk, key, variable)
-        return self._made
+                self._connection = self._client(sdk, key, variable)
+        return self._connection
 
     def _reply(self, body: Body, call: Call) -> Reply:
         error = body.get("error")
@@ -249,27 +248,27 @@ class SDKProvider(ABC):
         message = dialect_of(self.dialect).decode_reply(body)
         reason = self._reason(body)
         window = self.info.window
-        over = silent(message.usage, message.stop, window) if self.info.known else None
-        bare = _is_bare(message)
-        if bare and over is None:
-            over = overflow(reason)
-        if over is not None and bare:
+        sizes = silent(message.usage, message.stop, window) if self.info.known else None
+        empty = _is_empty(message)
+        if empty and sizes is None:
+            sizes = overflow(reason)
+        if sizes is not None and empty:
             text = f"there was no room for a reply ({reason or 'no reason given'})"
-            raise ProviderError(text, kind="overflow", status=None, overflow=over, provider=self.name)
+            raise ProviderError(text, kind="overflow", status=None, overflow=sizes, provider=self.name)
         return Reply(
             native=body,
             text=message.text,
             usage=message.usage,
-            stop=self._stopped(body, message),
+            stop=self._stop(body, message),
             model=message.model or self.model,
-            tokens_asked=self._asked(call),
-            overflow=over,
+            tokens_asked=self._max_tokens(call),
+            overflow=sizes,
             reason=reason,
-            empty=bare,
+            empty=empty,
         )
 
     def _compaction(self, call: Call) -> tuple[Option, ...]:
-        """Return the fields by which the provider compacts on its server; a server may not know them."""
+        """Return the fields that make the provider compact on its server; a server may not know them."""
         dialect = dialect_of(self.dialect)
         fields = dialect.compaction(call.compact_at) if call.compact_at is not None else {}
         if not fields:
@@ -278,32 +277,32 @@ class SDKProvider(ABC):
         forms: tuple[Body, ...] = ({"extra_body": fields, **headers}, {})
         return (Option("compaction", ("context_management", "compact", "anthropic-beta"), forms),)
 
-    def _asked(self, call: Call) -> int | None:
-        """Return the `max_tokens` that was sent."""
+    def _max_tokens(self, call: Call) -> int | None:
+        """Return the `max_tokens` that is sent."""
         return call.max_tokens
 
     # ---- errors
 
     @contextlib.contextmanager
-    def _reported(self) -> Generator[None]:
-        """Raise an SDK's error as a ProviderError without its cause: the SDK's text may quote the key."""
+    def _as_provider_errors(self) -> Generator[None]:
+        """Raise an SDK's errors as ProviderError, without the cause: its text may quote the key."""
         try:
             yield
         except Exception as error:
-            failure = self._translated(error)
+            failure = self._translate(error)
             if failure is None or failure is error:
                 raise
             raise failure from None
 
-    def _translated(self, error: Exception) -> ProviderError | None:
+    def _translate(self, error: Exception) -> ProviderError | None:
         return from_sdk(error, self.name, self._scrub)
 
-    def _failed(self, text: str, kind: Any) -> ProviderError:
+    def _error(self, text: str, kind: Any) -> ProviderError:
         return ProviderError(text, kind=kind, provider=self.name)
 
 
 def load(package: str) -> Any:
-    """Import an SDK; raises InputError that says what to install."""
+    """Import an SDK; raises InputError with what to install."""
     try:
         return importlib.import_module(package)
     except ImportError as error:
@@ -315,8 +314,8 @@ def installed(package: str) -> bool:
     return importlib.util.find_spec(package) is not None
 
 
-def _is_bare(message: Message) -> bool:
-    """Return whether a reply has no text, call or other content besides thinking, readable or not."""
+def _is_empty(message: Message) -> bool:
+    """Return whether a reply has nothing but thinking and blank text."""
     return all(
         isinstance(part, Thinking)
         or (isinstance(part, Opaque) and part.kind in _HIDDEN)
@@ -325,13 +324,13 @@ def _is_bare(message: Message) -> bool:
     )
 
 
-async def _within(seconds: float, waiting: Awaitable[T]) -> T:
+async def _within(seconds: float, awaitable: Awaitable[T]) -> T:
     async with asyncio.timeout(seconds):
-        return await waiting
+        return await awaitable
 
 
 async def _unstreamed(events: Any) -> Body | None:
-    """Return the whole reply of a server that sent plain JSON where a stream was asked for; None for one."""
+    """Return the whole reply of a server that sent JSON instead of a stream; None for a stream."""
     response = getattr(events, "response", None)
     if response is None:
         return None
@@ -343,8 +342,8 @@ async def _unstreamed(events: Any) -> Body | None:
     return _plain(json.loads(await response.aread()))
 
 
-def _guarded(read: Callable[[], T]) -> T:
-    """Return what an assembler reads; ValueError where a server sent events of another shape."""
+def _checked(read: Callable[[], T]) -> T:
+    """Call an assembler; raises ValueError if a server sent events of another shape."""
     try:
         return read()
     except (AttributeError, KeyError, TypeError, RecursionError) as error:
@@ -352,7 +351,7 @@ def _guarded(read: Callable[[], T]) -> T:
 
 
 def _plain(value: Any) -> Body:
-    """Return an SDK object as the dict it was made from; ValueError for anything else, such as HTML."""
+    """Return an SDK object as a dict; raises ValueError for anything else, such as HTML."""
     dump = getattr(value, "to_dict", None)
     body = dump(mode="json", warnings=False) if callable(dump) else value
     if not isinstance(body, dict):
@@ -365,11 +364,11 @@ def _plain(value: Any) -> Body:
 
 @contextlib.contextmanager
 def _chat(package: str, model: str, call: Call, *, stream: bool = False) -> Generator[Span]:
-    """Open the span of a call, without children; an exception marks it as failed, by its kind.
+    """Open the span of a call; an exception marks it as failed.
 
-    It is by the gen_ai conventions, and holds nothing of what was said.
+    It follows the gen_ai conventions, and contains no messages.
     """
-    opened = tracing.started(
+    span = tracing.started(
         f"chat {model}",
         values={
             tracing.OPERATION: "chat",
@@ -382,25 +381,20 @@ def _chat(package: str, model: str, call: Call, *, stream: bool = False) -> Gene
         },
     )
     try:
-        yield opened
+        yield span
     except ProviderError as error:
-        opened.failed(error.kind)
+        span.failed(error.kind)
         raise
     except GeneratorExit:  # the reader of a stream stopped early
         raise
     except BaseException as error:
-        opened.failed(type(error).__name__)
+        span.failed(type(error).__name__)
         raise
     finally:
-        opened.end()
+        span.end()
 
 
-def _answered(opened: Span, reply: Reply) -> None:
+def _record(span: Span, reply: Reply) -> None:
     """Record the reply in the span: the model, why it stopped, and the usage."""
-    opened.put(
-        {
-            tracing.RESPONSE_MODEL: reply.model,
-            tracing.FINISH_REASONS: [reply.stop],
-            **traced(reply.usage),
-        }
-    )
+    outcome = {tracing.RESPONSE_MODEL: reply.model, tracing.FINISH_REASONS: [reply.stop]}
+    span.put({**outcome, **traced(reply.usage)})

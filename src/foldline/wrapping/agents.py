@@ -232,6 +232,10 @@ def _hermes_server(command: list[str]) -> list[SettingsFile]:
     return [SettingsFile(_hermes_file(), [(("mcp_servers", "foldline"), server)])]
 
 
+def _no_mcp(_command: list[str]) -> list[SettingsFile]:
+    return []
+
+
 AGENTS: Final[dict[str, WrappedAgent]] = {
     "claude": WrappedAgent(
         "claude", "Claude Code", _claude, _claude_server, _claude_elsewhere, "Anthropic's API", _claude_always
@@ -240,7 +244,7 @@ AGENTS: Final[dict[str, WrappedAgent]] = {
     "opencode": WrappedAgent(
         "opencode", "OpenCode", _opencode, _opencode_server, _opencode_elsewhere, "anthropic or openai"
     ),
-    "pi": WrappedAgent("pi", "pi", _pi, lambda _: [], _pi_elsewhere, "anthropic or openai"),
+    "pi": WrappedAgent("pi", "pi", _pi, _no_mcp, _pi_elsewhere, "anthropic or openai"),
     "hermes": WrappedAgent(
         "hermes",
         "Hermes",

@@ -15,27 +15,18 @@ from foldline.providers.sdk import NO_KEY, SDKProvider, withheld
 
 _OFF: Final[tuple[Body, ...]] = ({"reasoning_effort": "none"}, {"reasoning_effort": "minimal"}, {})
 _ON: Final[tuple[Body, ...]] = ({"reasoning_effort": "medium"}, {})
-# Servers of open models switch thinking by their chat template (vLLM, SGLang, llama.cpp), others by effort.
-_TEMPLATE_OFF: Final[tuple[Body, ...]] = (
-    {"extra_body": {"chat_template_kwargs": {"enable_thinking": False}}},
-    {},
-)
-_TEMPLATE_ON: Final[tuple[Body, ...]] = (
-    {"extra_body": {"chat_template_kwargs": {"enable_thinking": True}}},
-    {},
-)
 _THOUGHTS: Final = ("reasoning_content", "reasoning")
-_JOINED: Final = (*_THOUGHTS, "content", "refusal")  # texts of a message that come in pieces
+_TEXTS: Final = (*_THOUGHTS, "content", "refusal")  # fields of a message that come in pieces
 
 
 class OpenAISDK(SDKProvider):
-    """What both of OpenAI's APIs share."""
+    """The parts that both of OpenAI's APIs share."""
 
     package = "openai"
 
     @property
     def official(self) -> bool:
-        """Whether it is OpenAI's own server, as far as the call says."""
+        """Whether no other server was named."""
         return self._access.base_url is None
 
     def _client(self, sdk: Any, key: str | None, variable: str) -> Any:
@@ -62,24 +53,24 @@ class OpenAIChat(OpenAISDK):
         fields: Body = {"model": self.model, "messages": messages}
         return fields | ({"tools": call.tools} if call.tools else {})
 
-    def _wanted(self, call: Call, *, stream: bool) -> Sequence[Option]:
-        wanted: list[Option] = []
+    def _optional(self, call: Call, *, stream: bool) -> Sequence[Option]:
+        options: list[Option] = []
         if call.max_tokens is not None:
             forms = ({"max_completion_tokens": call.max_tokens}, {"max_tokens": call.max_tokens})
-            # a server that does not know the new name ignores it, and the reply has no limit
+            # a server that does not know the new name may ignore it: the reply would have no limit
             ordered = forms if self.official else forms[::-1]
-            wanted.append(Option("limit", ("max_tokens", "max_completion_tokens"), ordered))
+            options.append(Option("limit", ("max_tokens", "max_completion_tokens"), ordered))
         if stream:
             usage = {"stream_options": {"include_usage": True}}
-            wanted.append(Option("usage", ("stream_options", "include_usage"), (usage, {})))
+            options.append(Option("usage", ("stream_options", "include_usage"), (usage, {})))
         if call.thinking is not None:
-            wanted.append(self._thinking(on=call.thinking))
-        return wanted
+            options.append(self._thinking(on=call.thinking))
+        return options
 
     def _thinking(self, *, on: bool) -> Option:
-        forms = _ON if on else _OFF
-        if not self.official:
-            forms = _TEMPLATE_ON if on else _TEMPLATE_OFF
+        forms: tuple[Body, ...] = _ON if on else _OFF
+        if not self.official:  # vLLM, SGLang and llama.cpp switch thinking by the chat template
+            forms = ({"extra_body": {"chat_template_kwargs": {"enable_thinking": on}}}, {})
         return Option(f"thinking {on}", ("reasoning", "chat_template_kwargs", "thinking"), forms)
 
     def _create(self, client: Any, fields: Body) -> Awaitable[Any]:
@@ -91,30 +82,30 @@ class OpenAIChat(OpenAISDK):
     def _reason(self, body: Body) -> str:
         return str(_choice(body).get("finish_reason") or "")
 
-    def _stopped(self, body: Body, message: Message) -> Stop:
-        said = _choice(body).get("message")
-        refusal = cast("Body", said).get("refusal") if isinstance(said, dict) else None
+    def _stop(self, body: Body, message: Message) -> Stop:
+        native = _choice(body).get("message")
+        refusal = cast("Body", native).get("refusal") if isinstance(native, dict) else None
         if self._reason(body) == "content_filter" or refusal:
             return "refused"
         if message.stop == "end" and message.calls:
-            return "tools"  # some servers say `stop` after a call
+            return "tools"  # some servers send `stop` after a call
         if message.stop in ("end", "tools", "length"):
             return cast("Stop", message.stop)
-        # servers invent reasons: what came whole and says something is no failure
+        # servers invent reasons: a reply with content is not a failure
         return "error" if message.stop or not message.parts else "tools" if message.calls else "end"
 
 
 class ChatAssembler:
-    """Chunks of a Chat Completions stream -> the ChatCompletion they are of."""
+    """Put the chunks of a stream together into a ChatCompletion."""
 
     def __init__(self) -> None:
         self.ended = False
         self._body: Body = {}
         self._message: Body = {"role": "assistant", "content": None}
-        self._said: dict[str, list[str]] = {}  # pieces: text that grows by each is copied with each
+        self._texts: dict[str, list[str]] = {}  # pieces, joined at the end: adding to a string copies it
         self._calls: list[Body] = []
         self._arguments: list[list[str]] = []  # of each call, in pieces
-        self._current: dict[int, int] = {}  # the call that a chunk's index means now
+        self._current: dict[int, int] = {}  # the call that a chunk's index refers to now
         self._reason: Any = None
 
     def take(self, event: Body) -> Iterator[Delta]:
@@ -124,29 +115,29 @@ class ChatAssembler:
                 self._body[key] = value
         choice = _choice(event)
         self._reason = choice.get("finish_reason") or self._reason
-        self.ended = self.said and bool(event.get("usage"))
+        self.ended = self.answered and bool(event.get("usage"))
         delta = choice.get("delta")
         if not isinstance(delta, dict):
             return
-        said = cast("Body", delta)
-        yield from self._texts(said)
-        for call in cast("list[Any]", said.get("tool_calls") or ()):
+        fields = cast("Body", delta)
+        yield from self._take_texts(fields)
+        for call in cast("list[Any]", fields.get("tool_calls") or ()):
             if isinstance(call, dict):
-                yield self._call(cast("Body", call))
-        details = said.get("reasoning_details")  # OpenRouter: blocks to send back as they came
+                yield self._take_call(cast("Body", call))
+        details = fields.get("reasoning_details")  # OpenRouter: blocks to send back unchanged
         if isinstance(details, list):
             self._message.setdefault("reasoning_details", []).extend(cast("list[Any]", details))
 
     @property
-    def said(self) -> bool:
+    def answered(self) -> bool:
         """Whether at most usage can follow."""
         return self._reason is not None
 
     def whole(self) -> Body | None:
-        """Return the ChatCompletion; None where no chunk said why the reply ended."""
+        """Return the ChatCompletion; None if no chunk had a finish reason."""
         if self._reason is None:
             return None
-        message = self._message | {key: "".join(pieces) for key, pieces in self._said.items()}
+        message = self._message | {key: "".join(pieces) for key, pieces in self._texts.items()}
         if self._calls:
             message["tool_calls"] = [
                 _with_arguments(call, "".join(pieces))
@@ -155,24 +146,25 @@ class ChatAssembler:
         choice = {"index": 0, "message": message, "finish_reason": self._reason}
         return {**self._body, "object": "chat.completion", "choices": [choice]}
 
-    def _texts(self, said: Body) -> Iterator[Delta]:
-        shown: str | None = None
-        for key in _JOINED:
-            piece = said.get(key)
+    def _take_texts(self, fields: Body) -> Iterator[Delta]:
+        last: str | None = None
+        for key in _TEXTS:
+            piece = fields.get(key)
             if not isinstance(piece, str) or not piece:
                 continue
             self._message.setdefault(key, None)
-            self._said.setdefault(key, []).append(piece)
-            if key in _THOUGHTS and piece == shown:
+            self._texts.setdefault(key, []).append(piece)
+            if key in _THOUGHTS and piece == last:
                 continue  # the same thought under both names
-            shown = piece
+            last = piece
             yield Delta("thinking" if key in _THOUGHTS else "text", piece)
 
-    def _call(self, piece: Body) -> Delta:
-        given, call_id = piece.get("index"), piece.get("id") or None
-        index = given if isinstance(given, int) else 0 if call_id else max(self._current, default=0)
+    def _take_call(self, piece: Body) -> Delta:
+        index, call_id = piece.get("index"), piece.get("id") or None
+        if not isinstance(index, int):
+            index = 0 if call_id else max(self._current, default=0)
         place = self._current.get(index)
-        # some servers leave the index out, or send 0 with every call: another id is another call
+        # some servers omit the index, or send 0 with every call: another id is another call
         if place is None or (call_id and self._calls[place]["id"] not in ("", call_id)):
             place = self._current[index] = len(self._calls)
             self._calls.append({"id": "", "type": piece.get("type") or "function"})
@@ -181,18 +173,18 @@ class ChatAssembler:
         call["id"] = call["id"] or call_id or ""
         kind, argument = _arguments_of(call)
         inner: Body = call.setdefault(kind, {"name": "", argument: ""})
-        new = cast("Body", piece.get(kind) or {})
-        text = new.get(argument) or ""
+        update = cast("Body", piece.get(kind) or {})
+        text = update.get(argument) or ""
         if not isinstance(text, str):
             text = json.dumps(text)
-        name = new.get("name") or None
+        name = update.get("name") or None
         inner["name"] = inner["name"] or name or ""
         self._arguments[place].append(text)
         return Delta("call", text, index=place, id=call_id, name=name)
 
 
 def _arguments_of(call: Body) -> tuple[str, str]:
-    """Return the field of a call that says what is called, and that of the arguments in it."""
+    """Return the field of a call that describes it, and the field of its arguments in there."""
     return ("custom", "input") if call["type"] == "custom" else ("function", "arguments")
 
 

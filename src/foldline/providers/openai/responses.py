@@ -1,4 +1,4 @@
-"""The Responses API: OpenAI's own, and every server that speaks it."""
+"""OpenAI's Responses API, and every server that implements it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ON: Final[tuple[Body, ...]] = (
     {"reasoning": {"effort": "medium"}},
     {},
 )
-# The history is ours: nothing is kept by the server, so reasoning comes sealed, to be sent back.
+# The server stores nothing, so reasoning comes encrypted, to be sent back.
 _SEALED: Final[tuple[Body, ...]] = ({"include": ["reasoning.encrypted_content"]}, {})
 
 _TEXT: Final = {"response.output_text.delta", "response.refusal.delta"}
@@ -41,13 +41,13 @@ class OpenAIResponses(OpenAISDK):
             fields["tools"] = call.tools
         return fields | ({"max_output_tokens": call.max_tokens} if call.max_tokens is not None else {})
 
-    def _wanted(self, call: Call, *, stream: bool) -> Sequence[Option]:
+    def _optional(self, call: Call, *, stream: bool) -> Sequence[Option]:
         del stream
-        wanted = [*self._compaction(call), Option("sealed", ("include", "ncrypted"), _SEALED)]
+        options = [*self._compaction(call), Option("sealed", ("include", "ncrypted"), _SEALED)]
         if call.thinking is not None:
             forms = _ON if call.thinking else _OFF
-            wanted.append(Option(f"thinking {call.thinking}", ("reasoning", "summary"), forms))
-        return wanted
+            options.append(Option(f"thinking {call.thinking}", ("reasoning", "summary"), forms))
+        return options
 
     def _create(self, client: Any, fields: Body) -> Awaitable[Any]:
         return client.responses.create(**fields)
@@ -60,7 +60,7 @@ class OpenAIResponses(OpenAISDK):
         reason = cast("Body", details).get("reason") if isinstance(details, dict) else None
         return str(reason or body.get("status") or "")
 
-    def _stopped(self, body: Body, message: Message) -> Stop:
+    def _stop(self, body: Body, message: Message) -> Stop:
         if body.get("status") == "cancelled":
             raise ProviderError("the server cancelled the reply", kind="cancelled", provider=self.name)
         if self._reason(body) == "content_filter" or _refused(body):
@@ -69,9 +69,9 @@ class OpenAIResponses(OpenAISDK):
 
 
 class ResponseAssembler:
-    """Events of a Responses stream -> the Response, which its last event holds."""
+    """Take the events of a stream, the last of which holds the Response."""
 
-    said = False  # usage comes with the last event
+    answered = False  # usage comes with the last event
 
     def __init__(self) -> None:
         self._response: Body | None = None
@@ -106,11 +106,11 @@ class ResponseAssembler:
         return self._response is not None
 
     def whole(self) -> Body | None:
-        """Return the Response; None where the stream ended before it came."""
+        """Return the Response; None if the stream ended before it."""
         response = self._response
         if response is None or response.get("output") or not self._items:
             return response
-        # some servers send the items one by one, and a last event without them
+        # some servers send the items one by one, and none in the last event
         return {**response, "output": [self._items[place] for place in sorted(self._items)]}
 
 
