@@ -128,8 +128,8 @@ def test_the_next_compaction_folds_from_the_checkpoint_of_the_last(given):
 def test_what_has_room_is_not_folded_and_a_user_who_asked_is_told(given):
     asked = event(2, window=None)
     by_hand = given({**asked, "trigger": "manual"}, "hook", "claude", "session.compact").json
-    assert "have room already" in by_hand["skip"]
-    assert "have room already" in given(asked, "hook", "claude", "session.compact").json["why"]
+    assert "fit already" in by_hand["skip"]
+    assert "fit already" in given(asked, "hook", "claude", "session.compact").json["why"]
     assert record_of(SESSION).folds == 0
 
 
@@ -171,7 +171,7 @@ def test_many_rules_are_put_back_as_far_as_there_is_room(given, away_from_home):
     context = given(start(path), "hook", "claude", "SessionStart").json["hookSpecificOutput"]
     lines = context["additionalContext"].splitlines()
     assert lines[1] == "- Never touch file0.py, not even to mend it, since it is made by hand."
-    assert lines[-1] == "(of 120; user_rules of the MCP server foldline lists them all)"
+    assert lines[-1] == "(120 in all: user_rules of the MCP server foldline lists them)"
     assert 7_000 < len(context["additionalContext"]) < 9_000
 
 

@@ -357,7 +357,7 @@ def test_a_file_that_cannot_be_edited_safely_is_refused_by_name_and_left_as_it_i
     refused = foldline("wrap", agent, "--gateway", url)
     assert refused.code == 2
     assert str(path) in refused.err
-    assert "left as it is" in refused.err
+    assert "not changed" in refused.err
     assert tree(home) == before
     assert foldline("doctor", "--gateway", url).code == 0
 
@@ -508,7 +508,7 @@ def test_a_spoilt_copy_is_not_put_back(foldline, home, url):
     wrapped = (home / ".codex/config.toml").read_text()
     refused = foldline("unwrap", "codex")
     assert refused.code == 2
-    assert "is not the file as it was" in refused.err
+    assert "is not the original file" in refused.err
     assert (home / ".codex/config.toml").read_text() == wrapped
 
 

@@ -15,7 +15,7 @@ from foldline.mcp.sessions import StoredSessions, TranscriptSessions
 from foldline.session.opening import open_session
 from foldline.stores.sqlite import MemoryStore
 
-UNTOLD = "cannot be told: pass `session`"
+UNCLEAR = "unclear which session this is: pass `session`"
 SEARCH = {"role": "assistant", "content": [call(1, "foldline_recall_search", query="marmalade")]}
 RULES = {"role": "assistant", "content": [call(1, "foldline_user_rules")]}
 FOLDS = {"role": "assistant", "content": [call(1, "foldline_fold_session")]}
@@ -67,8 +67,8 @@ async def test_a_stored_session_is_the_one_whose_newest_message_makes_the_call(s
     await said(store, "b", user("Go on."))
     async with asked(StoredSessions(store, None)) as server:
         assert "Put marmalade" in await server.call("recall_search", query="marmalade")
-        assert UNTOLD in await server.wrong("recall_search", query="butter")  # nobody's call
-        assert UNTOLD in await server.wrong("user_rules")
+        assert UNCLEAR in await server.wrong("recall_search", query="butter")  # nobody's call
+        assert UNCLEAR in await server.wrong("user_rules")
         assert "butter" in await server.call("user_rules", session="b")
 
 
@@ -84,7 +84,7 @@ async def test_a_call_that_stands_in_two_stored_sessions_is_told_by_its_id_alone
     await said(store, "a", {"role": "assistant", "content": [call(7, "mcp__foldline__user_rules")]})
     await said(store, "b", user("Go on."), RULES)
     async with asked(StoredSessions(store, None)) as server:
-        assert UNTOLD in await server.wrong("user_rules")
+        assert UNCLEAR in await server.wrong("user_rules")
         told = await server.client.call_tool("user_rules", {}, meta={"claudecode/toolUseId": "toolu_7"})
         assert "lock file" in told.content[0].text
 
@@ -93,7 +93,7 @@ async def test_a_call_that_was_left_open_long_ago_is_not_the_one_that_is_answere
     old = entries([user("Never use butter."), RULES])
     await restore(store, "old", old, old[-1].id)
     async with asked(StoredSessions(store, None)) as server:
-        assert UNTOLD in await server.wrong("user_rules")
+        assert UNCLEAR in await server.wrong("user_rules")
 
 
 async def test_nothing_is_folded_in_a_session_that_was_only_guessed(store):
@@ -101,12 +101,12 @@ async def test_nothing_is_folded_in_a_session_that_was_only_guessed(store):
     await said(alone, "a", *(user(f"Step {n}: " + "word " * 400) for n in range(20)))
     async with asked(StoredSessions(alone, None)) as server:
         assert await served(server) == "a"
-        assert UNTOLD in await server.wrong("fold_session")
+        assert UNCLEAR in await server.wrong("fold_session")
         assert await folds(alone, "a") == 0
         await said(alone, "a", FOLDS)
         assert "session a" in await server.call("fold_session")
     async with asked(StoredSessions(store, None)) as server:
-        assert UNTOLD in await server.wrong("fold_session")
+        assert UNCLEAR in await server.wrong("fold_session")
         assert (await folds(store, "a"), await folds(store, "b")) == (0, 0)
 
 

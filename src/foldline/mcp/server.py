@@ -1,7 +1,7 @@
-"""The server: its protocol over standard input and output, or over HTTP on this machine.
+"""The MCP server, over standard input and output, or over HTTP on this machine.
 
-A call that is wrong is answered with an error of its tool, which says what to do. On standard output there is
-nothing but the protocol.
+An invalid call is answered with a tool error that says what to do. Only the protocol may write to standard
+output.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from foldline.errors import FoldlineError, InputError
 from foldline.mcp.sessions import Sessions
 from foldline.mcp.tools import Answers
 
-GRACE: Final = 3  # seconds that requests under way have after a signal
-TOLD: Final = {"session": "threadId", "call": "claudecode/toolUseId"}  # by Codex, by Claude Code
+GRACE: Final = 3  # seconds for running requests after a signal
+META: Final = {"session": "threadId", "call": "claudecode/toolUseId"}  # set by Codex, by Claude Code
 LOOPBACK: Final = ("127.0.0.1", "::1", "localhost")
 INSTRUCTIONS: Final = (
-    "Everything that was said in this conversation, also what was folded or compacted away and that you no "
+    "Everything that was said in this conversation, including what was folded or compacted away and you no "
     "longer see. After a compaction call user_rules first. Search with recall_search before you ask the user "
     "for something again or redo work; read a message in full with recall_read."
 )
 
 
 class RecallServer(MCPServer[dict[str, Any]]):
-    """Serves the tools of sessions; the schemas and the checks of arguments are those of the tools."""
+    """Serves the tools of sessions, with their schemas and checks of arguments."""
 
     def __init__(self, sessions: Sessions, *, read_only: bool = False) -> None:
         super().__init__(
@@ -48,31 +48,31 @@ class RecallServer(MCPServer[dict[str, Any]]):
         """Return the tools."""
         return [
             ToolDefinition(
-                name=one.about.name,
-                description=one.about.description,
-                input_schema=one.about.schema,
+                name=served.tool.name,
+                description=served.tool.description,
+                input_schema=served.tool.schema,
                 annotations=ToolAnnotations(
-                    read_only_hint=not one.writes, destructive_hint=False, open_world_hint=False
+                    read_only_hint=not served.writes, destructive_hint=False, open_world_hint=False
                 ),
             )
-            for one in self._answers.tools.values()
+            for served in self._answers.tools.values()
         ]
 
     async def call_tool(self, name: str, arguments: dict[str, Any], context: Any = None) -> CallToolResult:
         """Answer a call."""
         meta: Any = (context and context.request_context.meta) or {}
-        told = {what: str(meta.get(key) or "") for what, key in TOLD.items()}
+        ids = {name: str(meta.get(key) or "") for name, key in META.items()}
         try:
-            text, failed = await self._answers.call(name, arguments, **told), False
+            text, failed = await self._answers.call(name, arguments, **ids), False
         except (FoldlineError, OSError) as error:
             text, failed = str(error), True
         return CallToolResult(content=[TextContent(type="text", text=text)], is_error=failed)
 
 
 def serve_stdio(server: RecallServer) -> None:
-    """Serve one client over standard input and output, until it leaves or a signal comes."""
+    """Serve one client over standard input and output, until it disconnects or a signal arrives."""
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, _end)  # the thread that waits for input would keep the process
+        signal.signal(number, _end)  # the thread that reads input would keep the process alive
 
     async def run() -> None:
         try:
@@ -84,26 +84,26 @@ def serve_stdio(server: RecallServer) -> None:
 
 
 def _end(number: int, frame: FrameType | None) -> None:
-    """End at once: a boundary is one append, and nothing else is written."""
+    """Exit at once: the only write, of a boundary, is atomic."""
     del frame
     os._exit(128 + number)
 
 
 def serve_http(server: RecallServer, host: str, port: int, ready: Callable[[str], None]) -> None:
-    """Serve any number of clients at http://HOST:PORT/mcp until a signal; `ready` is told the URL."""
+    """Serve any number of clients at http://HOST:PORT/mcp until a signal; `ready` gets the URL."""
     if host not in LOOPBACK:
-        raise InputError(f"anybody could read the sessions at {host}: listen at {' or '.join(LOOPBACK)}")
+        raise InputError(f"other machines could read the sessions at {host}: use {' or '.join(LOOPBACK)}")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.socket(family, socket.SOCK_STREAM) as held:
-        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    with socket.socket(family, socket.SOCK_STREAM) as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            held.bind((host, port))
+            listener.bind((host, port))
         except OSError as error:
             raise InputError(
-                f"cannot listen at {host}:{port}: {error.strerror}; port 0 takes a free one"
+                f"cannot listen at {host}:{port}: {error.strerror}; port 0 selects a free port"
             ) from error
         shown = f"[{host}]" if ":" in host else host
-        url = f"http://{shown}:{held.getsockname()[1]}/mcp"
+        url = f"http://{shown}:{listener.getsockname()[1]}/mcp"
         app = server.streamable_http_app(host=host)
         config = uvicorn.Config(
             app, log_level="warning", access_log=False, timeout_graceful_shutdown=GRACE, lifespan="on"
@@ -111,22 +111,22 @@ def serve_http(server: RecallServer, host: str, port: int, ready: Callable[[str]
 
         async def run() -> None:
             try:
-                await _TellingServer(config, lambda: ready(url)).serve([held])
+                await _ReadyServer(config, lambda: ready(url)).serve([listener])
             finally:
                 await server.sessions.close()
 
         asyncio.run(run())
 
 
-class _TellingServer(uvicorn.Server):
-    """Says when it answers."""
+class _ReadyServer(uvicorn.Server):
+    """Calls `ready` once it accepts requests."""
 
     def __init__(self, config: uvicorn.Config, ready: Callable[[], None]) -> None:
         super().__init__(config)
         self._ready = ready
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start, and say that it has."""
+        """Start, then call `ready`."""
         await super().startup(sockets)
         if self.started:
             self._ready()

@@ -1,7 +1,7 @@
-"""The sessions that the server answers from: those of a store, or transcripts that are read on as they grow.
+"""The sessions that the server serves: those of a store, or transcripts that agents are writing.
 
-A transcript is read into a store in memory, so that both are asked in the same way. Its file is looked at
-before every answer: an agent writes a message down before it runs the tools that it calls.
+A transcript is read into a store in memory, so that both kinds have the same interface. Its file is checked
+before every answer: an agent writes a message before it runs the tools that the message calls.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ from foldline.stores.sqlite import MemoryStore
 from foldline.transcripts import open_transcript
 from foldline.transcripts.places import FoundTranscript, newest_transcript, transcripts_of
 
-Stamp = tuple[int, int, int]  # of a file: which it is, its size, when it was written
+Stamp = tuple[int, int, int]  # of a file: inode, size, time of the last change
 T = TypeVar("T")
 
-LIKELY: Final = 20  # sessions, the last updated, among which the one that calls is looked for
-RECENT: Final = 60  # seconds for which an open call of a stored session may be the one that is answered
-LOOKS: Final = 10  # for a call that is written down only after it is made
+LIKELY: Final = 20  # the last updated sessions, in which the calling one is searched
+RECENT: Final = 60  # seconds since the last update of a stored session that may be the calling one
+ATTEMPTS: Final = 10  # to find a call: it may be written just after it is made
 PAUSE: Final = 0.1  # seconds between them
-END: Final = 1024 * 1024  # bytes at the end of a transcript in which the call stands
+END: Final = 1024 * 1024  # bytes at the end of a transcript in which the call is searched
 
 
 class Listed(msgspec.Struct, frozen=True):
-    """A session as a list shows it; `updated` is Unix time."""
+    """A session in a list; `updated` is Unix time."""
 
     id: str
     updated: float
@@ -47,7 +47,7 @@ class Listed(msgspec.Struct, frozen=True):
 
 
 class Caller(msgspec.Struct, frozen=True):
-    """A call of a tool; `session` and `call` are ids, where its agent tells them."""
+    """A call of a tool; `session` and `call` are ids, "" if the agent does not send them."""
 
     tool: str
     arguments: Mapping[str, Any]
@@ -56,22 +56,22 @@ class Caller(msgspec.Struct, frozen=True):
     call: str = ""
 
     def made(self, call: ToolCall) -> bool:
-        """Whether a call of a session is this one."""
+        """Whether a call in a session is this one."""
         if self.call:
             return call.id == self.call
-        named = call.name == self.tool or call.name.endswith(f"_{self.tool}")  # with the server's name before
-        return named and call.arguments == self.arguments
+        same_tool = call.name == self.tool or call.name.endswith(f"_{self.tool}")  # after the server's name
+        return same_tool and call.arguments == self.arguments
 
 
 class Sessions(Protocol):
-    """Where the sessions come from."""
+    """A source of sessions."""
 
-    writes: bool  # whether a fold can be kept
+    writes: bool  # whether a fold can be stored
 
     async def open(self, name: str | None, caller: Caller) -> tuple[Session, str]:
-        """Return a session as it is now, and words on where it is; None is the one that is served.
+        """Return the current state of a session (None: the one that is served), and where it is stored.
 
-        Raises InputError where there is none, or where it cannot be told.
+        Raises InputError if there is no such session, or several may be the one that is served.
         """
         ...
 
@@ -80,12 +80,12 @@ class Sessions(Protocol):
         ...
 
     async def close(self) -> None:
-        """Close what is open."""
+        """Close all sessions."""
         ...
 
 
 class StoredSessions:
-    """The sessions of a store; the one that is served is named, or the one in which the call stands."""
+    """The sessions of a store; serves the named one, or the one that contains the call."""
 
     writes = True
 
@@ -98,45 +98,45 @@ class StoredSessions:
         """Return a session of the store."""
         name = name or self._name or await self._served(caller)
         if await self._store.info(name) is None:
-            raise InputError(f"no session {name!r} in the store: list_sessions tells which there are")
+            raise InputError(f"no session {name!r} in the store: list_sessions lists those there are")
         session = self._open.setdefault(name, open_session(self._store, name))
         await session.follow()
         return session, "stored by Foldline"
 
     async def _served(self, caller: Caller) -> str:
-        """Return the session that calls, or else the only one there is, where nothing is written."""
+        """Return the session that calls, or for a tool that does not write the only session."""
         if not await self._store.sessions(limit=1):
-            raise InputError("nothing is stored yet: `foldline import FILE` puts a session into the store")
-        if calling := await _looked_for(lambda: self._calling(caller)):
+            raise InputError("nothing is stored yet: `foldline import FILE` stores a session")
+        if calling := await _find_soon(lambda: self._calling(caller)):
             return calling
-        found = await self._store.sessions(limit=2)
-        if len(found) != 1 or caller.writes:
-            raise InputError(
-                "which session this is cannot be told: pass `session` (list_sessions names them)"
-            )
-        return found[0].id
+        sessions = await self._store.sessions(limit=2)
+        if len(sessions) != 1 or caller.writes:
+            raise InputError("it is unclear which session this is: pass `session` (list_sessions lists them)")
+        return sessions[0].id
 
     async def _calling(self, caller: Caller) -> str | None:
-        """Return the session whose newest message makes the call; None where it is none, or several."""
-        found = await self._store.sessions(limit=LIKELY)
-        recent = [one.id for one in found if one.updated > time.time() - RECENT]
+        """Return the session whose newest message makes the call; None if there is not exactly one."""
+        sessions = await self._store.sessions(limit=LIKELY)
+        recent = [session.id for session in sessions if session.updated > time.time() - RECENT]
         calling = [name for name in recent if any(map(caller.made, await self._open_calls(name)))]
         return calling[0] if len(calling) == 1 else None
 
     async def _open_calls(self, name: str) -> tuple[ToolCall, ...]:
-        said = [one for one in await self._store.tail(name, 5) if isinstance(one, Said)]  # marks may follow
-        return said[-1].message.calls if said else ()
+        tail = [
+            entry for entry in await self._store.tail(name, 5) if isinstance(entry, Said)
+        ]  # marks may follow
+        return tail[-1].message.calls if tail else ()
 
     async def listed(self, limit: int) -> list[Listed]:
         """Return the sessions of the store."""
         return [
             Listed(
-                one.id,
-                one.updated,
-                f"{one.messages:,} messages, {one.tokens:,} tokens, {one.compactions:,} compactions"
-                + (f": {redact(one.title)}" if one.title else ""),
+                info.id,
+                info.updated,
+                f"{info.messages:,} messages, {info.tokens:,} tokens, {info.compactions:,} compactions"
+                + (f": {redact(info.title)}" if info.title else ""),
             )
-            for one in await self._store.sessions(limit=limit)
+            for info in await self._store.sessions(limit=limit)
         ]
 
     async def close(self) -> None:
@@ -146,8 +146,8 @@ class StoredSessions:
         await self._store.close()
 
 
-class _Read(NamedTuple):
-    """A transcript as it was read; `warnings` are how many lines of it could not be."""
+class _LoadedTranscript(NamedTuple):
+    """A transcript as it was read; `warnings` counts the parts that could not be read."""
 
     stamp: Stamp
     store: MemoryStore
@@ -158,8 +158,8 @@ class _Read(NamedTuple):
 class TranscriptSessions:
     """The transcripts of a folder's agents.
 
-    The one that is served is a file, or the one in which the call stands, or that of the session that the
-    agent names, or the newest of them.
+    Serves the named file, or the transcript that contains the call, or that of the session that the agent
+    names, or the newest.
     """
 
     writes = False
@@ -168,84 +168,88 @@ class TranscriptSessions:
         self._folder = folder
         self._agent = agent
         self._file = file
-        self._read: dict[Path, _Read] = {}
-        self._one = asyncio.Lock()  # reads a file at a time
+        self._transcripts: dict[Path, _LoadedTranscript] = {}
+        self._reading = asyncio.Lock()  # one file at a time
 
     async def open(self, name: str | None, caller: Caller) -> tuple[Session, str]:
-        """Return the session of a transcript, with all that its file has by now."""
+        """Return the session of a transcript, up to date with its file."""
         path = None
         if name is None and self._file is None and caller.call:
-            path = await _looked_for(lambda: asyncio.to_thread(self._calling, caller.call))
+            path = await _find_soon(lambda: asyncio.to_thread(self._calling, caller.call))
         path = path or await asyncio.to_thread(self._path, name, caller.session)
-        async with self._one:
-            read = await self._now(path)
-        unread = f"; {read.warnings} parts of it cannot be read" if read.warnings else ""
-        return read.session, f"read from {path}{unread}"
+        async with self._reading:
+            transcript = await self._current(path)
+        unread = f"; {transcript.warnings} parts of it cannot be read" if transcript.warnings else ""
+        return transcript.session, f"read from {path}{unread}"
 
     def _calling(self, call: str) -> Path | None:
-        """Return the transcript that ends in a call."""
-        likely = transcripts_of(self._folder, self._agent)[:LIKELY]
-        return next((one.path for one in likely if call.encode() in _end_of(one.path)), None)
+        """Return the transcript that ends with a call."""
+        recent = transcripts_of(self._folder, self._agent)[:LIKELY]
+        return next((found.path for found in recent if call.encode() in _end_of(found.path)), None)
 
     def _path(self, name: str | None, calling: str) -> Path:
         if name is None and self._file is not None:
             return self._file
-        told = name or calling or os.environ.get("CLAUDE_CODE_SESSION_ID")  # an older one, after /clear
-        for one in self._transcripts() if told else ():
-            if one.id == told or (name is None and one.id.endswith(f"-{told}")):  # Codex: after the time
-                return one.path
+        session = name or calling or os.environ.get("CLAUDE_CODE_SESSION_ID")  # outdated after /clear
+        for found in self._find() if session else ():
+            # Codex has the time before the id
+            if found.id == session or (name is None and found.id.endswith(f"-{session}")):
+                return found.path
         if name is None:
             return newest_transcript(self._folder, self._agent).path
-        raise InputError(f"no session {name!r} for {self._folder}: list_sessions tells which there are")
+        raise InputError(f"no session {name!r} for {self._folder}: list_sessions lists those there are")
 
-    def _transcripts(self) -> list[FoundTranscript]:
-        """Return those of the folder, after the file that is served."""
-        found = transcripts_of(self._folder, self._agent)
-        if self._file is None or any(one.path == self._file for one in found):
-            return found
-        stamp = self._file.stat()
-        return [FoundTranscript("named", self._file, stamp.st_mtime, stamp.st_size), *found]
+    def _find(self) -> list[FoundTranscript]:
+        """Return the named file and the transcripts of the folder."""
+        transcripts = transcripts_of(self._folder, self._agent)
+        if self._file is None or any(found.path == self._file for found in transcripts):
+            return transcripts
+        status = self._file.stat()
+        return [FoundTranscript("named", self._file, status.st_mtime, status.st_size), *transcripts]
 
     async def listed(self, limit: int) -> list[Listed]:
         """Return the transcripts."""
-        found = await asyncio.to_thread(self._transcripts)
-        return [Listed(one.id, one.modified, f"{one.agent}, {one.size:,} bytes") for one in found[:limit]]
+        transcripts = (await asyncio.to_thread(self._find))[:limit]
+        return [
+            Listed(found.id, found.modified, f"{found.agent}, {found.size:,} bytes") for found in transcripts
+        ]
 
-    async def _now(self, path: Path) -> _Read:
-        """Return a transcript as it is now; what was read before is not stored again."""
+    async def _current(self, path: Path) -> _LoadedTranscript:
+        """Return a transcript, after storing what was added to its file."""
         stamp = await asyncio.to_thread(_stamp, path)
-        known = self._read.get(path)
-        if known is not None and known.stamp == stamp:
-            return known
+        before = self._transcripts.get(path)
+        if before is not None and before.stamp == stamp:
+            return before
         loaded = await asyncio.to_thread(_load, path)
-        store = known.store if known is not None else MemoryStore()
+        store = before.store if before is not None else MemoryStore()
         name = FoundTranscript("", path, 0, 0).id
         try:
-            await _put(store, name, loaded)
+            await _store(store, name, loaded)
         except SessionDiverged:  # the user went back, or it is another file
             store = MemoryStore()
-            await _put(store, name, loaded)
+            await _store(store, name, loaded)
         session = open_session(store, name)
         await session.follow()
-        if known is not None:
-            await known.session.close()
-            if store is not known.store:
-                await known.store.close()
-        self._read[path] = read = _Read(stamp, store, session, len(loaded.warnings))
-        return read
+        if before is not None:
+            await before.session.close()
+            if store is not before.store:
+                await before.store.close()
+        transcript = _LoadedTranscript(stamp, store, session, len(loaded.warnings))
+        self._transcripts[path] = transcript
+        return transcript
 
     async def close(self) -> None:
         """Close the sessions and their stores."""
-        for read in self._read.values():
-            await read.session.close()
-            await read.store.close()
+        for transcript in self._transcripts.values():
+            await transcript.session.close()
+            await transcript.store.close()
 
 
-async def _looked_for(look: Callable[[], Awaitable[T | None]]) -> T | None:
-    """Return what a look finds, now or within a second."""
-    for _ in range(LOOKS):
-        if (found := await look()) is not None:
-            return found
+async def _find_soon(find: Callable[[], Awaitable[T | None]]) -> T | None:
+    """Return the result of a search, which is repeated for a second."""
+    for _ in range(ATTEMPTS):
+        if (result := await find()) is not None:
+            return result
         await asyncio.sleep(PAUSE)
     return None
 
@@ -259,10 +263,10 @@ def _end_of(path: Path) -> bytes:
 
 def _stamp(path: Path) -> Stamp:
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from error
-    return found.st_ino, found.st_size, found.st_mtime_ns
+    return status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def _load(path: Path) -> Loaded:
@@ -270,7 +274,7 @@ def _load(path: Path) -> Loaded:
         return from_stream(stream, str(path))
 
 
-async def _put(store: Store, name: str, loaded: Loaded) -> None:
+async def _store(store: Store, name: str, loaded: Loaded) -> None:
     log = with_notes(loaded)
     leaf = loaded.entries[-1].id if loaded.log else log[-1].id
     await restore(store, name, log, leaf, agent=loaded.agent)

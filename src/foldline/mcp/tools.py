@@ -1,7 +1,7 @@
-"""The tools of the server, and what they answer.
+"""The tools of the server, and their answers.
 
-Those of recall are a session's own, with its limits. The others keep to them: an answer is redacted, begins
-with recall's mark, so that recall does not find itself, and is no longer than one of recall's.
+The recall tools are the session's. The others follow the same rules: an answer is redacted, no longer than
+one of recall, and starts with recall's mark, so that recall does not find its own answers.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from foldline.session.tools import (
     trimmed,
 )
 
-LISTED: Final = 20  # sessions that one list tells of
-PIECE: Final = 6_000  # characters of a hand-off that one answer holds
+LISTED: Final = 20  # sessions in one list
+PIECE: Final = 6_000  # characters of a hand-off in one answer
 Arguments = dict[str, Any]
 
 _SESSION: Final = {
     "session": {
         "type": "string",
-        "description": "The id of another session, as list_sessions tells it; this conversation by default.",
+        "description": "The id of another session, from list_sessions; this conversation by default.",
     }
 }
 RECALLED: Final = tuple(
@@ -48,89 +48,89 @@ LIST: Final = Tool(
 )
 INFO: Final = Tool(
     "session_info",
-    "Say which session this is: where it is kept, its title, how long it is, how often it was folded.",
+    "Describe this session: where it is stored, its title, how long it is, how often it was folded.",
     _SESSION,
 )
 RULES: Final = Tool(
     "user_rules",
-    "List the rules that the user stated in the session, word for word: those that stand, and those that "
+    "List the rules that the user stated in the session, word for word: those in force, and those that "
     "were lifted or replaced.",
     _SESSION,
 )
 HANDOFF: Final = Tool(
     "handoff_text",
-    "Write a text from which a new session can go on with the work: the user's rules, what was done, which "
-    "files changed. Long ones come in pieces.",
+    "Write a text with which a new session can continue the work: the user's rules, what was done, which "
+    "files changed. Long texts come in pieces.",
     {
         "goal": {"type": "string", "description": "What the new session is for."},
-        "offset": {"type": "integer", "minimum": 0, "description": "The character at which to read on."},
+        "offset": {"type": "integer", "minimum": 0, "description": "The character at which to continue."},
         **_SESSION,
     },
 )
 FOLD: Final = Tool(
     "fold_session",
-    "WRITES: fold the stored session now. A checkpoint replaces what is old in what the model is sent; "
+    "WRITES: fold the stored session now. A checkpoint replaces old messages in what the model is sent; "
     "everything stays in the log and can be recalled, and the fold can be undone.",
-    {"focus": {"type": "string", "description": "What the checkpoint should look at first."}, **_SESSION},
+    {"focus": {"type": "string", "description": "What the checkpoint should focus on."}, **_SESSION},
 )
 
 
 class ServedTool(NamedTuple):
-    """A tool, what answers its calls, and whether they change what is stored."""
+    """A tool, the function that answers its calls, and whether they change the session."""
 
-    about: Tool
+    tool: Tool
     answer: Callable[[Arguments, Caller], Awaitable[str]]
     writes: bool = False
 
 
 class Answers:
-    """Answers the calls of the tools; it holds the hand-off that was written last, to be read in pieces."""
+    """Answers the calls of the tools; keeps the last hand-off, which is read in pieces."""
 
     def __init__(self, sessions: Sessions, *, read_only: bool) -> None:
         self._sessions = sessions
-        self._handoff: tuple[Session | None, str, str] = (None, "", "")  # of a session, for a goal
-        served = [ServedTool(tool, self._own(tool)) for tool in RECALLED]
+        self._handoff: tuple[Session | None, str, str] = (None, "", "")  # session, goal, text
+        served = [ServedTool(tool, self._session_tool(tool)) for tool in RECALLED]
         served += [
-            ServedTool(LIST, self._listed),
+            ServedTool(LIST, self._list),
             ServedTool(INFO, self._info),
             ServedTool(RULES, self._rules),
-            ServedTool(HANDOFF, self._handed),
+            ServedTool(HANDOFF, self._write_handoff),
         ]
         if sessions.writes and not read_only:
             served.append(ServedTool(FOLD, self._fold, writes=True))
-        self.tools = {one.about.name: one for one in served}
+        self.tools = {entry.tool.name: entry for entry in served}
 
-    async def call(self, name: str, given: Mapping[str, Any] | None, *, session: str, call: str) -> str:
-        """Return the answer to a call, whose agent may tell its session's id and the call's.
+    async def call(self, name: str, raw: Mapping[str, Any] | None, *, session: str, call: str) -> str:
+        """Return the answer to a call; `session` and `call` are ids, "" if the agent does not send them.
 
-        Raises InputError, with what to do, for a wrong one.
+        Raises InputError, with what to do, for an invalid call.
         """
-        tool = self.tools.get(name)
-        if tool is None:
+        served = self.tools.get(name)
+        if served is None:
             raise InputError(f"no tool {name!r}: there are {', '.join(self.tools)}")
-        return await tool.answer(
-            arguments_of(tool.about, given), Caller(name, given or {}, tool.writes, session, call)
+        return await served.answer(
+            arguments_of(served.tool, raw), Caller(name, raw or {}, served.writes, session, call)
         )
 
-    async def _open(self, given: Arguments, caller: Caller) -> tuple[Session, str]:
-        return await self._sessions.open(given.pop("session", None) or None, caller)
+    async def _open(self, arguments: Arguments, caller: Caller) -> tuple[Session, str]:
+        return await self._sessions.open(arguments.pop("session", None) or None, caller)
 
-    def _own(self, tool: Tool) -> Callable[[Arguments, Caller], Awaitable[str]]:
-        async def answer(given: Arguments, caller: Caller) -> str:
-            session, _ = await self._open(given, caller)
-            return await session.call_tool(tool.name, given, raises=True)
+    def _session_tool(self, tool: Tool) -> Callable[[Arguments, Caller], Awaitable[str]]:
+        async def answer(arguments: Arguments, caller: Caller) -> str:
+            session, _ = await self._open(arguments, caller)
+            return await session.call_tool(tool.name, arguments, raises=True)
 
         return answer
 
-    async def _listed(self, given: Arguments, _caller: Caller) -> str:
-        found = await self._sessions.listed(capped(given, "limit", LISTED))
-        lines = [f"- {one.id} {_when(one.updated)}, {one.about}" for one in found]
+    async def _list(self, arguments: Arguments, _caller: Caller) -> str:
+        sessions = await self._sessions.listed(capped(arguments, "limit", LISTED))
+        lines = [f"- {entry.id} {_when(entry.updated)}, {entry.about}" for entry in sessions]
         if not lines:
             return f"{MARK}There is no session yet."
-        return _lines(f"{len(found)} sessions, the last updated first:", lines)
+        return _lines(f"{len(sessions)} sessions, the last updated first:", lines)
 
-    async def _info(self, given: Arguments, caller: Caller) -> str:
-        session, where = await self._open(given, caller)
+    async def _info(self, arguments: Arguments, caller: Caller) -> str:
+        session, where = await self._open(arguments, caller)
         stats, info = await session.stats(), await session.store.info(session.id)
         title = f" {redact(info.title)!r}" if info is not None and info.title else ""
         model = f" The model is {session.setup.model}." if session.setup.model else ""
@@ -139,21 +139,22 @@ class Answers:
             f"{stats.active_messages:,} are in view; compactions so far: {stats.summaries}.{model}"
         )
 
-    async def _rules(self, given: Arguments, caller: Caller) -> str:
-        session, _ = await self._open(given, caller)
+    async def _rules(self, arguments: Arguments, caller: Caller) -> str:
+        session, _ = await self._open(arguments, caller)
         rules = await session.constraints()
         standing = [f"- {redact(fact.told)} (entry {fact.entry})" for fact in rules.standing]
         ended = [
             f"- {redact(end.fact.told)} ({end.how} by: {redact(end.by.told)}, entry {end.by.entry})"
             for end in rules.ended
         ]
-        head = "Rules of the user that stand" if standing else "The user stated no rule that stands"
-        more = ["No longer in force:", *ended] if ended else []
-        return _lines(f"{head}: {len(standing)}" if standing else f"{head}.", [*standing, *more])
+        head = (
+            f"Rules of the user in force: {len(standing)}" if standing else "No rule of the user is in force."
+        )
+        return _lines(head, [*standing, *(["No longer in force:", *ended] if ended else [])])
 
-    async def _handed(self, given: Arguments, caller: Caller) -> str:
-        session, _ = await self._open(given, caller)
-        goal, offset = given.get("goal", ""), given.get("offset", 0)
+    async def _write_handoff(self, arguments: Arguments, caller: Caller) -> str:
+        session, _ = await self._open(arguments, caller)
+        goal, offset = arguments.get("goal", ""), arguments.get("offset", 0)
         if offset == 0 or self._handoff[:2] != (session, goal):
             self._handoff = (session, goal, await session.preview_handoff(goal or None))
         text = self._handoff[2]
@@ -164,25 +165,25 @@ class Answers:
         rest = f"\n[{len(text) - end:,} more characters: handoff_text with offset {end}]"
         return f"{MARK}{text[offset:end]}{rest if end < len(text) else ''}"
 
-    async def _fold(self, given: Arguments, caller: Caller) -> str:
-        session, _ = await self._open(given, caller)
-        receipt = await session.compact(given.get("focus") or None, reason="agent")
+    async def _fold(self, arguments: Arguments, caller: Caller) -> str:
+        session, _ = await self._open(arguments, caller)
+        receipt = await session.compact(arguments.get("focus") or None, reason="agent")
         if isinstance(receipt, Nothing):
             return f"{WINDOW_MARK}Nothing was folded: {receipt.words}"
         return (
             f"{WINDOW_MARK}Folded session {session.id}: {receipt.tokens_before:,} tokens before, "
-            f"{receipt.tokens_after:,} after. What is folded can be recalled."
+            f"{receipt.tokens_after:,} after. Folded messages can be recalled."
         )
 
 
 def _lines(head: str, lines: Sequence[str]) -> str:
-    """Return lines under a head, as many as fit into an answer."""
+    """Return a head and as many lines as fit into an answer."""
 
-    def tell(some: Sequence[str]) -> str:
-        left = len(lines) - len(some)
-        return "\n".join([f"{MARK}{head}", *some, *([f"(and {left} more lines)"] if left else [])])
+    def render(shown: Sequence[str]) -> str:
+        left = len(lines) - len(shown)
+        return "\n".join([f"{MARK}{head}", *shown, *([f"(and {left} more lines)"] if left else [])])
 
-    return trimmed(lines, tell, OFFLINE.count, newest=False)
+    return trimmed(lines, render, OFFLINE.count, newest=False)
 
 
 def _when(at: float) -> str:

@@ -1,8 +1,8 @@
-"""A settings file changed so that it can be put back to the byte: its copy and a record beside it.
+"""Change settings files so that they can be restored to the byte.
 
-`FILE.foldline-backup` is the file as it was, `FILE.foldline.json` says what Foldline set, what stood there
-before, and the SHA-256 of both files. Where the file was changed since, or its copy is gone, it is not put
-back: what Foldline set is taken out of it, and everything else stays.
+`FILE.foldline-backup` is a copy of the original, `FILE.foldline.json` a record of what Foldline set, the
+values before, and the SHA-256 of both files. If the file was changed since, or its copy is gone, it is not
+restored: only what Foldline set is removed from it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Back = Literal["restored", "removed", "taken out", "no copy", "was gone"]
 
 
 class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A setting: what Foldline set there, and what stood there before (`had` False: nothing)."""
+    """A setting: the value that Foldline set, and the value `before` (`had` False: none)."""
 
     path: Place
     value: Any
@@ -33,7 +33,7 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Record(msgspec.Struct, frozen=True):
-    """What was done to a file: its SHA-256 before (None: there was none) and after; the tables made in it."""
+    """A change of a file: its SHA-256 before (None: no file) and after, its settings, and new tables."""
 
     before: str | None
     after: str
@@ -42,12 +42,12 @@ class Record(msgspec.Struct, frozen=True):
 
 
 def is_wrapped(path: Path) -> bool:
-    """Whether a file was changed and not put back yet."""
+    """Whether a file is changed by Foldline now."""
     return _record_of(path).exists()
 
 
 class FileChange(NamedTuple):
-    """What is to be done to a file: its content before, without what was set earlier, and after."""
+    """A planned change of a file: its content without earlier changes of ours, and with the new ones."""
 
     path: Path
     old: bytes | None
@@ -56,88 +56,88 @@ class FileChange(NamedTuple):
 
 
 def planned(file: SettingsFile) -> FileChange:
-    """Return what setting all that is to be set in a file comes to; nothing is written.
+    """Plan the change of a file without writing it.
 
-    Raises InputError where the file cannot be edited safely.
+    Raises InputError if the file cannot be edited safely.
     """
     old = as_before(file.path)[0] if is_wrapped(file.path) else _content(file.path)
     text = _text(file.path, old)
-    held = values(str(file.path), text)
-    settings = [*file.settings, *(one for one in file.offered if value_at(held, one[0]) is ABSENT)]
+    current = values(str(file.path), text)
+    offered = [(path, value) for path, value in file.offered if value_at(current, path) is ABSENT]
+    settings = [*file.settings, *offered]
     entries = [
-        Entry(path, value, True, found)
-        if (found := value_at(held, path)) is not ABSENT
+        Entry(path, value, True, before)
+        if (before := value_at(current, path)) is not ABSENT
         else Entry(path, value)
         for path, value in settings
     ]
     new = edited(str(file.path), text, settings).encode()
-    above = [path[:depth] for path, _ in settings for depth in range(1, len(path))]
-    made = [path for path in dict.fromkeys(above) if value_at(held, path) is ABSENT]
-    record = Record(_hash(old) if old is not None else None, _hash(new), entries, made)
+    tables = [path[:depth] for path, _ in settings for depth in range(1, len(path))]
+    created = [path for path in dict.fromkeys(tables) if value_at(current, path) is ABSENT]
+    record = Record(_hash(old) if old is not None else None, _hash(new), entries, created)
     return FileChange(file.path, old, new, record)
 
 
-def change(done: FileChange) -> None:
-    """Change a file as planned, and keep it as it was beside it; what was set earlier is put back first."""
-    put_back(done.path)
-    if done.old is not None:
-        _write(_copy_of(done.path), done.old)
-    _write(_record_of(done.path), msgspec.json.encode(done.record))
-    _write(done.path, done.new)
+def change(plan: FileChange) -> None:
+    """Undo earlier changes of a file, keep a copy, and write the planned content."""
+    put_back(plan.path)
+    if plan.old is not None:
+        _write(_copy_of(plan.path), plan.old)
+    _write(_record_of(plan.path), msgspec.json.encode(plan.record))
+    _write(plan.path, plan.new)
 
 
 def put_back(path: Path) -> Back | None:
-    """Put a file back as it was; None where nothing was done to it.
+    """Restore a file; return how, or None if it was not changed by Foldline.
 
-    `taken out`: it was changed since, and only what Foldline set in it is gone; `no copy`: the same, since
-    its copy is gone. Raises InputError where it cannot be edited any more, or its copy is not what it was.
+    `taken out`: it was changed since, so only what Foldline set was removed; `no copy`: the same, because the
+    copy is gone. Raises InputError if it can no longer be edited, or the copy is not the original.
     """
     if not is_wrapped(path):
         return None
-    content, done = as_before(path)
+    content, how = as_before(path)
     if content is not None:
         _write(path, content)
-    elif done == "removed":
+    elif how == "removed":
         path.resolve().unlink()
-    for left in (_copy_of(path), _record_of(path)):
+    for helper in (_copy_of(path), _record_of(path)):
         with suppress(FileNotFoundError):
-            left.unlink()
-    return done
+            helper.unlink()
+    return how
 
 
 def as_before(path: Path) -> tuple[bytes | None, Back]:
-    """Return a wrapped file as `put_back` leaves it (None: there is none then), and how it comes to that."""
+    """Return the content that `put_back` restores (None: no file), and how."""
     try:
         record = msgspec.json.decode(files.content(_record_of(path), MOST), type=Record)
     except (msgspec.DecodeError, OSError) as error:
         raise InputError(f"{_record_of(path)} cannot be read ({error}): {_by_hand(path)}") from error
-    now = _content(path)
-    if now is None:
+    content = _content(path)
+    if content is None:
         return None, "was gone"
-    if _hash(now) != record.after:
-        return _without(path, _text(path, now), record), "taken out"
+    if _hash(content) != record.after:
+        return _without_ours(path, _text(path, content), record), "taken out"
     if record.before is None:
         return None, "removed"
-    if (old := _content(_copy_of(path))) is None:
-        return _without(path, _text(path, now), record), "no copy"
-    if _hash(old) != record.before:
-        raise InputError(f"{_copy_of(path)} is not the file as it was: {_by_hand(path)}")
-    return old, "restored"
+    if (original := _content(_copy_of(path))) is None:
+        return _without_ours(path, _text(path, content), record), "no copy"
+    if _hash(original) != record.before:
+        raise InputError(f"{_copy_of(path)} is not the original file: {_by_hand(path)}")
+    return original, "restored"
 
 
 def _by_hand(path: Path) -> str:
     return (
-        f"{path} is left as it is. Take out by hand what Foldline set there (its copy of the file is "
-        f"{_copy_of(path)}, if it is there), then remove that copy and {_record_of(path)}"
+        f"{path} was not changed. Remove what Foldline set there by hand (the original is in "
+        f"{_copy_of(path)}, if that file exists), then delete that copy and {_record_of(path)}"
     )
 
 
-def _without(path: Path, text: str, record: Record) -> bytes:
-    """Return a file without what Foldline set, where that is still as it was set."""
-    held = values(str(path), text)
-    ours = [entry for entry in record.entries if value_at(held, entry.path) == entry.value]
-    back = [(entry.path, entry.before if entry.had else ABSENT) for entry in ours]
-    text = edited(str(path), text, back)
+def _without_ours(path: Path, text: str, record: Record) -> bytes:
+    """Return a file with the values that Foldline set replaced by those before, unless changed since."""
+    current = values(str(path), text)
+    ours = [entry for entry in record.entries if value_at(current, entry.path) == entry.value]
+    text = edited(str(path), text, [(entry.path, entry.before if entry.had else ABSENT) for entry in ours])
     for table in sorted(record.made, key=len, reverse=True):
         if value_at(values(path.name, text), table) == {}:
             text = edited(str(path), text, [(table, ABSENT)])
@@ -169,14 +169,14 @@ def _text(path: Path, content: bytes | None) -> str:
     try:
         return (content or b"").decode()
     except UnicodeDecodeError as error:
-        raise InputError(f"{path} cannot be edited: it is no UTF-8; it is left as it is") from error
+        raise InputError(f"{path} cannot be edited: it is not UTF-8; it was not changed") from error
 
 
 def _write(path: Path, content: bytes) -> None:
-    """Write a file whole; a link stays one, an old file keeps its mode, a new one is its owner's alone."""
+    """Replace a file's content. A link stays a link, an old file keeps its mode, a new one is private."""
     target = path.resolve()
     try:
-        with files.written(target, mode=None if target.exists() else files.PRIVATE) as half:
-            half.write(content)
+        with files.written(target, mode=None if target.exists() else files.PRIVATE) as stream:
+            stream.write(content)
     except OSError as error:
         raise InputError(f"{path} cannot be written: {error.strerror}") from error

@@ -1,12 +1,13 @@
-"""What the hooks of Claude Code's plugin ask for: a compaction by Foldline, and the user's rules put back.
+"""Answers to the hooks of Claude Code's plugin: a compaction by Foldline, and the user's rules after another.
 
-A compaction comes as the rows of a transcript: text, calls and results, without thinking and images. What the
-view keeps whole is named by its place among them, so that Claude Code keeps its own messages; the checkpoint,
-and what a fold shortened, are rows of ours.
+Claude Code sends the rows of a transcript: text, calls and results, without thinking and images. The answer
+refers to rows that the view keeps whole by index, so that Claude Code keeps its own messages; the checkpoint
+and shortened messages are new rows.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal, cast
@@ -27,9 +28,9 @@ from foldline.session.rules import rules_of
 from foldline.transcripts import open_transcript
 from foldline.wrapping.statusline import keep, record_of, rules_held
 
-LEAST: Final = 4_000  # tokens to which a session is folded at least
-SHRINK: Final = 3  # to a third of what it is, or less
-ROOM: Final = 8_000  # characters of rules that are put back: of more, Claude Code shows a beginning
+LEAST: Final = 4_000  # tokens: the smallest target of a fold
+SHRINK: Final = 3  # a session is folded to a third of its size, or less
+ROOM: Final = 8_000  # characters of rules that are added: Claude Code cuts longer contexts
 HEAD: Final = "The user's rules in this session, word for word (by Foldline). They still hold:"
 
 
@@ -46,7 +47,7 @@ class _Result(msgspec.Struct):
 
 
 class _Row(msgspec.Struct):
-    """A message of a transcript as Claude Code hands it to a hook."""
+    """A message of a transcript as Claude Code sends it to a hook."""
 
     role: Literal["user", "assistant"]
     text: str | None = ""
@@ -55,22 +56,22 @@ class _Row(msgspec.Struct):
 
     @property
     def blocks(self) -> list[dict[str, Any]]:
-        """The row's content in Anthropic's form; none for one that has only thinking."""
-        made: list[dict[str, Any]] = []
-        for one in self.results or ():
-            block = {"type": "tool_result", "tool_use_id": one.call, "content": one.text or ""}
-            made.append({**block, "is_error": True} if one.is_error else block)
+        """The row's content as Anthropic's blocks; none if it has only thinking."""
+        blocks: list[dict[str, Any]] = []
+        for result in self.results or ():
+            block = {"type": "tool_result", "tool_use_id": result.call, "content": result.text or ""}
+            blocks.append({**block, "is_error": True} if result.is_error else block)
         if self.text and self.text.strip():
-            made.append({"type": "text", "text": self.text})
-        made += [
-            {"type": "tool_use", "id": one.id, "name": one.tool, "input": one.input}
-            for one in self.calls or ()
+            blocks.append({"type": "text", "text": self.text})
+        blocks += [
+            {"type": "tool_use", "id": call.id, "name": call.tool, "input": call.input}
+            for call in self.calls or ()
         ]
-        return made
+        return blocks
 
 
 class CompactionEvent(msgspec.Struct):
-    """A compaction that Claude Code is about to make: who asked for it, of what. `agent` is a sub-agent."""
+    """A compaction that Claude Code is about to make; `agent` is set for that of a sub-agent."""
 
     messages: list[_Row]
     trigger: str | None = ""
@@ -82,23 +83,23 @@ class CompactionEvent(msgspec.Struct):
 
 
 def fold(event: CompactionEvent) -> dict[str, Any]:
-    """Return the rows to go on with, and a line on it: `messages`, a number for each that is kept, `told`.
+    """Return the rows of the folded session as `messages`, an index for each that is kept, and a line `told`.
 
-    Where everything has room already, `skip` for a user who asked. Raises FoldlineError where nothing can be
+    If everything fits already, return `skip` to a user who asked. Raises FoldlineError if nothing can be
     folded.
     """
     places = [place for place, row in enumerate(event.messages) if row.blocks]
     payloads = [{"role": row.role, "content": row.blocks} for row in event.messages if row.blocks]
     loaded = from_messages(payloads, OFFLINE, dialect=ANTHROPIC)
     record = record_of(event.session)
-    done = _folded(loaded, event, record.folds + 1)
-    if done.boundary is None:
-        why = f"{done.view_tokens:,} tokens have room already"
+    result = _fold(loaded, event, record.folds + 1)
+    if result.boundary is None:
+        reason = f"{result.view_tokens:,} tokens fit already"
         if event.trigger == "manual":
-            return {"skip": f"Foldline: {why}"}
-        raise InputError(why)
-    entries = [*loaded.entries, done.boundary]
-    before, after, rules = done.receipt.tokens_before, done.view_tokens, len(rules_of(entries).standing)
+            return {"skip": f"Foldline: {reason}"}
+        raise InputError(reason)
+    entries = [*loaded.entries, result.boundary]
+    before, after, rules = result.receipt.tokens_before, result.view_tokens, len(rules_of(entries).standing)
     record = record._replace(folds=record.folds + 1, saved=record.saved + before - after)
     if event.agent is None:  # the rules of the record are the session's
         record = record._replace(rules=rules, told=True)
@@ -107,13 +108,13 @@ def fold(event: CompactionEvent) -> dict[str, Any]:
     return {"messages": _rows(entries, loaded, places), "told": told}
 
 
-def _folded(loaded: Loaded, event: CompactionEvent, number: int) -> Done:
-    """Fold to what leaves an agent room for long, and well below what there is: somebody wants it smaller."""
-    known = settings()
-    info = known.model_info(None, event.window, recorded=event.model)
-    policy = msgspec.structs.replace(known.find_policy(None), enable_pruning=False)  # a checkpoint, always
+def _fold(loaded: Loaded, event: CompactionEvent, number: int) -> Done:
+    """Fold well below the window and the present size, so that the next compaction is far away."""
+    current = settings()
+    info = current.model_info(None, event.window, recorded=event.model)
+    policy = msgspec.structs.replace(current.find_policy(None), enable_pruning=False)  # always a checkpoint
     options = FoldOptions(policy, info, instructions=event.instructions or None, number=number).slim()
-    summarizer = asked_summarizer(None, info, options.resolved_policy, known.catalogue())
+    summarizer = asked_summarizer(None, info, options.resolved_policy, current.catalogue())
     size = sum(entry.tokens for entry in loaded.entries if isinstance(entry, Said))
     small = msgspec.structs.replace(options, target=min(options.budget, max(LEAST, size // SHRINK)))
     try:
@@ -123,42 +124,40 @@ def _folded(loaded: Loaded, event: CompactionEvent, number: int) -> Done:
 
 
 def _rows(entries: Sequence[Entry], loaded: Loaded, places: Sequence[int]) -> list[Any]:
-    """Return the view: the place of a row that it keeps whole, else a row."""
-    whole: dict[int, int] = {}  # of how many entries a row consists
-    for index in loaded.index.values():
-        whole[index] = whole.get(index, 0) + 1
+    """Return the view: the index of each row that it keeps whole, new rows for the rest."""
+    sizes = Counter(loaded.index.values())  # the number of entries of each row
     items = ViewState(entries, counter=OFFLINE).view()
     kept = [_index(item, loaded) for item in items]
     rows: list[Any] = []
-    made: list[Item] = []
+    changed: list[Item] = []
     at = 0
     while at < len(items):
         index = kept[at]
-        count = whole.get(index, 1)
+        count = sizes.get(index, 1)
         if index >= 0 and kept[at : at + count] == [index] * count:
-            rows += _made(made)
-            made = []
-            # rows without content are thinking, which belongs to what follows
+            rows += _new_rows(changed)
+            changed = []
+            # rows without content are thinking, which belongs to the next row
             rows += range(places[index - 1] + 1 if index else places[index], places[index] + 1)
             at += count
         else:
-            made.append(items[at])
+            changed.append(items[at])
             at += 1
-    return rows + _made(made)
+    return rows + _new_rows(changed)
 
 
 def _index(item: Item, loaded: Loaded) -> int:
-    """Return which message an item is as received; -1 for none."""
+    """Return the index of the message that an item shows unchanged; -1 for none."""
     return loaded.index.get(item.entry.id, -1) if isinstance(item, MessageItem) and not item.edits else -1
 
 
-def _made(items: Sequence[Item]) -> list[dict[str, Any]]:
+def _new_rows(items: Sequence[Item]) -> list[dict[str, Any]]:
     messages = get(ANTHROPIC).render(native_items(items)).messages if items else []
     return [_row(message["role"], message["content"]) for message in messages]
 
 
 def _row(role: str, content: Any) -> dict[str, Any]:
-    """Return a message of Anthropic's form as a row."""
+    """Return an Anthropic message as a row."""
     blocks: list[dict[str, Any]] = (
         [{"type": "text", "text": content}] if isinstance(content, str) else content
     )
@@ -181,14 +180,14 @@ def _text(blocks: Sequence[dict[str, Any]]) -> str:
     return "\n\n".join(block["text"] for block in blocks if block["type"] == "text")
 
 
-# ---- rules put back
+# ---- rules after a compaction of Claude Code's own
 
 
 def rules_put_back(event: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return the user's rules as context for a session that Claude Code has compacted by itself.
 
-    None where there is nothing to say: another beginning, a checkpoint that has them, no rule. Raises
-    FoldlineError and OSError where the transcript cannot be read.
+    None for another start of a session, after a checkpoint that has the rules, and without rules. Raises
+    FoldlineError and OSError if the transcript cannot be read.
     """
     if event.get("source") != "compact":
         return None
@@ -208,7 +207,7 @@ def rules_put_back(event: Mapping[str, Any]) -> dict[str, Any] | None:
         line = f"- {redact(fact.told)}"
         left -= len(line)
         if left < 0:
-            lines.append(f"(of {len(rules)}; user_rules of the MCP server foldline lists them all)")
+            lines.append(f"({len(rules)} in all: user_rules of the MCP server foldline lists them)")
             break
         lines.append(line)
     context = {"hookEventName": "SessionStart", "additionalContext": "\n".join(lines)}

@@ -1,7 +1,7 @@
-"""Settings files of other tools, edited by path: TOML, YAML, `.env` with their comments, JSON with its order.
+"""Edit settings files of other tools by path: TOML, YAML and `.env` keep their comments, JSON its order.
 
-What comes out is read again and must be what was meant, or the file is refused and left as it is: JSON with
-comments, with a key twice, or with something in the way.
+The result is parsed again and compared with the intended values. A file that cannot be edited safely is
+refused: JSON with comments or duplicate keys, or a value where a table is needed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any, Final, cast
 from foldline.errors import InputError
 
 YAML: Final = (".yaml", ".yml")
-Place = tuple[str, ...]  # the keys that lead to a value
+Place = tuple[str, ...]  # the keys of a value, from the outermost table on
 Table = MutableMapping[str, Any]
 _INDENT: Final = re.compile(r"^([ \t]+)\S", re.MULTILINE)
 _SURROGATE: Final = re.compile(r"[\ud800-\udfff]")
@@ -28,60 +28,59 @@ _VARIABLE: Final = re.compile(
 
 
 class _Absent:
-    """What stands nowhere."""
+    """The value at a path where there is none."""
 
 
 ABSENT: Final = _Absent()
 
 
 def edited(name: str, text: str, changes: Sequence[tuple[Place, Any]]) -> str:
-    """Return a file's text with values set at paths, in order; ABSENT takes one out.
+    """Return a file's text with values set at paths, in order; ABSENT removes one.
 
-    Tables above a value that was taken out stay. Raises InputError, naming the file, where it cannot be
-    edited safely.
+    The tables around a removed value stay. Raises InputError, naming the file, if it cannot be edited safely.
     """
-    meant = values(name, text)
+    intended = values(name, text)
     for path, value in changes:
-        _set(name, meant, path, value)
-    if meant == values(name, text):
+        _set(name, intended, path, value)
+    if intended == values(name, text):
         return text
     try:
         if name.endswith(".toml"):
-            made = _toml(name, text, changes)
+            result = _toml(name, text, changes)
         elif name.endswith(YAML):
-            made = _yaml(name, text, changes)
+            result = _yaml(name, text, changes)
         else:
-            made = _env(text, changes) if name.endswith(".env") else _json(text, meant)
-    except ValueError as error:  # what its library cannot write there
-        raise InputError(f"{name} cannot be edited safely ({error}): it is left as it is") from error
-    if values(name, made) != meant:
-        raise InputError(f"{name} cannot be edited safely: it is left as it is")
-    return made
+            result = _env(text, changes) if name.endswith(".env") else _json(text, intended)
+    except ValueError as error:  # the library cannot write that value there
+        raise InputError(f"{name} cannot be edited safely ({error}): it was not changed") from error
+    if values(name, result) != intended:
+        raise InputError(f"{name} cannot be edited safely: it was not changed")
+    return result
 
 
 def values(name: str, text: str) -> dict[str, Any]:
-    """Return what a file holds; an empty one holds nothing. Raises InputError where it cannot be read."""
+    """Parse a file; an empty one is an empty table. Raises InputError if it cannot be parsed."""
     try:
         if name.endswith(".toml"):
             return tomllib.loads(text)
         if name.endswith(".env"):
             return dict(_VARIABLE.findall(text))
         if name.endswith(YAML):
-            found: Any = _loaded(name, text)
+            table: Any = _load_yaml(name, text)
         else:
-            found = json.loads(text or "{}", object_pairs_hook=_once, parse_constant=_refuse)
+            table = json.loads(text or "{}", object_pairs_hook=_unique_keys, parse_constant=_refuse_constant)
     except ValueError as error:
-        more = "" if name.endswith((".toml", *YAML)) else ", or comments, which would be lost"
+        hint = "" if name.endswith((".toml", *YAML)) else ", or comments, which would be lost"
         raise InputError(
-            f"{name} cannot be edited: it has an error ({error}){more}; it is left as it is"
+            f"{name} cannot be edited: it has an error ({error}){hint}; it was not changed"
         ) from error
-    if not isinstance(found, dict):  # an object
-        raise InputError(f"{name} cannot be edited: it holds no table of settings; it is left as it is")
-    return cast("dict[str, Any]", found)
+    if not isinstance(table, dict):
+        raise InputError(f"{name} cannot be edited: it is not a table of settings; it was not changed")
+    return cast("dict[str, Any]", table)
 
 
 def value_at(table: Any, path: Place) -> Any:
-    """Return the value at a path; ABSENT where there is none."""
+    """Return the value at a path, or ABSENT."""
     for key in path:
         if not isinstance(table, MutableMapping) or key not in table:
             return ABSENT
@@ -90,14 +89,14 @@ def value_at(table: Any, path: Place) -> Any:
 
 
 def _set(name: str, table: Table, path: Place, value: Any) -> None:
-    """Set a value, or take it out; tables on the way are made."""
-    *above, last = path
-    for key in above:
+    """Set or remove a value; missing tables are created."""
+    *tables, last = path
+    for key in tables:
         if key not in table and value is ABSENT:
             return
         inner = table.setdefault(key, {})
         if not isinstance(inner, MutableMapping):
-            raise InputError(f"{name} cannot be edited: {key!r} is no table there; it is left as it is")
+            raise InputError(f"{name} cannot be edited: {key!r} is not a table; it was not changed")
         table = cast("Table", inner)
     if value is ABSENT:
         table.pop(last, None)
@@ -105,11 +104,11 @@ def _set(name: str, table: Table, path: Place, value: Any) -> None:
         table[last] = deepcopy(value)
 
 
-def _json(text: str, meant: dict[str, Any]) -> str:
+def _json(text: str, intended: dict[str, Any]) -> str:
     indent = _INDENT.search(text)
-    made = json.dumps(meant, indent=indent[1] if indent else 2, ensure_ascii=False)
-    made = _SURROGATE.sub(lambda found: f"\\u{ord(found[0]):04x}", made)  # half an emoji has no UTF-8
-    return made + ("\n" if text.endswith("\n") or not text else "")
+    result = json.dumps(intended, indent=indent[1] if indent else 2, ensure_ascii=False)
+    result = _SURROGATE.sub(lambda match: f"\\u{ord(match[0]):04x}", result)  # has no UTF-8 form
+    return result + ("\n" if text.endswith("\n") or not text else "")
 
 
 def _toml(name: str, text: str, changes: Sequence[tuple[Place, Any]]) -> str:
@@ -119,11 +118,11 @@ def _toml(name: str, text: str, changes: Sequence[tuple[Place, Any]]) -> str:
         raise InputError(f"{name} is edited with tomlkit: pip install 'foldline[mcp]'") from error
     document = tomlkit.parse(text)
     for path, value in changes:
-        *above, last = path
+        *tables, last = path
         table: Any = document
-        for depth, key in enumerate(above, 1):
+        for depth, key in enumerate(tables, 1):
             if key not in table:
-                table[key] = tomlkit.table(is_super_table=depth < len(above))
+                table[key] = tomlkit.table(is_super_table=depth < len(tables))
             table = table[key]
         if value is ABSENT:
             table.pop(last, None)
@@ -133,7 +132,7 @@ def _toml(name: str, text: str, changes: Sequence[tuple[Place, Any]]) -> str:
 
 
 def _yaml(name: str, text: str, changes: Sequence[tuple[Place, Any]]) -> str:
-    yaml = _yaml_of(name, "rt")
+    yaml = _ruamel(name, "rt")
     from ruamel.yaml import util  # noqa: PLC0415  an optional extra
 
     document, step, dash = cast("Any", util).load_yaml_guess_indent(text, yaml=yaml)
@@ -150,31 +149,31 @@ def _yaml(name: str, text: str, changes: Sequence[tuple[Place, Any]]) -> str:
             table.pop(path[-1], None)
         else:
             _put(table, path[-1], value, first=table is not document)
-    made = io.StringIO()
-    yaml.dump(document, made)
-    return comments + made.getvalue()
+    result = io.StringIO()
+    yaml.dump(document, result)
+    return comments + result.getvalue()
 
 
 def _put(table: Any, key: str, value: Any, *, first: bool) -> None:
-    """Set a value: a new one before the others, since the comment behind the last one is the next table's."""
+    """Set a value; a new one goes first: the comment after the last one belongs to the next table."""
     if key in table or not first or not hasattr(table, "insert"):
         table[key] = value
     else:
         table.insert(0, key, value)
 
 
-def _loaded(name: str, text: str) -> Any:
-    yaml = _yaml_of(name, "safe")
+def _load_yaml(name: str, text: str) -> Any:
+    yaml = _ruamel(name, "safe")
     from ruamel.yaml.error import YAMLError  # noqa: PLC0415  an optional extra
 
     try:
-        found = yaml.load(text)
+        table = yaml.load(text)
     except YAMLError as error:
         raise ValueError(" ".join(str(error).split())) from error
-    return {} if found is None else found
+    return {} if table is None else table
 
 
-def _yaml_of(name: str, kind: str) -> Any:
+def _ruamel(name: str, kind: str) -> Any:
     try:
         from ruamel.yaml import YAML as RUAMEL  # noqa: PLC0415  an optional extra
     except ModuleNotFoundError as error:
@@ -187,20 +186,20 @@ def _yaml_of(name: str, kind: str) -> Any:
 def _env(text: str, changes: Sequence[tuple[Place, Any]]) -> str:
     for (key,), value in changes:
         line = "" if value is ABSENT else f"{key}={value}\n"
-        found = [one for one in _VARIABLE.finditer(text) if one[1] == key]
-        for one in reversed(found):
-            text = text[: one.start()] + line + text[one.end() :]
-        if not found:
+        matches = [match for match in _VARIABLE.finditer(text) if match[1] == key]
+        for match in reversed(matches):
+            text = text[: match.start()] + line + text[match.end() :]
+        if not matches:
             text += line if text.endswith("\n") or not text else f"\n{line}"
     return text
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        raise ValueError("a key stands twice")
-    return found
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    table = dict(pairs)
+    if len(table) != len(pairs):
+        raise ValueError("a key occurs twice")
+    return table
 
 
-def _refuse(constant: str) -> Any:
-    raise ValueError(f"{constant} is no JSON")
+def _refuse_constant(constant: str) -> Any:
+    raise ValueError(f"{constant} is not JSON")

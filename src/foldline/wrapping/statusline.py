@@ -1,6 +1,6 @@
-"""What Foldline did in a session of Claude Code, kept in a small file, and the line under its prompt.
+"""A record of the folds of each Claude Code session in a small file, and the status line made from it.
 
-Claude Code asks for the line after every reply: nothing is imported here that takes long.
+Claude Code asks for the line after every reply: modules that load slowly must not be imported here.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from foldline.terminal import clean
 KEPT: Final = "~/.foldline/claude-code"  # the folder with a file for each session
 LONGEST: Final = 64 * 1024  # bytes of such a file
 CELLS: Final = 10
-_NAMED: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}")
+_SESSION_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}")
 
 
 class SessionRecord(NamedTuple):
-    """How often a session was folded, the tokens that were saved, how many rules of the user's stand.
+    """The folds of a session, the tokens they saved, and the number of the user's rules in force.
 
-    `told` says that the newest checkpoint has the rules: they need not be put back behind it.
+    `told`: the newest checkpoint has the rules, so they need not be added after it.
     """
 
     folds: int = 0
@@ -35,19 +35,19 @@ class SessionRecord(NamedTuple):
 
 
 def record_of(session: Any) -> SessionRecord:
-    """Return what is known of a session; nothing where its file is missing or not understood."""
+    """Return the record of a session; an empty one if its file is missing or invalid."""
     path = _path(session)
     if path is None:
         return SessionRecord()
-    with suppress(Exception):  # the file is anybody's
-        held = json.loads(files.content(path, LONGEST))
-        folds, saved, rules = (int(held[name]) for name in ("folds", "saved", "rules"))
-        return SessionRecord(folds, saved, rules, told=bool(held["told"]))
+    with suppress(Exception):  # others may have written the file
+        fields = json.loads(files.content(path, LONGEST))
+        folds, saved, rules = (int(fields[name]) for name in ("folds", "saved", "rules"))
+        return SessionRecord(folds, saved, rules, told=bool(fields["told"]))
     return SessionRecord()
 
 
 def keep(session: Any, record: SessionRecord) -> None:
-    """Write down what is known of a session; one without a name has no file. Raises OSError."""
+    """Store the record of a session; nothing for a session without an id. Raises OSError."""
     path = _path(session)
     if path is not None:
         with files.written(path, mode=files.PRIVATE) as file:
@@ -55,15 +55,15 @@ def keep(session: Any, record: SessionRecord) -> None:
 
 
 def _path(session: Any) -> Path | None:
-    if not isinstance(session, str) or not _NAMED.fullmatch(session):
+    if not isinstance(session, str) or not _SESSION_ID.fullmatch(session):
         return None
-    return Path(KEPT).expanduser() / f"{session}.json"
+    return files.expanded(KEPT) / f"{session}.json"
 
 
-def status_line(shown: Mapping[str, Any]) -> str:
-    """Return the line for what Claude Code says of a session: model, meter, folds, rules."""
-    model, window = _table(shown.get("model")), _table(shown.get("context_window"))
-    record = record_of(shown.get("session_id"))
+def status_line(status: Mapping[str, Any]) -> str:
+    """Return the line for the session that Claude Code describes: model, meter, folds, rules."""
+    model, window = _table(status.get("model")), _table(status.get("context_window"))
+    record = record_of(status.get("session_id"))
     name = model.get("display_name") or model.get("id")
     parts = [name] if isinstance(name, str) else []
     parts += [_meter(window)]
@@ -76,12 +76,12 @@ def status_line(shown: Mapping[str, Any]) -> str:
 
 
 def rules_held(count: int) -> str:
-    """Say how many rules stand."""
+    """Return the number of rules in words."""
     return "1 rule held" if count == 1 else f"{count} rules held"
 
 
 def _meter(window: Mapping[str, Any]) -> str:
-    """Return how full the window is; before the first reply, and from older versions, nothing is known."""
+    """Return how full the window is; "" before the first reply and from older versions."""
     size, used = _number(window.get("context_window_size")), _number(window.get("total_input_tokens"))
     share = _number(window.get("used_percentage"))
     if share is None and size and used is not None:
@@ -89,8 +89,8 @@ def _meter(window: Mapping[str, Any]) -> str:
     if share is None:
         return ""
     filled = min(CELLS, max(0, round(share * CELLS / 100)))
-    of = f" of {_short(size)}" if size else ""
-    return f"{'█' * filled}{'░' * (CELLS - filled)} {share:.0f}%{of}"
+    total = f" of {_short(size)}" if size else ""
+    return f"{'█' * filled}{'░' * (CELLS - filled)} {share:.0f}%{total}"
 
 
 def _short(tokens: float) -> str:
