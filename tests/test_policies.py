@@ -114,7 +114,7 @@ def test_every_preset_survives_a_round_trip_through_a_table():
     [
         ({"base": "pie"}, r"\[policies.mine\] base = 'pie': must be one of foldline, coop, .*amp"),
         ({"base": 3}, r"base = 3: must be one of"),
-        ({"base": "mine"}, r"base = 'mine': these policies stand on each other"),
+        ({"base": "mine"}, r"base = 'mine': these policies are based on each other"),
         ({"kep": 3}, r"\[policies.mine\] kep: no such field; did you mean keep\? There are summary, enabled"),
         ({"wholly_unknown": 3}, r"wholly_unknown: no such field; There are"),
         ({"cut_rule": "half"}, r"cut_rule = 'half': must be one of turn, user, user_or_plain_assistant, "),
@@ -134,9 +134,9 @@ def test_every_preset_survives_a_round_trip_through_a_table():
         ({"hard": {"tokens": "5"}}, r"hard = .*Expected `int \| null`.* - at `\$.tokens`; must be tokens"),
         ({"hard": {"tokens": -5}}, r"tokens must not be negative"),
         ({"hard": {"fraction": 0.5, "of": "output"}}, r"Invalid enum value 'output'"),
-        ({"reserve": "-5"}, r"reserve: only soft and hard can be given as what is to be left"),
-        ({"keep": -5}, r"keep: only soft and hard can be given as what is to be left"),
-        ({"keep": {"amount": "-5"}}, r"keep.amount: only soft and hard can be given as what is to be left"),
+        ({"reserve": "-5"}, r"reserve: only soft and hard can be given as the room to leave"),
+        ({"keep": -5}, r"keep: only soft and hard can be given as the room to leave"),
+        ({"keep": {"amount": "-5"}}, r"keep.amount: only soft and hard can be given as the room to leave"),
         ({"reserve": "5% of usable"}, r"reserve: a reserve is a share of the context"),
         ({"soft": "5% of reserve"}, r"soft: only summary_tokens can be a share of the reserve"),
         ({"keep": "5% of reserve"}, r"keep: only summary_tokens can be a share of the reserve"),
@@ -162,8 +162,8 @@ def test_a_policy_has_no_ledger_to_switch_off():
     assert "ledger" not in Policy.__struct_fields__
 
 
-def test_tables_that_stand_on_each_other_are_refused():
-    with pytest.raises(PolicyError, match="these policies stand on each other"):
+def test_tables_based_on_each_other_are_refused():
+    with pytest.raises(PolicyError, match="these policies are based on each other"):
         load({"policies": {"a": {"base": "b"}, "b": {"base": "a"}}})
 
 

@@ -1,4 +1,4 @@
-"""Every error that Foldline raises on purpose.
+"""Every exception that Foldline raises on purpose.
 
 FoldlineError
 |-- InputError               the call or the input is wrong (exit 2)
@@ -6,16 +6,16 @@ FoldlineError
 |   |-- DialectError         a message is not of its dialect; says which message
 |   |-- PolicyError          a policy or a setting is not understood
 |   |-- SessionNotFound      no such session in the store
-|   `-- SessionDiverged      the session of that id is stored, and went on differently
-|-- StoreError               the store cannot do it
-|   |-- LeafMoved            somebody else appended first; nothing was written
-|   |-- StoreCorrupt         what is stored is not what was appended
+|   `-- SessionDiverged      a stored session of that id continues differently
+|-- StoreError               a store operation failed
+|   |-- LeafMoved            another writer appended first; nothing was written
+|   |-- StoreCorrupt         stored data was changed or is missing
 |   `-- StoreVersion         the database was written by a newer Foldline (exit 2)
-|-- CallsOpen                the view was asked for while tool calls are unanswered
-|-- ProviderError            a model's provider refused, failed or fell silent; `kind` says which
-|-- FloorExceeded            what no compaction can remove is larger than the budget
+|-- CallsOpen                the view was requested while tool calls have no result
+|-- ProviderError            a model's provider refused, failed or did not answer; `kind` says which
+|-- FloorExceeded            the parts that no compaction can remove exceed the budget
 `-- CompactionFailed         a compaction could not be made; the session is as it was
-    `-- OverflowRemains      a request that was folded still does not fit; says what cannot be removed
+    `-- OverflowRemains      a folded request still does not fit; says what cannot be removed
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from typing import Any, Final, Literal
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return ` (did you mean 'x'?)` for the known name that is closest to an unknown one, or nothing."""
-    by_case = {one.lower(): one for one in known}
+    """Return ` (did you mean 'x'?)` for the known name closest to an unknown one; "" if none is close."""
+    by_case = {candidate.lower(): candidate for candidate in known}
     close = difflib.get_close_matches(name.lower(), by_case, n=1, cutoff=0.6)
     return f" (did you mean {by_case[close[0]]!r}?)" if close else ""
 
 
 class FoldlineError(Exception):
-    """Base of all errors raised by Foldline; the text says what to do."""
+    """Base of all exceptions raised by Foldline; the text says what to do."""
 
     exit_code = 1
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the error as it is: what its class is made of is not in `args`."""
+        """Pickle by `__dict__`: `args` does not have the arguments of the subclasses."""
         return self.__new__, (type(self), *self.args), self.__dict__
 
 
@@ -79,11 +79,11 @@ class SessionNotFound(InputError):
 
 
 class SessionDiverged(InputError):
-    """The session is stored, and went on differently: nothing was written."""
+    """A stored session of that id continues differently. Nothing was written."""
 
 
 class StoreError(FoldlineError):
-    """The store cannot do what was asked; everything stored before is still there."""
+    """A store operation failed; everything stored before is still there."""
 
 
 class LeafMoved(StoreError):
@@ -105,7 +105,7 @@ class StoreVersion(StoreError):
 
 
 class CallsOpen(FoldlineError):
-    """The view was asked for while tool calls are unanswered; `call_ids` lists them."""
+    """The view was requested while tool calls have no result; `call_ids` lists them."""
 
     def __init__(self, call_ids: tuple[str, ...]) -> None:
         self.call_ids = call_ids
@@ -114,7 +114,7 @@ class CallsOpen(FoldlineError):
 
 
 class FloorExceeded(FoldlineError):
-    """What no compaction can remove is larger than the budget.
+    """The parts that no compaction can remove exceed the budget.
 
     `floor` and `budget` are in Foldline's own tokens; `breakdown` maps each part of the floor to its tokens.
     """
@@ -126,7 +126,7 @@ class FloorExceeded(FoldlineError):
         parts = ", ".join(f"{name} {tokens:,}" for name, tokens in breakdown.items() if tokens)
         super().__init__(
             f"cannot fit {budget:,} tokens: {floor:,} cannot be removed ({parts}). "
-            f"Raise the target to at least {floor:,}, or shorten what is listed."
+            f"Raise the target to at least {floor:,}, or shorten these parts."
         )
 
 
@@ -161,9 +161,8 @@ class OverflowRemains(CompactionFailed):
         parts = ", ".join(f"{name} {tokens:,}" for name, tokens in breakdown.items() if tokens)
         super().__init__(
             f"the request does not fit the model: {why}. The view takes {view_tokens:,} tokens by our count"
-            f"{counted}{known}. {floor:,} of ours cannot be removed ({parts}): shorten what is largest "
-            "there, or use "
-            "a model with a larger window."
+            f"{counted}{known}. {floor:,} of ours cannot be removed ({parts}): shorten the largest of these, "
+            "or use a model with a larger window."
         )
 
 
@@ -175,11 +174,11 @@ TRANSIENT: Final = frozenset({"rate", "overloaded", "server", "timeout", "connec
 
 
 class ProviderError(FoldlineError):
-    """A model's provider refused, failed or fell silent.
+    """A model's provider refused, failed or did not answer.
 
-    `kind` is what happened, `status` the HTTP status (None where none came), `retry_after` the seconds that
-    the provider asks to wait, `text` its own words without keys, `overflow` the sizes of an overflow
-    (`core/measure/overflow.py`) where `kind` is that.
+    `kind` is what happened, `status` the HTTP status (None without a response), `retry_after` the seconds
+    that the provider asks to wait, `text` its message without keys, `overflow` the sizes of an overflow
+    (`core/measure/overflow.py`) if that is the kind.
     """
 
     def __init__(

@@ -20,8 +20,8 @@ from foldline.errors import PolicyError, did_you_mean
 Table = Mapping[str, Any]
 
 MOST = 1_000_000  # bytes of a file of settings or policies
-MOST_BASES = 50  # that stand on each other
-DEFAULT = "foldline"  # the policy that a table changes where it names no base
+MOST_BASES = 50  # in a chain
+DEFAULT = "foldline"  # the base of a table that names none
 AMOUNT_FORMS = (
     'tokens (30000), a share ("85%", "85% of usable") or a table such as {tokens = 30000, fraction = 0.2}'
 )
@@ -36,8 +36,8 @@ _SHARE = re.compile(r"(\d+(?:\.\d+)?)\s*%(?:\s+of\s+(context|usable|reserve))?")
 def policy(name_or_path: str, user: Mapping[str, Policy] | None = None) -> Policy:
     """Return the policy of that name, or the only one of a TOML file.
 
-    `user` are policies that were loaded before; they go before the presets. `FILE.toml:NAME` is one of
-    several in a file. Raises PolicyError with the names there are.
+    `user` are policies that were loaded before; they override presets of the same name. `FILE.toml:NAME` is
+    one of several in a file. Raises PolicyError with the available names.
     """
     known = {**PRESETS, **(user or {})}
     if not isinstance(name_or_path, str):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -48,10 +48,10 @@ def policy(name_or_path: str, user: Mapping[str, Policy] | None = None) -> Polic
     if name:
         return policy(name, {**(user or {}), **load(Path(file + ".toml"))})
     if name_or_path.endswith(".toml"):
-        found = load(Path(name_or_path))
-        if len(found) == 1:
-            return next(iter(found.values()))
-        raise PolicyError(f"{name_or_path} has several policies; add one of :{', :'.join(found)}")
+        policies = load(Path(name_or_path))
+        if len(policies) == 1:
+            return next(iter(policies.values()))
+        raise PolicyError(f"{name_or_path} has several policies; add one of :{', :'.join(policies)}")
     hint = did_you_mean(name_or_path, known)
     raise PolicyError(f"no policy {name_or_path!r}{hint}; there are {', '.join(known)}, or give a .toml file")
 
@@ -74,7 +74,7 @@ def load(source: str | Path | Table) -> dict[str, Policy]:
 
 
 def read_toml(path: Path, most: int = MOST) -> dict[str, Any]:
-    """Return what a TOML file of `most` bytes holds; PolicyError names the file, FileNotFoundError passes."""
+    """Parse a TOML file of at most `most` bytes; raises PolicyError, or FileNotFoundError."""
     try:
         return tomllib.loads(files.content(path, most).decode("utf-8-sig"))
     except (FileNotFoundError, NotADirectoryError):
@@ -93,29 +93,31 @@ class _Tables:
             raise PolicyError(f"{where}policies must be tables, [policies.NAME]")
         self._where = where
         self._tables = cast("Mapping[str, Any]", tables)
-        self._made: dict[str, Policy] = {}
+        self._policies: dict[str, Policy] = {}
 
     def policies(self) -> dict[str, Policy]:
         return {name: self._policy(name, ()) for name in self._tables}
 
     def _policy(self, name: str, users: tuple[str, ...]) -> Policy:
-        if name in self._made:
-            return self._made[name]
+        if name in self._policies:
+            return self._policies[name]
         where = f"{self._where}[policies.{name}]"
         table = self._tables[name]
         if not isinstance(table, Mapping):
             raise PolicyError(f"{where} must be a table")
         fields = dict(cast("Mapping[str, Any]", table))
         base = self._base(fields.pop("base", DEFAULT), where, (*users, name))
-        given = {"summary": f"{base.name}, changed", **fields, "name": name}
-        self._made[name] = changed(base, given, where=where)
-        return self._made[name]
+        fields = {"summary": f"{base.name}, changed", **fields, "name": name}
+        self._policies[name] = changed(base, fields, where=where)
+        return self._policies[name]
 
     def _base(self, base: Any, where: str, users: tuple[str, ...]) -> Policy:
         if base in users[:-1] or (base == users[-1] and base not in PRESETS):
-            raise PolicyError(f"{where} base = {base!r}: these policies stand on each other")
+            raise PolicyError(f"{where} base = {base!r}: these policies are based on each other")
         if len(users) > MOST_BASES:
-            raise PolicyError(f"{where} base = {base!r}: too many policies stand on each other")
+            raise PolicyError(
+                f"{where} base = {base!r}: more than {MOST_BASES} policies are based on each other"
+            )
         if isinstance(base, str) and base in self._tables and base != users[-1]:
             return self._policy(base, users)
         if not isinstance(base, str) or base not in PRESETS:
@@ -134,15 +136,15 @@ def changed(base: Policy, fields: Table, *, where: str = "policy") -> Policy:
 
 
 def _reserves(fields: Table) -> dict[str, Any]:
-    """A hard trigger given as what is to be left ("-30000") also is the reserve, unless one is given."""
+    """Use a hard trigger given as the room to leave ("-30000") as the reserve too, unless one is given."""
     hard = str(fields.get("hard")).strip()
     if hard.startswith("-") and _NUMBER.fullmatch(hard):
-        return {"reserve": abs(_whole(hard)), **fields}
+        return {"reserve": abs(_integer(hard)), **fields}
     return dict(fields)
 
 
 def _value(key: str, value: Any, where: str) -> Any:
-    """A field's value in builtins; raises PolicyError where the key or the value is not understood."""
+    """Return a field's value in builtins; raises PolicyError for an unknown key or an invalid value."""
     at = f"{where} {key}"
     if key not in (*_SETTABLE, "name"):
         close = difflib.get_close_matches(key, _SETTABLE, n=1)
@@ -168,46 +170,48 @@ def _value(key: str, value: Any, where: str) -> Any:
 
 
 def _check_base(key: str, amount: Table, at: str) -> None:
-    """Refuse an amount that its field can make nothing of."""
+    """Refuse an amount that makes no sense for its field."""
     if "less" in amount and key not in ("soft", "hard"):
-        raise PolicyError(f"{at}: only soft and hard can be given as what is to be left")
+        raise PolicyError(f"{at}: only soft and hard can be given as the room to leave")
     if amount.get("of") == "usable" and key == "reserve":
-        raise PolicyError(f"{at}: a reserve is a share of the context; usable is what it leaves")
+        raise PolicyError(
+            f"{at}: a reserve is a share of the context, since usable is what remains without it"
+        )
     if amount.get("of") == "reserve" and key != "summary_tokens":
         raise PolicyError(f"{at}: only summary_tokens can be a share of the reserve")
 
 
 def _check_choice(hint: Any, value: Any, at: str) -> None:
-    """Refuse a value outside a field's fixed choices, and name them."""
+    """Refuse a value outside a field's fixed choices; the error names them."""
     options = get_args(hint) if get_origin(hint) is Literal else ()
-    several = get_args(hint)[0] if get_origin(hint) is tuple else None
-    if several is not None and get_origin(several) is Literal:
+    item_hint = get_args(hint)[0] if get_origin(hint) is tuple else None
+    if item_hint is not None and get_origin(item_hint) is Literal:
         if not isinstance(value, list | tuple):
-            raise PolicyError(f"{at} = {value!r}: must be a list of {', '.join(get_args(several))}")
-        for one in cast("Sequence[Any]", value):
-            _check_choice(several, one, at)
+            raise PolicyError(f"{at} = {value!r}: must be a list of {', '.join(get_args(item_hint))}")
+        for item in cast("Sequence[Any]", value):
+            _check_choice(item_hint, item, at)
     if options and value not in options:
         raise PolicyError(f"{at} = {value!r}: must be one of {', '.join(map(str, options))}")
 
 
 def _keep(value: Any, at: str) -> Any:
-    """A `Keep`: an amount alone, or a table of `amount`, `messages` and `message_fraction`."""
+    """Return a `Keep` in builtins: from an amount, or a table of `amount`, `messages`, `message_fraction`."""
     if not isinstance(value, Mapping) or not set(cast("Table", value)) & set(Keep.__struct_fields__):
-        return {"amount": _kept(value, at)} if value is not None and value != {} else {}
+        return {"amount": _keep_amount(value, at)} if value is not None and value != {} else {}
     table = dict(cast("Table", value))
     if "amount" in table:
-        table["amount"] = _kept(table["amount"], f"{at}.amount")
-    return _converted(table, Keep, at, f"{AMOUNT_FORMS}, or a table of {', '.join(Keep.__struct_fields__)}")
+        table["amount"] = _keep_amount(table["amount"], f"{at}.amount")
+    return _checked(table, Keep, at, f"{AMOUNT_FORMS}, or a table of {', '.join(Keep.__struct_fields__)}")
 
 
-def _kept(value: Any, at: str) -> Any:
+def _keep_amount(value: Any, at: str) -> Any:
     amount = _amount(value, at)
     _check_base("keep", amount, at)
     return amount
 
 
 def _amount(value: Any, at: str) -> Any:
-    """An `Amount` from tokens, a share, what is to be left ("-30000"), or a table."""
+    """Return an `Amount` in builtins: from tokens, a share, the room to leave ("-30000"), or a table."""
     if isinstance(value, int) and not isinstance(value, bool):
         table: dict[str, Any] = {"tokens": value} if value >= 0 else {"less": -value}
     elif isinstance(value, str):
@@ -216,11 +220,10 @@ def _amount(value: Any, at: str) -> Any:
         table = dict(cast("Table", value))
     else:
         raise PolicyError(f"{at} = {value!r}: must be {AMOUNT_FORMS}")
-    checked = _converted(table, Amount, at, AMOUNT_FORMS)
-    amount = msgspec.convert(checked, Amount)
+    amount = msgspec.convert(_checked(table, Amount, at, AMOUNT_FORMS), Amount)
     if not 0 <= (amount.fraction or 0) <= 1 or (amount.tokens or 0) < 0 or (amount.less or 0) < 0:
         raise PolicyError(f"{at} = {value!r}: tokens must not be negative, a fraction is from 0 to 1 (100%)")
-    return checked
+    return table
 
 
 def _amount_text(text: str, at: str) -> dict[str, Any]:
@@ -228,18 +231,18 @@ def _amount_text(text: str, at: str) -> dict[str, Any]:
     if share:
         return {"fraction": float(share[1]) / 100, "of": share[2] or "context"}
     if _NUMBER.fullmatch(text):
-        return {"less": abs(_whole(text))} if text.startswith("-") else {"tokens": _whole(text)}
+        return {"less": abs(_integer(text))} if text.startswith("-") else {"tokens": _integer(text)}
     if text == "output":
         return {"output": True}
     raise PolicyError(f"{at} = {text!r}: must be {AMOUNT_FORMS}")
 
 
-def _whole(text: str) -> int:
+def _integer(text: str) -> int:
     return int(text.strip().replace(",", "").replace("_", ""))
 
 
-def _converted(table: dict[str, Any], kind: type[msgspec.Struct], at: str, allowed: str) -> dict[str, Any]:
-    """The table, once it is known to be of its kind with no key that the kind does not have."""
+def _checked(table: dict[str, Any], kind: type[msgspec.Struct], at: str, allowed: str) -> dict[str, Any]:
+    """Return a table; raises PolicyError if it has an unknown key or an invalid value."""
     unknown = [key for key in table if key not in kind.__struct_fields__]
     if unknown:
         raise PolicyError(f"{at}.{unknown[0]}: no such key; there are {', '.join(kind.__struct_fields__)}")
@@ -253,13 +256,13 @@ def _converted(table: dict[str, Any], kind: type[msgspec.Struct], at: str, allow
 def _per_model(value: Any, at: str) -> Any:
     if not isinstance(value, Mapping):
         raise PolicyError(f'{at}: must be tables by model name, such as [policies.NAME.per_model."claude-"]')
-    found: dict[str, dict[str, Any]] = {}
-    for model, fields in cast("Table", value).items():
-        if not isinstance(fields, Mapping):
+    models: dict[str, dict[str, Any]] = {}
+    for model, table in cast("Table", value).items():
+        if not isinstance(table, Mapping):
             raise PolicyError(f"{at}.{model}: must be a table of fields")
-        given = cast("Table", fields)
-        refused = sorted(set(given) & {"per_model", "limits", "name", "base"})
+        fields = cast("Table", table)
+        refused = sorted(set(fields) & {"per_model", "limits", "name", "base"})
         if refused:
             raise PolicyError(f"{at}.{model}.{refused[0]}: cannot be set for a model")
-        found[model] = {key: _value(key, one, f"{at}.{model}") for key, one in _reserves(given).items()}
-    return found
+        models[model] = {key: _value(key, field, f"{at}.{model}") for key, field in _reserves(fields).items()}
+    return models

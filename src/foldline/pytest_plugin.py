@@ -2,8 +2,8 @@
 
     pytest --foldline-sessions recordings --foldline-window 60000 --foldline-policy foldline,pi
 
-A test fails where a rule of the user's is not in a view, a view is invalid or the window is exceeded. Without
-`--foldline-sessions` the plugin does nothing, and loads nothing of Foldline but this file.
+A test fails if one of the user's rules is missing from a view, a view is invalid or the window is exceeded.
+Without `--foldline-sessions` the plugin does nothing and imports no other module of Foldline.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Name the mark, so that `-m foldline` selects these tests."""
+    """Register the mark, so that `-m foldline` selects these tests."""
     config.addinivalue_line("markers", f"{MARK}: a recorded session under a policy, by --foldline-sessions")
 
     window = config.getoption("--foldline-window")
@@ -45,7 +45,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> RecordedSession | None:
-    """Collect a session that is named itself, as in the id of a test: `pytest FILE::foldline`."""
+    """Collect a session file that was passed to pytest, as in the id of a test: `pytest FILE::foldline`."""
     if file_path.suffix not in (".json", ".jsonl") or not parent.session.isinitpath(file_path):
         return None
     return RecordedSession.from_parent(parent, path=file_path)  # pyright: ignore[reportUnknownMemberType]
@@ -56,14 +56,14 @@ def pytest_collection_modifyitems(
     session: pytest.Session, config: pytest.Config, items: list[pytest.Item]
 ) -> None:
     """Add a test for each session and policy, before tests are selected by -k and -m."""
-    named = config.getoption("--foldline-sessions")
-    if not named or any(isinstance(item, SessionTest) for item in items):  # those named themselves, alone
+    names = config.getoption("--foldline-sessions")
+    if not names or any(isinstance(item, SessionTest) for item in items):  # only those passed to pytest
         return
     from foldline.errors import FoldlineError  # noqa: PLC0415  only where it is used
     from foldline.lab.sources import session_files  # noqa: PLC0415
 
     try:
-        files = dict.fromkeys(session_files(named))
+        files = dict.fromkeys(session_files(names))
     except FoldlineError as error:
         raise pytest.UsageError(f"--foldline-sessions {error}") from error
     for file in files:
@@ -85,10 +85,10 @@ class RecordedSession(pytest.File):
 
 
 class SessionTest(pytest.Item):
-    """A session under the policy that it is named for."""
+    """A session under the policy of the test's name."""
 
     def runtest(self) -> None:
-        """Replay the session; raises AssertionError with what would have gone wrong."""
+        """Replay the session; raises AssertionError with its problems."""
         from foldline.testing import check_session  # noqa: PLC0415  only where it is used
 
         window = self.config.getoption("--foldline-window")
@@ -97,7 +97,7 @@ class SessionTest(pytest.Item):
             raise AssertionError("\n".join(problem.told for problem in problems))
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        """Return what was found, or why the file could not be replayed, without a traceback."""
+        """Return the problems, or why the file could not be replayed, without a traceback."""
         from foldline.errors import FoldlineError  # noqa: PLC0415
 
         if isinstance(excinfo.value, AssertionError | FoldlineError):
@@ -105,5 +105,5 @@ class SessionTest(pytest.Item):
         return super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[Path, None, str]:
-        """Return the file, and the name of the test as the heading of a failure."""
+        """Return the file, and the heading of a failure."""
         return self.path, None, f"{self.parent.name if self.parent else ''} under {self.name}"

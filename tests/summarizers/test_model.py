@@ -173,7 +173,7 @@ async def test_where_nothing_was_said_that_leaves_the_view_no_model_is_asked():
     served, summarizer = model([GOOD])
     reply = await summarizer.summarize(asked([]))
     assert (reply.stop, reply.text, list(served.requests)) == (FAILED, "", [])
-    assert "nothing to sum up" in reply.notes[0]
+    assert "nothing to summarise" in reply.notes[0]
 
 
 async def test_cancelling_ends_the_call_and_leaves_the_summariser_usable():
@@ -263,7 +263,7 @@ async def test_an_overflow_makes_the_range_smaller():
     assert len(refused) == 1
     assert reply.text == GOOD
     assert reply.detail["parts"] > 1
-    assert any("accepts less than was known" in note for note in reply.notes)
+    assert any("accepts less than its window" in note for note in reply.notes)
     before = len(served.requests)
     await summarizer.summarize(asked(work(10), instructions="again"))
     assert not any(request.refused for request in list(served.requests)[before:]), "it is remembered"

@@ -1,4 +1,4 @@
-"""What models can take and cost, and exact token counts. Importing reads no file."""
+"""Windows and prices of models, and exact token counts. Importing this reads no file."""
 
 from foldline.catalogue.exact import exact
 from foldline.catalogue.info import DEFAULT_WINDOW, ModelInfo, learn, learned

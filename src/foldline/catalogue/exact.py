@@ -11,7 +11,7 @@ from foldline.errors import InputError
 
 
 class _Exact:
-    """Count with a vocabulary. Lone surrogates, which no tokenizer takes, count as replacement characters."""
+    """Count with a vocabulary. Lone surrogates, which tokenizers refuse, count as replacement characters."""
 
     def __init__(self, name: str, batch_count: Callable[..., list[int]]) -> None:
         self.name = name
@@ -24,15 +24,15 @@ class _Exact:
         try:
             return self._batch_count([text], self.name, 1)[0]
         except UnicodeEncodeError:
-            whole = text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
-            return self._batch_count([whole], self.name, 1)[0]
+            valid = text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
+            return self._batch_count([valid], self.name, 1)[0]
 
 
 def exact(encoding: str = "o200k_base") -> Counter:
     """Return a counter with a real vocabulary: o200k_base (GPT-4o and later) or cl100k_base (GPT-4).
 
-    Needs the package of the extra `tokens`; nothing is downloaded. Raises InputError when it is not
-    installed, and for a vocabulary that it does not have.
+    Needs the extra `tokens`; nothing is downloaded. Raises InputError if it is not installed or does not have
+    the vocabulary.
     """
     try:
         toktok = cast("Any", import_module("toktok"))

@@ -1,4 +1,4 @@
-"""What is known of a model: its window and its price, resolved once; and what an overflow teaches of them."""
+"""A model's window and price, and how an overflow changes them."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from foldline.core.decide.price import Price
 from foldline.core.measure.overflow import NEXT_TRY, Overflow
 from foldline.core.measure.window import Window, share
 
-# The one default, where no window is given and none is known. A window assumed too large mends itself at the
-# first overflow; one assumed too small would fold too early for good.
+# The default for unknown models. A window that is too large is corrected at the first overflow; with one that
+# is too small, a session would always fold too early.
 DEFAULT_WINDOW: Final = Window(context=200_000, output=8_192)
 
-LEAST: Final = 2_048  # tokens; no model in use has less
+LEAST: Final = 2_048  # tokens; no model in use has a smaller window
 
 Found = Literal["given", "override", "exact", "same name", "longest prefix", "learned", "default"]
 
@@ -22,8 +22,8 @@ Found = Literal["given", "override", "exact", "same name", "longest prefix", "le
 class ModelInfo(msgspec.Struct, frozen=True, omit_defaults=True):
     """A model's limits in tokens and its price; `known` False: the window is an assumption.
 
-    `name` is the model as it was asked for (None: no model was named), `entry` what the catalogue or the
-    settings call it ("": neither has it), `found` where the window comes from.
+    `name` is the requested name (None: no model was named), `entry` its name in the catalogue or the settings
+    ("": in neither), `found` the source of the window.
     """
 
     name: str | None
@@ -35,7 +35,7 @@ class ModelInfo(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def warning(self) -> str | None:
-        """What to tell the user of a window that is assumed for a model they named; None otherwise."""
+        """A warning that the window of the model that the user named is assumed; None otherwise."""
         if self.known or not self.name:
             return None
         window = self.window
@@ -46,24 +46,24 @@ class ModelInfo(msgspec.Struct, frozen=True, omit_defaults=True):
         )
 
     def within(self, window: int | Window) -> ModelInfo:
-        """Return the model with the window that a caller gives; a number is its context, in tokens."""
+        """Return the model with a caller's window; a number is its context in tokens."""
         if not isinstance(window, Window):
             window = msgspec.structs.replace(self.window, context=window, input=None)
         return msgspec.structs.replace(self, window=window, known=True, found="given")
 
 
 def learned(info: ModelInfo, context: int) -> ModelInfo:
-    """Return a model with a context, in tokens, that an overflow taught."""
+    """Return a model with the context in tokens that was learnt from an overflow."""
     return msgspec.structs.replace(info, window=narrowed(info.window, context), known=True, found="learned")
 
 
 def learn(window: Window, overflow: Overflow, *, known: bool, sent: int | None = None) -> Window | None:
-    """Return the window that an overflow teaches, or None where it teaches nothing new.
+    """Return the window learnt from an overflow, or None if it is not new.
 
-    A limit that the provider names is believed, above or below what was assumed: it is a fact of that server.
-    Where it names none, an unknown model (`known` False) is tried with 70% of the tokens that were `sent`; a
-    known one keeps its window, as our count, not the window, may be off. Tokens are the provider's for a
-    named limit, Foldline's for `sent`.
+    A limit that the provider names is used, whether larger or smaller: it is a fact of that server. Without
+    one, an unknown model (`known` False) gets 70% of the tokens that were `sent`; a known one keeps its
+    window, because our count may be wrong instead. Tokens are the provider's for a named limit, Foldline's
+    for `sent`.
     """
     if overflow.limit:
         return None if overflow.limit == window.context else narrowed(window, max(LEAST, overflow.limit))
@@ -75,5 +75,5 @@ def learn(window: Window, overflow: Overflow, *, known: bool, sent: int | None =
 
 
 def narrowed(window: Window, context: int) -> Window:
-    """Return a window of that context, in tokens, without an input limit; a reply may take half of it."""
+    """Return a window with a smaller context in tokens and no input limit; a reply may take half of it."""
     return Window(context=context, output=min(window.output, max(1, context // 2)))

@@ -18,9 +18,9 @@ class Summarizer(Protocol):
         ...
 
     async def summarize(self, request: SummaryRequest) -> SummaryReply:
-        """Write the summary that is asked for.
+        """Write the requested summary.
 
-        The reply is judged by the core before anything of it is stored: an implementation reports how the
-        model stopped and what it cost, and raises what its provider raises.
+        The core checks the reply before it is stored: an implementation reports how the model stopped and
+        what it cost, and raises what its provider raises.
         """
         ...

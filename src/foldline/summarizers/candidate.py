@@ -13,14 +13,13 @@ from foldline.core.measure.overflow import NEXT_TRY, Overflow
 from foldline.core.measure.window import Window, share
 from foldline.providers.base import Provider
 
-# Our count and the provider's can differ by this much: only this share of a window is filled.
+# Only this share of a window is filled, because our count and the provider's differ.
 FILLED: Final = 0.9
 # A summary may take at most this share of a summariser's window, and its output limit.
 SUMMARY_SHARE: Final = 0.25
-# A reply may take more of the provider's tokens than was asked for in ours, and models that reason first need
-# room.
+# A reply may take more of the provider's tokens than of ours, and models that reason first need room.
 SLACK, MORE = 1.25, 256
-LEAST_ROOM: Final = 512  # tokens of a prompt below which no smaller one is tried
+LEAST_ROOM: Final = 512  # tokens: no smaller prompt is tried
 
 
 class Candidate(msgspec.Struct, frozen=True):
@@ -42,7 +41,7 @@ class Candidate(msgspec.Struct, frozen=True):
     def max_tokens(self, request: SummaryRequest, size: int | None = None) -> int:
         """Return the cap of the reply to a prompt of `size` tokens.
 
-        After a reply that was rejected, perhaps because it was cut off, it doubles, as far as there is room.
+        After a rejected reply, which may have been cut off, it doubles if there is room.
         """
         window = self.window
         wanted = int(self.tokens(request) * SLACK) + MORE
@@ -53,7 +52,7 @@ class Candidate(msgspec.Struct, frozen=True):
         return max(cap, min(wanted * (1 + request.attempt), window.output, free))
 
     def room(self, request: SummaryRequest) -> int:
-        """Return the tokens that a prompt may take, by our count, besides the reply's cap."""
+        """Return the tokens that a prompt may take, by our count, next to the reply."""
         window = self.window
         free = window.context - self.max_tokens(request)
         return max(1, share(min(window.input_limit, free), FILLED))
@@ -61,12 +60,12 @@ class Candidate(msgspec.Struct, frozen=True):
 
 def candidate(provider: Provider, *, window: Window | None = None, price: Price | None = None) -> Candidate:
     """Return a model as a candidate; window and price default to the catalogue's."""
-    known = Catalogue().look_up(provider.name)
-    return Candidate(provider, window or known.window, price or known.price)
+    info = Catalogue().look_up(provider.name)
+    return Candidate(provider, window or info.window, price or info.price)
 
 
 def smaller(sent: int, overflow: Overflow | None) -> int:
-    """Return the room for the next try after a prompt of `sent` tokens did not fit; always less than that."""
+    """Return the room for the next attempt after a prompt of `sent` tokens did not fit: always less."""
     share_left = NEXT_TRY
     if overflow is not None and overflow.limit and overflow.asked:
         share_left = min(FILLED, FILLED * (overflow.limit - (overflow.max_tokens or 0)) / overflow.asked)

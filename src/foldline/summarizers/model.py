@@ -1,8 +1,8 @@
 """Summaries written by a model: the cheapest way that works, then the next, then none.
 
-Whatever a model answers is judged by the core. This asks, in as many calls as the range needs; asks again
-after what passes; takes a smaller range after an overflow; and gives up without raising, so that the receipt
-says why the offline checkpoint stands there.
+The core checks each reply. This module makes as many calls as the range needs, retries transient failures,
+takes smaller parts after an overflow, and gives up without raising, so that the receipt says why the offline
+checkpoint was used.
 """
 
 from __future__ import annotations
@@ -32,30 +32,28 @@ from foldline.summarizers.parts import requests, split
 
 log = logging.getLogger("foldline")
 
-# Somebody may be waiting, and code can write as well, so retry less than for a reply to the user.
+# Fewer retries than for a reply: the user may be waiting, and code can write the checkpoint instead.
 PATIENCE: Final = Patience(attempts=4, timeout=120.0)
-TIMEOUT: Final = (
-    240.0  # seconds for one call: a large range, and a slow model that writes thousands of tokens
-)
-SHRINKS: Final = 5  # times that a smaller range is tried after an overflow
-PART_ATTEMPTS: Final = 2  # times that the summary of a part is asked for
+TIMEOUT: Final = 240.0  # seconds for one call: a slow model may write thousands of tokens
+SHRINKS: Final = 5  # smaller ranges tried after overflows
+PART_ATTEMPTS: Final = 2  # attempts at the summary of a part
 REMEMBERED: Final = 16  # summaries of parts that are kept for a second attempt at the whole
-HIT: Final = 0.5  # share of what should be cached that has to be read from the cache
+HIT: Final = 0.5  # share of the expected cache that must be read from it
 
-# After these the same model may answer to another form of the request.
+# After these errors the same model may accept another form of the request.
 _OTHER_FORM: Final = frozenset({"overflow", "bad_request"})
 
 
 OnText = Callable[[str | None], None]
-"""Who reads a summary while it is written: a piece of it, or None where it begins anew."""
+"""Called with each piece of a summary while it is written, and with None when it starts anew."""
 
 
 class _Unusable(Exception):
     """The reply for a part is not a summary."""
 
 
-class _Cost:
-    """What one summary has cost so far."""
+class _Tally:
+    """The calls of one summary so far: usage, price, notes."""
 
     def __init__(self) -> None:
         self.usage: Usage | None = None
@@ -65,11 +63,11 @@ class _Cost:
         self.sent = 0  # tokens of the newest prompt
         self.notes: list[str] = []
 
-    def note(self, words: str) -> None:
-        if words not in self.notes:
-            self.notes.append(words)
+    def note(self, text: str) -> None:
+        if text not in self.notes:
+            self.notes.append(text)
 
-    def take(self, reply: Reply, price: Price | None) -> None:
+    def add(self, reply: Reply, price: Price | None) -> None:
         self.usage = added(self.usage, reply.usage)
         if reply.usage is not None and price is not None:
             self.price = (self.price or 0.0) + cost(reply.usage, price)
@@ -78,12 +76,11 @@ class _Cost:
 class ModelSummarizer:
     """Write summaries with a model.
 
-    `provider` is the session's own model, `window` its limits and `price` what it costs (default: the
-    catalogue's); `other` a model for summaries alone, which is asked where it is cheaper. Where the one that
-    is asked cannot answer, the other is asked. `timeout` in seconds for one call; `patience` for asking
-    again; `notes` go into each receipt. Where a request carries the session's own next request, and that is
-    to the same model, the summary may be asked for in the session itself, and the session's window is what
-    counts.
+    `provider` is the session's own model, with `window` and `price` (default: the catalogue's). `other` is a
+    model only for summaries, which is used if it is cheaper. If one fails, the other is used. `timeout` is in
+    seconds for one call, `patience` limits the retries, `notes` go into each receipt. If a summary request
+    carries the session's next request to the same model, the summary may be written within the session, and
+    the session's window applies.
     """
 
     def __init__(
@@ -106,7 +103,7 @@ class ModelSummarizer:
         self._notes = tuple(notes)
         self._rooms: dict[str, int] = {}  # of models that took less than their window
         self._parts: dict[Any, str] = {}
-        self._missed = False  # the provider's cache did not have the session's prefix
+        self._cache_missed = False  # the provider's cache did not have the session's prefix
 
     @property
     def name(self) -> str:
@@ -120,19 +117,19 @@ class ModelSummarizer:
 
     @property
     def price(self) -> Price | None:
-        """What the session's own model costs; None if unknown."""
+        """The price of the session's own model; None if unknown."""
         return self._own.price
 
     async def decide(self, call: Call) -> tuple[Reply, float | None]:
-        """Ask the session's own model as the session does; return its reply and what it cost in USD."""
-        spent = _Cost()
-        return await self._ask(self._own, call, 0, spent, None), spent.price
+        """Ask the session's own model as the session does; return its reply and its price in USD."""
+        tally = _Tally()
+        return await self._ask(self._own, call, 0, tally, None), tally.price
 
     async def close(self) -> None:
         """Close the connections of all models."""
-        for one in (self._own, self._other):
-            if one is not None:
-                await one.provider.close()
+        for model in (self._own, self._other):
+            if model is not None:
+                await model.provider.close()
 
     async def summarize(self, request: SummaryRequest) -> SummaryReply:
         """Write the requested summary; a reply whose `stop` is "failed" says that no model could.
@@ -140,45 +137,47 @@ class ModelSummarizer:
         Usage and price are those of all answered calls. Cancelling closes the connection.
         """
         own, prefix = self._in_this_session(request.prefix)
-        tally = _Cost()
+        tally = _Tally()
         if not request.folded and not request.previous:
-            tally.note("what leaves the view is quoted or shortened: there is nothing to sum up")
+            tally.note(
+                "everything that leaves the view is quoted or shortened: there is nothing to summarise"
+            )
             return self._reply("", FAILED, SummaryWay(own, "bare"), tally)
-        found = await asyncio.to_thread(choices, request, own, self._other, prefix, self._counter)
-        tally.note(found[1])
-        dead: set[str] = set()
-        for choice in found[0]:
-            who = choice.candidate
-            if who.name in dead:
+        ways, reason = await asyncio.to_thread(choices, request, own, self._other, prefix, self._counter)
+        tally.note(reason)
+        failed: set[str] = set()
+        for way in ways:
+            model = way.candidate
+            if model.name in failed:
                 continue
             try:
-                if choice.form == "in-session" and prefix is not None:
-                    reply = await self._in_session(who, request, prefix, tally)
+                if way.form == "in-session" and prefix is not None:
+                    reply = await self._in_session(model, request, prefix, tally)
                 else:
-                    reply = await self._bare(who, request, tally)
+                    reply = await self._bare(model, request, tally)
             except (ProviderError, InputError, _Unusable) as error:
-                tally.note(f"{who.name} wrote no summary: {str(error)[:QUOTED]}")
-                log.warning("summary by %s failed: %s", who.name, error)
+                tally.note(f"{model.name} wrote no summary: {str(error)[:QUOTED]}")
+                log.warning("summary by %s failed: %s", model.name, error)
                 if not (isinstance(error, ProviderError) and error.kind in _OTHER_FORM):
-                    dead.add(who.name)
+                    failed.add(model.name)
                 continue
-            return self._reply(reply.text, reply.stop, choice, tally)
-        return self._reply("", FAILED, found[0][0], tally)
+            return self._reply(reply.text, reply.stop, way, tally)
+        return self._reply("", FAILED, ways[0], tally)
 
     def _in_this_session(self, prefix: Prefix | None) -> tuple[Candidate, Prefix | None]:
-        """Return the session's own model as the session knows it, and the prefix if it can be asked there."""
+        """Return the session's own model with its window there, and the prefix if it can be used."""
         own = self._own
         if prefix is None or prefix.model != own.name:
             return own, None
         own = msgspec.structs.replace(own, window=prefix.window)
-        usable = prefix.messages and prefix.dialect == own.provider.dialect and not self._missed
+        usable = prefix.messages and prefix.dialect == own.provider.dialect and not self._cache_missed
         return own, prefix if usable else None
 
-    def _reply(self, text: str, stop: str, choice: SummaryWay, tally: _Cost) -> SummaryReply:
-        detail = {"form": choice.form, "calls": tally.calls, "parts": tally.parts, "why": tally.notes[0]}
+    def _reply(self, text: str, stop: str, way: SummaryWay, tally: _Tally) -> SummaryReply:
+        detail = {"form": way.form, "calls": tally.calls, "parts": tally.parts, "why": tally.notes[0]}
         return SummaryReply(
             text=text,
-            summarizer=choice.candidate.name,
+            summarizer=way.candidate.name,
             stop=stop,
             usage=tally.usage,
             price=tally.price,
@@ -189,69 +188,75 @@ class ModelSummarizer:
     # ---- the two forms
 
     async def _in_session(
-        self, who: Candidate, request: SummaryRequest, prefix: Prefix, tally: _Cost
+        self, model: Candidate, request: SummaryRequest, prefix: Prefix, tally: _Tally
     ) -> Reply:
-        """Ask within the session; never again if the expected cache was not there."""
-        call = asked_in_session(request, who, prefix)
-        reply = await self._ask(who, call, prefix.tokens, tally, request.on_text)
+        """Ask within the session; not again if the expected cache was missing."""
+        call = asked_in_session(request, model, prefix)
+        reply = await self._ask(model, call, prefix.tokens, tally, request.on_text)
         read = reply.usage.cache_read if reply.usage is not None else 0
         if read < HIT * min(prefix.cache.warm, prefix.tokens):
-            self._missed = True
+            self._cache_missed = True
             tally.note(
                 f"only {read:,} tokens of it were cached: from now on the conversation is sent as text"
             )
         return reply
 
-    async def _bare(self, who: Candidate, request: SummaryRequest, tally: _Cost) -> Reply:
-        """Ask with the conversation as text; a range that overflows is cut smaller."""
-        room = min(who.room(request), self._rooms.get(who.name, who.window.context))
+    async def _bare(self, model: Candidate, request: SummaryRequest, tally: _Tally) -> Reply:
+        """Ask with the conversation as text; after an overflow, in smaller parts."""
+        room = min(model.room(request), self._rooms.get(model.name, model.window.context))
         for left in range(SHRINKS, -1, -1):
             try:
-                return await self._by_parts(who, request, room, tally)
+                return await self._by_parts(model, request, room, tally)
             except ProviderError as error:
                 room = smaller(min(room, tally.sent), error.overflow)
                 if error.kind != "overflow" or not left or room < LEAST_ROOM:
                     raise
-                self._rooms[who.name] = room
-                tally.note(f"{who.name} accepts less than was known: {room:,} tokens at a time")
+                self._rooms[model.name] = room
+                tally.note(f"{model.name} accepts less than its window: {room:,} tokens at a time")
         raise AssertionError("unreachable")
 
-    async def _by_parts(self, who: Candidate, request: SummaryRequest, room: int, tally: _Cost) -> Reply:
-        """Summarise one part after another; the last reply is the summary of the whole."""
-        tokens = who.tokens(request)
+    async def _by_parts(self, model: Candidate, request: SummaryRequest, room: int, tally: _Tally) -> Reply:
+        """Summarise part after part; the last reply is the summary of the whole."""
+        tokens = model.tokens(request)
         parts = await asyncio.to_thread(split, request, room, self._counter)
         tally.parts = len(parts.runs)
         if tally.parts > 1:
-            tally.note(f"in {tally.parts} parts: the range exceeds what {who.name} accepts at a time")
+            tally.note(f"in {tally.parts} parts: the range exceeds what {model.name} accepts at a time")
         if parts.left_out:
-            tally.note(f"{who.name} saw the range with its middle left out")
-        *before, last = requests(request, parts, tokens)
+            tally.note(f"{model.name} saw the range with its middle left out")
+        *first, last = requests(request, parts, tokens)
         previous = request.previous
-        for part in before:
-            previous = await self._part(who, msgspec.structs.replace(part, previous=previous), room, tally)
+        for part in first:
+            previous = await self._part(model, msgspec.structs.replace(part, previous=previous), room, tally)
         last = msgspec.structs.replace(last, previous=previous)
-        return await self._ask_bare(who, last, room, tally)
+        return await self._ask_bare(model, last, room, tally)
 
-    async def _part(self, who: Candidate, request: SummaryRequest, room: int, tally: _Cost) -> str:
+    async def _part(self, model: Candidate, request: SummaryRequest, room: int, tally: _Tally) -> str:
         """Return the summary of one part; it is remembered for a second attempt at the whole."""
-        key = (who.name, request.folded[0].id, request.folded[-1].id, request.previous, request.instructions)
+        key = (
+            model.name,
+            request.folded[0].id,
+            request.folded[-1].id,
+            request.previous,
+            request.instructions,
+        )
         if key in self._parts:
             return self._parts[key]
-        why = ""
+        reason = ""
         for attempt in range(PART_ATTEMPTS):
-            asked = msgspec.structs.replace(request, attempt=attempt, rejected=why)
-            reply = await self._ask_bare(who, asked, room, tally)
-            answer = SummaryReply(reply.text, who.name, reply.stop)
-            checked = check(answer, asked, counter=self._counter)
+            request = msgspec.structs.replace(request, attempt=attempt, rejected=reason)
+            reply = await self._ask_bare(model, request, room, tally)
+            answer = SummaryReply(reply.text, model.name, reply.stop)
+            checked = check(answer, request, counter=self._counter)
             if isinstance(checked, Accepted):
                 while len(self._parts) >= REMEMBERED:
                     self._parts.pop(next(iter(self._parts)))
                 self._parts[key] = checked.text
                 return checked.text
-            why = checked.words
-        raise _Unusable(f"the summary of a part was rejected: {why}")
+            reason = checked.words
+        raise _Unusable(f"the summary of a part was rejected: {reason}")
 
-    async def _ask_bare(self, who: Candidate, request: SummaryRequest, room: int, tally: _Cost) -> Reply:
+    async def _ask_bare(self, model: Candidate, request: SummaryRequest, room: int, tally: _Tally) -> Reply:
         words = await asyncio.to_thread(worded, request, limit=room, counter=self._counter)
         size = self._counter.count(words.system) + self._counter.count(words.prompt)
         if size > room:
@@ -259,29 +264,29 @@ class ModelSummarizer:
         call = Call(
             messages=[{"role": "user", "content": words.prompt}],
             system=words.system,
-            max_tokens=who.max_tokens(request, size),
+            max_tokens=model.max_tokens(request, size),
             thinking=False,
         )
-        return await self._ask(who, call, size, tally, request.on_text)
+        return await self._ask(model, call, size, tally, request.on_text)
 
     async def _ask(
-        self, who: Candidate, call: Call, size: int, tally: _Cost, on_text: OnText | None
+        self, model: Candidate, call: Call, size: int, tally: _Tally, on_text: OnText | None
     ) -> Reply:
         tally.calls += 1
         tally.sent = size
-        patient = (
-            who.provider if isinstance(who.provider, Retrying) else Retrying(who.provider, self._patience)
-        )
+        provider = model.provider
+        if not isinstance(provider, Retrying):
+            provider = Retrying(provider, self._patience)
         call = msgspec.structs.replace(call, timeout=self._timeout)
-        reply = await (patient.complete(call) if on_text is None else _streamed(patient, call, on_text))
-        tally.take(reply, who.price)
+        reply = await (provider.complete(call) if on_text is None else _stream(provider, call, on_text))
+        tally.add(reply, model.price)
         return reply
 
 
-async def _streamed(provider: Provider, call: Call, on_text: OnText) -> Reply:
-    """Return the whole reply, and pass its text on while it is written."""
+async def _stream(provider: Provider, call: Call, on_text: OnText) -> Reply:
+    """Return the whole reply; call `on_text` with its text while it is written."""
     on_text(None)
-    # a provider's stream is a generator: closing it closes its connection
+    # a provider's stream is a generator: closing it closes the connection
     async with aclosing(cast("Any", provider.stream(call))) as pieces:
         async for piece in pieces:
             if isinstance(piece, Reply):
@@ -291,5 +296,5 @@ async def _streamed(provider: Provider, call: Call, on_text: OnText) -> Reply:
     raise ProviderError("the stream ended without a reply", kind="connection", provider=provider.name)
 
 
-def _as_candidate(given: Provider | Candidate | None) -> Candidate | None:
-    return given if given is None or isinstance(given, Candidate) else candidate(given)
+def _as_candidate(model: Provider | Candidate | None) -> Candidate | None:
+    return model if model is None or isinstance(model, Candidate) else candidate(model)

@@ -11,13 +11,13 @@ from foldline.core.secrets.derived import redact_facts
 from foldline.core.secrets.redact import redact
 
 NAME = "offline"
-ATTEMPTS = 3  # times that a text is written shorter because redacting made it longer
+ATTEMPTS = 3  # to write a shorter text after redacting made it longer
 
 
 class OfflineSummarizer:
-    """Write every summary from the ledger, by rule. It never fails, and costs nothing.
+    """Write every summary from the ledger, by rules. It never fails and costs nothing.
 
-    `notes` go into each receipt and say why no model is asked.
+    `notes` go into each receipt and say why no model is used.
     """
 
     name = NAME
@@ -33,26 +33,26 @@ class OfflineSummarizer:
     def write(self, request: SummaryRequest) -> SummaryReply:
         """Write the requested summary in at most `request.tokens` tokens of this counter.
 
-        The reply carries the ledger reduced to what the next fold should know. Neither holds a secret.
+        The reply has the ledger reduced to what the next fold needs. Neither contains a secret.
         """
         if request.kind == "display":
             ledger = redact_facts(request.ledger)
             return SummaryReply(two_sentences(ledger), NAME, ledger=ledger, notes=self.notes)
         focus = " ".join(words for words in (request.instructions, request.goal) if words)
         goal = redact(request.goal or "") if request.kind == "handoff" else ""
-        done = self._composed(request.ledger, request.page_tokens, redact(focus) or None, goal)
-        return SummaryReply(done.text, NAME, ledger=redact_facts(done.ledger), notes=self.notes)
+        page = self._compose(request.ledger, request.page_tokens, redact(focus) or None, goal)
+        return SummaryReply(page.text, NAME, ledger=redact_facts(page.ledger), notes=self.notes)
 
-    def _composed(self, ledger: Ledger, most: int, focus: str | None, goal: str) -> Composed:
-        """Compose and redact: lines put side by side could spell a secret that no fact held alone."""
+    def _compose(self, ledger: Ledger, most: int, focus: str | None, goal: str) -> Composed:
+        """Compose and redact: adjacent lines could spell a secret that no single fact contains."""
         budget = max(most, 1)
-        done = Composed("", ledger)
+        page = Composed("", ledger)
         for _ in range(ATTEMPTS):
-            written = compose(ledger, max(budget, 1), self.counter.count, instructions=focus, goal=goal)
-            done = Composed(redact(written.text), written.ledger)
-            over = self.counter.count(done.text) - most
-            if done.text == written.text or over <= 0:
+            draft = compose(ledger, max(budget, 1), self.counter.count, instructions=focus, goal=goal)
+            page = Composed(redact(draft.text), draft.ledger)
+            over = self.counter.count(page.text) - most
+            if page.text == draft.text or over <= 0:
                 break
-            written_size = self.counter.count(written.text)
-            budget = min(budget - over - 8, written_size * most // (most + over))
-        return done
+            draft_size = self.counter.count(draft.text)
+            budget = min(budget - over - 8, draft_size * most // (most + over))
+        return page

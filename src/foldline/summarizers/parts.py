@@ -1,24 +1,20 @@
-"""Split a range larger than the summariser's window: one part's summary is the next one's `previous`."""
+"""Split a range larger than the summariser's window; each part's summary is the next part's `previous`."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
-from foldline.core.checkpoint.request import RequestKind, SummaryRequest
+from foldline.core.checkpoint.request import SummaryRequest
 from foldline.core.checkpoint.summary import LEAST_CAP, chunks, worded
 from foldline.core.log.entries import Said
 from foldline.core.measure.tokens import Counter
 
-MOST_PARTS: Final = (
-    8  # calls for one summary; a range that needs more of them loses from the middle of each part
-)
-LEAST_SHARE: Final = (
-    4  # 1 / LEAST_SHARE of a prompt is for the conversation, however long what stands beside it
-)
+MOST_PARTS: Final = 8  # calls for one summary; in a larger range the middle of each part is left out
+LEAST_SHARE: Final = 4  # at least 1 / LEAST_SHARE of a prompt is for the conversation
 
 
 class Parts(msgspec.Struct, frozen=True):
@@ -30,7 +26,7 @@ class Parts(msgspec.Struct, frozen=True):
 
 
 def size_of(request: SummaryRequest, counter: Counter) -> int:
-    """Return the tokens of the prompt of a request, nothing left out."""
+    """Return the tokens of a request's whole prompt."""
     words = worded(request)
     return counter.count(words.system) + counter.count(words.prompt)
 
@@ -39,24 +35,23 @@ def split(request: SummaryRequest, room: int, counter: Counter) -> Parts:
     """Split what is folded so that the prompt of each part takes at most `room` tokens.
 
     Results are shortened further before there are more than `MOST_PARTS` parts. A request for display is
-    never split: two sentences can be said of what is left of it.
+    never split: for two sentences a shortened conversation is enough.
     """
-    whole = Parts((request.folded,), request.result_cap)
     size = size_of(request, counter)
     if size <= room or request.kind == "display" or len(request.folded) < 2:
-        return msgspec.structs.replace(whole, left_out=size > room)
-    beside = size_of(msgspec.structs.replace(request, folded=()), counter)
+        return Parts((request.folded,), request.result_cap, left_out=size > room)
+    frame = size_of(msgspec.structs.replace(request, folded=()), counter)
     previous = 0 if request.previous else request.tokens
-    each = max(room - beside - previous, room // LEAST_SHARE)
+    part_room = max(room - frame - previous, room // LEAST_SHARE)
     cap = request.result_cap
-    runs = chunks(request.folded, each, counter, result_cap=cap, thinking=request.thinking)
+    runs = chunks(request.folded, part_room, counter, result_cap=cap, thinking=request.thinking)
     while len(runs) > MOST_PARTS and cap > LEAST_CAP:
         cap = max(cap // 2, LEAST_CAP)
-        runs = chunks(request.folded, each, counter, result_cap=cap, thinking=request.thinking)
-    return Parts(_joined(runs), cap, left_out=len(runs) > MOST_PARTS)
+        runs = chunks(request.folded, part_room, counter, result_cap=cap, thinking=request.thinking)
+    return Parts(_join(runs), cap, left_out=len(runs) > MOST_PARTS)
 
 
-def _joined(runs: Sequence[tuple[Said, ...]]) -> tuple[tuple[Said, ...], ...]:
+def _join(runs: Sequence[tuple[Said, ...]]) -> tuple[tuple[Said, ...], ...]:
     """Join neighbouring runs evenly into at most `MOST_PARTS`."""
     if len(runs) <= MOST_PARTS:
         return tuple(runs)
@@ -67,17 +62,14 @@ def _joined(runs: Sequence[tuple[Said, ...]]) -> tuple[tuple[Said, ...], ...]:
 def requests(request: SummaryRequest, parts: Parts, tokens: int) -> list[SummaryRequest]:
     """Return one request per part, without the summaries before it; `tokens` is the cap of a summary.
 
-    The last one is of the request's own kind and for its goal; those before it carry everything on.
+    The last has the request's own kind and goal; those before it keep everything.
     """
     last = len(parts.runs) - 1
-    made: list[SummaryRequest] = []
-    for place, run in enumerate(parts.runs):
-        kind = request.kind if place == last else _kind(first=place == 0 and not request.previous)
-        own = {} if place == last else {"goal": None, "rejected": "", "attempt": 0}
-        part = {"folded": run, "kind": kind, "tokens": tokens, "result_cap": parts.result_cap, **own}
-        made.append(msgspec.structs.replace(request, **part))
-    return made
-
-
-def _kind(*, first: bool) -> RequestKind:
-    return "first" if first else "update"
+    result: list[SummaryRequest] = []
+    for index, run in enumerate(parts.runs):
+        part: dict[str, Any] = {"folded": run, "tokens": tokens, "result_cap": parts.result_cap}
+        if index < last:
+            kind = "first" if index == 0 and not request.previous else "update"
+            part |= {"kind": kind, "goal": None, "rejected": "", "attempt": 0}
+        result.append(msgspec.structs.replace(request, **part))
+    return result
