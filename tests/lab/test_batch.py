@@ -135,7 +135,7 @@ def test_a_new_file_is_all_that_is_done(do, archive):
 
 def test_another_wish_is_refused_by_name_and_forced(do):
     do()
-    with pytest.raises(InputError, match=r"out holds a batch with other options \(louder\): name another"):
+    with pytest.raises(InputError, match=r"out holds a batch with other options \(louder\): use another"):
         do(louder=True)
     assert len(do(louder=True, force=True)[1]) == 4
     assert do(louder=True)[1] == []
@@ -158,14 +158,14 @@ def test_what_failed_is_tried_again(do):
 def test_a_manifest_that_is_damaged_is_told_with_its_remedy(do, tmp_path):
     do()
     (tmp_path / "out" / MANIFEST).write_bytes(b"this is no database" * 99)
-    with pytest.raises(InputError, match=r"damaged .*: remove it"):
+    with pytest.raises(InputError, match=r"damaged .*: delete it"):
         do()
 
 
 def test_two_batches_do_not_write_to_one_folder(do, tmp_path):
     with (
         BatchFolder(tmp_path / "out", {}),
-        pytest.raises(InputError, match="another batch writes to this folder"),
+        pytest.raises(InputError, match="another batch is writing to this folder"),
     ):
         do()
     (tmp_path / "out" / MANIFEST).unlink()

@@ -14,7 +14,7 @@ from foldline.core.decide.policy import Policy
 from foldline.core.decide.presets import preset
 from foldline.errors import FoldlineError, InputError
 from foldline.lab.panels import GREY, _scaled, colours, replay_panels, top_of
-from foldline.lab.plots import _end, draw
+from foldline.lab.plots import _shorten, draw
 from foldline.lab.run import ReplaySetup, replay_file
 
 pytestmark = pytest.mark.slow
@@ -143,7 +143,7 @@ def test_a_line_far_above_the_window_does_not_flatten_the_others(report):
     ],
 )
 def test_a_long_path_is_shortened_at_a_folder(name, shown):
-    assert _end(name) == shown
+    assert _shorten(name) == shown
 
 
 def test_what_cannot_be_drawn_is_told(report, tmp_path, monkeypatch):

@@ -1,6 +1,6 @@
-"""The content of drawings, without their form: panels of lines, stacked areas or bars, and their colours.
+"""The content of drawings: panels of lines, stacked areas or bars, and their colours.
 
-Colours are those that colour-blind people can tell apart too (Okabe and Ito, 2008), and greys.
+The colours are distinguishable for colour-blind people (Okabe and Ito, 2008), and greys.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from foldline.lab.report import PolicyReport, SessionReport
 _Values = Callable[[PolicyReport], tuple[float, ...]]
 
 MOST_BARS = 12
-CUT_OFF = 1.5  # times the limit above which lines are not followed
+CUT_OFF = 1.5  # times the limit: higher values are cut off
 FILLED_MOST = 3  # policies for which the drawing shows what fills the window
 GREY = "#8a8f98"  # for `none`, the policy to compare with
 _PALETTE = (
     *("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"),
     *("#7a5cff", "#a0522d", "#b5a700", "#334155", "#e11d48", "#64748b"),
 )
-_OF_CATEGORY = {  # those of the web page, too
+_CATEGORY_COLOURS = {  # the web page has the same
     "system prompt and tools": GREY,
     "system": GREY,
     "checkpoint": "#cc79a7",
@@ -38,7 +38,7 @@ _OF_CATEGORY = {  # those of the web page, too
 
 
 class PlotLine(msgspec.Struct, frozen=True):
-    """Named values; `marks` are the indices at which a boundary was made."""
+    """Named values; `marks` are the indices of boundaries."""
 
     name: str
     values: tuple[float, ...]
@@ -48,8 +48,8 @@ class PlotLine(msgspec.Struct, frozen=True):
 class Panel(msgspec.Struct, frozen=True):
     """One drawing: lines over `x`, areas stacked over `x`, or bars, one for each of `x`.
 
-    `limit` is a level that must not be exceeded; a value that is missing is nan. Lines of one name have the
-    same colour in all panels.
+    `limit` is a level that must not be exceeded; a missing value is nan. Lines of one name have the same
+    colour in all panels.
     """
 
     title: str
@@ -63,13 +63,13 @@ class Panel(msgspec.Struct, frozen=True):
 
 def replay_panels(report: SessionReport) -> list[Panel]:
     """Return the panels of a session's replays: context, tokens, price, and what fills the window."""
-    turns = sorted({turn["turn"] for one in report.policies for turn in one.turns})
+    turns = sorted({turn["turn"] for policy in report.policies for turn in policy.turns})
     x = tuple(str(turn) for turn in turns)
     panels = [
         _contexts(report),
         _panel("Input tokens, summed up", "tokens", x=x, report=report, values=_sum_of("input_tokens")),
     ]
-    if all(one.totals["price"] is not None for one in report.policies):
+    if all(policy.totals["price"] is not None for policy in report.policies):
         panels += [
             _panel("Price, summed up", "USD", x=x, report=report, values=_sum_of("price")),
             _panel(
@@ -80,15 +80,19 @@ def replay_panels(report: SessionReport) -> list[Panel]:
                 values=_sum_of("price_cached"),
             ),
         ]
-    # it is unknown for a policy whose requests were too large
-    filled = [one for one in report.policies if one.turns and all(turn.get("fills") for turn in one.turns)]
-    drawn = filled[-FILLED_MOST:]  # those asked for last
+    # unknown for a policy whose requests were too large
+    filled = [
+        policy
+        for policy in report.policies
+        if policy.turns and all(turn.get("fills") for turn in policy.turns)
+    ]
+    drawn = filled[-FILLED_MOST:]
     kinds = _kinds(drawn)
-    return [*panels, *(_fills(one, kinds, turns, report.window) for one in drawn)]
+    return [*panels, *(_fills(policy, kinds, turns, report.window) for policy in drawn)]
 
 
 def top_of(panel: Panel) -> float | None:
-    """Return where the drawing ends: lines far above the limit would flatten the others; None: at the top."""
+    """Return the highest value to draw (None: all): lines far above the limit would flatten the others."""
     values = [value for line in panel.lines for value in line.values if not isnan(value)]
     if panel.kind != "lines" or panel.limit is None or max(values, default=0.0) <= CUT_OFF * panel.limit:
         return None
@@ -104,54 +108,62 @@ def _panel(
     values: _Values,
 ) -> Panel:
     lines = tuple(
-        PlotLine(one.policy, values(one), tuple(i for i, turn in enumerate(one.turns) if turn["boundaries"]))
-        for one in report.policies
+        PlotLine(
+            policy.policy,
+            values(policy),
+            tuple(i for i, turn in enumerate(policy.turns) if turn["boundaries"]),
+        )
+        for policy in report.policies
     )
     return Panel(title, unit, "lines", x, lines, "turn")
 
 
 def _contexts(report: SessionReport) -> Panel:
-    """Return the size of every call's request, with a mark at the call before which a boundary was made."""
-    calls: dict[int, int] = {}  # of each turn, under the policy that made most
-    for one in report.policies:
-        for turn in one.turns:
+    """Return the size of every call's request, with a mark at each call after a boundary."""
+    calls: dict[int, int] = {}  # of each turn, under the policy with most
+    for policy in report.policies:
+        for turn in policy.turns:
             calls[turn["turn"]] = max(calls.get(turn["turn"], 0), len(turn.get("contexts", ())))
     places = [(turn, call) for turn in sorted(calls) for call in range(1, calls[turn] + 1)]
-    lines = tuple(_calls(one, places) for one in report.policies)
+    lines = tuple(_calls(policy, places) for policy in report.policies)
     x = tuple(f"{turn}.{call}" for turn, call in places)
     return Panel("Context of every call", "tokens", "lines", x, lines, "turn.call", report.window)
 
 
-def _calls(one: PolicyReport, places: Sequence[tuple[int, int]]) -> PlotLine:
+def _calls(report: PolicyReport, places: Sequence[tuple[int, int]]) -> PlotLine:
     sizes = {
         (turn["turn"], call): float(size)
-        for turn in one.turns
+        for turn in report.turns
         for call, size in enumerate(turn.get("contexts", ()), start=1)
     }
-    made = {(turn["turn"], mark["call"]) for turn in one.turns for mark in turn["boundaries"]}
-    shown = tuple(index for index, place in enumerate(places) if place in sizes and place in made)
-    return PlotLine(one.policy, tuple(sizes.get(place, nan) for place in places), shown)
+    boundaries = {(turn["turn"], mark["call"]) for turn in report.turns for mark in turn["boundaries"]}
+    marks = tuple(index for index, place in enumerate(places) if place in sizes and place in boundaries)
+    return PlotLine(report.policy, tuple(sizes.get(place, nan) for place in places), marks)
 
 
 def _sum_of(name: str) -> _Values:
-    def summed(one: PolicyReport) -> tuple[float, ...]:
-        return tuple(accumulate(float(turn[name]) for turn in one.turns))
+    def summed(report: PolicyReport) -> tuple[float, ...]:
+        return tuple(accumulate(float(turn[name]) for turn in report.turns))
 
     return summed
 
 
 def _kinds(reports: Sequence[PolicyReport]) -> list[str]:
-    """Return what fills a window, in the order in which it stands there."""
+    """Return the kinds of parts in a window, in the order of the window."""
     filled = {
-        kind for one in reports for turn in one.turns for kind, tokens in turn["fills"].items() if tokens
+        kind
+        for report in reports
+        for turn in report.turns
+        for kind, tokens in turn["fills"].items()
+        if tokens
     }
     return in_window_order(filled)
 
 
-def _fills(one: PolicyReport, kinds: Sequence[str], turns: Sequence[int], window: int) -> Panel:
-    filled = [_scaled(turn["fills"], turn["baseline"]) for turn in one.turns]
+def _fills(report: PolicyReport, kinds: Sequence[str], turns: Sequence[int], window: int) -> Panel:
+    filled = [_scaled(turn["fills"], turn["baseline"]) for turn in report.turns]
     lines = tuple(PlotLine(kind, tuple(fills.get(kind, 0.0) for fills in filled)) for kind in kinds)
-    title = f"What fills the window under {one.policy}"
+    title = f"What fills the window under {report.policy}"
     return Panel(title, "tokens", "areas", tuple(str(turn) for turn in turns), lines, "turn", window)
 
 
@@ -162,26 +174,19 @@ def _scaled(fills: dict[str, int], whole: int) -> dict[str, float]:
     return {kind: apart if kind == APART else tokens * rate for kind, tokens in fills.items()}
 
 
-def composition_panels(found: Composition) -> list[Panel]:
-    """Return the panels of where a session's tokens are."""
-    turns = found.by_turn
-    growth = tuple(accumulate(float(turn.tokens) for turn in turns))
-    said = PlotLine("said so far", growth)
-    over = Panel(
-        "Tokens said, summed up",
-        "tokens",
-        "lines",
-        tuple(str(t.index) for t in turns),
-        (said,),
-        "turn at message",
-    )
+def composition_panels(composition: Composition) -> list[Panel]:
+    """Return the panels of a session's composition."""
+    turns = composition.by_turn
+    growth = PlotLine("said so far", tuple(accumulate(float(turn.tokens) for turn in turns)))
+    x = tuple(str(turn.index) for turn in turns)
+    total = Panel("Tokens said, summed up", "tokens", "lines", x, (growth,), "turn at message")
     shares = (
-        ("by role", found.by_role),
-        ("by kind", found.by_kind),
-        ("by tool", found.by_tool),
-        ("by file", found.by_file),
+        ("by role", composition.by_role),
+        ("by kind", composition.by_kind),
+        ("by tool", composition.by_tool),
+        ("by file", composition.by_file),
     )
-    return [*(_bars(title, rows) for title, rows in shares if rows), over]
+    return [*(_bars(title, rows) for title, rows in shares if rows), total]
 
 
 def _bars(title: str, rows: Sequence[Share]) -> Panel:
@@ -193,8 +198,7 @@ def _bars(title: str, rows: Sequence[Share]) -> Panel:
 
 
 def colours(panels: Iterable[Panel]) -> dict[str, str]:
-    """Return a colour for every line name, the same in all panels; a category has its own in all drawings."""
-    known = {"none": GREY, **_OF_CATEGORY}
-    names = dict.fromkeys(line.name for panel in panels for line in panel.lines if line.name not in known)
-    found = {name: _PALETTE[index % len(_PALETTE)] for index, name in enumerate(names)}
-    return {**found, **known}
+    """Return a colour for every line name, the same in all panels; a category has one in all drawings."""
+    fixed = {"none": GREY, **_CATEGORY_COLOURS}
+    names = dict.fromkeys(line.name for panel in panels for line in panel.lines if line.name not in fixed)
+    return {**{name: _PALETTE[index % len(_PALETTE)] for index, name in enumerate(names)}, **fixed}

@@ -1,6 +1,6 @@
-"""Drawings: replays over the turns of a session, and where a session's tokens are. Needs the extra `plots`.
+"""Drawings of replays and of a session's composition: PNG, SVG, or SVG in an HTML page.
 
-PNG and SVG by matplotlib; an HTML page holds the SVG.
+They need matplotlib: the extra `plots`.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ PAGE = """\
 
 
 def draw(report: SessionReport, target: Path) -> None:
-    """Draw one session under all its policies; the suffix of `target` chooses the form."""
+    """Draw one session under all its policies; the suffix of `target` selects the format."""
     title = f"{Path(report.session).name}, window {report.window:,} tokens"
     draw_panels(replay_panels(report), title, target)
 
 
 def check_targets(targets: Sequence[Path]) -> None:
-    """Raise InputError for a file whose suffix is not in `KINDS`, before any long work begins."""
+    """Raise InputError for a file whose suffix is not in `KINDS`, before any long work."""
     for target in targets:
         if target.suffix not in KINDS:
             raise InputError(f"{target}: a drawing is written as {', '.join(KINDS[:-1])} or {KINDS[-1]}")
@@ -77,13 +77,13 @@ def picture(panels: Sequence[Panel], title: str, form: str) -> bytes:
     figure = figures.Figure(figsize=(WIDTH * COLUMNS, HEIGHT * rows + 0.8), layout="constrained")
     figure.suptitle(title, fontsize=13)
     axes = figure.subplots(rows, COLUMNS, squeeze=False).flatten()
-    known = colours(panels)
+    palette = colours(panels)
     for panel, axis in zip(panels, axes, strict=False):
         axis.set_title(panel.title, fontsize=11)
         if panel.kind == "bars":
-            _bars(axis, panel, known)
+            _bars(axis, panel, palette)
         else:
-            _over_turns(axis, panel, known)
+            _over_turns(axis, panel, palette)
     for axis in axes[len(panels) :]:
         axis.set_visible(False)
     with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "foldline"}):
@@ -92,11 +92,11 @@ def picture(panels: Sequence[Panel], title: str, form: str) -> bytes:
     return raw.getvalue()
 
 
-def _bars(axis: Any, panel: Panel, known: dict[str, str]) -> None:
+def _bars(axis: Any, panel: Panel, palette: dict[str, str]) -> None:
     line = panel.lines[0]
-    names = [name if len(name) <= LONGEST else _end(name) for name in panel.x]
+    names = [name if len(name) <= LONGEST else _shorten(name) for name in panel.x]
     places = range(len(names))
-    bars = axis.barh(places, line.values, color=known[line.name])
+    bars = axis.barh(places, line.values, color=palette[line.name])
     axis.bar_label(bars, [_short(float(f"{value:.3g}")) for value in line.values], padding=3, fontsize=8)
     axis.margins(x=0.1)
     axis.set_yticks(places, names, fontsize=8)
@@ -105,14 +105,14 @@ def _bars(axis: Any, panel: Panel, known: dict[str, str]) -> None:
     axis.xaxis.set_major_formatter(_short)
 
 
-def _over_turns(axis: Any, panel: Panel, known: dict[str, str]) -> None:
+def _over_turns(axis: Any, panel: Panel, palette: dict[str, str]) -> None:
     places = list(range(len(panel.x)))
     if panel.kind == "areas":
         names = [line.name for line in panel.lines]
         values = [line.values for line in panel.lines]
-        axis.stackplot(places, *values, labels=names, colors=[known[name] for name in names])
+        axis.stackplot(places, *values, labels=names, colors=[palette[name] for name in names])
     else:
-        _lines(axis, panel, known)
+        _lines(axis, panel, palette)
     if panel.limit is not None:
         axis.axhline(panel.limit, color="#b91c1c", linestyle="--", linewidth=1, label="window")
     step = max(1, -(-len(places) // TICKS))
@@ -129,21 +129,21 @@ def _over_turns(axis: Any, panel: Panel, known: dict[str, str]) -> None:
         axis.legend(fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.14), ncols=columns, frameon=False)
 
 
-def _lines(axis: Any, panel: Panel, known: dict[str, str]) -> None:
-    """Draw lines, the first ones wider, so that equal ones are seen beside each other; and their marks."""
+def _lines(axis: Any, panel: Panel, palette: dict[str, str]) -> None:
+    """Draw lines with their marks; earlier ones are wider, so that equal lines are all visible."""
     for behind, line in enumerate(reversed(panel.lines)):
         place = len(panel.lines) - behind
-        axis.plot(line.values, color=known[line.name], linewidth=1.6 + 0.7 * behind, zorder=2 + place / 100)
-        made = [line.values[index] for index in line.marks]
-        axis.scatter(line.marks, made, marker="v", s=45, color=known[line.name], zorder=3)
+        axis.plot(line.values, color=palette[line.name], linewidth=1.6 + 0.7 * behind, zorder=2 + place / 100)
+        values = [line.values[index] for index in line.marks]
+        axis.scatter(line.marks, values, marker="v", s=45, color=palette[line.name], zorder=3)
     for line in panel.lines:
-        axis.plot([], [], color=known[line.name], label=line.name, linewidth=2)
+        axis.plot([], [], color=palette[line.name], label=line.name, linewidth=2)
     if any(line.marks for line in panel.lines):
         axis.scatter([], [], marker="v", s=45, color="#334155", label="a boundary")
 
 
-def _end(name: str) -> str:
-    """Return the end of a long path, from the beginning of a folder on where there is one."""
+def _shorten(name: str) -> str:
+    """Return the end of a long path, if possible from the start of a folder on."""
     short = name[1 - LONGEST :]
     folder = short.find("/")
     return "…" + (short[folder:] if 0 <= folder < LONGEST // 2 else short)

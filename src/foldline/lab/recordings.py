@@ -1,4 +1,4 @@
-"""Recorded sessions as tests of one's own agent: what would have gone wrong in each under a policy.
+"""Recorded sessions as tests of an agent: the problems that each would have had under a policy.
 
     assert check_session("recordings/login.jsonl", window=60_000) == []
 
@@ -28,7 +28,7 @@ _WORDS: Final[dict[ProblemKind, str]] = {
 
 
 class SessionProblem(msgspec.Struct, frozen=True):
-    """What would have gone wrong in a session: under which policy, from which request on (from 1).
+    """A problem of a session under a policy, from request number `request` (from 1) on.
 
     `kind` is invalid_view, lost_rule or window_exceeded; `text` says what is invalid, the rule, or the size.
     """
@@ -45,7 +45,7 @@ class SessionProblem(msgspec.Struct, frozen=True):
         return f"request {self.request}: {_WORDS[self.kind]}: {self.text}"
 
     def __str__(self) -> str:
-        """Return all of it as one line."""
+        """Return the problem with session and policy, as one line."""
         return f"{self.session}: policy {self.policy}, {self.told}"
 
 
@@ -56,10 +56,10 @@ def check_session(
     policy: str | Policy | None = None,
     model: str | None = None,
 ) -> list[SessionProblem]:
-    """Replay a session file under a policy and return what would have gone wrong; nothing is sent anywhere.
+    """Replay a session file under a policy and return its problems; nothing is sent anywhere.
 
-    Defaults are those of the settings, then the policy `foldline` and the window in tokens that the file or
-    its model has. A request that a policy folds after an overflow, so that it fits, is no problem. Raises
+    Defaults are those of the settings, then the policy `foldline` and the window in tokens of the file or its
+    model. A request that fits after a fold is not a problem. Raises
     FormatError or InputError for a file that cannot be read, PolicyError for an unknown policy.
     """
     setup = replay_setup((settings().find_policy(policy),), window, model, checks=True)
@@ -67,15 +67,15 @@ def check_session(
 
 
 def problems_of(report: SessionReport) -> Iterator[SessionProblem]:
-    """Yield what a replay with checks found, policy by policy."""
-    for one in report.policies:
-        for problem in one.problems:
-            yield SessionProblem(report.session, one.policy, problem.request, problem.kind, problem.text)
+    """Yield the problems that a replay with checks found, policy by policy."""
+    for policy in report.policies:
+        for problem in policy.problems:
+            yield SessionProblem(report.session, policy.policy, problem.request, problem.kind, problem.text)
 
 
 def assert_view_valid(messages: Sequence[Any], dialect: str, *, system: Any = None) -> None:
     """Raise AssertionError with every documented rule of a dialect that a list of messages breaks."""
-    found = get(dialect).validate(messages, system)
-    lines = [f"message {one.index}: {one.text} ({one.rule})" for one in found]
+    problems = get(dialect).validate(messages, system)
+    lines = [f"message {problem.index}: {problem.text} ({problem.rule})" for problem in problems]
     if lines:
         raise AssertionError("\n".join([f"invalid for {dialect}:", *lines]))

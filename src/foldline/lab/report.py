@@ -16,15 +16,15 @@ from foldline.core.log.messages import Usage
 from foldline.lab.checks import ViewChecks, ViewProblem
 from foldline.lab.scored_cuts import ScoredCut
 
-_OF_ONE: Final = ("token_ratio", "apart_tokens")  # totals that mean nothing in a sum
+_NOT_SUMMED: Final = ("token_ratio", "apart_tokens")
 MEASURES = tuple(name.replace("_", "-") for name in Scores.__struct_fields__)
 
 
 class PolicyReport(msgspec.Struct, frozen=True):
     """A session under one policy: its turns, its totals, its retention (None if it was not measured).
 
-    `rounds` is what survived repeated folding, if that was asked for; `problems` those of its views, in the
-    order of the requests.
+    `rounds` is what survived repeated folding, if that was measured; `problems` are those of its views, in
+    the order of the requests.
     """
 
     policy: str
@@ -36,7 +36,7 @@ class PolicyReport(msgspec.Struct, frozen=True):
 
 
 class SessionReport(msgspec.Struct, frozen=True):
-    """A session under every policy asked for; `window` in tokens."""
+    """A session under every requested policy; `window` in tokens."""
 
     session: str
     window: int
@@ -47,7 +47,7 @@ class SessionReport(msgspec.Struct, frozen=True):
 
 
 def as_json(reports: Sequence[SessionReport]) -> dict[str, Any]:
-    """Return the reports as `foldline replay --json` prints them; `rounds` only if asked for."""
+    """Return the reports as `foldline replay --json` prints them; `rounds` only if measured."""
     return {
         "sessions": [
             {
@@ -55,13 +55,13 @@ def as_json(reports: Sequence[SessionReport]) -> dict[str, Any]:
                 "window": report.window,
                 "policies": [
                     {
-                        "policy": one.policy,
-                        "turns": one.turns,
-                        "totals": one.totals,
-                        "retention": one.retention,
-                        **({"rounds": one.rounds} if one.rounds is not None else {}),
+                        "policy": policy.policy,
+                        "turns": policy.turns,
+                        "totals": policy.totals,
+                        "retention": policy.retention,
+                        **({"rounds": policy.rounds} if policy.rounds is not None else {}),
                     }
-                    for one in report.policies
+                    for policy in report.policies
                 ],
             }
             for report in reports
@@ -110,22 +110,22 @@ def usages(sent: int, read: int, output: int) -> tuple[Usage, Usage]:
 
 
 def priced(usage: Usage, price: Price | None) -> float | None:
-    """Return USD, or None if no price is known."""
+    """Return the price of a usage in USD; None if the model's is unknown."""
     return round(cost(usage, price), 6) if price is not None else None
 
 
 def _turn(turn: ReplayedTurn, price: Price | None) -> dict[str, Any]:
     plain, cached = usages(turn.input_tokens, turn.cache_read, turn.output_tokens)
-    found = msgspec.to_builtins(turn)
-    found["cache_read_tokens"] = found.pop("cache_read")
-    for asked_for in ("fills", "contexts"):
-        if not found[asked_for]:
-            found.pop(asked_for)
-    return {**found, "price": priced(plain, price), "price_cached": priced(cached, price)}
+    fields = msgspec.to_builtins(turn)
+    fields["cache_read_tokens"] = fields.pop("cache_read")
+    for optional in ("fills", "contexts"):
+        if not fields[optional]:
+            fields.pop(optional)
+    return {**fields, "price": priced(plain, price), "price_cached": priced(cached, price)}
 
 
 def _retention(cuts: Sequence[ScoredCut]) -> dict[str, Any] | None:
-    """Return every cut, and the mean of those whose view could be sent; None if there are no cuts."""
+    """Return every cut, and the mean of those whose view fitted; None if there are no cuts."""
     if not cuts:
         return None
     sendable = [cut.scores for cut in cuts if cut.scores is not None]
@@ -162,14 +162,14 @@ class PolicySums:
         self._scored = False
 
     def add(self, report: PolicyReport) -> None:
-        """Take a session; its `peak` counts if it is the largest."""
+        """Add a session: its totals, but of `peak` the largest."""
         for name, value in report.totals.items():
-            if name in _OF_ONE:
+            if name in _NOT_SUMMED:
                 continue
             before = self._totals.setdefault(name, None)
             if value is not None:
-                both = max if name == "peak" else operator.add
-                self._totals[name] = value if before is None else both(before, value)
+                combine = max if name == "peak" else operator.add
+                self._totals[name] = value if before is None else combine(before, value)
         if report.retention is None:
             return
         self._scored = True
@@ -179,15 +179,15 @@ class PolicySums:
                 self._shares[name] = (before + share, count + 1)
 
     def totals(self) -> dict[str, Any]:
-        """Return the totals as those of a session are; None for what no session knows."""
+        """Return the totals in the form of a session's; None for those that no session has."""
         return {name: round(value, 6) if value is not None else None for name, value in self._totals.items()}
 
     def retention(self) -> dict[str, Any] | None:
         """Return the mean of each measure over the sessions that have one; None if none has."""
         if not self._scored:
             return None
-        known = {name: self._shares.get(name) for name in MEASURES}
-        return {name: found[0] / found[1] if found else None for name, found in known.items()}
+        sums = {name: self._shares.get(name) for name in MEASURES}
+        return {name: share[0] / share[1] if share else None for name, share in sums.items()}
 
 
 class ReplaySums:
@@ -199,8 +199,8 @@ class ReplaySums:
         self.policies: dict[str, PolicySums] = {}
 
     def add(self, report: SessionReport) -> None:
-        """Take a session under all its policies."""
+        """Add a session under all its policies."""
         self.sessions += 1
         self.unpriced += report.policies[0].totals["price"] is None
-        for one in report.policies:
-            self.policies.setdefault(one.policy, PolicySums()).add(one)
+        for policy in report.policies:
+            self.policies.setdefault(policy.policy, PolicySums()).add(policy)

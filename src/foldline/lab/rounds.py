@@ -1,6 +1,6 @@
-"""Decay: a session that grows is folded again and again, and after each fold it is measured what survives.
+"""Decay: a growing session is folded repeatedly, and what survives is measured after each fold.
 
-Lasting rules, and settings that change, are planted into it to see whether they do.
+Rules, and settings that change, are planted to see whether they survive.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ from foldline.lab.scored_cuts import common_names
 from foldline.loading import as_recorded, from_entries
 from foldline.transcripts import MessageRecord
 
-SHARE = 0.1  # of all that was said so far, that a fold leaves
+SHARE = 0.1  # a fold's target, of all that was said so far
 LEAST_TARGET = 2_000  # tokens: standing rules may take a tenth of it
 CHANGE_AT = 2  # the round in which the settings are replaced
-LEAST_PIECES = 2  # messages of a piece
+LEAST_PIECES = 2  # messages in a piece
 
 RULES = (
     "Never push to the branch release/frozen.",
@@ -68,7 +68,7 @@ REPLACED = (
 
 
 class Grown(msgspec.Struct, frozen=True):
-    """A session in pieces, with what was planted; `names` are what the first piece addressed."""
+    """A session in pieces, with planted messages; `names` are those that calls of the first piece use."""
 
     pieces: list[list[Said]]
     names: frozenset[Entity]
@@ -84,14 +84,14 @@ def decay(
 ) -> dict[str, list[dict[str, Any]]]:
     """Fold a growing session `count` times under each policy, to a tenth of what was said (2,000 at least).
 
-    Returns what survived each round, by policy. Raises InputError for a session too short for so many pieces.
+    Returns what survived each round, by policy. Raises InputError if the session is too short for that.
     """
-    grown = _grown(entries, count)
+    grown = _plant(entries, count)
     return {policy.name: _rounds(grown, policy, window, overhead) for policy in policies}
 
 
-def _grown(entries: Sequence[Said], count: int) -> Grown:
-    """Cut a session into pieces where no call waits, and plant what is to survive."""
+def _plant(entries: Sequence[Said], count: int) -> Grown:
+    """Cut a session into pieces where no call is open, and plant rules and settings."""
     messages = [scored_message(entry.message) for entry in entries]
     places = [cut_at(messages, step / count) for step in range(1, count)]
     bounds = [0, *sorted({place for place in places if place}), len(entries)]
@@ -101,36 +101,30 @@ def _grown(entries: Sequence[Said], count: int) -> Grown:
         (i for i, entry in enumerate(entries) if entry.message.role not in ("system", "developer")), 0
     )
     pieces: list[list[Message]] = [[entry.message for entry in entries[a:b]] for a, b in pairwise(bounds)]
-    pieces[0][lead:lead] = _first_words()
+    pieces[0][lead:lead] = _rules_and_settings()
     if count >= CHANGE_AT:
-        pieces[CHANGE_AT - 1] += _second_words()
+        pieces[CHANGE_AT - 1] += _exchange(
+            "Some of that changes from now on:", [rule.new for rule in REPLACED], "Understood, changed."
+        )
     calls = [call for message in pieces[0] for call in message.calls]
     common = common_names()
     names = (
         name for name, addressed in names_in_calls(calls).items() if addressed and name.key not in common
     )
-    return Grown(_chained(pieces), frozenset(names))
+    return Grown(_as_entries(pieces), frozenset(names))
 
 
-def _first_words() -> list[Message]:
-    """Return the exchange that plants the rules and the first settings."""
-    lines = [*RULES, *(one.old for one in REPLACED)]
+def _rules_and_settings() -> list[Message]:
+    lines = [*RULES, *(rule.old for rule in REPLACED)]
     return _exchange("Some rules for all of this work:", lines, "Understood, I keep to these rules.")
 
 
-def _second_words() -> list[Message]:
-    """Return the exchange that replaces the settings."""
-    return _exchange(
-        "Some of that changes from now on:", [one.new for one in REPLACED], "Understood, changed."
-    )
-
-
 def _exchange(head: str, lines: list[str], answer: str) -> list[Message]:
-    said = "\n".join([head, *(f"- {line}" for line in lines)])
-    return [Message("user", (Text(said),)), Message("assistant", (Text(answer),))]
+    prompt = "\n".join([head, *(f"- {line}" for line in lines)])
+    return [Message("user", (Text(prompt),)), Message("assistant", (Text(answer),))]
 
 
-def _chained(pieces: Sequence[Sequence[Message]]) -> list[list[Said]]:
+def _as_entries(pieces: Sequence[Sequence[Message]]) -> list[list[Said]]:
     bare = (msgspec.structs.replace(message, usage=None) for piece in pieces for message in piece)
     entries = iter(as_recorded(map(MessageRecord, bare), OFFLINE))
     return [list(islice(entries, len(piece))) for piece in pieces]
@@ -139,7 +133,7 @@ def _chained(pieces: Sequence[Sequence[Message]]) -> list[list[Said]]:
 def _rounds(grown: Grown, policy: Policy, window: Window, overhead: Floor) -> list[dict[str, Any]]:
     state = ViewState(counter=OFFLINE)
     past: list[ScoredMessage] = []
-    found: list[dict[str, Any]] = []
+    rows: list[dict[str, Any]] = []
     total = overhead.total
     for number, piece in enumerate(grown.pieces, 1):
         for entry in piece:
@@ -151,7 +145,7 @@ def _rounds(grown: Grown, policy: Policy, window: Window, overhead: Floor) -> li
         options = FoldOptions(
             policy, info, target=target, counter=OFFLINE, overhead=overhead, number=number, recall=True
         )
-        state, problem = _folded(state, options)
+        state, problem = _fold(state, options)
         future = [scored_message(entry.message) for later in grown.pieces[number:] for entry in later]
         text = _text(state)
         row = {
@@ -163,12 +157,12 @@ def _rounds(grown: Grown, policy: Policy, window: Window, overhead: Floor) -> li
             **_planted(text, changed=number >= CHANGE_AT),
             "first_names": _share(grown.names, text),
         }
-        found.append({**row, "retention": _retention(past, future, text)})
-    return found
+        rows.append({**row, "retention": _retention(past, future, text)})
+    return rows
 
 
-def _folded(state: ViewState, options: FoldOptions) -> tuple[ViewState, str]:
-    """Return the view after a compaction, and why there was none where there was none."""
+def _fold(state: ViewState, options: FoldOptions) -> tuple[ViewState, str]:
+    """Return the view after a compaction and "", or the same view and why there was no compaction."""
     try:
         boundary = fold_now(from_entries(state.entries()), options).boundary
     except (FloorExceeded, InputError) as error:
@@ -184,9 +178,9 @@ def _text(state: ViewState) -> str:
 
 
 def _planted(text: str, *, changed: bool) -> dict[str, Any]:
-    """Count the rules that stand word for word, and the settings that are current or stale."""
-    current = [one.new if changed else one.old for one in REPLACED]
-    stale = [one for one in REPLACED if changed and one.old in text and one.new not in text]
+    """Count the rules that the view has word for word, and the settings that are current or stale."""
+    current = [rule.new if changed else rule.old for rule in REPLACED]
+    stale = [rule for rule in REPLACED if changed and rule.old in text and rule.new not in text]
     return {
         "rules": sum(rule in text for rule in RULES),
         "rules_planted": len(RULES),
@@ -204,6 +198,6 @@ def _share(names: frozenset[Entity], text: str) -> float | None:
 def _retention(
     past: Sequence[ScoredMessage], future: Sequence[ScoredMessage], text: str
 ) -> dict[str, float | None] | None:
-    """Score the view by what the rest of the session needs; None where that is too little, or the end."""
-    wanted = demand(past, future, common_names()) if future else None
-    return shares(score(wanted, text)) if wanted is not None and wanted.telling else None
+    """Score the view by what the rest of the session needs; None if that is too little, or at the end."""
+    needed = demand(past, future, common_names()) if future else None
+    return shares(score(needed, text)) if needed is not None and needed.telling else None

@@ -1,4 +1,4 @@
-"""Session files replayed under several policies: each read once, counted once, folded for each policy."""
+"""Replay session files under several policies: each file is read and counted once, folded for each policy."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ from foldline.lab.steps import Step, steps
 from foldline.summarizers.offline import OfflineSummarizer
 from foldline.transcripts import CompactionRecord, FactRecord, MessageRecord, WarningRecord, read
 
-HEARD = 50  # messages at most in which the model is looked for
+HEAD_MESSAGES = 50  # messages in which the model is searched
 EVERY = 20  # messages between two reports of progress
 
 
 class ReplaySetup(msgspec.Struct, frozen=True):
     """How to replay: the policies, the window (None: the file's or its model's), and what else to measure.
 
-    `cuts` are shares of a session at which retention is measured, none to leave it out; `rounds` how often
-    the session is folded again as it grows, 0 for never; `fills` keeps what filled the window; `checks` looks
-    for rules that are lost and requests that are too large; `models` are a user's own limits and prices.
+    `cuts` are shares of a session at which retention is measured (none: it is not); `rounds` is how often the
+    session is folded as it grows; `fills` records what filled the window; `checks` looks for lost rules and
+    requests that are too large; `models` are a user's own limits and prices.
     """
 
     policies: tuple[Policy, ...]
@@ -60,15 +60,15 @@ class ReplaySetup(msgspec.Struct, frozen=True):
 def replay_setup(
     policies: Iterable[Policy], window: int | None, model: str | None, **more: Any
 ) -> ReplaySetup:
-    """Return how to replay: what is not given is as set; `more` is what else to measure."""
-    known = settings()
+    """Return how to replay; defaults are those of the settings. `more` are further fields of ReplaySetup."""
+    current = settings()
     return ReplaySetup(
-        tuple(policies), window or known.window, known.named_model(model), models=known.models, **more
+        tuple(policies), window or current.window, current.named_model(model), models=current.models, **more
     )
 
 
 class SessionHead(msgspec.Struct):
-    """What a file says of its session before the first message that counts."""
+    """The facts at the start of a session file."""
 
     window: Window
     price: Price | None
@@ -79,23 +79,23 @@ class SessionHead(msgspec.Struct):
 
 
 def replay_file(file: str, setup: ReplaySetup, tick: Callable[[int], None] = lambda _: None) -> SessionReport:
-    """Replay a session file under every policy asked for; `tick` is told how many messages were taken.
+    """Replay a session file under every requested policy; `tick` gets the number of messages so far.
 
-    Raises FormatError for what cannot be read, InputError for a file without messages.
+    Raises FormatError for a file that cannot be read, InputError for one without messages.
     """
-    facts = _facts(file, setup)
+    head = _head(file, setup)
     cuts = Cuts.of(steps(read(file)), setup.cuts) if setup.cuts else None
-    replays = SessionReplays(facts, setup, cuts)
+    replays = SessionReplays(head, setup, cuts)
     for step in steps(read(file)):
         replays.take(step)
-        if replays.said % EVERY == 0:
-            tick(replays.said)
-    if not replays.said:
+        if replays.messages % EVERY == 0:
+            tick(replays.messages)
+    if not replays.messages:
         raise InputError(f"{file}: no message in this file")
     warnings = [*replays.warnings, *(cuts.warnings if cuts is not None else ())]
-    decayed = _decayed(file, facts, setup)
+    rounds = _rounds(file, head, setup)
     return SessionReport(
-        file, facts.window.context, replays.finish(decayed), facts.model, facts.note, tuple(warnings)
+        file, head.window.context, replays.finish(rounds), head.model, head.note, tuple(warnings)
     )
 
 
@@ -104,103 +104,98 @@ def replay_many(
 ) -> list[SessionReport | Failed]:
     """Replay files over `jobs` processes (default: one per core), and return the reports in file order.
 
-    The largest are begun first. `tick` gets the number of files done, or of messages of a single file. A
-    single file that cannot be replayed raises its error.
+    The largest start first. `tick` gets the number of finished files, or of messages of a single file. An
+    error of a single file is raised.
     """
     if len(files) == 1:
         return [replay_file(files[0], setup, tick)]
-    found: dict[str, SessionReport | Failed] = {}
-    for file, report in LocalPool(jobs).each(sorted(set(files), key=_size), partial(_one, setup)):
-        found[file] = report
-        tick(len(found))
-    return [found[file] for file in files]
+    reports: dict[str, SessionReport | Failed] = {}
+    largest_first = sorted(set(files), key=_negative_size)
+    for file, report in LocalPool(jobs).each(largest_first, partial(replay_file, setup=setup)):
+        reports[file] = report
+        tick(len(reports))
+    return [reports[file] for file in files]
 
 
-def _one(setup: ReplaySetup, file: str) -> SessionReport:
-    return replay_file(file, setup)
-
-
-def _size(file: str) -> int:
+def _negative_size(file: str) -> int:
     try:
         return -Path(file).stat().st_size
     except OSError:
         return 0
 
 
-def _decayed(file: str, facts: SessionHead, setup: ReplaySetup) -> dict[str, list[dict[str, Any]]]:
+def _rounds(file: str, head: SessionHead, setup: ReplaySetup) -> dict[str, list[dict[str, Any]]]:
     if not setup.rounds:
         return {}
     entries = [step for step in steps(read(file)) if isinstance(step, Said)]
     folding = [policy for policy in setup.policies if policy.enabled]
-    return decay(entries, folding, facts.window, overhead=facts.overhead, count=setup.rounds)
+    return decay(entries, folding, head.window, overhead=head.overhead, count=setup.rounds)
 
 
-def _facts(file: str, setup: ReplaySetup) -> SessionHead:
-    """Read a file's beginning: its window, its system prompt and its model, which a reply may name first."""
-    told: dict[str, Any] = {}
-    heard = 0
+def _head(file: str, setup: ReplaySetup) -> SessionHead:
+    """Read the start of a file: window, system prompt and model, which may be named in a reply first."""
+    facts: dict[str, Any] = {}
+    count = 0
     for record in read(file):
         if isinstance(record, FactRecord):
-            told = {**record.data, **told} if heard else {**told, **record.data}
+            facts = {**record.data, **facts} if count else {**facts, **record.data}
         if isinstance(record, MessageRecord):
-            heard += 1
-            if record.message.model:  # a reply of a log of ours names its own
-                told.setdefault("model", record.message.model)
-        if heard > HEARD or (heard and "model" in told):
+            count += 1
+            if record.message.model:  # a reply in one of our logs names its model
+                facts.setdefault("model", record.message.model)
+        if count > HEAD_MESSAGES or (count and "model" in facts):
             break
     catalogue = Catalogue(overrides=setup.models)
-    model = setup.model or told.get("model")
-    context = setup.window or _whole(told.get("window"))
+    model = setup.model or facts.get("model")
+    context = setup.window or _positive(facts.get("window"))
     info = catalogue.look_up(model, context)
     return SessionHead(
         window=info.window,
         price=info.price,
         model=model,
-        dialect=told.get("dialect") or "openai-chat",  # a session of ours may name none
-        overhead=overhead_of(told.get("system"), told.get("tools"), OFFLINE),
-        note=str(told.get("note") or ""),
+        dialect=facts.get("dialect") or "openai-chat",  # our sessions may have none
+        overhead=overhead_of(facts.get("system"), facts.get("tools"), OFFLINE),
+        note=str(facts.get("note") or ""),
     )
 
 
-def _whole(value: Any) -> int | None:
+def _positive(value: Any) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
 
 
 class SessionReplays:
     """All replays of one file, side by side."""
 
-    def __init__(self, facts: SessionHead, setup: ReplaySetup, cuts: Cuts | None = None) -> None:
-        self.said = 0
+    def __init__(self, head: SessionHead, setup: ReplaySetup, cuts: Cuts | None = None) -> None:
+        self.messages = 0
         self.warnings: list[str] = []
-        self._facts = facts
+        self._head = head
         self._cuts = cuts
-        self._learner = Learner(facts.overhead)
+        self._learner = Learner(head.overhead)
         self._recorded = 0  # tokens of all messages, in our count
         self._summarizer = OfflineSummarizer()
         self._rules = StandingRules() if setup.checks else None
         self._runs = [
             _PolicyReplay(
-                Replay(
-                    policy, facts.window, OFFLINE, model=facts.model, price=facts.price, fills=setup.fills
-                ),
-                ViewChecks(facts.dialect, self._rules),
+                Replay(policy, head.window, OFFLINE, model=head.model, price=head.price, fills=setup.fills),
+                ViewChecks(head.dialect, self._rules),
             )
             for policy in setup.policies
         ]
 
     def take(self, step: Step) -> None:
-        """Take the next thing that the file holds."""
+        """Take the next entry or record of the file."""
         if isinstance(step, Said):
-            self._say(step)
+            self._append(step)
         elif isinstance(step, CompactionRecord) or (isinstance(step, FactRecord) and step.kind == "boundary"):
             self._learner.folded()
         elif isinstance(step, WarningRecord):
             self.warnings.append(f"line {step.line}: {step.text}" if step.line else step.text)
 
-    def _say(self, entry: Said) -> None:
-        entry = self._believed(entry)
+    def _append(self, entry: Said) -> None:
+        entry = self._without_false_usage(entry)
         self._learner.hear(entry.message, entry.tokens)
-        cut = self._cuts.at(self.said) if self._cuts is not None else None
+        cut = self._cuts.at(self.messages) if self._cuts is not None else None
         for run in self._runs:
             run.replay.scale = self._learner.scale
             if cut is not None:
@@ -211,20 +206,18 @@ class SessionReplays:
             run.replay.say(entry)
         if self._rules is not None:
             self._rules.hear(entry)
-        self.said += 1
+        self.messages += 1
 
-    def _believed(self, entry: Said) -> Said:
-        """Return an entry without a usage that cannot be true: nothing is learnt from it, or priced by it."""
-        usage, sent = (
-            entry.message.usage,
-            self._recorded + self._facts.overhead.system + self._facts.overhead.tools,
-        )
+    def _without_false_usage(self, entry: Said) -> Said:
+        """Return an entry without a usage that cannot be true, so that it is not used for sizes or prices."""
+        usage, overhead = entry.message.usage, self._head.overhead
+        sent = self._recorded + overhead.system + overhead.tools
         self._recorded += entry.tokens
-        if usage is None or is_credible(usage, sent, self._facts.window):
+        if usage is None or is_credible(usage, sent, self._head.window):
             return entry
         self.warnings.append(
-            f"message {self.said + 1}: its usage cannot be true ({usage.total - usage.output:,} tokens of "
-            f"input, {usage.output:,} of output); it is estimated instead"
+            f"message {self.messages + 1}: its usage cannot be true ({usage.total - usage.output:,} tokens "
+            f"of input, {usage.output:,} of output); it is estimated instead"
         )
         return msgspec.structs.replace(entry, message=msgspec.structs.replace(entry.message, usage=None))
 
@@ -234,21 +227,21 @@ class SessionReplays:
             started = time.perf_counter()
             outcome: Outcome | None = None
             try:
-                asked = plan(CompactionInput(run.replay.state, ask, OFFLINE, scale=scaled))
-                outcome = run_sync(execute(asked, self._summarizer))
+                compaction = plan(CompactionInput(run.replay.state, ask, OFFLINE, scale=scaled))
+                outcome = run_sync(execute(compaction, self._summarizer))
             except FloorExceeded:
                 pass  # counted as refused
             run.replay.settle(outcome, time.perf_counter() - started)
             run.checks.form(run.replay)
 
     def finish(self, rounds: Mapping[str, list[dict[str, Any]]]) -> tuple[PolicyReport, ...]:
-        """Return what came of each replay, with the rounds of its policy."""
+        """Return the report of each replay, with the rounds of its policy."""
         for run in self._runs:
             run.checks.form(run.replay)
         return tuple(
             policy_report(
                 run.replay,
-                self._facts.price,
+                self._head.price,
                 checks=run.checks,
                 cuts=run.cuts,
                 rounds=rounds.get(run.replay.policy.name),
@@ -258,7 +251,7 @@ class SessionReplays:
 
 
 class _PolicyReplay(msgspec.Struct, frozen=True):
-    """One replay, and what is measured of it from outside."""
+    """One replay, with its checks and scored cuts."""
 
     replay: Replay
     checks: ViewChecks

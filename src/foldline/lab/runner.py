@@ -1,6 +1,6 @@
-"""Where the work on many files runs: one protocol, kept by processes here and by a Ray cluster.
+"""Run work on many files: in local processes or on a Ray cluster, by one protocol.
 
-Each process here works on one file at a time: so when it dies, it is known over which.
+Each local process works on one file at a time, so it is known which file killed it.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ class Failed(msgspec.Struct, frozen=True):
 
 
 class Runner(Protocol):
-    """Does the same work on many items, somewhere."""
+    """Does the same work on many items."""
 
     def each(
         self, items: Iterable[Item], work: Callable[[Item], T], *, file: Callable[[Item], str]
     ) -> Iterator[tuple[Item, T | Failed]]:
-        """Do the work on every item; yield (item, result) as results come, in no particular order.
+        """Do the work on every item; yield (item, result) as results arrive, in any order.
 
-        Items are taken as there is room for them, so there may be any number. `file` says which file an item
-        is about; `work` is a function of a module, or a partial of one. An item that cannot be worked on
-        yields `Failed`, and so does one whose process dies: the others go on.
+        Items are taken as needed, so there may be any number. `file` returns the file of an item; `work` is a
+        module's function, or a partial of one. A failed item, or one whose process dies, yields `Failed`; the
+        others continue.
         """
         ...
 
@@ -56,7 +56,7 @@ class Runner(Protocol):
 class Guarded(msgspec.Struct, frozen=True):
     """Work on one of several items, whose failure does not stop the others.
 
-    `seconds` is the time that one item may take (None: any).
+    `seconds` is the time limit of one item (None: no limit).
     """
 
     work: Callable[..., object]
@@ -64,7 +64,7 @@ class Guarded(msgspec.Struct, frozen=True):
     seconds: float | None = None
 
     def __call__(self, item: object) -> object:
-        """Return what the work returns, or `Failed`."""
+        """Return the result of the work, or `Failed`."""
         name = self.file(item)
         try:
             with _time_limit(self.seconds):
@@ -75,8 +75,10 @@ class Guarded(msgspec.Struct, frozen=True):
         except MemoryError:
             return Failed(name, f"{name}: out of memory: this file is too large for this machine")
         except _TimeUpError:
-            return Failed(name, f"{name}: not done after {self.seconds:g} seconds: allow more with --timeout")
-        except Exception as error:  # a bug that one file triggers must not stop the others
+            return Failed(
+                name, f"{name}: not done after {self.seconds:g} seconds: allow more with --timeout"
+            )
+        except Exception as error:  # a bug with one file must not stop the others
             return Failed(name, f"{name}: {type(error).__name__}: {error} (this is a bug in Foldline)")
 
 
@@ -86,21 +88,21 @@ def died(name: str) -> Failed:
 
 
 class _TimeUpError(BaseException):
-    """An item took too long; no `except Exception` of the work takes it."""
+    """An item took too long; not caught by an `except Exception` of the work."""
 
 
 @contextmanager
 def _time_limit(seconds: float | None) -> Generator[None]:
-    """Interrupt the body after so many seconds, where the system has alarms and this is the main thread.
+    """Interrupt the body after so many seconds, if the system has alarms and this is the main thread.
 
-    Python drops an exception that is raised while it destroys an object: so the alarm rings again.
+    The alarm repeats, because Python drops an exception raised while it destroys an object.
     """
     main = threading.current_thread() is threading.main_thread()
     if seconds is None or not main or not hasattr(signal, "setitimer"):
         yield
         return
     before, hook = signal.signal(signal.SIGALRM, _time_up), sys.unraisablehook
-    sys.unraisablehook = lambda told: None if told.exc_type is _TimeUpError else hook(told)
+    sys.unraisablehook = lambda event: None if event.exc_type is _TimeUpError else hook(event)
     signal.setitimer(signal.ITIMER_REAL, seconds, AGAIN)
     try:
         yield
@@ -119,9 +121,9 @@ def _time_up(number: int, frame: FrameType | None) -> None:
 
 
 class LocalPool(msgspec.Struct, frozen=True):
-    """A runner on this machine: `jobs` processes (None: one a core), none of which outlives its parent.
+    """A runner on this machine: `jobs` processes (None: one per core), which end with their parent.
 
-    `seconds` is the time that one item may take (None: any).
+    `seconds` is the time limit of one item (None: no limit).
     """
 
     jobs: int | None = None
@@ -130,7 +132,7 @@ class LocalPool(msgspec.Struct, frozen=True):
     def each(
         self, items: Iterable[Item], work: Callable[[Item], T], *, file: Callable[[Item], str] = str
     ) -> Iterator[tuple[Item, T | Failed]]:
-        """Do the work on every item, as `Runner.each` says; a single item is worked on in this process."""
+        """Do the work on every item, as `Runner.each` says; a single item in this process."""
         left = iter(items)
         first = list(islice(left, self.jobs or os.cpu_count() or 1))
         left = chain(first, left)
@@ -139,36 +141,36 @@ class LocalPool(msgspec.Struct, frozen=True):
             yield from ((item, guarded(item)) for item in left)
             return
         idle = [_process() for _ in first]
-        started = set(idle)  # an interrupt may come while one is neither idle nor known to run
+        started = set(idle)  # an interrupt may come while a process is neither idle nor running
         running: dict[Future[T | Failed], tuple[Item, ProcessPoolExecutor]] = {}
         try:
             while True:
-                while idle and (some := list(islice(left, 1))):
+                for item in islice(left, len(idle)):
                     process = idle.pop()
                     try:
-                        future = process.submit(guarded, some[0])
-                    except BrokenProcessPool:  # it died while it had nothing to do
+                        future = process.submit(guarded, item)
+                    except BrokenProcessPool:  # it died while idle
                         started.add(process := _process())
-                        future = process.submit(guarded, some[0])
-                    running[future] = some[0], process
+                        future = process.submit(guarded, item)
+                    running[future] = item, process
                 if not running:
                     return
                 for future in first_done(running, return_when=FIRST_COMPLETED).done:
                     item, process = running.pop(future)
                     try:
-                        found = future.result()
+                        result = future.result()
                     except BrokenProcessPool:
-                        found = died(file(item))
+                        result = died(file(item))
                         started.add(process := _process())
                     idle.append(process)
-                    yield item, found
-        finally:  # where it is abandoned half way, the command need not wait for what is under way
+                    yield item, result
+        finally:  # if the caller stops early, running work need not be awaited
             for process in started:
                 _kill(process)
 
 
 def _process() -> ProcessPoolExecutor:
-    """Return an executor of one process that does one thing after the other."""
+    """Return an executor with one process."""
     return ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn"), initializer=_begin)
 
 
@@ -179,7 +181,7 @@ def _kill(executor: ProcessPoolExecutor) -> None:
 
 
 def _begin() -> None:
-    """Set up a process: its parent handles Ctrl-C, and it ends when its parent is gone."""
+    """Set up a process: its parent handles Ctrl-C, and it ends with its parent."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
@@ -194,7 +196,7 @@ def _end_with_parent() -> None:
 # ---- on a Ray cluster: needs the extra `ray`
 
 LOCAL: Final = "local"
-AHEAD: Final = 2  # items given to each core ahead of time
+AHEAD: Final = 2  # items submitted per core
 RETRIES: Final = 1  # of an item whose worker died: a machine may leave the cluster
 STORE_BYTES: Final = 128 * 1024 * 1024  # Ray's own memory for results, which are small
 _ADDRESS: Final = re.compile(r"local|auto|ray://\S+|[^\s/]+:\d+")
@@ -203,9 +205,8 @@ _ADDRESS: Final = re.compile(r"local|auto|ray://\S+|[^\s/]+:\d+")
 class RayCluster(msgspec.Struct, frozen=True):
     """A runner on Ray: `local` starts one on this machine, `auto` or an address joins a running cluster.
 
-    `jobs` is how many items run at once (None: one a core of the cluster), `seconds` the time that one item
-    may take (None: any). Sessions and results are read and written by their paths, so all machines of a
-    cluster must share them.
+    `jobs` is the number of items at once (None: one per core of the cluster), `seconds` the time limit of one
+    item (None: no limit). All machines of a cluster must share the paths of sessions and results.
     """
 
     address: str = LOCAL
@@ -213,7 +214,7 @@ class RayCluster(msgspec.Struct, frozen=True):
     seconds: float | None = None
 
     def check(self) -> Any:
-        """Return Ray; raises InputError where it is not installed, or the address cannot be one."""
+        """Return Ray; raises InputError if it is not installed or the address is invalid."""
         if not _ADDRESS.fullmatch(self.address):
             raise InputError(
                 f"--ray {self.address}: not the address of a cluster: write --ray=local, --ray=auto, "
@@ -246,16 +247,16 @@ class RayCluster(msgspec.Struct, frozen=True):
 
     @contextmanager
     def _connected(self, ray: Any) -> Generator[None]:
-        """Connect to the cluster and leave it at the end; a connection that is there already is kept."""
+        """Connect to the cluster and disconnect at the end; an existing connection is kept."""
         if ray.is_initialized():
             yield
             return
-        own = {"include_dashboard": False, "object_store_memory": STORE_BYTES, "num_cpus": self.jobs}
+        local = {"include_dashboard": False, "object_store_memory": STORE_BYTES, "num_cpus": self.jobs}
         quiet = {"log_to_driver": False, "logging_level": "ERROR", "configure_logging": False}
         try:
-            ray.init(address=self.address, **quiet, **(own if self.address == LOCAL else {}))
+            ray.init(address=self.address, **quiet, **(local if self.address == LOCAL else {}))
         except (ConnectionError, RuntimeError, ValueError) as error:
-            raise InputError(f"--ray {self.address}: no cluster can be used there: {error}") from error
+            raise InputError(f"--ray {self.address}: cannot use a cluster there: {error}") from error
         try:
             yield
         finally:
@@ -273,4 +274,4 @@ def _result(ray: Any, ready: Any, name: str) -> Any:
         return died(name)
     except ray.exceptions.RayError as error:
         first = str(error).strip().partition("\n")[0]
-        return Failed(name, f"{name}: Ray could not do it: {type(error).__name__}: {first}")
+        return Failed(name, f"{name}: Ray failed: {type(error).__name__}: {first}")

@@ -1,4 +1,4 @@
-"""Retention of a replay: where a session is cut, what it needed there, and what each view kept of it."""
+"""Retention of a replay: where a session is cut, what it needed there, and what each view kept."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ MOST_TOKENS = 4_000_000  # tokens of a session held in memory to find what its f
 class ScoredCut(msgspec.Struct, frozen=True):
     """One scored view: its message, and the sizes of the past and the view in tokens of four characters.
 
-    `folds` counts the boundaries made before it. A view that does not fit into the window was never sent:
-    it has no scores.
+    `folds` counts the boundaries before it. A view that does not fit into the window has no scores: it was
+    never sent.
     """
 
     message: int
@@ -43,13 +43,13 @@ class ScoredCut(msgspec.Struct, frozen=True):
 
 
 class CutDemand(msgspec.Struct, frozen=True):
-    """What the session needed at one cut."""
+    """The names that a session needed at one cut."""
 
     message: int
     wanted: Demand
 
     def scored(self, replay: Replay) -> ScoredCut:
-        """Score the view of a replay as it stands."""
+        """Score the current view of a replay."""
         sent = (with_edits(message, edits) for message, edits in native_items(replay.state.view()))
         text = rendered(message for message in sent if message is not None)
         fits = replay.fits
@@ -61,11 +61,13 @@ class CutDemand(msgspec.Struct, frozen=True):
 def demands_at(said: Sequence[ScoredMessage], shares: Iterable[float]) -> list[CutDemand]:
     """Return what was needed at cuts of a session, given as shares of its tokens.
 
-    A cut at which fewer than five handles were needed says nothing and is left out.
+    A cut at which fewer than five handles were needed is left out: it is not significant.
     """
     places = {place for share in shares if (place := cut_at(said, share)) is not None}
-    found = [CutDemand(place, demand(said[:place], said[place:], common_names())) for place in sorted(places)]
-    return [one for one in found if one.wanted.telling]
+    demands = [
+        CutDemand(place, demand(said[:place], said[place:], common_names())) for place in sorted(places)
+    ]
+    return [cut for cut in demands if cut.wanted.telling]
 
 
 class Cuts:
@@ -73,13 +75,13 @@ class Cuts:
 
     def __init__(self, needed: Sequence[CutDemand], warnings: Sequence[str] = ()) -> None:
         self.warnings = tuple(warnings)
-        self._needed = {one.message: one for one in needed}
+        self._needed = {cut.message: cut for cut in needed}
 
     @classmethod
     def of(cls, steps: Iterable[object], shares: Sequence[float], most: int = MOST_TOKENS) -> Self:
         """Read a session and find what was needed at its cuts, given as shares of its tokens.
 
-        A session of more than `most` tokens has none: it would not fit into memory twice.
+        A session of more than `most` tokens has no cuts: it would not fit into memory twice.
         """
         said: list[ScoredMessage] = []
         size = 0
@@ -92,12 +94,12 @@ class Cuts:
         return cls(demands_at(said, shares))
 
     def at(self, message: int) -> CutDemand | None:
-        """Return the cut before a message, if there is one."""
+        """Return the cut before a message, or None."""
         return self._needed.get(message)
 
 
 @cache
 def common_names() -> frozenset[str]:
-    """Return the names that mean nothing: those used by calls of at least three unrelated projects."""
+    """Return names that are not significant: calls of at least three unrelated projects use them."""
     text = (resources.files("foldline.lab") / "common_names.txt").read_text(encoding="utf-8")
     return frozenset(line for line in text.splitlines() if line and not line.startswith("# "))

@@ -1,4 +1,4 @@
-"""A session file as a stream of entries, in memory that does not grow with the file."""
+"""Read a session file as a stream of entries, in constant memory."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from foldline.core.log.messages import Message
 from foldline.core.measure.tokens import OFFLINE, message_tokens
 from foldline.transcripts import CompactionRecord, FactRecord, MessageRecord, Record, WarningRecord
 
-HELD_MOST = 256  # messages that are held back for the result of a call
+HELD_MOST = 256  # messages that wait for the result of a call
 
 Step = Said | CompactionRecord | FactRecord | WarningRecord
 
 
 def steps(records: Iterable[Record]) -> Iterator[Step]:
-    """Yield the entries of a transcript as they were said, and the file's other records.
+    """Yield the entries of a transcript in their order, and the file's other records.
 
-    As when a file is loaded, results go to their calls if they follow within `HELD_MOST` messages; a later
-    one is an orphan, left out with a warning.
+    As when a file is loaded, results move to their calls if they follow within `HELD_MOST` messages; a later
+    result is an orphan, which is left out with a warning.
     """
     chain = _Chain()
     held: list[MessageRecord] = []
@@ -39,7 +39,7 @@ def steps(records: Iterable[Record]) -> Iterator[Step]:
 
 
 class _Chain:
-    """Entries, chained as they would be in a log."""
+    """Chains entries as a log does."""
 
     def __init__(self) -> None:
         self._parent: str | None = None
@@ -47,13 +47,13 @@ class _Chain:
 
     def ordered(self, held: list[MessageRecord]) -> Iterator[Step]:
         """Yield the entries of some messages, with every result after its call."""
-        repaired = repair([one.message for one in held])
+        repaired = repair([record.message for record in held])
         for index, call in repaired.orphans:
-            yield WarningRecord(held[index].line, f"a result that no call asked for: {call} (left out)")
+            yield WarningRecord(held[index].line, f"a result without a call: {call} (left out)")
         for index, message in repaired.messages:
-            yield self._say(message, held[index].at)
+            yield self._append(message, held[index].at)
 
-    def _say(self, message: Message, at: float | None) -> Said:
+    def _append(self, message: Message, at: float | None) -> Said:
         tokens = message_tokens(message, OFFLINE)
         entry = said(message, parent=self._parent, said_key=self._key, tokens=tokens, at=at)
         self._parent, self._key = entry.id, entry.said_key
