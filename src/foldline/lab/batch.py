@@ -112,8 +112,8 @@ class BatchFolder:
         stored = msgspec.json.decode(row[0])
         if changed := sorted(name for name in {*stored, *current} if stored.get(name) != current.get(name)):
             raise InputError(
-                f"{self._folder} holds a batch with other options ({', '.join(changed)}): use another folder, "
-                "or redo everything with --force"
+                f"{self._folder} holds a batch with other options ({', '.join(changed)}): use another "
+                "folder, or redo everything with --force"
             )
 
     def add(self, sources: Iterable[SessionSource], ending: str) -> None:

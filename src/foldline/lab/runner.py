@@ -75,9 +75,7 @@ class Guarded(msgspec.Struct, frozen=True):
         except MemoryError:
             return Failed(name, f"{name}: out of memory: this file is too large for this machine")
         except _TimeUpError:
-            return Failed(
-                name, f"{name}: not done after {self.seconds:g} seconds: allow more with --timeout"
-            )
+            return Failed(name, f"{name}: not done after {self.seconds:g} seconds: allow more with --timeout")
         except Exception as error:  # a bug with one file must not stop the others
             return Failed(name, f"{name}: {type(error).__name__}: {error} (this is a bug in Foldline)")
 
