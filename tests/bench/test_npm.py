@@ -73,7 +73,7 @@ def test_without_node(package, monkeypatch):
     assert SYSTEMS["ai-prune-messages"].version == "1.2.3"
     monkeypatch.setattr(shutil, "which", lambda _: None)
     assert SYSTEMS["ai-prune-messages"].version is None
-    assert problem("ai-prune-messages") == "not installed: get Node.js first"
+    assert problem("ai-prune-messages") == "not installed: install Node.js first"
 
 
 @pytest.mark.parametrize("points", ["node_modules", "."])

@@ -1,10 +1,11 @@
-"""A policy's `summary_model` that cannot be asked: a warning, and a note in each receipt."""
+"""A policy's `summary_model` that cannot be called, and `per_model`, where a list is folded once."""
 
 import msgspec
 import pytest
 from tests.summarizers.talking import GOOD, POLICY, work
 
 import foldline
+from foldline.core.measure.window import Amount
 from foldline.testing import Scripted, serve
 
 TARGET = 3_000
@@ -110,3 +111,39 @@ async def test_offline_in_the_policy_has_code_alone_write_and_nobody_is_asked():
     assert done.receipt.summarizer == "offline"
     assert not model.requests
     assert not unasked(done.receipt.notes, "")
+
+
+def for_models(prefix, **fields):
+    return msgspec.structs.replace(POLICY, per_model={prefix: fields})
+
+
+@pytest.mark.parametrize(("prefix", "asked"), [("openai-compatible:main", 1), ("gpt-", 0)])
+async def test_the_summary_model_of_the_model_in_use_is_asked(prefix, asked):
+    other = Scripted([GOOD])
+    async with serve(Scripted([GOOD])) as own, serve(other) as url:
+        writer = f"openai-compatible:small@{url}/v1"
+        policy = for_models(prefix, summary_model=writer)
+        model = f"openai-compatible:main@{own}/v1"
+        done = await foldline.acompact(work(), TARGET, policy, model=model, window=100_000)
+    assert len(other.requests) == asked
+    assert done.receipt.summarizer == (writer if asked else model)
+
+
+def test_a_summary_model_that_cannot_be_asked_is_told_for_its_models_alone():
+    policy = for_models("gpt-", summary_model="nobody:small-1")
+    for model, told in (("openai:gpt-5", True), ("anthropic:claude-sonnet-4-6", False)):
+        done = foldline.compact(work(), TARGET, policy, model=model)
+        assert any("nobody:small-1" in note for note in done.receipt.notes) is told
+
+
+def test_every_other_field_counts_too_and_the_budget_with_it():
+    changed = {"reserve": Amount(tokens=60_000)}
+    plain = msgspec.structs.replace(POLICY, **changed)
+    policy = for_models("gpt-", **msgspec.to_builtins(changed))
+    long = work() * 8
+
+    def tokens(rules, model):
+        return foldline.compact(long, policy=rules, model=model, window=65_000).view_tokens
+
+    assert tokens(policy, "openai:gpt-5") == tokens(plain, "openai:gpt-5") < tokens(POLICY, "openai:gpt-5")
+    assert tokens(policy, "openai:o3") == tokens(POLICY, "openai:o3")

@@ -1,8 +1,8 @@
-"""Made-up sessions of coding agents, the same for the same seed: clean ones, dirty ones, and rules to plant.
+"""Synthetic sessions of coding agents, deterministic by seed: clean ones, dirty ones, and rules to plant.
 
-A dirty log has what real ones have and providers refuse: calls that were cut short, several at once, results
-that come late, twice or for no call, ids that come again. The rules are of the five kinds that COMPINT plants
-(what to do, what to tell, how to work, what to prefer, how to write), in words of our own.
+A dirty log has what real logs contain and providers refuse: unfinished and parallel calls, results that are
+late, doubled or without a call, reused ids. The rules are of the five kinds of COMPINT (what to do, what to
+report, how to work, what to prefer, how to write), in our own words.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ RULES = (
 class Talk:
     """Writes native Chat Completions messages of one session, turn by turn.
 
-    `again` is the share of paths that were named before.
+    `again` is the share of paths that occurred before.
     """
 
     def __init__(self, seed: int = 7, again: float = 0.0) -> None:
@@ -77,7 +77,7 @@ class Talk:
         yield self.reply()
 
     def prompt(self) -> dict[str, Any]:
-        """Return what a user asks for."""
+        """Return a user's message."""
         ask = self._random.choice(ASKS).format(self.words(2), self.path())
         return {"role": "user", "content": f"{ask} {self.words(self._random.randint(5, 60))}."}
 
@@ -137,7 +137,7 @@ class Talk:
         return self._random.choice(WORDS)
 
     def path(self) -> str:
-        """Return the path of a file; some come again and again."""
+        """Return the path of a file; some occur repeatedly."""
         if self._again and self._named and self._random.random() < self._again:
             return self._random.choice(self._named)
         made = f"{self._random.choice(FOLDERS)}/{self.word()}_{self._random.randint(0, 40)}.py"
@@ -147,15 +147,15 @@ class Talk:
 
 
 class DirtyTalk(Talk):
-    """Writes what a provider refuses among what it takes."""
+    """Writes sessions with faults that providers refuse."""
 
     def step(self) -> tuple[dict[str, Any], ...]:
-        """Return one call and its result, or what became of it."""
-        made = self._random.choices(
+        """Return one call and its result, or a faulty step."""
+        step = self._random.choices(
             (self._plain, self._several, self._late, self._stopped, self._same_id, self._twice, self._stray),
             (86, 10, 1, 1, 1, 0.5, 0.5),
         )[0]
-        return made()
+        return step()
 
     def _plain(self) -> tuple[dict[str, Any], ...]:
         return super().step()
@@ -195,12 +195,12 @@ class DirtyTalk(Talk):
 
 def context(tokens: int, seed: int, again: float = 0.5) -> Messages:
     """Return a clean session of about so many tokens (characters / 4)."""
-    talk, found, so_far = Talk(seed, again), list[dict[str, Any]](), 0
-    while so_far < tokens:
+    talk, messages, size = Talk(seed, again), list[dict[str, Any]](), 0
+    while size < tokens:
         turn = list(talk.turn())
-        found += turn
-        so_far += sum(len(str(message)) for message in turn) // 4
-    return found
+        messages += turn
+        size += sum(len(str(message)) for message in turn) // 4
+    return messages
 
 
 def planted(messages: Messages, rules: Sequence[str], place: tuple[float, float]) -> Messages:
@@ -210,8 +210,8 @@ def planted(messages: Messages, rules: Sequence[str], place: tuple[float, float]
     """
     prompts = [index for index, message in enumerate(messages) if message["role"] == "user"]
     first, last = (round(share * (len(prompts) - 1)) for share in place)
-    found = [dict(message) for message in messages]
+    result = [dict(message) for message in messages]
     for number, rule in enumerate(rules):
         at = prompts[first + (last - first) * number // max(1, len(rules) - 1)]
-        found[at]["content"] = f"{rule}\n{found[at]['content']}"
-    return found
+        result[at]["content"] = f"{rule}\n{result[at]['content']}"
+    return result

@@ -1,4 +1,4 @@
-"""Decisions of a recorded session, made again: a model is asked for the next call from a folded context."""
+"""Repeat decisions of a recorded session: a model chooses the next call from a folded context."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from foldline.providers.retry import Retrying
 
 MOST: Final = 10  # decisions of a session, from its second half
 AT_ONCE: Final = 4
-REFUSED: Final = ("bad_request", "overflow")  # what is sent is wrong, not the key or the network
+REFUSED: Final = ("bad_request", "overflow")  # the request is wrong, not the key or the network
 
 
 class Decided(NamedTuple):
@@ -29,39 +29,39 @@ class Decided(NamedTuple):
 
 
 def decided(messages: Messages) -> list[Decided]:
-    """Return calls of a session that answered the user or results: of several at once, the first."""
-    found = [
+    """Return calls of a session that follow a user message or a result; of parallel calls the first."""
+    indices = [
         at
         for at in range(len(messages) // 2, len(messages))
         if messages[at].get("tool_calls") and messages[at - 1]["role"] in ("user", "tool")
     ]
-    some = found[:: -(-len(found) // MOST) or 1]
-    return [Decided(messages[:at], get(OPENAI_CHAT).decode(messages[at]).calls[0]) for at in some]
+    sample = indices[:: -(-len(indices) // MOST) or 1]
+    return [Decided(messages[:at], get(OPENAI_CHAT).decode(messages[at]).calls[0]) for at in sample]
 
 
 def tools(messages: Messages) -> list[Any]:
-    """Return the tools that a session called, with the arguments that it gave them."""
-    found: dict[str, dict[str, Any]] = {}
-    for call in (call for one in messages for call in get(OPENAI_CHAT).decode(one).calls):
-        given = call.arguments if isinstance(call.arguments, dict) else {}
-        found.setdefault(call.name, {}).update((key, {}) for key in given)
+    """Return the tools that a session called, with the arguments that it passed."""
+    arguments: dict[str, dict[str, Any]] = {}
+    for call in (call for message in messages for call in get(OPENAI_CHAT).decode(message).calls):
+        names = call.arguments if isinstance(call.arguments, dict) else {}
+        arguments.setdefault(call.name, {}).update((key, {}) for key in names)
     return [
-        {"type": "function", "function": {"name": name, "parameters": {"type": "object", "properties": some}}}
-        for name, some in found.items()
+        {"type": "function", "function": {"name": name, "parameters": {"type": "object", "properties": keys}}}
+        for name, keys in arguments.items()
     ]
 
 
 def request(view: Sequence[Any], dialect: str, known: list[Any]) -> Call:
-    """Return the request that a view in some dialect makes of a model with these tools."""
+    """Return the request for a view in some dialect, with these tools."""
     if dialect != OPENAI_CHAT:
         view = get(OPENAI_CHAT).render([(get(dialect).decode(one), ()) for one in view]).messages
     return Call(messages=list(view), tools=known)
 
 
 def compared(model: str, asked: Sequence[tuple[ToolCall, Call]]) -> dict[str, float]:
-    """Ask a model, and return how often it calls what is recorded.
+    """Ask a model, and return how often it makes the recorded call.
 
-    Raises ProviderError where it cannot be asked.
+    Raises ProviderError if it cannot be called.
     """
     answers = asyncio.run(_answers(model, [one for _, one in asked]))
     same = [_same(call, answer) for (call, _), answer in zip(asked, answers, strict=True)]
@@ -74,18 +74,18 @@ def compared(model: str, asked: Sequence[tuple[ToolCall, Call]]) -> dict[str, fl
 
 
 def _same(call: ToolCall, answer: ToolCall | ProviderError | None) -> tuple[bool, bool]:
-    """Return whether an answer calls the same tool, and whether with the same first argument (a path ...)."""
+    """Return whether an answer calls the same tool, and with the same first argument (such as a path)."""
     if not isinstance(answer, ToolCall) or answer.name != call.name:
         return False, False
-    given, now = call.arguments, answer.arguments
-    if not isinstance(given, dict) or not isinstance(now, dict):
-        return True, given == now
-    key = next(iter(given), "")
-    return True, given.get(key) == now.get(key)
+    recorded, actual = call.arguments, answer.arguments
+    if not isinstance(recorded, dict) or not isinstance(actual, dict):
+        return True, recorded == actual
+    key = next(iter(recorded), "")
+    return True, recorded.get(key) == actual.get(key)
 
 
 async def _answers(model: str, calls: Sequence[Call]) -> list[ToolCall | ProviderError | None]:
-    """Return the first call of each answer; None for words alone, an error for a request that is refused."""
+    """Return the first call of each answer; None for only text, an error for a refused request."""
     provider, gate = Retrying(choose.get(model, dialect=OPENAI_CHAT)), asyncio.Semaphore(AT_ONCE)
 
     async def answer(call: Call) -> ToolCall | ProviderError | None:

@@ -1,4 +1,4 @@
-"""A session said message by message to one system, which makes a view wherever the agent asked its model."""
+"""Send a session message by message to one system, which makes a view for each call of the model."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import msgspec
 from foldline.bench.system import LiveSystem, Messages, System, clock, message_texts, size
 from foldline.dialects import get
 
-LIMIT = 0.25  # of the time of a measure, after which a session is stopped and told so far
-RAISED_MOST = 20  # requests that may fail before the error is told in place of the figures
+LIMIT = 0.25  # of the time of a measure, after which a session is stopped and reported as it is
+RAISED_MOST = 20  # failed requests after which the error replaces the figures
 
 
 class LiveResult(msgspec.Struct):
-    """What came of a session; `left` is the share of what was said or returned that is still readable."""
+    """The figures of a session; `left` is the share of user messages and results still readable."""
 
     requests: int = 0
     planned: int = 0
@@ -32,74 +32,74 @@ class LiveResult(msgspec.Struct):
 
     @property
     def note(self) -> str:
-        """How far the session came, where it was stopped."""
+        """Where the session was stopped; "" if it was not."""
         return "" if self.requests == self.planned else f"stopped after {self.requests:,} requests"
 
 
 def run_session(
     system: System, log: Messages, window: int, seconds: float, *, judged: bool = True
 ) -> LiveResult:
-    """Say a log to a system, and have its views `judged` by a strict provider.
+    """Send a log to a system; with `judged`, validate its views as a strict provider does.
 
-    It takes `LIMIT` of the seconds at most, of the processor's.
+    It takes at most `LIMIT` of the seconds of processor time.
     """
-    found = LiveResult(planned=sum(one["role"] == "assistant" for one in log))
-    live, begun = system.opened(window), clock()
+    result = LiveResult(planned=sum(one["role"] == "assistant" for one in log))
+    live, started = system.opened(window), clock()
     before: list[str] = []
     try:
         for number, message in enumerate(log):
             if message["role"] == "assistant":
-                if clock() - begun > LIMIT * seconds:
+                if clock() - started > LIMIT * seconds:
                     break
-                now = _asked(system, live, found, judged=judged)
-                before = _counted(found, now, before, window)
-            found.seconds += timed(live.say, message)
+                texts = _view(system, live, result, judged=judged)
+                before = _count(result, texts, before, window)
+            result.seconds += timed(live.say, message)
             if number == len(log) - 1:
-                found.left = left(log, live)
+                result.left = left(log, live)
     finally:
         live.close()
-    return found
+    return result
 
 
-def _asked(system: System, live: LiveSystem, found: LiveResult, *, judged: bool) -> list[str]:
-    """Ask for a view, and look at it as a provider would; return its texts, none where it raises."""
-    found.requests += 1
-    begun = clock()
+def _view(system: System, live: LiveSystem, result: LiveResult, *, judged: bool) -> list[str]:
+    """Make a view and validate it; return its texts, or none if it raises."""
+    result.requests += 1
+    started = clock()
     try:
         view = live.view()
     except Exception:
-        found.raised += 1
-        if found.raised >= RAISED_MOST and found.raised == found.requests:
+        result.raised += 1
+        if result.raised >= RAISED_MOST and result.raised == result.requests:
             raise
         return []
     finally:
-        found.seconds += clock() - begun
+        result.seconds += clock() - started
     if judged:
         problems = {one.rule for one in get(system.dialect).validate(list(view))}
-        found.invalid += bool(problems)
-        found.broken.update(problems)
+        result.invalid += bool(problems)
+        result.broken.update(problems)
     return message_texts(view)
 
 
-def _counted(found: LiveResult, now: list[str], before: list[str], window: int) -> list[str]:
-    """Count what is sent, and what of it stood in the request before; return the request."""
+def _count(result: LiveResult, now: list[str], before: list[str], window: int) -> list[str]:
+    """Count the tokens sent, and those at the start that the last request had too; return the request."""
     sizes = [size(text) for text in now]
     same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(before, now, strict=False)))
-    found.tokens += sum(sizes)
-    found.cached += sum(sizes[:same])
-    found.overflows += sum(sizes) > window
+    result.tokens += sum(sizes)
+    result.cached += sum(sizes[:same])
+    result.overflows += sum(sizes) > window
     return now or before
 
 
 def timed(work: Any, *args: Any) -> float:
-    """Return the seconds of the processor that a call takes."""
-    begun = clock()
+    """Return the processor time of a call in seconds."""
+    started = clock()
     work(*args)
-    return clock() - begun
+    return clock() - started
 
 
 def left(log: Sequence[dict[str, Any]], live: LiveSystem) -> float | None:
-    """Return the share of user messages and results still readable; None where the caller keeps them."""
+    """Return the share of user messages and results still readable; None if the caller keeps them."""
     history = live.history()
     if history is None:
         return None

@@ -1,7 +1,7 @@
-"""What is measured: a measure is a table, with what it is about, its columns, and who takes the figures.
+"""The measures: each is a table with a description, columns, and a function that takes the figures.
 
-Such a function gets a system and a setup. Sizes are characters / 4, times are those of the processor. A view
-that exceeds its budget wins nothing.
+The function gets a system and a setup. Sizes are characters / 4, times are processor time. A view that
+exceeds its budget cannot be best.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from foldline.transcripts import read
 Figure = float | int | str | None
 Figures = dict[str, Figure]
 
-PRICED = "claude-sonnet-4-5"  # whose prices the tokens of a session are told in
+PRICED = "claude-sonnet-4-5"  # the model whose prices are used
 BUDGETS = (0.1, 0.05)  # shares of a session that a fold may leave
 PLACES = {"top": (0.0, 0.15), "middle": (0.42, 0.58)}  # where rules are planted
 KIT_BUDGETS = (0.1, 0.2, 0.3)  # those of compaction-conformance-kit
@@ -42,11 +42,11 @@ CUTS = (0.5, 0.75)  # where a session is folded, to see what its rest needs
 FULL_SIZES = (1_000, 10_000, 100_000)  # messages at which a turn is timed in a full run
 TURNS = 20  # timed at each size
 ASKED_EVERY = 1_000  # messages, while a session grows to a size
-OVER = 1.1  # times its budget that a view may have: everybody counts tokens a little differently
+OVER = 1.1  # times its budget that a view may take: token counts differ a little
 
 
 class BenchSetup(msgspec.Struct, frozen=True):
-    """How large everything is; `seconds` is what one measure of one system may take."""
+    """The sizes of a run; `seconds` is the time limit of one measure of one system."""
 
     seed: int = 7
     window: int = 32_000
@@ -55,7 +55,7 @@ class BenchSetup(msgspec.Struct, frozen=True):
     contexts: int = 3
     sizes: tuple[int, ...] = FULL_SIZES[:2]
     sessions: tuple[str, ...] = ()
-    model: str = ""  # that is asked for decisions
+    model: str = ""  # for decisions
     seconds: float = 120.0
 
     def contexts_made(self) -> Iterable[Messages]:
@@ -72,11 +72,11 @@ class Folds:
         self._raised: list[Exception] = []  # a fold that raises keeps nothing
 
     def __call__(self, messages: Messages, budget: int) -> list[str]:
-        """Return the texts of the view of one fold; none where it raises."""
+        """Return the texts of the view of one fold; none if it raises."""
         return message_texts(self.view(messages, budget))
 
     def view(self, messages: Messages, budget: int) -> Sequence[Any]:
-        """Return the view of one fold; an empty one where it raises."""
+        """Return the view of one fold; an empty one if it raises."""
         try:
             view = self._system.make(budget)(messages)
             self._ratios.append(sum(map(size, message_texts(view))) / budget)
@@ -87,7 +87,7 @@ class Folds:
 
     @property
     def sizes(self) -> Figures:
-        """The figures of `OF_FOLDS`; raises what the system raises where it never folds."""
+        """The figures of `OF_FOLDS`; raises the system's error if no fold succeeded."""
         if not self._ratios and self._raised:
             raise self._raised[0]
         return {
@@ -106,16 +106,16 @@ def tokens(messages: Messages) -> int:
 
 
 def valid(system: System, setup: BenchSetup) -> Figures:
-    """Say a dirty log to a system."""
-    found = run_session(system, DirtyTalk(setup.seed).messages(setup.messages), setup.window, setup.seconds)
+    """Send a dirty log to a system."""
+    result = run_session(system, DirtyTalk(setup.seed).messages(setup.messages), setup.window, setup.seconds)
     return {
-        "requests": found.requests,
-        "invalid": found.invalid,
-        "raised": found.raised,
-        "overflows": found.overflows,
-        "left": found.left,
-        "broken": ", ".join(rule for rule, _ in found.broken.most_common(3)),
-        "note": found.note,
+        "requests": result.requests,
+        "invalid": result.invalid,
+        "raised": result.raised,
+        "overflows": result.overflows,
+        "left": result.left,
+        "broken": ", ".join(rule for rule, _ in result.broken.most_common(3)),
+        "note": result.note,
     }
 
 
@@ -125,20 +125,20 @@ def valid(system: System, setup: BenchSetup) -> Figures:
 def rules(system: System, setup: BenchSetup) -> Figures:
     """Plant rules in sessions, fold them, and look for the rules word for word."""
     folds, kept = Folds(system), dict[str, list[bool]]()
-    for name, known in (("own", RULES), ("public", constraints())):
-        for number, messages in enumerate(setup.contexts_made() if known else ()):
-            some = known[number :: setup.contexts]
+    for name, texts in (("own", RULES), ("public", constraints())):
+        for number, messages in enumerate(setup.contexts_made() if texts else ()):
+            sample = texts[number :: setup.contexts]
             for where, place in PLACES.items():
-                full = planted(messages, some, place)
+                full = planted(messages, sample, place)
                 for share in BUDGETS:
                     view = plain("\n".join(folds(full, int(share * tokens(full)))))
-                    found = [plain(rule) in view for rule in some]
-                    kept.setdefault(f"{name}_{where}_{share}", []).extend(found)
-    return {**{name: statistics.fmean(found) for name, found in kept.items()}, **folds.sizes}
+                    kept_rules = [plain(rule) in view for rule in sample]
+                    kept.setdefault(f"{name}_{where}_{share}", []).extend(kept_rules)
+    return {**{name: statistics.fmean(kept_rules) for name, kept_rules in kept.items()}, **folds.sizes}
 
 
 def plain(text: str) -> str:
-    """Return text as it is compared: without the breaks of lines, and without what JSON escapes."""
+    """Normalise text for comparisons: without line breaks and JSON escapes."""
     return " ".join(text.replace('\\"', '"').split())
 
 
@@ -147,7 +147,7 @@ def plain(text: str) -> str:
 
 def retention(system: System, setup: BenchSetup) -> Figures:
     """Cut sessions, fold what was said, and look for what the rest uses of it."""
-    folds, found = Folds(system), dict[str, list[float]]()
+    folds, shares = Folds(system), dict[str, list[float]]()
     decode = get("openai-chat").decode
     for messages in own(setup.sessions) if setup.sessions else setup.contexts_made():
         for needed in demands_at([scored_message(decode(message)) for message in messages], CUTS):
@@ -156,9 +156,10 @@ def retention(system: System, setup: BenchSetup) -> Figures:
                 scores = score(needed.wanted, "\n".join(folds(past, int(share * tokens(past)))))
                 for name in ("handle", "far"):
                     if (value := getattr(scores, name)) is not None:
-                        found.setdefault(f"{name}_{share}", []).append(value)
-    figures: Figures = {name: statistics.fmean(values) for name, values in found.items()}
-    return {**figures, **folds.sizes, "cuts": len(found.get(f"handle_{BUDGETS[0]}", ()))} if found else {}
+                        shares.setdefault(f"{name}_{share}", []).append(value)
+    figures: Figures = {name: statistics.fmean(values) for name, values in shares.items()}
+    cuts = len(shares.get(f"handle_{BUDGETS[0]}", ()))
+    return {**figures, **folds.sizes, "cuts": cuts} if shares else {}
 
 
 def own(names: Sequence[str]) -> Iterable[Messages]:
@@ -174,13 +175,13 @@ def own(names: Sequence[str]) -> Iterable[Messages]:
 
 def kept_canaries(system: System, setup: BenchSetup) -> Figures:
     """Fold the kit's session, and have the kit look for its canaries."""
-    del setup  # it is what it is
-    folds, (messages, known) = Folds(system), canaries()
-    found: Figures = {}
+    del setup  # the kit's session is fixed
+    folds, (messages, canary_list) = Folds(system), canaries()
+    figures: Figures = {}
     for share in KIT_BUDGETS:
         view = "\n".join(folds(messages, int(share * tokens(messages))))
-        found[f"kept_{share}"] = sum(survives(one, view) for one in known) / len(known)
-    return {**found, **folds.sizes}
+        figures[f"kept_{share}"] = sum(survives(canary, view) for canary in canary_list) / len(canary_list)
+    return {**figures, **folds.sizes}
 
 
 # ---- Arguments
@@ -202,7 +203,7 @@ def arguments(system: System, setup: BenchSetup) -> Figures:
 
 
 def decision(system: System, setup: BenchSetup) -> Figures:
-    """Ask a model what to call next from folded contexts, and compare it with what was called."""
+    """Let a model choose the next call from folded contexts, and compare it with the recorded call."""
     folds = Folds(system)
     asked = [
         (call, request(folds.view(past, int(BUDGETS[0] * tokens(past))), system.dialect, tools(messages)))
@@ -218,20 +219,20 @@ def decision(system: System, setup: BenchSetup) -> Figures:
 def costs(system: System, setup: BenchSetup) -> Figures:
     """Time turns at several sizes and one fold, and count what a session sends."""
     log = Talk(setup.seed).messages(setup.messages // 2)
-    found = run_session(system, log, setup.window, setup.seconds, judged=False)
+    result = run_session(system, log, setup.window, setup.seconds, judged=False)
     whole = next(iter(setup.contexts_made()))
     fold = system.make(tokens(whole) // 10)
     price = Catalogue().look_up(PRICED).price
-    _, cached = usages(found.tokens, found.cached, 0)
+    _, cached = usages(result.tokens, result.cached, 0)
     return {
-        "tokens": found.tokens / 1e6,
-        "cached": found.cached / max(1, found.tokens),
+        "tokens": result.tokens / 1e6,
+        "cached": result.cached / max(1, result.tokens),
         "usd": cost(cached, price) if price else None,
-        "overflows": found.overflows,
-        "raised": found.raised,
+        "overflows": result.overflows,
+        "raised": result.raised,
         "fold": timed(fold, whole),
         **turns(system, setup),
-        "note": found.note,
+        "note": result.note,
     }
 
 
@@ -263,7 +264,7 @@ def _turn(live: LiveSystem, talk: Talk) -> float:
 
 
 class Column(msgspec.Struct, frozen=True):
-    """A figure of a measure: its key and title, which is better, and how it is shown."""
+    """A figure of a measure: its key and title, whether more or less is better, and its format."""
 
     key: str
     title: str
@@ -272,9 +273,9 @@ class Column(msgspec.Struct, frozen=True):
 
 
 class Measure(msgspec.Struct, frozen=True):
-    """One table. `reads` says that words count: it is left out for summaries that a script would write.
+    """One table. `reads`: texts are compared, so systems whose summaries a script writes are left out.
 
-    `asks` says that a model is asked: it is taken only where one is named.
+    `asks`: a model is called, so the measure needs a named model.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Packages that a row needs: of PyPI, or of npm where the name begins with `npm:`."""
+"""Packages of rows: from PyPI, or from npm if the name starts with `npm:`."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ FOLDER: Final = "node_modules"
 
 
 def node_modules() -> Path:
-    """Return the folder with the packages of npm."""
+    """Return the folder of npm packages."""
     place = Path(os.environ.get(PLACE) or ".").absolute()
     return place if place.name == FOLDER else place / FOLDER
 
 
 def installed(package: str) -> str | None:
-    """Return the version of a package; None where it, or the Node.js it needs, is not installed."""
+    """Return the version of a package; None if it, or Node.js for npm, is not installed."""
     try:
         if not package.startswith(NPM):
             return version_of(package)
@@ -33,9 +33,9 @@ def installed(package: str) -> str | None:
 
 
 def how_to_install(package: str) -> str:
-    """Return what to type, or what to get first."""
+    """Return the command that installs a package, or what to install first."""
     if not package.startswith(NPM):
         return f"pip install {package}"
     if not shutil.which("node"):
-        return "get Node.js first"
+        return "install Node.js first"
     return f"npm install {package.removeprefix(NPM)}, here or where {PLACE} points"

@@ -1,6 +1,6 @@
-"""Public yardsticks, from packages of others: the canaries of compaction-conformance-kit, the tasks of BFCL.
+"""Public benchmarks: COMPINT's constraints, the canaries of compaction-conformance-kit, the tasks of BFCL.
 
-Nothing of them is copied: they are read from the installed package when a measure asks for them.
+Nothing is copied: they are read from the installed packages.
 """
 
 from __future__ import annotations
@@ -39,13 +39,15 @@ def _file(package: str, name: str) -> Path:
 
 
 def constraints() -> tuple[str, ...]:
-    """Return COMPINT's constraints as its package frames them; none where it is not installed."""
+    """Return COMPINT's constraints as its package words them; none if it is not installed."""
     try:
-        known = run_path(str(_file(CONSTRAINTS, "constraints.py")))  # the package imports what fetches data
+        module = run_path(
+            str(_file(CONSTRAINTS, "constraints.py"))
+        )  # importing the package would download data
     except PackageNotFoundError:
         return ()
-    render = known["render_sc"]
-    return tuple(render(one["sc"], strict=False, direct=True) for one in known["SCS"])
+    render = module["render_sc"]
+    return tuple(render(one["sc"], strict=False, direct=True) for one in module["SCS"])
 
 
 # ---- compaction-conformance-kit: canaries
@@ -54,13 +56,13 @@ def constraints() -> tuple[str, ...]:
 def canaries() -> tuple[Messages, Sequence[Any]]:
     """Return the kit's session, and its canaries."""
     session: Any = import_module("compaction_kit.session")
-    known: Any = import_module("compaction_kit.canaries")
+    canaries_module: Any = import_module("compaction_kit.canaries")
     turns = session.build_seeded_session().transcript()
-    return [{"role": turn.role, "content": turn.text} for turn in turns], known.seeded_canaries()
+    return [{"role": turn.role, "content": turn.text} for turn in turns], canaries_module.seeded_canaries()
 
 
 def survives(canary: Any, view: str) -> bool:
-    """Say whether the kit finds a canary in the text of a view."""
+    """Return whether the kit finds a canary in the text of a view."""
     probes: Any = import_module("compaction_kit.probes")
     return bool(probes.BehaviorProbe().probe(canary, view).survived)
 
@@ -69,7 +71,7 @@ def survives(canary: Any, view: str) -> bool:
 
 
 class Halved(msgspec.Struct, frozen=True):
-    """Tasks half done: what was said and returned, and the arguments that the other halves take from it."""
+    """First halves of tasks: their messages, and the arguments that the second halves take from them."""
 
     past: Messages
     needed: tuple[str, ...]
@@ -112,7 +114,7 @@ def _halved(task: dict[str, Any], truth: list[list[str]]) -> Halved:
 
 
 def _said(task: str, place: int, text: str, calls: list[str], results: list[str]) -> Iterator[dict[str, Any]]:
-    """Yield a turn: what is asked, a message with a call and its result for each, a reply."""
+    """Yield a turn: the prompt, a call and its result for each, a reply."""
     yield {"role": "user", "content": text}
     for number, (written, result) in enumerate(zip(calls, results, strict=True)):
         call = ast.parse(written).body[0]
@@ -144,13 +146,13 @@ def _value(node: ast.expr) -> Any:
 
 
 def _needed(past: str, turns: list[tuple[str, list[str], list[str]]]) -> Iterator[str]:
-    """Yield the arguments of later calls which the past has, and nobody told anew before they were used."""
-    told = ""
+    """Yield the arguments of later calls that the past has, and no later message before the call."""
+    later = ""
     for text, calls, results in turns:
-        told += f"\n{text}"
+        later += f"\n{text}"
         for written, result in zip(calls, results, strict=True):
             for _, node in _arguments(ast.parse(written).body[0]):
                 argument = str(_value(node))
-                if len(argument) >= LEAST and argument in past and argument not in told:
+                if len(argument) >= LEAST and argument in past and argument not in later:
                     yield argument
-            told += f"\n{written}\n{result}"
+            later += f"\n{written}\n{result}"

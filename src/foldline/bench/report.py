@@ -1,4 +1,4 @@
-"""The report of a run: what Foldline is not first in, a table for each measure, and how it was made."""
+"""The report of a run: the columns in which Foldline is not first, a table per measure, and the setup."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from foldline.bench.measures import MEASURES, Column, Figure, Measure
 from foldline.bench.run import Bench, SystemRow
 from foldline.bench.systems import FIRST
 
-NEAR = 0.005  # of the best value: as good as it
+NEAR = 0.005  # relative difference from the best value that counts as equal
 PAGE = """\
 <!doctype html>
 <html lang="en">
@@ -52,21 +52,21 @@ class Lead(NamedTuple):
 
 
 def columns(bench: Bench, measure: Measure) -> list[Column]:
-    """Return the columns of a measure in which some row has a figure."""
+    """Return the columns of a measure that are not empty."""
     cells = [row.cells[measure.name].figures for row in bench.rows]
     return [one for one in measure.columns if any(cell.get(one.key) not in (None, "") for cell in cells)]
 
 
 def best(bench: Bench, measure: Measure, column: Column) -> float | None:
     """Return the best figure of a column; a row over its budget, or stopped early, has none."""
-    found = [value for row in bench.rows if (value := counted(row, measure, column)) is not None]
-    if not found or not column.better:
+    figures = [value for row in bench.rows if (value := counted(row, measure, column)) is not None]
+    if not figures or not column.better:
         return None
-    return max(found) if column.better == "more" else min(found)
+    return max(figures) if column.better == "more" else min(figures)
 
 
 def counted(row: SystemRow, measure: Measure, column: Column) -> float | None:
-    """Return a figure as it is compared: none for a row whose views were too large, or that failed."""
+    """Return a figure for comparisons; None for a row whose views were too large, or that failed."""
     figures = row.cells[measure.name].figures
     value = figures.get(column.key)
     out = figures.get("over") or figures.get("note")
@@ -160,7 +160,7 @@ def lines(bench: Bench, measure: Measure, shown_columns: Sequence[Column]) -> It
 
 
 def made(bench: Bench) -> list[str]:
-    """Return how the figures were made."""
+    """Return how the figures were measured."""
     setup = bench.setup
     sizes = (
         f"window {setup.window:,}, logs of {setup.messages:,} messages, sessions of {setup.context:,} tokens "
@@ -170,7 +170,7 @@ def made(bench: Bench) -> list[str]:
 
 
 def page(bench: Bench) -> str:
-    """Return the report as one HTML page that needs nothing else."""
+    """Return the report as one self-contained HTML page."""
     first, *others = map(escape, headline(bench))
     command, *rest = map(escape, made(bench))
     body = [f"<p><strong>{first}</strong></p>"]
@@ -183,7 +183,7 @@ def page(bench: Bench) -> str:
             f"<p>{escape(measure.about)}</p>",
             *_table(bench, measure),
         ]
-    body += ["<h2 id=systems>Systems</h2>", "<p>What was called, and of which version.</p>"]
+    body += ["<h2 id=systems>Systems</h2>", "<p>The call of each system, and its version.</p>"]
     entries = (
         f"<tr><td>{escape(row.name)}</td>"
         f"<td class=text>{escape(row.package)} {row.version or 'not installed'}</td>"

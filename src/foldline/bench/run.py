@@ -1,4 +1,4 @@
-"""The run: every system under every measure, over the cores of this machine, and what came of it."""
+"""Run every system under every measure on the cores of this machine."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from foldline.bench.systems import SYSTEMS
 from foldline.errors import InputError, did_you_mean
 from foldline.lab.runner import Failed, LocalPool
 
-MODEL_NEEDED = "needs a model"  # to be told what its summaries keep
+MODEL_NEEDED = "needs a model"  # for summaries that can be measured
 
 
 class Cell(msgspec.Struct, frozen=True):
@@ -60,9 +60,9 @@ class Bench(msgspec.Struct, frozen=True):
 
 
 def measures(names: Sequence[str]) -> tuple[str, ...]:
-    """Return the names of measures, where none is named all that ask no model.
+    """Return the names of measures, by default all that call no model.
 
-    Raises InputError for one there is not.
+    Raises InputError for an unknown name.
     """
     for name in names:
         if name not in MEASURES:
@@ -80,38 +80,38 @@ def run_bench(
     jobs: int | None = None,
     tick: Callable[[int], None] = lambda _: None,
 ) -> Bench:
-    """Measure systems, each measure of each in a process that may die or hang; `tick` gets the cells done."""
-    asked = measures(names)
-    cells = {(one.name, name): _known(one, name) for one in systems for name in asked}
+    """Measure systems, each cell in a process that may die or hang; `tick` gets the finished cells."""
+    chosen = measures(names)
+    cells = {(system.name, name): _fixed_cell(system, name) for system in systems for name in chosen}
     left = [pair for pair, cell in cells.items() if cell is None]
     done = len(cells) - len(left)
     tick(done)
     pool = LocalPool(jobs, setup.seconds)
-    for pair, found in pool.each(left, partial(_taken, setup), file=" under ".join):
+    for pair, cell in pool.each(left, partial(_measure, setup), file=" under ".join):
         cells[pair] = (
-            Cell(problem=found.error.removeprefix(f"{' under '.join(pair)}: "))
-            if isinstance(found, Failed)
-            else found
+            Cell(problem=cell.error.removeprefix(f"{' under '.join(pair)}: "))
+            if isinstance(cell, Failed)
+            else cell
         )
         done += 1
         tick(done)
     rows = [
         SystemRow(
-            one.name,
-            one.kind,
-            one.package,
-            one.version,
-            one.entry,
-            {name: cell for name in asked if (cell := cells[one.name, name]) is not None},
+            system.name,
+            system.kind,
+            system.package,
+            system.version,
+            system.entry,
+            {name: cell for name in chosen if (cell := cells[system.name, name]) is not None},
         )
-        for one in systems
+        for system in systems
     ]
     now = f"{datetime.now(UTC):%Y-%m-%d}"
-    return Bench(command, now, machine(), version("foldline"), setup, asked, rows)
+    return Bench(command, now, machine(), version("foldline"), setup, chosen, rows)
 
 
-def _known(system: System, name: str) -> Cell | None:
-    """Return the cell that needs no work."""
+def _fixed_cell(system: System, name: str) -> Cell | None:
+    """Return a cell that needs no measurement, or None."""
     measure = MEASURES[name]
     for package in filter(None, (measure.needs, system.package)):
         if installed(package) is None:
@@ -123,7 +123,7 @@ def _known(system: System, name: str) -> Cell | None:
 
 @contextmanager
 def _quiet() -> Generator[None]:
-    """Let nobody print, log or warn among the figures."""
+    """Suppress output, logs and warnings of systems."""
     before = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
     try:
@@ -134,7 +134,7 @@ def _quiet() -> Generator[None]:
         logging.disable(before)
 
 
-def _taken(setup: BenchSetup, pair: tuple[str, str]) -> Cell:
+def _measure(setup: BenchSetup, pair: tuple[str, str]) -> Cell:
     system, name = pair
     try:
         with _quiet():

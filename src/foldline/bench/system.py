@@ -1,9 +1,8 @@
-"""What is compared. A system makes, of the messages said so far and a budget, what a model would see.
+"""The systems to compare. A system turns messages and a budget into a view for the model.
 
-Every system gets the same Chat Completions messages, and is called as its own users call it. Most are
-stateless, or give back a shorter history that the next request starts from (`replaces`); some hold the
-session themselves (`live`). A system that is not installed, raises or takes too long keeps its row, which
-says so.
+Every system gets the same Chat Completions messages, and is called as its users call it. Most are stateless,
+or return a shorter history with which the next request starts (`replaces`); some keep the session themselves
+(`live`). The row of a system that is not installed, raises or takes too long says so.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ Messages = list[dict[str, Any]]
 Fold = Callable[[Messages], Sequence[Any]]
 Kind = Literal["preset", "control", "rival"]
 
-CHARACTERS = 4  # of a token: one count for all systems, whatever they count themselves
+CHARACTERS = 4  # per token: the same count for all systems
 FRAME = 4  # tokens around a message
 
 
@@ -28,15 +27,15 @@ class LiveSystem(Protocol):
     """A session under one system."""
 
     def say(self, *messages: dict[str, Any]) -> None:
-        """Take the next messages."""
+        """Append messages."""
         ...
 
     def view(self) -> Sequence[Any]:
-        """Return what the model would see now."""
+        """Return the current view."""
         ...
 
     def history(self) -> Any:
-        """Return all that can still be read; None where the caller keeps the messages."""
+        """Return everything that can still be read; None if the caller keeps the messages."""
         ...
 
     def close(self) -> None:
@@ -63,11 +62,11 @@ class System(msgspec.Struct, frozen=True):
 
     @property
     def version(self) -> str | None:
-        """The version that is installed; None if none is."""
+        """The installed version, or None."""
         return installed(self.package)
 
     def opened(self, window: int) -> LiveSystem:
-        """Open a session; a system without sessions is asked for a fold of all messages at each request."""
+        """Open a session; a system without sessions folds all messages at each request."""
         if self.live is not None:
             return self.live(window)
         fold = self.make(window)
@@ -75,14 +74,14 @@ class System(msgspec.Struct, frozen=True):
 
 
 class Refolded:
-    """A session whose caller keeps all messages, and has them folded for each request."""
+    """A session whose caller keeps all messages, and folds them for each request."""
 
     def __init__(self, fold: Fold) -> None:
         self._fold = fold
         self._messages: Messages = []
 
     def say(self, *messages: dict[str, Any]) -> None:
-        """Take the next messages."""
+        """Append messages."""
         self._messages += messages
 
     def view(self) -> Sequence[Any]:
@@ -98,15 +97,15 @@ class Refolded:
 
 
 class Shortened(Refolded):
-    """A session in which the folded messages take the place of the others."""
+    """A session in which folded messages replace the others."""
 
     def view(self) -> Sequence[Any]:
-        """Return what is left, folded if it must be."""
+        """Return the messages, folded if necessary."""
         self._messages = list(self._fold(self._messages))
         return self._messages
 
     def history(self) -> Any:
-        """Return what is left."""
+        """Return the remaining messages."""
         return self._messages
 
 
@@ -145,6 +144,6 @@ _elsewhere = [0.0]
 
 
 def clock(elsewhere: float = 0.0) -> float:
-    """Return the seconds of the processor so far, with all that were said to be spent `elsewhere`."""
+    """Return the processor time in seconds, plus all time that was spent `elsewhere`."""
     _elsewhere[0] += elsewhere
     return time.process_time() + _elsewhere[0]

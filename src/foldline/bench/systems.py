@@ -1,4 +1,4 @@
-"""The rows: Foldline's presets, controls that anybody could write in a minute, and the rivals."""
+"""The rows: Foldline's presets, trivial controls, and the rivals."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ class LivePreset:
         self._session.append(*messages)
 
     def view(self) -> Sequence[Any]:
-        """Return the context, which is folded first if it must be."""
+        """Return the context, folded if necessary."""
         return self._session.context()
 
     def history(self) -> Any:
-        """Return all that was said."""
+        """Return the whole history."""
         return self._session.history()
 
     def close(self) -> None:
@@ -106,16 +106,17 @@ GROUPS = {"presets": "preset", "controls": "control", "rivals": "rival"}
 
 
 def chosen(names: Sequence[str]) -> list[System]:
-    """Return the systems of some names; `presets`, `controls`, `rivals` are groups; no name is all of them.
+    """Return systems by name; `presets`, `controls`, `rivals` are groups; without names all systems.
 
-    Raises InputError for one there is not.
+    Raises InputError for an unknown name.
     """
-    found: dict[str, System] = {}
+    systems: dict[str, System] = {}
     for name in names or GROUPS:
         group = GROUPS.get(name)
         if group is None and name not in SYSTEMS:
             known = (*GROUPS, *SYSTEMS)
             raise InputError(f"no system {name!r}{did_you_mean(name, known)}; there are {', '.join(known)}")
-        some = [SYSTEMS[name]] if group is None else [one for one in SYSTEMS.values() if one.kind == group]
-        found.update((one.name, one) for one in some)
-    return list(found.values())
+        for system in SYSTEMS.values():
+            if system.name == name or system.kind == group:
+                systems[system.name] = system
+    return list(systems.values())

@@ -1,4 +1,4 @@
-"""What a scripted model answers, or refuses, and the finished reply made of it."""
+"""Answers and refusals of a scripted model, and the finished reply."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SHORTEST = 24
 class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
     """A model's answer: text, tool calls and thinking, in any combination.
 
-    A call without an id gets one. `stop` None: it follows from the rest; "paused" is Anthropic's
+    A call without an id gets one. `stop` None: derived from the rest; "paused" is Anthropic's
     `pause_turn`, after which the reply is to be sent back, and an end for the other APIs. `usage` None: it is
     counted from the request and the answer, with a simulated prompt cache. `wait` seconds pass before the
     first byte, or a `Gate` opens. `summary` is what the server's own compaction says, where one is due.

@@ -121,7 +121,7 @@ class Connection:
             await asyncio.gather(left, over, return_exceptions=True)
 
     async def _left(self) -> None:
-        """Return when the client has left; what it sends meanwhile is kept."""
+        """Return when the client has disconnected; data that it sends before is kept."""
         while data := await self._reader.read(_READ):
             self._http.receive_data(data)
 

@@ -1,4 +1,4 @@
-"""One request as a served model sees it, for tests to read afterwards."""
+"""One request as a served model sees it, for tests to inspect."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """A model that answers from a script and refuses what a real API refuses. Every request is kept.
 
-The dialect's own validator checks the list; the API (`apis/`) adds what stands around the list in a request,
-and the model what only a server knows: its names and its window.
+The dialect's validator checks the messages, the API (`apis/`) the other fields of a request, and the model
+what only a server knows: its names and its window.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Scripted(AsProvider):
     `answers` is a list, each for one request (a text, an `Answer`, a `Refusal`, or a function of the request
     that returns one of these), or one such function for all. `window` in tokens of `counter`: a number is the
     context, and the reply's limit as well. `dialect` and `model` are those of the provider in this process;
-    over HTTP the path says the dialect, and `models` (None: every name is known) which models there are.
+    over HTTP the path says the dialect, and `models` (None: every name is known) which models exist.
     `alternation` also refuses two messages of one role in a row, as many chat templates do. `prefill` False
     refuses a list that ends with the assistant, as Anthropic's models since Claude 4.6 do. `signatures`: what
     a `Signer` binds them to. `keep`: how many requests to remember (None: all).
@@ -88,7 +88,7 @@ class Scripted(AsProvider):
         return api_of(asked.dialect).respond(made, wait)
 
     def reply(self, asked: Asked) -> tuple[FinishedReply, float | Gate]:
-        """Make the reply to a request, and what to wait for before it; raises Refusal."""
+        """Make the reply to a request, and the wait before it; raises Refusal."""
         self.note(asked)
         try:
             self._check(asked)
@@ -101,13 +101,13 @@ class Scripted(AsProvider):
         return self._make(asked, answer), answer.wait
 
     def note(self, asked: Asked) -> None:
-        """Number a request and keep it."""
+        """Number and store a request."""
         asked.index = self._asked
         self._asked += 1
         self.requests.append(asked)
 
     def again(self) -> None:
-        """Give the last answer of the script again, because it did not arrive."""
+        """Repeat the last answer of the script, because it did not arrive."""
         self._next = max(0, self._next - 1)
 
     def refuse(self, asked: Asked, refusal: Refusal) -> Wire:
@@ -195,7 +195,7 @@ class Scripted(AsProvider):
         )
 
     def _compacted(self, asked: Asked, answer: Answer) -> str | None:
-        """Return what the server's own compaction says, where the request wants one; only OpenAI seals it."""
+        """Return the summary of the server's compaction, if the request wants one; OpenAI encrypts it."""
         most = api_of(asked.dialect).compacts_past(asked)
         if most is None or asked.tokens <= most:
             return None
@@ -223,7 +223,7 @@ class Scripted(AsProvider):
     def _cut(
         self, asked: Asked, text: str, calls: tuple[ToolCall, ...], thinking: str | None
     ) -> tuple[str, tuple[ToolCall, ...], bool]:
-        """Cut what does not fit into the reply's cap and the window, as a real model does."""
+        """Cut a reply at its cap and at the window, as a real model does."""
         room = max(1, self.window.context - asked.tokens) if self._overflow == "error" else None
         caps = [cap for cap in (asked.max_tokens, room) if cap is not None]
         cap = min(caps, default=None)

@@ -1,4 +1,4 @@
-"""The response to one request on the wire: when it comes, status, headers, body in pieces, how it ends."""
+"""The response to one request: its delay, status, headers, body in pieces, and how it ends."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Gate:
         with self._lock:
             self._opened = True
         for one in self._waiting:
-            with contextlib.suppress(InvalidStateError):  # whoever waited has gone
+            with contextlib.suppress(InvalidStateError):  # the waiter was cancelled
                 one.set_result(None)
 
     async def passed(self) -> None:

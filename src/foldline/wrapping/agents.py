@@ -111,10 +111,7 @@ def _claude_server(command: list[str]) -> list[SettingsFile]:
 def _claude_always() -> list[SettingsFile]:
     """Offer a status line, and name the servers' file even if nothing is set there: it may be wrapped."""
     line = {"type": "command", "command": shlex.join(_foldline_command("statusline"))}
-    return [
-        SettingsFile(_claude_settings(), [], [(("statusLine",), line)]),
-        SettingsFile(_claude_json(), []),
-    ]
+    return [SettingsFile(_claude_settings(), [], [(("statusLine",), line)]), SettingsFile(_claude_json(), [])]
 
 
 def _codex_file() -> Path:
@@ -209,9 +206,8 @@ def _is_custom(provider: str, address: str) -> bool:
 
 def _hermes_elsewhere() -> str:
     provider, address = _hermes_model(_hermes_file())
-    if provider in _HERMES_VARIABLES or _is_custom(provider, address):
-        return ""
-    return provider or "no provider"
+    works = provider in _HERMES_VARIABLES or _is_custom(provider, address)
+    return "" if works else provider or "no provider"
 
 
 def _hermes_model(path: Path) -> tuple[str, str]:

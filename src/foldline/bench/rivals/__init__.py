@@ -1,4 +1,4 @@
-"""Systems of others, each called as its own documentation says."""
+"""Other systems, each called as its documentation says."""
 
 from __future__ import annotations
 

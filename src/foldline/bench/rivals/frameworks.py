@@ -1,6 +1,6 @@
-"""What agent frameworks bring along: the part that shrinks a history, called as their agents call it.
+"""Agent frameworks: the part of each that shrinks a history, called as its agents call it.
 
-Messages go in through the forms of Foldline's adapters, and come back as the framework sends them.
+Messages are converted by the forms of Foldline's adapters; the result is what the framework sends.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from foldline.dialects.payload import items_of
 
 
 def _written(messages: Messages, dialect: str) -> list[Any]:
-    """Return messages of Chat Completions in another dialect; those that a fold left are in it already."""
+    """Convert Chat Completions messages to another dialect; those of an earlier fold are in it already."""
     said = [(get(dialect if _is_bedrock(one) else "openai-chat").decode(one), ()) for one in messages]
     return get(dialect).render(said).messages
 
@@ -55,7 +55,7 @@ def _model() -> Any:
 
 
 def _sent(middleware: Any, state: dict[str, Any], messages: list[Any]) -> list[Any]:
-    """Return what a middleware sends the model, and take over what it changes of the state."""
+    """Return what a middleware sends the model, and update the state."""
     types = module("langchain.agents.middleware.types")
     sent: list[Any] = []
 

@@ -1,4 +1,4 @@
-"""Libraries and proxies that do nothing but shrink a history."""
+"""Libraries and proxies that only shrink a history."""
 
 from __future__ import annotations
 

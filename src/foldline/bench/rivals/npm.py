@@ -1,4 +1,4 @@
-"""Systems of npm: a Node.js process that stays is asked in lines of JSON, for `npm.mjs` to call them."""
+"""Systems from npm: a long-running Node.js process (`npm.mjs`) takes requests as lines of JSON."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SCRIPT = Path(__file__).with_suffix(".mjs")
 
 
 class NodeAnswer(msgspec.Struct):
-    """A folded history, or why there is none, and the seconds of the processor it took."""
+    """A folded history, or an error, and the processor time in seconds."""
 
     seconds: float
     messages: Messages = []
@@ -27,7 +27,7 @@ class NodeAnswer(msgspec.Struct):
 
 
 class NodeProcess:
-    """A Node.js process, which finds packages where `node_modules` does."""
+    """A Node.js process that uses the packages in `node_modules`."""
 
     def __init__(self) -> None:
         # a script that is no file takes packages from the working directory
@@ -39,7 +39,7 @@ class NodeProcess:
         atexit.register(self.close)
 
     def fold(self, system: str, budget: int, messages: Messages) -> Messages:
-        """Have a history folded; only what the system itself takes counts as time."""
+        """Fold a history; only the system's own time counts."""
         begun = time.process_time()
         try:
             request = {"system": system, "budget": budget, "messages": messages}

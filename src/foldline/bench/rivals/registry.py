@@ -1,4 +1,4 @@
-"""How a rival is written: a function of a budget that returns its fold, with what it is called and needs."""
+"""Registration of rivals: each is a function from a budget to a fold, with a name and a package."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def module(name: str) -> Any:
 
 
 def with_vocabulary() -> None:
-    """Let tiktoken take the vocabulary that LiteLLM brings along: it would fetch one."""
+    """Let tiktoken use LiteLLM's copy of the vocabulary, instead of downloading one."""
     litellm = find_spec("litellm")
     if litellm is not None and litellm.origin is not None:
         place = Path(litellm.origin).parent / "litellm_core_utils" / "tokenizers"
@@ -50,7 +50,7 @@ def with_vocabulary() -> None:
 
 
 def folder() -> Callable[[], str]:
-    """Make a folder that is deleted with what is returned, which tells its path."""
+    """Create a temporary folder, deleted with the returned function, which returns its path."""
     place = TemporaryDirectory(prefix="foldline-bench-", ignore_cleanup_errors=True)
     return lambda: place.name
 
@@ -66,12 +66,12 @@ def wait(coroutine: Coroutine[Any, Any, Any]) -> Any:
 
 
 def note(*_: Any, **__: Any) -> str:
-    """Write a summary in place of a model."""
+    """Write a summary instead of a model."""
     return NOTE
 
 
 def named(messages: Messages) -> Messages:
-    """Return messages whose results name the tool, as some frameworks want them."""
+    """Return messages whose results have the tool's name, as some frameworks need."""
     names = {call["id"]: call["function"]["name"] for one in messages for call in one.get("tool_calls") or ()}
     return [
         {**one, "name": names.get(one["tool_call_id"], "unknown")} if one["role"] == "tool" else one

@@ -1,4 +1,4 @@
-"""What a served model has to know of an API: its refusals, in its words, and the form of its replies."""
+"""The base of the served APIs: their refusals, in their words, and the form of their replies."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _QUOTED = re.compile(r"'([^']*)'")
 
 
 def named(problem: Problem, problems: Sequence[Problem]) -> list[str]:
-    """Return what a problem, and others of its rule in the same message, name in quotes."""
+    """Return the names in quotes of a problem, and of others with its rule in the same message."""
     same = [one for one in problems if (one.rule, one.index) == (problem.rule, problem.index)]
     return [found[1] for one in same if (found := _QUOTED.search(one.text))]
 
@@ -51,7 +51,7 @@ class ModelApi(ABC):
         """Check the request itself; raises the Refusal of what is wrong with it."""
 
     def check_tools(self, tools: Any) -> None:
-        """Refuse tools that are no list, and names that the API does not take or that stand there twice."""
+        """Refuse tools that are not a list, and invalid or duplicate names."""
         if not isinstance(tools, list | None):
             raise self.bad("tools: expected an array of objects")
         seen = set[Any]()
@@ -67,7 +67,7 @@ class ModelApi(ABC):
     def compacts_past(self, asked: Asked) -> int | None:
         """Return the input in tokens past which the request wants the server to compact; None: never.
 
-        Raises the Refusal of a request that says it in a way that the API does not take.
+        Raises the Refusal of an invalid request for it.
         """
         del asked
         return None
