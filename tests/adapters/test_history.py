@@ -297,7 +297,7 @@ def test_what_is_said_while_a_conversation_is_opened_is_followed(
     other = FrameworkHistories(url, PLAIN, window=16_000)
     more = [*talk(1), user("And now?")]
     other.view("s", talk(1))
-    opened, first = FrameworkHistories._opened, threading.Event()
+    opened, first = FrameworkHistories._open_session, threading.Event()
 
     async def overtaken(self: Any, session: str, setup: Any) -> Session:
         if self is histories and setup is not None and not first.is_set():
@@ -305,7 +305,7 @@ def test_what_is_said_while_a_conversation_is_opened_is_followed(
             await asyncio.to_thread(other.view, "s", more)
         return await opened(self, session, setup)
 
-    monkeypatch.setattr(FrameworkHistories, "_opened", overtaken)
+    monkeypatch.setattr(FrameworkHistories, "_open_session", overtaken)
     assert histories.view("s", more) == more
     other.close()
     assert stored(histories) == {"s": 3}

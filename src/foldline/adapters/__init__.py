@@ -1,1 +1,1 @@
-"""Foldline in agent frameworks: one file each, each one line for its user. `docs/adapters.md` shows them."""
+"""Adapters for agent frameworks, one file each; a user adds one line. See `docs/adapters.md`."""

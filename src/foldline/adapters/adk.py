@@ -2,7 +2,7 @@
 
     App(name="app", root_agent=agent, plugins=[FoldlinePlugin("sqlite:///sessions.db")])
 
-Each agent sees a history of its own, and ids are unique for each user of an app, so the session is named
+Each agent has its own history, and ids are unique per user of an app, so the session is named
 APP-USER-ID-AGENT. ADK keeps every event; the model is sent the view.
 """
 
@@ -26,7 +26,7 @@ FORM = native_form("gemini", types.Content.model_validate)
 class FoldlinePlugin(BasePlugin):
     """Sends the model the view of a session instead of the whole history, before every call.
 
-    `store` is where sessions are kept (a URL or a Store; default: that of the settings); the options are
+    `store` is a URL or a Store (default: that of the settings); the options are
     those of `foldline.open`. Without `window` the window is that of the agent's model.
     """
 
@@ -37,9 +37,9 @@ class FoldlinePlugin(BasePlugin):
     async def before_model_callback(
         self, *, callback_context: CallbackContext, llm_request: LlmRequest
     ) -> LlmResponse | None:
-        """Give a request the view in place of the history."""
-        of = callback_context.session
-        session = f"{of.app_name}-{of.user_id}-{of.id}-{callback_context.agent_name}"
+        """Replace the history of a request by the view."""
+        adk = callback_context.session
+        session = f"{adk.app_name}-{adk.user_id}-{adk.id}-{callback_context.agent_name}"
         llm_request.contents = await self.histories.aview(
             session, llm_request.contents, lambda: _setup(llm_request)
         )
@@ -47,7 +47,7 @@ class FoldlinePlugin(BasePlugin):
 
 
 def _setup(request: LlmRequest) -> RequestSetup:
-    """Return what is sent beside the contents, and the name of the model that they are sent to."""
+    """Return the system prompt, the tools and the model of a request."""
     config = request.config.model_dump(
         mode="json", exclude_none=True, include={"system_instruction", "tools"}
     )

@@ -20,38 +20,38 @@ from foldline.stores import Store
 
 
 def chat_payloads(message: AgentMessage) -> list[dict[str, Any]]:
-    """Write a message as Chat Completions: what it says and calls, and one more for each result."""
-    said: list[dict[str, Any]] = []
+    """Convert a message to Chat Completions: its text and calls, and one message for each result."""
+    parts: list[dict[str, Any]] = []
     calls: list[dict[str, Any]] = []
     results: list[dict[str, Any]] = []
-    for one in message.contents:
-        match one.type:
+    for item in message.contents:
+        match item.type:
             case "function_call":
-                arguments = (
-                    one.arguments if isinstance(one.arguments, str) else json.dumps(one.arguments or {})
-                )
-                function = {"name": one.name, "arguments": arguments}
-                calls.append({"id": one.call_id, "type": "function", "function": function})
+                arguments = item.arguments or {}
+                if not isinstance(arguments, str):
+                    arguments = json.dumps(arguments)
+                function = {"name": item.name, "arguments": arguments}
+                calls.append({"id": item.call_id, "type": "function", "function": function})
             case "function_result":
-                text = one.result if isinstance(one.result, str) else json.dumps(one.result, default=str)
-                results.append({"role": "tool", "tool_call_id": one.call_id, "content": text})
-            case "uri" | "data" if (one.media_type or "").startswith("image/"):
-                said.append({"type": "image_url", "image_url": {"url": one.uri}})
-            case _ if one.text:
-                said.append({"type": "text", "text": one.text})
+                text = item.result if isinstance(item.result, str) else json.dumps(item.result, default=str)
+                results.append({"role": "tool", "tool_call_id": item.call_id, "content": text})
+            case "uri" | "data" if (item.media_type or "").startswith("image/"):
+                parts.append({"type": "image_url", "image_url": {"url": item.uri}})
+            case _ if item.text:
+                parts.append({"type": "text", "text": item.text})
             case _:
                 pass
-    own: dict[str, Any] = {"role": message.role}
-    if all(part["type"] == "text" for part in said):
-        own["content"] = "\n".join(part["text"] for part in said)
+    payload: dict[str, Any] = {"role": message.role}
+    if all(part["type"] == "text" for part in parts):
+        payload["content"] = "\n".join(part["text"] for part in parts)
     else:
-        own["content"] = said
+        payload["content"] = parts
     if calls:
-        own["tool_calls"] = calls
-    return [*([own] if said or calls else []), *results]
+        payload["tool_calls"] = calls
+    return [*([payload] if parts or calls else []), *results]
 
 
-def _written(payload: dict[str, Any]) -> AgentMessage:
+def _from_chat(payload: dict[str, Any]) -> AgentMessage:
     return AgentMessage(payload["role"], _contents(payload))
 
 
@@ -60,20 +60,20 @@ def _contents(payload: dict[str, Any]) -> list[Content]:
     if payload["role"] == "tool":
         return [Content.from_function_result(payload["tool_call_id"], result=content)]
     parts = [{"text": content}] if isinstance(content, str) else content
-    made = [Content.from_text(part["text"]) for part in parts if part.get("text")]
+    contents = [Content.from_text(part["text"]) for part in parts if part.get("text")]
     for call in payload.get("tool_calls") or ():
-        asked = call["function"]
-        made.append(Content.from_function_call(call["id"], asked["name"], arguments=asked["arguments"]))
-    return made
+        name, arguments = call["function"]["name"], call["function"]["arguments"]
+        contents.append(Content.from_function_call(call["id"], name, arguments=arguments))
+    return contents
 
 
-FORM = chat_form(chat_payloads, _written)
+FORM = chat_form(chat_payloads, _from_chat)
 
 
 class FoldlineChatMiddleware(ChatMiddleware):
     """Sends the model the view of a session instead of the whole history, before every call.
 
-    `store` is where sessions are kept (a URL or a Store; default: that of the settings). `session` names the
+    `store` is a URL or a Store (default: that of the settings). `session` names the
     session of a run without one of the framework's. The options are those of `foldline.open`; without
     `window` the window is that of the agent's model.
     """
@@ -89,19 +89,19 @@ class FoldlineChatMiddleware(ChatMiddleware):
         self._session = session
 
     async def process(self, context: ChatContext, call_next: Callable[[], Awaitable[None]]) -> None:
-        """Call the model with the view in place of the history."""
+        """Call the model with the view instead of the history."""
         session = context.session.session_id if context.session is not None else self._session
         context.messages = await self.histories.aview(session, context.messages, lambda: _setup(context))
         await call_next()
 
 
 def _setup(context: ChatContext) -> RequestSetup:
-    """Return what is sent beside the messages, and the name of the model that they are sent to."""
+    """Return the system prompt, the tools and the model of a request."""
     options = context.options or {}
     tools = [
-        {"name": one.name, "description": one.description, "parameters": one.parameters()}
-        for one in options.get("tools") or ()
-        if hasattr(one, "parameters")
+        {"name": tool.name, "description": tool.description, "parameters": tool.parameters()}
+        for tool in options.get("tools") or ()
+        if hasattr(tool, "parameters")
     ]
     name = options.get("model") or getattr(context.client, "model", None)
     return RequestSetup(options.get("instructions"), tools or None, name if isinstance(name, str) else None)

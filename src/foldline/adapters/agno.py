@@ -2,9 +2,9 @@
 
     use_foldline(agent, "sqlite:///sessions.db")
 
-The agent's session names the session; members of a team, which share one, have their name behind it. The
-stored runs stay whole; the model is sent the view at every call.
-Agno's `Compaction` is asked once a run, so that a long loop of tools overflows.
+The agent's session names the session; members of a team share one, so their names are appended. The stored
+runs stay whole; the model is sent the view at every call. Agno's own `Compaction` runs once per run, so a
+long loop of tools can overflow.
 """
 
 # pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
@@ -28,7 +28,7 @@ from foldline.stores import Store
 
 
 def chat_payload(message: AgnoMessage) -> dict[str, Any]:
-    """Write a message as one of Chat Completions."""
+    """Convert a message to Chat Completions."""
     text = message.get_content_string()
     images = images_to_message(message.images) if message.images else []
     content = [{"type": "text", "text": text}, *images] if images else text
@@ -43,16 +43,17 @@ def chat_payload(message: AgnoMessage) -> dict[str, Any]:
     return payload
 
 
-def _written(payload: dict[str, Any]) -> AgnoMessage:
+def _from_chat(payload: dict[str, Any]) -> AgnoMessage:
     content = payload.get("content") or ""
-    text = content if isinstance(content, str) else "\n".join(one.get("text", "") for one in content)
-    beside = {key: payload[key] for key in ("tool_calls", "tool_call_id") if payload.get(key)}
+    text = content if isinstance(content, str) else "\n".join(part.get("text", "") for part in content)
+    fields = {key: payload[key] for key in ("tool_calls", "tool_call_id") if payload.get(key)}
     if payload["role"] == "tool":
-        beside["tool_name"] = payload["name"]
-    return AgnoMessage(role=payload["role"], content=text, **beside)
+        fields["tool_name"] = payload["name"]
+    return AgnoMessage(role=payload["role"], content=text, **fields)
 
 
-FORM = chat_form(lambda one: [chat_payload(one)], _written)
+FORM = chat_form(lambda message: [chat_payload(message)], _from_chat)
+SYSTEM = ("system", "developer")
 
 
 def use_foldline(
@@ -62,63 +63,52 @@ def use_foldline(
     session: str | None = None,
     **options: Unpack[AdapterOptions],
 ) -> FrameworkHistories[AgnoMessage]:
-    """Send an agent's model the view of a session instead of the whole history; returns what keeps it.
+    """Send an agent's model the view of a session instead of the whole history; return the sessions.
 
-    `store` is where sessions are kept (a URL or a Store; default: that of the settings). `session` names the
-    session of calls that are of no run, such as those that write memories: without it they are left as they
-    are. The options are those of `foldline.open`; without `window` the window is that of the agent's model.
+    `store` is a URL or a Store (default: that of the settings). `session` names the session of calls outside
+    runs, such as those that write memories: without it they are not changed. The options are those of
+    `foldline.open`; without `window` the window is that of the agent's model.
     The agent gets a copy of its model, which others may share.
     """
     histories = FrameworkHistories(store, FORM, **options)
-    found = get_model(agent.model)
-    if found is None:
-        raise ValueError("an agent without a model cannot be given a view: pass one to Agent(model=...)")
-    model = agent.model = copy(found)
-    plain: Any = found  # its methods have no types
+    original = get_model(agent.model)
+    if original is None:
+        raise ValueError("the agent has no model: pass one to Agent(model=...)")
+    model = agent.model = copy(original)
+    untyped: Any = original  # its methods have no types
 
-    def name(asked: dict[str, Any]) -> str | None:
-        of = getattr(asked.get("run_response"), "session_id", None) or session
-        return f"{of}-{agent.name or agent.id}" if of and agent.team_id else of  # a team has one session
+    def name(request: dict[str, Any]) -> str | None:
+        run_session = getattr(request.get("run_response"), "session_id", None) or session
+        return f"{run_session}-{agent.name or agent.id}" if run_session and agent.team_id else run_session
 
-    def parts(asked: dict[str, Any]) -> tuple[list[AgnoMessage], list[AgnoMessage]]:
-        messages = cast("list[AgnoMessage]", asked["messages"])
-        count = next((at for at, one in enumerate(messages) if one.role not in SYSTEM), len(messages))
-        return messages[:count], messages[count:]
+    def view(request: dict[str, Any]) -> dict[str, Any]:
+        messages = cast("list[AgnoMessage]", request["messages"])
+        count = next((i for i, message in enumerate(messages) if message.role not in SYSTEM), len(messages))
+        system, history = messages[:count], messages[count:]
+        if (name_of_session := name(request)) is None:
+            return request
+        shown = histories.view(name_of_session, history, lambda: _setup(model, system, request))
+        return {**request, "messages": [*system, *shown]}
 
-    def view(asked: dict[str, Any]) -> dict[str, Any]:
-        system, said = parts(asked)
-        if (of := name(asked)) is None:
-            return asked
-        shown = histories.view(of, said, lambda: _setup(model, system, asked))
-        return {**asked, "messages": [*system, *shown]}
+    def invoke(**request: Any) -> Any:
+        return untyped.invoke(**view(request))
 
-    def viewed(**asked: Any) -> Any:
-        return plain.invoke(**view(asked))
+    async def ainvoke(**request: Any) -> Any:
+        return await untyped.ainvoke(**await asyncio.to_thread(view, request))
 
-    async def aviewed(**asked: Any) -> Any:
-        return await plain.ainvoke(**await asyncio.to_thread(view, asked))
+    def invoke_stream(**request: Any) -> Iterator[Any]:
+        yield from untyped.invoke_stream(**view(request))
 
-    def streamed(**asked: Any) -> Iterator[Any]:
-        yield from plain.invoke_stream(**view(asked))
-
-    async def astreamed(**asked: Any) -> AsyncIterator[Any]:
-        async for part in plain.ainvoke_stream(**await asyncio.to_thread(view, asked)):
+    async def ainvoke_stream(**request: Any) -> AsyncIterator[Any]:
+        async for part in untyped.ainvoke_stream(**await asyncio.to_thread(view, request)):
             yield part
 
-    beside: dict[str, Any] = {
-        "invoke": viewed,
-        "ainvoke": aviewed,
-        "invoke_stream": streamed,
-        "ainvoke_stream": astreamed,
-    }
-    vars(model).update(beside)
+    for method in (invoke, ainvoke, invoke_stream, ainvoke_stream):
+        vars(model)[method.__name__] = method
     return histories
 
 
-SYSTEM = ("system", "developer")
-
-
-def _setup(model: Model, system: Sequence[AgnoMessage], asked: dict[str, Any]) -> RequestSetup:
-    """Return what is sent beside the messages, and the name of the model that they are sent to."""
-    text = "\n\n".join(one.get_content_string() for one in system)
-    return RequestSetup(text or None, asked.get("tools") or None, model.id)
+def _setup(model: Model, system: Sequence[AgnoMessage], request: dict[str, Any]) -> RequestSetup:
+    """Return the system prompt, the tools and the model of a request."""
+    text = "\n\n".join(message.get_content_string() for message in system)
+    return RequestSetup(text or None, request.get("tools") or None, model.id)

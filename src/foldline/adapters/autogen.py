@@ -25,18 +25,18 @@ from foldline.adapters.forms import chat_form
 from foldline.adapters.histories import AdapterOptions, FrameworkHistories
 from foldline.stores import Store
 
-SOURCE = "foldline"  # who says, by AutoGen's account, what Foldline writes
+SOURCE = "foldline"  # AutoGen's source of the messages that Foldline writes
 
 
 def chat_payloads(message: LLMMessage) -> list[dict[str, Any]]:
-    """Write a message as Chat Completions: one, or one for each result."""
+    """Convert a message to Chat Completions: to one message, or one for each result."""
     match message:
         case FunctionExecutionResultMessage(content=results):
-            return [{"role": "tool", "tool_call_id": one.call_id, "content": one.content} for one in results]
+            return [{"role": "tool", "tool_call_id": r.call_id, "content": r.content} for r in results]
         case AssistantMessage(content=str(text)):
             return [{"role": "assistant", "content": text}]
         case AssistantMessage(content=calls, thought=thought):
-            asked = [
+            tool_calls = [
                 {
                     "id": call.id,
                     "type": "function",
@@ -45,21 +45,21 @@ def chat_payloads(message: LLMMessage) -> list[dict[str, Any]]:
                 for call in calls
                 if isinstance(call, FunctionCall)
             ]
-            return [{"role": "assistant", "content": thought, "tool_calls": asked}]
+            return [{"role": "assistant", "content": thought, "tool_calls": tool_calls}]
         case UserMessage(content=list(parts)):
-            said = [
+            content = [
                 {"type": "text", "text": part}
                 if isinstance(part, str)
                 else {"type": "image_url", "image_url": {"url": part.data_uri}}
                 for part in parts
             ]
-            return [{"role": "user", "content": said}]
+            return [{"role": "user", "content": content}]
         case _:
             role = "system" if isinstance(message, SystemMessage) else "user"
             return [{"role": role, "content": message.content}]
 
 
-def _written(payload: dict[str, Any]) -> LLMMessage:
+def _from_chat(payload: dict[str, Any]) -> LLMMessage:
     content = payload.get("content") or ""
     text = content if isinstance(content, str) else "\n".join(part.get("text", "") for part in content)
     match payload["role"]:
@@ -79,13 +79,13 @@ def _written(payload: dict[str, Any]) -> LLMMessage:
             return UserMessage(content=text, source=SOURCE)
 
 
-FORM = chat_form(chat_payloads, _written)
+FORM = chat_form(chat_payloads, _from_chat)
 
 
 class FoldlineContext(UnboundedChatCompletionContext):
-    """Keeps every message, and gives an agent's model the view of a session.
+    """Keeps every message, and sends an agent's model the view of a session.
 
-    `store` is where sessions are kept (a URL or a Store; default: that of the settings), `session` names
+    `store` is a URL or a Store (default: that of the settings), `session` names
     the one of this context. The options are those of `foldline.open`. A context does not know the model of
     its agent: give `window`, or `model`.
     """
@@ -103,9 +103,9 @@ class FoldlineContext(UnboundedChatCompletionContext):
         self._session = session
 
     def _to_config(self) -> NoReturn:
-        """Refuse to be declared: a component that is loaded would be a plain context, which folds nothing."""
-        raise NotImplementedError("a FoldlineContext cannot be dumped as a component: make it in code")
+        """Refuse to be dumped: the loaded component would be a plain context, which does not fold."""
+        raise NotImplementedError("a FoldlineContext cannot be dumped as a component: create it in code")
 
     async def get_messages(self) -> list[LLMMessage]:
-        """Return what to send to the model in place of every message."""
+        """Return the messages to send to the model."""
         return await self.histories.aview(self._session, self._messages)

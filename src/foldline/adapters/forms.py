@@ -1,4 +1,4 @@
-"""How frameworks write their messages, and how they are read."""
+"""The message forms of frameworks: how they are decoded and encoded."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class FrameworkForm(Generic[T]):
-    """How one framework writes its messages.
+    """The message form of one framework.
 
-    `decode` reads them: each may hold several of ours, or none. One that holds none is part of the one before
-    it, or, where it `leads`, of the next. `encode` writes native messages of `dialect` as the framework's
-    own; a Chat result has its tool's `name`.
+    `decode` converts a list: each message may become several of ours, or none. One that becomes none is part
+    of the message before it, or, if the form `leads`, of the next. `encode` converts native messages of
+    `dialect` to the framework's; a Chat result has its tool's `name`.
     """
 
     dialect: str
@@ -31,35 +31,35 @@ class FrameworkForm(Generic[T]):
 def chat_form(
     read: Callable[[T], Sequence[dict[str, Any]]], write: Callable[[dict[str, Any]], T]
 ) -> FrameworkForm[T]:
-    """Return the form of a framework whose messages are written as some of Chat Completions, and back."""
+    """Return a form whose messages are converted to lists of Chat Completions messages, and back."""
     return FrameworkForm(
         OPENAI_CHAT,
-        lambda messages: read_chat([read(one) for one in messages]),
-        lambda payloads: [write(one) for one in payloads],
+        lambda messages: read_chat([read(message) for message in messages]),
+        lambda payloads: [write(payload) for payload in payloads],
     )
 
 
 def native_form(dialect: str, write: Callable[[dict[str, Any]], T]) -> FrameworkForm[T]:
-    """Return the form of a framework whose messages are native ones of a dialect, or objects of that form."""
+    """Return a form whose messages are native messages of a dialect, or objects with the same fields."""
     return FrameworkForm(
         dialect,
         lambda messages: read_list(messages, dialect),
-        lambda payloads: [write(one) for one in payloads],
+        lambda payloads: [write(payload) for payload in payloads],
     )
 
 
 def read_list(messages: Sequence[Any], dialect: str | None = None) -> list[list[Message]]:
-    """Read messages of a form that `foldline.compact` reads: for each, what it holds."""
-    read: list[list[Message]] = [[] for _ in messages]
+    """Decode messages of a form that `foldline.compact` reads; return our messages for each."""
+    decoded: list[list[Message]] = [[] for _ in messages]
     for place, message in decode_list(messages, dialect).placed:
-        read[place].append(message)
-    return read
+        decoded[place].append(message)
+    return decoded
 
 
 def read_chat(payloads: Sequence[Sequence[dict[str, Any]]]) -> list[list[Message]]:
-    """Read messages that were written as some Chat Completions messages each."""
-    read: list[list[Message]] = [[] for _ in payloads]
-    owners = [place for place, each in enumerate(payloads) for _ in each]
-    for place, message in decode_placed([one for each in payloads for one in each], OPENAI_CHAT):
-        read[owners[place]].append(message)
-    return read
+    """Decode lists of Chat Completions messages, one list for each message of a framework."""
+    decoded: list[list[Message]] = [[] for _ in payloads]
+    owners = [index for index, group in enumerate(payloads) for _ in group]
+    for place, message in decode_placed([payload for group in payloads for payload in group], OPENAI_CHAT):
+        decoded[owners[place]].append(message)
+    return decoded

@@ -1,7 +1,7 @@
-"""All conversations of one adapter: each call of a model is led to the one that its history goes on with.
+"""All conversations of one adapter: each call of a model belongs to the one that its history continues.
 
-They run in one thread of their own. If anything goes wrong here, the framework's own messages go to the
-model, and a warning says why.
+They run in a separate thread. If anything fails here, the model is sent the framework's own messages, and a
+warning says why.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ R = TypeVar("R")
 
 log = logging.getLogger("foldline")
 
-OPEN: Final = 64  # sessions that one adapter holds open
-LOOKING: Final = 200_000  # tokens: the window of a session that is only looked into
-FIRST: Final = 8  # messages of a history among which one says something
+OPEN: Final = 64  # open sessions of one adapter
+LOOKING: Final = 200_000  # tokens: the window of a session that is only read
+FIRST: Final = 8  # messages of a history that may identify it
 
 
 class AdapterOptions(TypedDict, total=False):
@@ -50,10 +50,10 @@ class AdapterOptions(TypedDict, total=False):
 
 
 class FrameworkHistories(Generic[T]):
-    """All conversations of one adapter, each with its session, in one store and one thread of their own.
+    """All conversations of one adapter, each with its session, in one store and one thread.
 
-    A history that does not go on with the session of its name (another agent's, another task's) has one of
-    its own, NAME.KEY, by its first message. `record` says that the sessions are all that the framework keeps.
+    A history that does not continue the session of its name (another agent's, another task's) has its own,
+    NAME.KEY, by its first message. `record`: the framework keeps no messages besides these sessions.
     """
 
     def __init__(
@@ -73,35 +73,33 @@ class FrameworkHistories(Generic[T]):
         self._store: Store | None = None
         self._open: OrderedDict[str, FrameworkHistory[T]] = OrderedDict()
         self._users: Counter[str] = Counter()
-        self._newest: dict[
-            str, str
-        ] = {}  # which conversation a model was shown last, where not the named one
-        self._leaving: set[asyncio.Task[None]] = set()  # closes what was not used for long
+        self._newest: dict[str, str] = {}  # the conversation sent last, if it has not the session's name
+        self._closing: set[asyncio.Task[None]] = set()
         self._opening: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._gate = threading.Condition()
-        self._running = 0  # works under way: what they use is closed behind them
+        self._running = 0  # calls in progress: `close` waits for them
         self._warned = False
 
     def view(
         self, session: str, messages: Sequence[T], setup: Callable[[], RequestSetup] = RequestSetup
     ) -> list[T]:
-        """Return the messages to send in place of the whole history; the history itself where that fails.
+        """Return the messages to send instead of the whole history; the history itself if that fails.
 
-        `setup` is asked at the first call of a conversation.
+        `setup` is called at the first call of a conversation.
         """
         try:
-            return self._through(
+            return self._continue(
                 session, messages, lambda history, sure: history.view(messages, setup, sure=sure)
             )
         except Exception as error:
-            told = "session %s: its whole history is sent, since folding failed: %s"
-            log.warning(told, session, error, exc_info=None if isinstance(error, FoldlineError) else error)
+            text = "session %s: its whole history is sent, since folding failed: %s"
+            log.warning(text, session, error, exc_info=None if isinstance(error, FoldlineError) else error)
             return list(messages)
 
     async def aview(
         self, session: str, messages: Sequence[T], setup: Callable[[], RequestSetup] = RequestSetup
     ) -> list[T]:
-        """Do what `view` does, without holding up the caller's event loop."""
+        """Do what `view` does without blocking the caller's event loop."""
         return await asyncio.to_thread(self.view, session, messages, setup)
 
     def overflowed(
@@ -111,14 +109,14 @@ class FrameworkHistories(Generic[T]):
         error: Exception,
         setup: Callable[[], RequestSetup] = RequestSetup,
     ) -> list[T]:
-        """Return what to send after a request that did not fit; raises `error` where nothing helps."""
+        """Return what to send after a request that did not fit; raises `error` if folding does not help."""
         try:
-            return self._through(
+            return self._continue(
                 session, messages, lambda history, sure: history.overflowed(messages, error, setup, sure=sure)
             )
         except Exception as raised:
             if raised is not error:
-                log.warning("session %s: what did not fit could not be folded: %s", session, raised)
+                log.warning("session %s: folding after an overflow failed: %s", session, raised)
             raise error from None
 
     async def aoverflowed(
@@ -128,77 +126,78 @@ class FrameworkHistories(Generic[T]):
         error: Exception,
         setup: Callable[[], RequestSetup] = RequestSetup,
     ) -> list[T]:
-        """Do what `overflowed` does, without holding up the caller's event loop."""
+        """Do what `overflowed` does without blocking the caller's event loop."""
         return await asyncio.to_thread(self.overflowed, session, messages, error, setup)
 
     def close(self) -> None:
-        """Close the sessions, and the store if it was opened here, behind what is under way.
+        """Close the sessions, and the store if it was opened here, after calls in progress.
 
-        Used again, they are opened again.
+        A later call opens them again.
         """
         with self._gate:
             self._gate.wait_for(lambda: not self._running)
             portal, self._portal = self._portal, None
             if portal is not None:
-                portal.run(self._closed())
+                portal.run(self._close_all())
                 portal.close()
 
     def tools(self) -> list[dict[str, Any]]:
-        """Return the tools by which a model looks into what was folded, in Anthropic's form."""
+        """Return the tools that search what was folded, in Anthropic's form."""
         return definitions("anthropic", OWN_TOOLS)
 
     def call_tool(self, session: str, name: str, arguments: Mapping[str, Any] | str) -> str:
-        """Run one of `tools` in the conversation of a name that the model was shown last."""
+        """Run one of `tools` in the conversation of that name that was sent last."""
+        conversation = self._newest.get(session, session)
         try:
-            return self.run(self._newest.get(session, session), lambda one: one.call_tool(name, arguments))
+            return self.run(conversation, lambda history: history.call_tool(name, arguments))
         except StoreError as error:
             log.warning("session %s: %s failed: %s", session, name, error)
-            return f"{MARK}Error: what was said cannot be read now."
+            return f"{MARK}Error: the session cannot be read now."
 
     async def acall_tool(self, session: str, name: str, arguments: Mapping[str, Any] | str) -> str:
-        """Do what `call_tool` does, without holding up the caller's event loop."""
+        """Do what `call_tool` does without blocking the caller's event loop."""
         return await asyncio.to_thread(self.call_tool, session, name, arguments)
 
-    def run(
-        self,
-        session: str,
-        work: Callable[[FrameworkHistory[T]], Coroutine[Any, Any, R]],
-    ) -> R:
-        """Do some work on one conversation, in the thread in which all of them are used."""
+    def run(self, session: str, work: Callable[[FrameworkHistory[T]], Coroutine[Any, Any, R]]) -> R:
+        """Do some work on one conversation, in the thread of all conversations."""
 
-        async def done() -> R:
-            async with self._used(session) as history:
+        async def run_work() -> R:
+            async with self._use(session) as history:
                 return await work(history)
 
-        return self._in_thread(done())
+        return self._in_thread(run_work())
 
-    def _through(
+    async def arun(self, session: str, work: Callable[[FrameworkHistory[T]], Coroutine[Any, Any, R]]) -> R:
+        """Do what `run` does without blocking the caller's event loop."""
+        return await asyncio.to_thread(self.run, session, work)
+
+    def _continue(
         self,
         session: str,
         messages: Sequence[T],
         work: Callable[[FrameworkHistory[T], bool], Coroutine[Any, Any, list[T] | None]],
     ) -> list[T]:
-        """Do some work on the conversation that a history goes on with; return what is to be sent."""
+        """Do some work on the conversation that a history continues; return the messages to send."""
 
-        async def done() -> list[T]:
-            async with self._used(session) as history:
-                shown = await work(history, False)
-            if shown is not None:
+        async def run_work() -> list[T]:
+            async with self._use(session) as history:
+                view = await work(history, False)
+            if view is not None:
                 self._newest.pop(session, None)
-                return shown
+                return view
             other = f"{session}.{self._first_key(messages)}"
-            async with self._used(other) as history:
-                shown = await work(history, True)
+            async with self._use(other) as history:
+                view = await work(history, True)
             self._newest[session] = other
-            return shown or []
+            return view or []
 
-        return self._in_thread(done())
+        return self._in_thread(run_work())
 
     def _first_key(self, messages: Sequence[T]) -> str:
-        """Return a name for a history, by the first message that says something of its own."""
-        read = [one for each in self._form.decode(messages[:FIRST]) for one in each]
-        said = (one for one in read if one.role not in ("system", "developer"))
-        return next((resent_key(one)[:8] for one in said), "other")
+        """Return a name for a history, by its first message."""
+        decoded = [message for group in self._form.decode(messages[:FIRST]) for message in group]
+        others = (message for message in decoded if message.role not in ("system", "developer"))
+        return next((resent_key(message)[:8] for message in others), "other")
 
     def _in_thread(self, work: Coroutine[Any, Any, R]) -> R:
         with self._gate:
@@ -213,13 +212,9 @@ class FrameworkHistories(Generic[T]):
                 self._running -= 1
                 self._gate.notify_all()
 
-    async def arun(self, session: str, work: Callable[[FrameworkHistory[T]], Coroutine[Any, Any, R]]) -> R:
-        """Do the same without holding up the caller's event loop."""
-        return await asyncio.to_thread(self.run, session, work)
-
     @asynccontextmanager
-    async def _used(self, session: str) -> AsyncGenerator[FrameworkHistory[T]]:
-        """Hold a conversation open; of those that nobody holds, the one that was used last is closed last."""
+    async def _use(self, session: str) -> AsyncGenerator[FrameworkHistory[T]]:
+        """Keep a conversation open; of the unused ones, the least recently used are closed."""
         self._users[session] += 1
         try:
             yield await self._history(session)
@@ -227,60 +222,59 @@ class FrameworkHistories(Generic[T]):
             self._users[session] -= 1
             unused = [name for name in self._open if not self._users[name]]
             for name in unused[: max(0, len(self._open) - OPEN)]:
-                self._let_go(name)
-            self._users += Counter()  # those that nobody holds go
+                self._close_later(name)
+            self._users += Counter()  # drops zero counts
 
     async def _history(self, session: str) -> FrameworkHistory[T]:
         lock = self._opening.setdefault(session, asyncio.Lock())
         async with lock:
             if session not in self._open:
-                opener = partial(self._opened, session)
+                opener = partial(self._open_session, session)
                 bare = await opener(None)
                 self._open[session] = FrameworkHistory(bare, self._form, opener, record=self._record)
         self._open.move_to_end(session)
         return self._open[session]
 
-    def _let_go(self, name: str) -> None:
-        """Close a conversation that was not used for long, behind the caller."""
-        self._newest = {one: last for one, last in self._newest.items() if last != name}
-        task = asyncio.create_task(_leave(self._open.pop(name).session))
-        self._leaving.add(task)
-        task.add_done_callback(self._leaving.discard)
+    def _close_later(self, name: str) -> None:
+        """Close a conversation in the background."""
+        self._newest = {session: newest for session, newest in self._newest.items() if newest != name}
+        task = asyncio.create_task(_close(self._open.pop(name).session))
+        self._closing.add(task)
+        task.add_done_callback(self._closing.discard)
 
-    async def _opened(self, session: str, setup: RequestSetup | None) -> Session:
-        """Open a session with what a call sends beside its messages; None: only to be looked into."""
+    async def _open_session(self, session: str, setup: RequestSetup | None) -> Session:
+        """Open a session with the setup of a call; None: only to read it."""
         if self._store is None:
             self._store = find_store(settings().store if self._place is None else self._place)
-        beside = setup or RequestSetup(window=LOOKING)
+        request = setup or RequestSetup(window=LOOKING)
         options = self._options.copy()
         if options.get("window") is None:
-            info = settings().model_info(beside.served, None) if beside.served else None
-            window = info.window if info is not None and info.known else beside.window
+            info = settings().model_info(request.served, None) if request.served else None
+            window = info.window if info is not None and info.known else request.window
             if window is not None:
                 options["window"] = window
-        opened = open_session(
+        result = open_session(
             self._store,
             session,
             **options,
-            system=beside.system,
-            tools=beside.tools,
+            system=request.system,
+            tools=request.tools,
             dialect=self._form.dialect,
         )
-        await opened.__aenter__()
-        if setup is not None and not opened.setup.info.known and not self._warned:
+        await result.__aenter__()
+        if setup is not None and not result.setup.info.known and not self._warned:
             self._warned = True
-            of, room = beside.served or "the agent's model", opened.setup.window.context
             log.warning(
                 "the window of %s is not known, %s tokens are assumed: give Foldline a `window`",
-                of,
-                f"{room:,}",
+                request.served or "the agent's model",
+                f"{result.setup.window.context:,}",
             )
-        return opened
+        return result
 
-    async def _closed(self) -> None:
-        for task in (leaving := list(self._leaving)):
+    async def _close_all(self) -> None:
+        for task in (closing := list(self._closing)):
             task.cancel()
-        await asyncio.gather(*leaving, return_exceptions=True)
+        await asyncio.gather(*closing, return_exceptions=True)
         while self._open:
             await self._open.popitem()[1].session.close()
         if self._store is not None and self._store is not self._place:
@@ -295,16 +289,16 @@ def _check(
     policy: str | Policy | None = None,
     window: int | Window | None = None,
 ) -> None:
-    """Raise what opening a session would raise for these: later only a warning would tell."""
+    """Raise what opening a session would raise for these options: later there would only be a warning."""
     check(model=model, window=window)
-    known = settings()
-    known.find_policy(policy)
-    known.model_info(model, window)
-    find_store(known.store if store is None else store)
+    current = settings()
+    current.find_policy(policy)
+    current.model_info(model, window)
+    find_store(current.store if store is None else store)
 
 
-async def _leave(session: Session) -> None:
-    """Close a session, with the draft that is being made committed first."""
+async def _close(session: Session) -> None:
+    """Close a session, after committing its draft."""
     try:
         await session.commit_draft()
     except FoldlineError as error:

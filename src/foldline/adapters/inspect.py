@@ -2,7 +2,7 @@
 
     react(tools=[bash()], compaction=FoldlineCompaction("sqlite:///sessions.db"))
 
-Inspect asks above its threshold and keeps every message; a sample's store names its sessions (`foldline`).
+Inspect compacts above its threshold and keeps all messages; a sample's store lists its sessions (`foldline`).
 """
 
 # pyright: reportUnknownMemberType=false
@@ -41,7 +41,7 @@ log = logging.getLogger("foldline")
 
 
 def chat_payload(message: ChatMessage) -> dict[str, Any]:
-    """Write a message as one of Chat Completions; reasoning is left out."""
+    """Convert a message to Chat Completions, without reasoning."""
     parts = message.content if isinstance(message.content, list) else [ContentText(text=message.content)]
     content: list[dict[str, Any]] = []
     for part in parts:
@@ -54,11 +54,11 @@ def chat_payload(message: ChatMessage) -> dict[str, Any]:
     if all(part["type"] == "text" for part in content):
         payload["content"] = "\n".join(part["text"] for part in content)
     if isinstance(message, ChatMessageAssistant) and message.tool_calls:
-        asked = [
+        functions = [
             (call.id, {"name": call.function, "arguments": json.dumps(call.arguments)})
             for call in message.tool_calls
         ]
-        payload["tool_calls"] = [{"id": name, "type": "function", "function": call} for name, call in asked]
+        payload["tool_calls"] = [{"id": i, "type": "function", "function": call} for i, call in functions]
     if isinstance(message, ChatMessageTool):
         payload["tool_call_id"] = message.tool_call_id
         if message.error is not None:
@@ -66,7 +66,7 @@ def chat_payload(message: ChatMessage) -> dict[str, Any]:
     return payload
 
 
-def _written(body: dict[str, Any]) -> ChatMessage:
+def _from_chat(body: dict[str, Any]) -> ChatMessage:
     content = body.get("content") or ""
     text = content if isinstance(content, str) else "\n".join(part.get("text", "") for part in content)
     match body["role"]:
@@ -74,17 +74,17 @@ def _written(body: dict[str, Any]) -> ChatMessage:
             return ChatMessageTool(content=text, tool_call_id=body["tool_call_id"], function=body["name"])
         case "assistant":
             calls = [(call["id"], call["function"]) for call in body.get("tool_calls", ())]
-            asked = [ToolCall(name, f["name"], json.loads(f["arguments"] or "{}")) for name, f in calls]
-            return ChatMessageAssistant(content=text, tool_calls=asked or None)
+            tool_calls = [ToolCall(i, f["name"], json.loads(f["arguments"] or "{}")) for i, f in calls]
+            return ChatMessageAssistant(content=text, tool_calls=tool_calls or None)
         case _:
             return ChatMessageUser(content=text)
 
 
-FORM = chat_form(lambda one: [chat_payload(one)], _written)
+FORM = chat_form(lambda message: [chat_payload(message)], _from_chat)
 
 
 class InspectTalk:
-    """One conversation of a sample: all that was said when it was folded last, and what stood for that."""
+    """One conversation of a sample: all messages at the last fold, and the view that replaced them."""
 
     def __init__(self, session: str) -> None:
         self.session = session
@@ -93,43 +93,44 @@ class InspectTalk:
         self._ids: set[str | None] = set()
 
     def is_of(self, messages: Sequence[ChatMessage]) -> bool:
-        """Whether messages begin with what stood here for all that was said, or with that where it was whole.
+        """Whether messages start with the view of this conversation, or with all of it if none was folded.
 
-        An agent to which this one handed over begins with the same words: it has a conversation of its own.
+        An agent to which this one handed over starts with the same messages, but has its own conversation.
         """
-        if any(self._was_made(one) for one in messages[: self._old(messages)]):
+        if any(self._was_made(message) for message in messages[: self._old(messages)]):
             return True
-        begun = [one.id for one in messages[: len(self.said)]]
-        whole = self._shown <= self._ids and begun == [one.id for one in self.said]
-        return whole and any(one.source != "input" for one in self.said)  # other samples have the same input
+        start = [message.id for message in messages[: len(self.said)]]
+        unfolded = self._shown <= self._ids and start == [message.id for message in self.said]
+        return unfolded and any(message.source != "input" for message in self.said)  # samples share the input
 
     def whole(self, messages: Sequence[ChatMessage]) -> list[ChatMessage]:
-        """Return all that was said, where the messages begin with what stood for a part of it."""
+        """Return all messages of the conversation, for messages that start with its view."""
         old = self._old(messages)
-        made = any(self._was_made(one) for one in messages[:old])
-        return [*self.said, *messages[old:]] if made else list(messages)
+        folded = any(self._was_made(message) for message in messages[:old])
+        return [*self.said, *messages[old:]] if folded else list(messages)
 
     def show(self, said: Sequence[ChatMessage], shown: Sequence[ChatMessage]) -> None:
-        """Remember what is shown for all that was said."""
-        self.said, self._ids, self._shown = list(said), {one.id for one in said}, {one.id for one in shown}
+        """Remember all messages and the view that replaces them."""
+        self.said, self._ids = list(said), {message.id for message in said}
+        self._shown = {message.id for message in shown}
 
     def _old(self, messages: Sequence[ChatMessage]) -> int:
-        """Count the messages, from the first on, that were shown."""
-        return next((at for at, one in enumerate(messages) if not self._was_shown(one)), len(messages))
+        """Count the messages at the start that are of the last view."""
+        return next((i for i, message in enumerate(messages) if not self._was_shown(message)), len(messages))
 
     def _was_shown(self, message: ChatMessage) -> bool:
-        """Whether a message was shown, or is some that were, combined by Inspect for the model's API."""
+        """Whether a message is of the last view, or several of them that Inspect combined for the API."""
         combined = (message.metadata or {}).get("combined_from", ())
-        return message.id in self._shown or any(one in self._shown for one in combined)
+        return message.id in self._shown or any(part in self._shown for part in combined)
 
     def _was_made(self, message: ChatMessage) -> bool:
         return message.id not in self._ids and self._was_shown(message)
 
 
 class FoldlineCompaction(CompactionStrategy):
-    """Compacts the messages of an agent by folding a session of its own.
+    """Compacts the messages of an agent by folding a session.
 
-    `store` is where sessions are kept (a URL or a Store; default: that of the settings). `session` names the
+    `store` is a URL or a Store (default: that of the settings). `session` names the
     session of an agent that runs once; without it each conversation has a new one. `threshold` and `memory`
     are Inspect's. The other options are those of `foldline.open`; without `window` the window is
     that of the agent's model. Where folding fails Inspect trims the messages instead.
@@ -157,12 +158,12 @@ class FoldlineCompaction(CompactionStrategy):
     async def compact(
         self, model: Model, messages: list[ChatMessage], tools: list[ToolInfo]
     ) -> tuple[list[ChatMessage], ChatMessageUser | None]:
-        """Fold the messages, and return what to send in their place."""
-        count = next((at for at, one in enumerate(messages) if one.role != "system"), len(messages))
+        """Fold the messages, and return what to send instead."""
+        count = next((i for i, message in enumerate(messages) if message.role != "system"), len(messages))
         system, said = messages[:count], messages[count:]
         talk = self._talk(said)
         whole = talk.whole(said)
-        again = len(whole) == len(talk.said)  # what was shown was still too much
+        again = len(whole) == len(talk.said)  # the last view was still too large
 
         def fold() -> list[ChatMessage]:
             return self.histories.run(
@@ -173,27 +174,27 @@ class FoldlineCompaction(CompactionStrategy):
         try:
             shown = await to_thread.run_sync(fold)  # Inspect may run on trio
         except Exception:
-            log.warning("session %s: Inspect trims it, since folding failed", talk.session, exc_info=True)
+            log.warning("session %s: folding failed, so Inspect trims it", talk.session, exc_info=True)
             trim = CompactionTrim(threshold=self.threshold, memory=self.memory)
             return await trim.compact(model, messages, tools)
         talk.show(whole, shown)
         return [*system, *shown], None
 
     def _talk(self, messages: Sequence[ChatMessage]) -> InspectTalk:
-        """Return the conversation that some messages belong to; a new one where they belong to none."""
+        """Return the conversation that messages belong to, or a new one."""
         talks = self._talks.setdefault(transcript(), [])
         for talk in reversed(talks):
             if talk.is_of(messages):
                 return talk
         talk = InspectTalk(self._session or uuid4().hex)
         talks.append(talk)
-        sample_store().set("foldline", [one.session for one in talks])
+        sample_store().set("foldline", [entry.session for entry in talks])
         return talk
 
 
 def _setup(model: Model, system: Sequence[ChatMessage], tools: Sequence[ToolInfo]) -> RequestSetup:
-    """Return what is sent beside the messages, and the model that they are sent to."""
+    """Return the system prompt, the tools, the model and its window."""
     functions = [{"type": "function", "function": tool.model_dump(exclude_none=True)} for tool in tools]
-    text = "\n\n".join(one.text for one in system)
+    text = "\n\n".join(message.text for message in system)
     info = get_model_info(model)
     return RequestSetup(text or None, functions or None, model.name, info.context_length if info else None)

@@ -1,4 +1,4 @@
-"""LangChain, LangGraph and deepagents: one middleware in place of their summarisation.
+"""LangChain, LangGraph and deepagents: one middleware instead of their summarisation.
 
     create_agent(model, tools, middleware=[FoldlineMiddleware("sqlite:///sessions.db")])
 
@@ -25,35 +25,35 @@ from foldline.core.log.messages import Message, Usage
 from foldline.stores import Store
 
 
-def _decoded(messages: Sequence[AnyMessage]) -> list[list[Message]]:
-    """Read messages, with the usage that a reply reports."""
+def _decode(messages: Sequence[AnyMessage]) -> list[list[Message]]:
+    """Decode messages, with the usage of replies."""
     return [
-        [_with_usage(one, message) for one in read]
-        for message, read in zip(messages, read_list(messages), strict=True)
+        [_with_usage(decoded, message) for decoded in group]
+        for message, group in zip(messages, read_list(messages), strict=True)
     ]
 
 
-def _encoded(payloads: Sequence[dict[str, Any]]) -> list[AnyMessage]:
+def _encode(payloads: Sequence[dict[str, Any]]) -> list[AnyMessage]:
     return cast("list[AnyMessage]", convert_to_messages(payloads))
 
 
-FORM = FrameworkForm("openai-chat", _decoded, _encoded)
+FORM = FrameworkForm("openai-chat", _decode, _encode)
 
 
-def _with_usage(read: Message, message: AnyMessage) -> Message:
-    found = message.usage_metadata if isinstance(message, AIMessage) else None
-    if found is None:
-        return read
-    cached = found.get("input_token_details") or {}
+def _with_usage(decoded: Message, message: AnyMessage) -> Message:
+    metadata = message.usage_metadata if isinstance(message, AIMessage) else None
+    if metadata is None:
+        return decoded
+    cached = metadata.get("input_token_details") or {}
     hit, written = cached.get("cache_read") or 0, cached.get("cache_creation") or 0
-    usage = Usage(found["input_tokens"] - hit - written, hit, written, found["output_tokens"])
-    return msgspec.structs.replace(read, usage=usage)
+    usage = Usage(metadata["input_tokens"] - hit - written, hit, written, metadata["output_tokens"])
+    return msgspec.structs.replace(decoded, usage=usage)
 
 
 class FoldlineMiddleware(AgentMiddleware):
     """Sends the model the view of a session instead of the whole history, before every call.
 
-    `store` is where sessions are kept (a URL or a Store; default: that of the settings). `session` names the
+    `store` is a URL or a Store (default: that of the settings). `session` names the
     session of a run without a thread. `policy`, `window` and `model` are as for `foldline.open`; without
     `window` the window is that of the agent's model. With `recall` the agent gets tools that search what was
     folded away.
@@ -70,12 +70,12 @@ class FoldlineMiddleware(AgentMiddleware):
         super().__init__()
         self.histories = FrameworkHistories(store, FORM, **options)
         self._session = session
-        self.tools = [self._tool(one) for one in self.histories.tools()] if recall else []
+        self.tools = [self._tool(tool) for tool in self.histories.tools()] if recall else []
 
     def wrap_model_call(
         self, request: ModelRequest, handler: Callable[[ModelRequest], ModelResponse]
     ) -> ModelResponse:
-        """Call the model with the view; fold and call again where even that does not fit."""
+        """Call the model with the view; after an overflow fold and call it again."""
         session = self._name(request.messages)
         view = self.histories.view(session, request.messages, lambda: _setup(request))
         try:
@@ -87,7 +87,7 @@ class FoldlineMiddleware(AgentMiddleware):
     async def awrap_model_call(
         self, request: ModelRequest, handler: Callable[[ModelRequest], Awaitable[ModelResponse]]
     ) -> ModelResponse:
-        """Do the same for an agent that runs asynchronously."""
+        """Do the same for an asynchronous agent."""
         session = self._name(request.messages)
         view = await self.histories.aview(session, request.messages, lambda: _setup(request))
         try:
@@ -99,15 +99,15 @@ class FoldlineMiddleware(AgentMiddleware):
             return await handler(request.override(messages=again))
 
     def _name(self, messages: Sequence[AnyMessage]) -> str:
-        """Return the session of a call: its thread, the one that was given, or its first message.
+        """Return the name of a call's session: its thread, the one of the options, or its first message.
 
-        An agent that runs inside a tool or a graph has the thread of the outer one, and a history of its own.
+        An agent inside a tool or a graph has the thread of the outer agent, but its own history.
         """
         configured = get_config().get("configurable", {})
         first = messages[0].id if messages else None
         name = str(configured.get("thread_id") or self._session or first or "default")
         outer = str(configured.get("checkpoint_ns") or "").rpartition("|")[0]
-        nodes = "|".join(part.partition(":")[0] for part in outer.split("|"))  # tasks have new ids each turn
+        nodes = "|".join(part.partition(":")[0] for part in outer.split("|"))  # tasks get new ids each turn
         return f"{name}-{nodes}" if nodes else name
 
     def _tool(self, tool: dict[str, Any]) -> StructuredTool:
@@ -121,8 +121,8 @@ class FoldlineMiddleware(AgentMiddleware):
 
 
 def _setup(request: ModelRequest) -> RequestSetup:
-    """Return what is sent beside the messages, and the model that they are sent to, with its window."""
-    tools = [convert_to_openai_tool(one) for one in request.tools]
+    """Return the system prompt, the tools, the model and its window."""
+    tools = [convert_to_openai_tool(tool) for tool in request.tools]
     name = getattr(request.model, "model_name", None) or getattr(request.model, "model", None)
     window = (request.model.profile or {}).get("max_input_tokens")
     return RequestSetup(request.system_prompt, tools, name if isinstance(name, str) else None, window)

@@ -3,8 +3,8 @@
     litellm.callbacks = [FoldlineLogger("sqlite:///sessions.db")]
     await litellm.acompletion(model=..., messages=messages, litellm_session_id="my-session")
 
-A caller's messages stay whole; each deployment is sent the view. In the proxy's configuration the callback is
-named as `callbacks: my_module.logger`, and clients name their session as LiteLLM has it.
+A caller's messages stay whole; each deployment is sent the view. In the proxy's configuration write
+`callbacks: my_module.logger`; clients name their session in LiteLLM's usual way.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from foldline.stores import Store
 ChatMessage = dict[str, Any]
 
 _CHAT = (CallTypes.completion, CallTypes.acompletion)
-_BESIDE = ("metadata", "litellm_metadata")  # where a proxy keeps what a client said beside its request
+_METADATA = ("metadata", "litellm_metadata")  # where the proxy stores a client's metadata
 
 
-def _written(payload: ChatMessage) -> ChatMessage:
-    """Return a message, which has the form already; only the user's may be named."""
+def _from_chat(payload: ChatMessage) -> ChatMessage:
+    """Return a message without the name of a tool, which LiteLLM does not take."""
     return {key: value for key, value in payload.items() if key != "name" or payload["role"] != "tool"}
 
 
-FORM = native_form(OPENAI_CHAT, _written)
+FORM = native_form(OPENAI_CHAT, _from_chat)
 
 
 class FoldlineLogger(CustomLogger):
     """Sends deployments the view of a session instead of the whole history, before every async call.
 
-    `store` is where sessions are kept (a URL or a Store; default: that of the settings), `session` that of
+    `store` is a URL or a Store (default: that of the settings), `session` that of
     calls that name none: without one they are left as they are. The options are those of `foldline.open`.
     Without `window` the window is that of the model that is called.
     """
@@ -51,7 +51,7 @@ class FoldlineLogger(CustomLogger):
     async def async_pre_call_deployment_hook(
         self, kwargs: dict[str, object], call_type: CallTypes | None
     ) -> dict[str, Any] | None:
-        """Give a call the view in place of the history."""
+        """Replace the history of a call by the view."""
         session = session_of(kwargs) or self.session
         messages = kwargs.get("messages")
         if call_type not in _CHAT or not session or not isinstance(messages, list):
@@ -61,13 +61,13 @@ class FoldlineLogger(CustomLogger):
 
 
 def session_of(kwargs: dict[str, object]) -> str:
-    """Return the session that a call names, in any of the places that LiteLLM has for it; "" for none."""
-    holders = [kwargs.get(key) for key in _BESIDE]
-    named = [cast("dict[str, Any]", one).get("session_id") for one in holders if isinstance(one, dict)]
-    return next((one for one in (kwargs.get("litellm_session_id"), *named) if isinstance(one, str)), "")
+    """Return the session that a call names, in any place that LiteLLM allows; "" for none."""
+    holders = [kwargs.get(key) for key in _METADATA]
+    ids = [cast("dict[str, Any]", holder).get("session_id") for holder in holders if isinstance(holder, dict)]
+    return next((name for name in (kwargs.get("litellm_session_id"), *ids) if isinstance(name, str)), "")
 
 
 def _setup(kwargs: dict[str, object]) -> RequestSetup:
-    """Return the tools of a call, and the name of the model that it is for."""
+    """Return the tools and the model of a call."""
     name = str(kwargs.get("model") or "").replace("/", ":", 1)
     return RequestSetup(None, kwargs.get("tools") or None, name or None)

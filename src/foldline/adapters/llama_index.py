@@ -3,8 +3,8 @@
     use_foldline(agent, "sqlite:///sessions.db", session="my-session")
     await agent.run("Fix the tests.", memory=memory)
 
-The memory, and what an agent keeps of its running loop, stay whole; the model is sent the view at every step.
-`WholeMemory` cuts nothing off; LlamaIndex's own memories leave out what is beyond their limit.
+The memory and the agent's scratchpad stay whole; the model is sent the view at every step. `WholeMemory`
+keeps everything; LlamaIndex's own memories leave out what exceeds their limit.
 """
 
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportMissingTypeStubs=false
@@ -27,7 +27,7 @@ from foldline.stores import Store
 
 
 class WholeMemory(BaseChatStoreMemory):
-    """A memory that gives all that was put into it."""
+    """A memory that returns every message."""
 
     @classmethod
     def from_defaults(
@@ -46,8 +46,8 @@ class WholeMemory(BaseChatStoreMemory):
 
 
 def chat_payload(message: ChatMessage) -> dict[str, Any]:
-    """Write a message as one of Chat Completions."""
-    beside = message.additional_kwargs
+    """Convert a message to Chat Completions."""
+    extra = message.additional_kwargs
     role = {MessageRole.CHATBOT: "assistant", MessageRole.MODEL: "assistant"}.get(
         message.role, message.role.value
     )
@@ -56,36 +56,35 @@ def chat_payload(message: ChatMessage) -> dict[str, Any]:
         for block in message.blocks
         if isinstance(block, ToolCallBlock)
     ]
-    if not calls:  # as the models of some providers return them
-        given = cast("list[Any]", beside.get("tool_calls") or [])
-        listed = [cast("dict[str, Any]", one if isinstance(one, dict) else one.model_dump()) for one in given]
-        calls = [_call(one["id"], one["function"]["name"], one["function"]["arguments"]) for one in listed]
+    if not calls:  # some providers' models return them here
+        for item in cast("list[Any]", extra.get("tool_calls") or []):
+            call = cast("dict[str, Any]", item if isinstance(item, dict) else item.model_dump())
+            calls.append(_call(call["id"], call["function"]["name"], call["function"]["arguments"]))
     images = [_image(block) for block in message.blocks if isinstance(block, ImageBlock)]
     content = [{"type": "text", "text": message.content or ""}, *images] if images else message.content or ""
-    held: dict[str, Any] = {"tool_calls": calls} if calls else {}
+    fields: dict[str, Any] = {"tool_calls": calls} if calls else {}
     if role in ("tool", "function"):
-        held["tool_call_id"] = beside.get("tool_call_id")
-    return {"role": "tool" if role == "function" else role, "content": content, **held}
+        fields["tool_call_id"] = extra.get("tool_call_id")
+    return {"role": "tool" if role == "function" else role, "content": content, **fields}
 
 
-def _written(payload: dict[str, Any]) -> ChatMessage:
+def _from_chat(payload: dict[str, Any]) -> ChatMessage:
     content = payload.get("content") or ""
     texts = [content] if isinstance(content, str) else [part.get("text", "") for part in content]
     blocks: list[Any] = [TextBlock(text=text) for text in texts if text]
     for call in payload.get("tool_calls") or ():
-        asked = call["function"]
-        arguments = json.loads(asked["arguments"])
-        blocks.append(ToolCallBlock(tool_call_id=call["id"], tool_name=asked["name"], tool_kwargs=arguments))
-    beside = {key: payload[key] for key in ("tool_call_id",) if key in payload}
-    return ChatMessage(role=MessageRole(payload["role"]), blocks=blocks, additional_kwargs=beside)
+        name, arguments = call["function"]["name"], json.loads(call["function"]["arguments"])
+        blocks.append(ToolCallBlock(tool_call_id=call["id"], tool_name=name, tool_kwargs=arguments))
+    extra = {key: payload[key] for key in ("tool_call_id",) if key in payload}
+    return ChatMessage(role=MessageRole(payload["role"]), blocks=blocks, additional_kwargs=extra)
 
 
-FORM = chat_form(lambda one: [chat_payload(one)], _written)
+FORM = chat_form(lambda message: [chat_payload(message)], _from_chat)
 
 
 def _call(call_id: str | None, name: str, arguments: Any) -> dict[str, Any]:
-    written = arguments if isinstance(arguments, str) else json.dumps(arguments)
-    return {"id": call_id, "type": "function", "function": {"name": name, "arguments": written}}
+    text = arguments if isinstance(arguments, str) else json.dumps(arguments)
+    return {"id": call_id, "type": "function", "function": {"name": name, "arguments": text}}
 
 
 def _image(block: ImageBlock) -> dict[str, Any]:
@@ -101,33 +100,33 @@ def use_foldline(
     session: str = "default",
     **options: Unpack[AdapterOptions],
 ) -> FrameworkHistories[ChatMessage]:
-    """Send an agent's model the view of a session instead of the whole history; returns what keeps it.
+    """Send an agent's model the view of a session instead of the whole history; return the sessions.
 
-    `store` is where the session is kept (a URL or a Store; default: that of the settings); the options are
+    `store` is a URL or a Store (default: that of the settings); the options are
     those of `foldline.open`. Without `window` the window is that of the agent's model.
     """
     histories = FrameworkHistories(store, FORM, **options)
     take_step = agent.take_step
 
-    async def viewed(
+    async def take_step_with_view(
         ctx: Any, llm_input: list[ChatMessage], tools: Sequence[AsyncBaseTool], memory: BaseMemory
     ) -> AgentOutput:
         key = agent.scratchpad_key
-        running = cast("list[ChatMessage]", await ctx.store.get(key, default=[]))
-        head = [one for one in llm_input[:1] if one.role == MessageRole.SYSTEM]
-        whole = [*llm_input[len(head) :], *running]
-        view = await histories.aview(session, whole, lambda: _setup(agent, tools))
-        await ctx.store.set(key, [])  # what runs is in the view
+        scratchpad = cast("list[ChatMessage]", await ctx.store.get(key, default=[]))
+        system = [message for message in llm_input[:1] if message.role == MessageRole.SYSTEM]
+        history = [*llm_input[len(system) :], *scratchpad]
+        view = await histories.aview(session, history, lambda: _setup(agent, tools))
+        await ctx.store.set(key, [])  # its messages are in the view
         try:
-            return await take_step(ctx, [*head, *view], tools, memory)
+            return await take_step(ctx, [*system, *view], tools, memory)
         finally:
-            await ctx.store.set(key, [*running, *await ctx.store.get(key, default=[])])
+            await ctx.store.set(key, [*scratchpad, *await ctx.store.get(key, default=[])])
 
-    object.__setattr__(agent, "take_step", viewed)  # the class of agents takes no other attribute
+    object.__setattr__(agent, "take_step", take_step_with_view)  # the class refuses other attributes
     return histories
 
 
 def _setup(agent: FunctionAgent, tools: Sequence[AsyncBaseTool]) -> RequestSetup:
-    """Return what is sent beside the messages, and the name of the model that they are sent to."""
+    """Return the system prompt, the tools and the model of a request."""
     defined = [tool.metadata.to_openai_tool(skip_length_check=True) for tool in tools]
     return RequestSetup(agent.system_prompt, defined or None, agent.llm.metadata.model_name)

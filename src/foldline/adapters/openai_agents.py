@@ -1,9 +1,9 @@
-"""OpenAI Agents SDK: one session, which is the run's configuration too.
+"""OpenAI Agents SDK: one session, which also makes the run's configuration.
 
     session = FoldlineSession("my-session", "sqlite:///sessions.db")
     await Runner.run(agent, "Hello", session=session, run_config=session.run_config())
 
-The SDK reads a session once a run; the filter of `run_config` gives the model the view at every call.
+The SDK reads a session once per run; the filter of `run_config` sends the model the view at every call.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ FORM = native_form("openai-responses", _item)
 
 
 class FoldlineSession:
-    """A session of the SDK that is kept whole in a Foldline store, and sent as its view.
+    """A session of the SDK that is stored whole by Foldline, and sent as its view.
 
     `store` is a URL or a Store (default: that of the settings); `policy`, `window` and `model` are as for
     `foldline.open`; without `window` the window is that of the agent's model.
@@ -50,26 +50,26 @@ class FoldlineSession:
     def run_config(self, config: RunConfig | None = None) -> RunConfig:
         """Return a configuration (default: an empty one) in which the model is sent the view.
 
-        A filter that it has gets the view, and has the last word.
+        A filter of `config` is applied to the view.
         """
-        last = config.call_model_input_filter if config is not None else None
+        inner = config.call_model_input_filter if config is not None else None
 
-        async def both(data: CallModelData[Any]) -> ModelInputData:
-            shown = await self.filter(data)
-            found = last(dataclasses.replace(data, model_data=shown)) if last is not None else shown
-            return await found if inspect.isawaitable(found) else found
+        async def view_filter(data: CallModelData[Any]) -> ModelInputData:
+            view = await self.filter(data)
+            result = inner(dataclasses.replace(data, model_data=view)) if inner is not None else view
+            return await result if inspect.isawaitable(result) else result
 
-        return dataclasses.replace(config or RunConfig(), call_model_input_filter=both)
+        return dataclasses.replace(config or RunConfig(), call_model_input_filter=view_filter)
 
     async def filter(self, data: CallModelData[Any]) -> ModelInputData:
-        """Give a call of the model the view in place of the history."""
-        asked = data.model_data
-        view = await self.histories.aview(self.session_id, asked.input, lambda: _setup(data))
-        return ModelInputData(input=view, instructions=asked.instructions)
+        """Replace the history of a call by the view."""
+        request = data.model_data
+        view = await self.histories.aview(self.session_id, request.input, lambda: _setup(data))
+        return ModelInputData(input=view, instructions=request.instructions)
 
     def tools(self) -> list[FunctionTool]:
-        """Return the tools that search what was folded away, to be given to the agent."""
-        return [self._tool(one) for one in self.histories.tools()]
+        """Return tools for the agent that search what was folded."""
+        return [self._tool(tool) for tool in self.histories.tools()]
 
     def _tool(self, tool: dict[str, Any]) -> FunctionTool:
         async def call(_: Any, arguments: str) -> str:
@@ -80,34 +80,34 @@ class FoldlineSession:
         )
 
     async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
-        """Return every item that was said, or the newest `limit`."""
+        """Return every item, or the newest `limit`."""
         items = await self.histories.arun(self.session_id, lambda history: history.whole())
         return items if limit is None else items[-limit:] if limit > 0 else []
 
     async def add_items(self, items: list[TResponseInputItem]) -> None:
-        """Keep what a run said, but what a call of the model has kept already."""
+        """Store the items of a run, except those that a call of the model has stored already."""
         await self.histories.arun(self.session_id, lambda history: history.add(items))
 
     async def pop_item(self) -> TResponseInputItem | None:
-        """Take back the newest item and return it; it stays on a branch."""
+        """Remove and return the newest item; it stays on a branch."""
         return await self.histories.arun(self.session_id, lambda history: history.pop())
 
     def close(self) -> None:
-        """End the thread in which the session is used, and close the store; used again, they begin again."""
+        """Close the store and end the session's thread; a later call opens them again."""
         self.histories.close()
 
     async def clear_session(self) -> None:
-        """Begin anew; what was said stays as a branch."""
+        """Start anew; the items stay as a branch."""
         await self.histories.arun(self.session_id, lambda history: history.clear())
 
 
 def _setup(data: CallModelData[Any]) -> RequestSetup:
-    """Return what is sent beside the items, and the name of the model that they are sent to."""
+    """Return the system prompt, the tools and the model of a request."""
     model = data.agent.model
     tools = [
-        {"name": one.name, "description": one.description, "parameters": one.params_json_schema}
-        for one in data.agent.tools
-        if isinstance(one, FunctionTool)
+        {"name": tool.name, "description": tool.description, "parameters": tool.params_json_schema}
+        for tool in data.agent.tools
+        if isinstance(tool, FunctionTool)
     ]
     name = model if isinstance(model, str) else getattr(model, "model", None)
     return RequestSetup(data.model_data.instructions, tools or None, name if isinstance(name, str) else None)

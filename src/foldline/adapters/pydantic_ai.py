@@ -39,19 +39,19 @@ from foldline.core.log.messages import Message, Usage
 from foldline.stores import Store
 
 
-def _decoded(messages: Sequence[ModelMessage]) -> list[list[Message]]:
-    """Read requests and responses; instructions are sent beside them, so a request is read without."""
+def _decode(messages: Sequence[ModelMessage]) -> list[list[Message]]:
+    """Decode requests and responses, without the instructions of requests, which are sent separately."""
     bare = [
-        dataclasses.replace(one, instructions=None) if isinstance(one, ModelRequest) else one
-        for one in messages
+        dataclasses.replace(message, instructions=None) if isinstance(message, ModelRequest) else message
+        for message in messages
     ]
     return [
-        [_with_usage(one, message) for one in read]
-        for message, read in zip(messages, read_list(bare), strict=True)
+        [_with_usage(decoded, message) for decoded in group]
+        for message, group in zip(messages, read_list(bare), strict=True)
     ]
 
 
-def _encoded(payloads: Sequence[dict[str, Any]]) -> list[ModelMessage]:
+def _encode(payloads: Sequence[dict[str, Any]]) -> list[ModelMessage]:
     return [
         ModelResponse(_reply(payload))
         if payload["role"] == "assistant"
@@ -60,16 +60,16 @@ def _encoded(payloads: Sequence[dict[str, Any]]) -> list[ModelMessage]:
     ]
 
 
-FORM = FrameworkForm("openai-chat", _decoded, _encoded)
+FORM = FrameworkForm("openai-chat", _decode, _encode)
 
 
-def _with_usage(read: Message, message: ModelMessage) -> Message:
+def _with_usage(decoded: Message, message: ModelMessage) -> Message:
     if not isinstance(message, ModelResponse) or not message.usage.has_values():
-        return read
-    told = message.usage
-    fresh = told.input_tokens - told.cache_read_tokens - told.cache_write_tokens
-    usage = Usage(max(0, fresh), told.cache_read_tokens, told.cache_write_tokens, told.output_tokens)
-    return msgspec.structs.replace(read, usage=usage)
+        return decoded
+    tokens = message.usage
+    read, written = tokens.cache_read_tokens, tokens.cache_write_tokens
+    usage = Usage(max(0, tokens.input_tokens - read - written), read, written, tokens.output_tokens)
+    return msgspec.structs.replace(decoded, usage=usage)
 
 
 def _reply(payload: dict[str, Any]) -> list[ModelResponsePart]:
@@ -105,7 +105,7 @@ def _content(part: dict[str, Any]) -> UserContent:
 class Foldline(AbstractCapability[Any]):
     """Sends the model the view of a session instead of the whole history, at every step of a run.
 
-    `store` is where sessions are kept (a URL or a Store; default: that of the settings). `session` names the
+    `store` is a URL or a Store (default: that of the settings). `session` names the
     session where the conversation's id shall not. The options are those of `foldline.open`; without `window`
     the window is that of the agent's model. With `recall` the agent gets tools that search what was folded
     away.
@@ -126,7 +126,7 @@ class Foldline(AbstractCapability[Any]):
     async def prepare_model_request(
         self, ctx: RunContext[Any], request_context: ModelRequestContext
     ) -> ModelRequestContext:
-        """Give each attempt of a request the view in place of the history."""
+        """Replace the history of each attempt by the view."""
         view = await self.histories.aview(
             self._name(ctx), request_context.messages, lambda: _setup(request_context)
         )
@@ -139,17 +139,17 @@ class Foldline(AbstractCapability[Any]):
         request_context: ModelRequestContext,
         error: Exception,
     ) -> ModelResponse:
-        """Fold what did not fit, and have the model asked again."""
+        """Fold after an overflow, and call the model again."""
         await self.histories.aoverflowed(
             self._name(ctx), ctx.messages, error, lambda: _setup(request_context)
         )
         raise RetryModelRequest
 
     def get_toolset(self) -> FunctionToolset[Any] | None:
-        """Return the tools that search what was folded away."""
+        """Return the tools that search what was folded."""
         if not self._recall:
             return None
-        return FunctionToolset([self._tool(one) for one in self.histories.tools()])
+        return FunctionToolset([self._tool(tool) for tool in self.histories.tools()])
 
     def _name(self, ctx: RunContext[Any]) -> str:
         return self._session or ctx.conversation_id or "default"
@@ -162,11 +162,11 @@ class Foldline(AbstractCapability[Any]):
 
 
 def _setup(context: ModelRequestContext) -> RequestSetup:
-    """Return what is sent beside the messages, and the name of the model that they are sent to."""
-    asked = context.model_request_parameters
-    system = "\n\n".join(part.content for part in asked.instruction_parts or ())
+    """Return the system prompt, the tools and the model of a request."""
+    request = context.model_request_parameters
+    system = "\n\n".join(part.content for part in request.instruction_parts or ())
     tools = [
-        {"name": one.name, "description": one.description or "", "parameters": one.parameters_json_schema}
-        for one in (*asked.function_tools, *asked.output_tools)
+        {"name": tool.name, "description": tool.description or "", "parameters": tool.parameters_json_schema}
+        for tool in (*request.function_tools, *request.output_tools)
     ]
     return RequestSetup(system or None, tools or None, context.model.model_name)

@@ -25,7 +25,7 @@ FORM = native_form(BEDROCK_CONVERSE, lambda payload: cast("StrandsMessage", payl
 
 
 def requested(messages: Sequence[StrandsMessage], system: Any = None) -> list[StrandsMessage]:
-    """Return a view as one request: user and assistant in turn, the newest cache points."""
+    """Return a view in the form of a request: alternating roles, only the newest cache points."""
     return within_marks(get(BEDROCK_CONVERSE).more(list(messages)), system)
 
 
@@ -36,9 +36,9 @@ def use_foldline(
     session: str = "default",
     **options: Unpack[AdapterOptions],
 ) -> FrameworkHistories[StrandsMessage]:
-    """Send an agent's model the view of a session instead of the whole history; returns what keeps it.
+    """Send an agent's model the view of a session instead of the whole history; return the sessions.
 
-    `store` is where the session is kept (a URL or a Store; default: that of the settings); the options are
+    `store` is a URL or a Store (default: that of the settings); the options are
     those of `foldline.open`. Without `window` the window is that of the agent's model. The agent must
     not have a context manager of its own.
     """
@@ -53,8 +53,8 @@ def use_foldline(
 
 
 def _setup(context: InvokeModelContext) -> RequestSetup:
-    """Return what is sent beside the messages, and the name of the model that they are sent to."""
-    about = cast("dict[str, Any]", context.model.get_config() or {})
+    """Return the system prompt, the tools and the model of a request."""
+    config = cast("dict[str, Any]", context.model.get_config() or {})
     tools = [dict(spec) for spec in context.tool_specs]
-    window = about.get("context_window_limit")
-    return RequestSetup(context.system_prompt or None, tools or None, about.get("model_id"), window)
+    window = config.get("context_window_limit")
+    return RequestSetup(context.system_prompt or None, tools or None, config.get("model_id"), window)
