@@ -493,6 +493,31 @@ def test_a_failed_compaction_never_fails_the_request(chat):
             talk.ask(f"Question {number}. {FILLER}")
 
 
+@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize("headers", [{}, {"foldline-session": "mine", "foldline-user": "ann"}])
+async def test_a_session_whose_first_request_is_refused_is_not_stored(chat, tmp_path, headers, streamed):
+    file = tmp_path / "s.db"
+    script = Scripted([Refusal(429), "Hello.", Refusal(429)], window=12_000)
+    with in_front_of(script, store=f"sqlite:///{file}") as (url, _):
+        talk = chat(url, **headers)
+        messages = [{"role": "user", "content": "Hello."}]
+        with pytest.raises(openai.RateLimitError):
+            talk.client.chat.completions.create(model="scripted", messages=messages, stream=streamed)
+        assert await stored(file) == []
+        talk.ask("Hello.")
+        with pytest.raises(openai.RateLimitError):
+            talk.ask("Again.")
+    ((messages, _, _),) = await stored(file)
+    assert messages == 3
+
+
+async def test_a_session_whose_model_cannot_be_reached_is_not_stored(tmp_path):
+    file = tmp_path / "s.db"
+    with served(openai_upstream="http://127.0.0.1:1", store=f"sqlite:///{file}") as url:
+        assert asked(url, [{"role": "user", "content": "Hello."}]).status_code == 502
+    assert await stored(file) == []
+
+
 @pytest.mark.parametrize("wrong", [{"policy": "none"}, {"summaries": "nobody"}, {"tokens": {"t": "A B"}}])
 def test_what_is_set_wrongly_is_told_at_the_start(wrong):
     with pytest.raises(InputError), served(**wrong):

@@ -480,13 +480,16 @@ async def test_a_scan_goes_through_all_pages(store: SqliteStore, monkeypatch: py
     assert [hit.session for hit in await store.search("moji")] == ["odd"]
 
 
-def test_a_purge_says_so_where_a_reader_keeps_the_log_from_being_emptied(file: Path) -> None:
+def test_a_purge_says_so_where_a_reader_keeps_the_log_from_being_emptied(
+    file: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     filled(file)
     other = sqlite3.connect(file, isolation_level=None)
     other.execute("BEGIN")
     assert other.execute("SELECT count(*) FROM entries").fetchone()[0] == 20
     with pytest.raises(StoreError, match=r"is purged, but another process is reading .*s\.db-wal"):
         use(file, lambda store: store.purge("s"), timeout=0.1)
+    assert "waiting up to 0.1 s for the programs that are reading" in caplog.text
     other.close()
     assert use(file, SqliteStore.sessions) == []
 

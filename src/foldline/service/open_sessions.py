@@ -90,6 +90,11 @@ class OpenSessions:
         if known is not None:
             self._close(known)
 
+    async def delete(self, session: str) -> None:
+        """Close a session and delete it from the store."""
+        self.forget(session)
+        await self.store.purge(session)
+
     def _close_idle(self) -> None:
         idle = [name for name, one in self._open.items() if not one.users]
         for name in idle[: max(0, len(self._open) - self._most)]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import sqlite3
 import threading
 import weakref
@@ -39,6 +40,7 @@ _CHECKPOINT = 2**20
 # Each purge adds a level to the full-text index, and past 2,000 levels SQLite considers it damaged.
 _FRESH_INDEX = 256  # purges after which it is rebuilt
 
+log = logging.getLogger("foldline")
 T = TypeVar("T")
 
 
@@ -68,6 +70,15 @@ class SqliteStore(DatabaseStore[SqliteDatabase]):
 
         def purge(database: SqliteDatabase) -> bool:  # as one, so that a close leaves nothing behind
             _purge(database, session)
+            if _emptied(database.connection, 0):
+                return True
+            log.warning(
+                "session %s is deleted; waiting up to %g s for the programs that are reading %s, "
+                "so that its pages also leave the write-ahead log",
+                session,
+                self.timeout,
+                self.file,
+            )
             return _emptied(database.connection, self.timeout)
 
         if not await self.ask(purge):

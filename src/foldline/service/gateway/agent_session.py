@@ -60,6 +60,7 @@ class AgentSession:
         self.is_read = False  # what is stored of it, for the first time
         self.model: AskedModel | None = None  # of the newest request
         self.applies_template = False  # it is not the vendor's own server that answers
+        self.begun_by: object = None  # the exchange that stored its first message, if no other has used it
         self.untold: list[Receipt] = []  # folds that no response has told yet
         self._told: list[Told] = []
         # entries of the path, in order: how many messages were told by then
@@ -114,6 +115,11 @@ class AgentSession:
     def _tell(self, raw: bytes, message: Message, key: str, entry: str) -> None:
         self._told.append(Told(raw, key, entry, message.role == "assistant"))
         self._places[entry] = len(self._told)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing of it was stored when it was last read."""
+        return self._leaf is None
 
     @property
     def tip(self) -> str | None:

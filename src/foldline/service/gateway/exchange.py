@@ -30,6 +30,7 @@ from foldline.service.gateway.request import AgentRequest
 from foldline.service.gateway.stream import ReplyReader
 from foldline.service.gateway.upstream import Headers, passed_back
 from foldline.service.metrics import Metrics
+from foldline.service.open_sessions import OpenSessions
 from foldline.session.view import ContextMessages
 
 log = logging.getLogger("foldline")
@@ -53,8 +54,14 @@ class Exchange:
     """One request of one conversation; `ends` is closed when its reply has gone back."""
 
     def __init__(
-        self, talk: AgentSession, asked: AgentRequest, metrics: Metrics, ends: AsyncExitStack
+        self,
+        talk: AgentSession,
+        asked: AgentRequest,
+        sessions: OpenSessions,
+        metrics: Metrics,
+        ends: AsyncExitStack,
     ) -> None:
+        self._sessions = sessions
         self._ends = ends
         self._talk = talk
         self._asked = asked
@@ -69,6 +76,7 @@ class Exchange:
         """Store what is new in the request, and whose it is, fold, and return the bytes to send."""
         talk, started = self._talk, time.perf_counter()
         async with talk.lock:
+            talk.begun_by = self if talk.is_empty else None
             if not await talk.follow(self._asked):
                 return self._asked.raw
             await talk.belongs_to(user)
@@ -89,13 +97,28 @@ class Exchange:
         return body.changed(max_tokens=most).raw
 
     async def run(self, body: bytes, send: Send) -> Relayed:
-        """Send the request, once more where it did not fit, and return what goes back."""
-        passage, refused = await self._try(body, send)
-        if refused is not None:
-            again = await self._mend(refused, passage)
-            if again is not None:
-                passage, _ = await self._try(again, send)
-        return passage
+        """Send the request, once more if it did not fit, and return the response for the client."""
+        failed = True
+        try:
+            passage, refused = await self._try(body, send)
+            if refused is not None and (again := await self._mend(refused, passage)) is not None:
+                passage, refused = await self._try(again, send)
+            failed = passage.status >= 400 or refused is not None
+            return passage
+        finally:
+            if failed:
+                await self._delete_begun()
+
+    async def _delete_begun(self) -> None:
+        """Delete the session if this request began it and no other request has used it."""
+        async with self._talk.lock:
+            if self._talk.begun_by is not self:
+                return
+            name = self._talk.session.id
+            try:
+                await self._sessions.delete(name)
+            except FoldlineError as error:
+                log.warning("session %s: deleting it after its first request failed: %s", name, error)
 
     async def _try(self, body: bytes, send: Send) -> tuple[Relayed, Any]:
         """Return the passage, and what was refused where that may be an overflow."""

@@ -243,7 +243,7 @@ class Gateway:
         talk, asked = found
         self._bring_summarizer(talk, asked)
         talk.applies_template = not self._upstreams.is_vendors(asked.endpoint.vendor)
-        exchange = Exchange(talk, asked, self._metrics, ends)
+        exchange = Exchange(talk, asked, origin.tenant.sessions, self._metrics, ends)
         preparing = while_there(origin.request, self._prepared(exchange, talk, asked, origin.user))
         return await exchange.run(await _tried(preparing, UNCHANGED) or asked.raw, send)
 
