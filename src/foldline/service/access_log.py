@@ -1,7 +1,7 @@
-"""The log of the service: a line for each request, and an id by which a request is found in every log.
+"""The access log: one line per request, and a request id that is in every log line.
 
-The id is the client's `X-Request-ID`, or a new one. It goes to the model with the request, stands in each
-line that is logged meanwhile, and goes back to the client, unless the model has sent an id of its own.
+The id is the client's `X-Request-ID`, or a new one. It is sent to the model, logged with every line of the
+request, and returned to the client unless the model's response has an id.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from foldline.service.at_hand import RequestAtHand, at_hand, begin
 log = logging.getLogger("foldline.access")
 
 REQUEST_ID: Final = "x-request-id"
-CLOSED: Final = 499  # as nginx logs a client that has left before its answer began
+CLOSED: Final = 499  # nginx's status for a client that disconnected before the response
 _ID: Final = re.compile(r"[A-Za-z0-9._:/+=-]{1,128}")
 
 
 class AccessLog:
-    """Gives each request its id, and logs it when its answer has gone; `secret` finds what is not logged."""
+    """Gives each request an id and logs it after its response; `secret` detects text not to be logged."""
 
     def __init__(self, app: ASGIApp, *, secret: Callable[[str], bool]) -> None:
         self._app = app
         self._secret = secret
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request."""
+        """Handle a request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -44,7 +44,7 @@ class AccessLog:
         begin(request)
         started, status, size = time.perf_counter(), CLOSED, 0
 
-        async def sent(message: Message) -> None:
+        async def send_logged(message: Message) -> None:
             nonlocal status, size
             if message["type"] == "http.response.start":
                 status = message["status"]
@@ -56,26 +56,26 @@ class AccessLog:
             await send(message)
 
         try:
-            await self._app(scope, receive, sent)
+            await self._app(scope, receive, send_logged)
         finally:
             if log.isEnabledFor(logging.INFO):
-                took = round((time.perf_counter() - started) * 1_000, 1)
-                self._write(scope, status, {"milliseconds": took, "bytes": size})
+                milliseconds = round((time.perf_counter() - started) * 1_000, 1)
+                self._write(scope, status, {"milliseconds": milliseconds, "bytes": size})
 
-    def _id(self, given: str) -> str:
-        return given if _ID.fullmatch(given) and not self._secret(given) else uuid.uuid4().hex
+    def _id(self, client_id: str) -> str:
+        return client_id if _ID.fullmatch(client_id) and not self._secret(client_id) else uuid.uuid4().hex
 
     def _write(self, scope: Scope, status: int, figures: dict[str, Any]) -> None:
-        """Log a request: without its query, which may hold a key."""
+        """Log a request without its query, which may contain a key."""
         path = scope["path"]
         path = "[a token]" if self._secret(path) else redact(path)
         client = scope["client"][0] if scope.get("client") else None
-        more = {"method": scope["method"], "path": path, "status": status, "client": client, **figures}
-        log.info("%s %s %s", scope["method"], path, status, extra={"fields": more})
+        fields = {"method": scope["method"], "path": path, "status": status, "client": client, **figures}
+        log.info("%s %s %s", scope["method"], path, status, extra={"fields": fields})
 
 
 class JsonFormatter(logging.Formatter):
-    """Writes a record as one line of JSON, with the request that it belongs to; plain ASCII."""
+    """Formats a record as one line of ASCII JSON, with the current request."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the line."""
@@ -104,4 +104,4 @@ JSON_LOG: Final[dict[str, Any]] = {
         "uvicorn": {"handlers": ["stderr"], "propagate": False},
     },
 }
-"""How logging is set up where `[serve] log` is "json"."""
+"""The logging configuration for `[serve] log = "json"`."""

@@ -1,7 +1,7 @@
-"""Which requests are taken at all: those of no other web page, and as many at once as a worker can answer.
+"""Which requests are admitted: none from foreign web pages, and only as many at once as a worker can serve.
 
-A browser names the page that asks (`Origin`), and the host that it believes to ask (`Host`). A page elsewhere
-has another origin; one that lets its name lead to this machine (DNS rebinding) has another host.
+A browser sends the page's `Origin` and the `Host` it connects to. A foreign page has another origin; a page
+whose name resolves to this machine (DNS rebinding) has another host.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from foldline.service.metrics import Metrics
 from foldline.service.problems import problem
 
 ALWAYS: Final = ("/health", "/ready", "/metrics")
-SECONDS: Final = 1  # after which a client that was refused may try again
+SECONDS: Final = 1  # Retry-After of a refused request
 LOCAL: Final = "localhost"
 
 
 class AdmissionLimit:
-    """Refuses requests (503, Retry-After) while `most` are under way; whether it lives is always told."""
+    """Refuses requests (503, Retry-After) while `most` are running; health checks always pass."""
 
     def __init__(self, app: ASGIApp, *, most: int, metrics: Metrics) -> None:
         self._app = app
         self._metrics = metrics
-        self._most = most
+        self._limit = most
         self._under_way = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -36,11 +36,11 @@ class AdmissionLimit:
         if scope["type"] != "http" or scope["path"] in ALWAYS:
             await self._app(scope, receive, send)
             return
-        if self._under_way >= self._most:
+        if self._under_way >= self._limit:
             self._metrics.refused()
-            refused = problem(503, "too much at once", f"{self._most} requests are under way: try again soon")
-            refused.headers["retry-after"] = str(SECONDS)
-            await refused(scope, receive, send)
+            response = problem(503, "too much at once", f"{self._limit} requests are running: try again soon")
+            response.headers["retry-after"] = str(SECONDS)
+            await response(scope, receive, send)
             return
         self._under_way += 1
         try:
@@ -53,7 +53,7 @@ class AdmissionLimit:
 
 
 class OriginGuard:
-    """Refuses what a browser sends for a page of another origin; without tokens also under a foreign name."""
+    """Refuses requests from pages of another origin and, without tokens, under a foreign host name."""
 
     def __init__(self, app: ASGIApp, *, host: str, tokens: bool) -> None:
         self._app = app
@@ -63,25 +63,25 @@ class OriginGuard:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or refuse it."""
         if scope["type"] == "http":
-            refused = self._refused(Headers(scope=scope))
-            if refused is not None:
-                await refused(scope, receive, send)
+            refusal = self._refusal(Headers(scope=scope))
+            if refusal is not None:
+                await refusal(scope, receive, send)
                 return
         await self._app(scope, receive, send)
 
-    def _refused(self, headers: Headers) -> Response | None:
+    def _refusal(self, headers: Headers) -> Response | None:
         host, origin = headers.get("host", ""), headers.get("origin")
         if _netloc(f"//{host}") is None:
-            return problem(400, "the request is wrong", "its Host header is no name of a host")
+            return problem(400, "the request is wrong", "the Host header is not a valid host name")
         if origin is not None and _netloc(origin) != host:
-            return problem(403, "another page asks", f"{origin} may not ask this service")
-        if not self._tokens and not self._is_here(host):
-            detail = f"it does not answer as {host!r}: use its address, or set a token"
+            return problem(403, "another page asks", f"pages of {origin} may not use this service")
+        if not self._tokens and not self._is_local(host):
+            detail = f"the service does not answer as {host!r}: use its address, or set a token"
             return problem(403, "another name", detail)
         return None
 
-    def _is_here(self, host: str) -> bool:
-        """Return whether a Host header means this machine, by a name that nobody else can give out."""
+    def _is_local(self, host: str) -> bool:
+        """Return whether a Host header names this machine in a way that no DNS server can forge."""
         name = urlsplit(f"//{host}").hostname or ""
         if name in (LOCAL, self._host):
             return True
@@ -92,7 +92,7 @@ class OriginGuard:
 
 
 def _netloc(url: str) -> str | None:
-    """Return host and port of a URL; None where they are none."""
+    """Return the host and port of a URL; None if they are invalid."""
     try:
         parts = urlsplit(url)
         _ = parts.port

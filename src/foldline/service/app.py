@@ -1,4 +1,4 @@
-"""The service as an ASGI application: the API, the gateway, health and figures."""
+"""The service as an ASGI application: API, gateway, web pages, health and metrics."""
 
 from __future__ import annotations
 
@@ -41,45 +41,47 @@ from foldline.tracing import span
 
 log = logging.getLogger("foldline")
 
-PASSED_ON: Final = ("GET", "POST", "PUT", "PATCH", "DELETE")  # by the gateway, under any other path
-RETENTION_SECONDS: Final = 3_600.0  # between two looks for sessions that are too old
+# of requests under any path that has no route of its own
+RELAYED_METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE")
+RETENTION_SECONDS: Final = 3_600.0  # between two checks for sessions to delete
 PRIVATE: Final = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
 
 Handler = Callable[[Request], Awaitable[Response]]
-Counted = Callable[[Request], Awaitable[ASGIApp]]
+CountedHandler = Callable[[Request], Awaitable[ASGIApp]]
 
 
 class Service:
-    """What the application is made of."""
+    """The parts of the application."""
 
-    def __init__(self, serve: ServeSettings, known: Settings, *, follows: bool = False) -> None:
-        _learn_structs()
+    def __init__(self, serve: ServeSettings, settings: Settings, *, follows: bool = False) -> None:
+        _prepare_structs()
         self.serve = serve
-        self.known = known
-        known.find_policy(serve.policy)  # what is set wrongly is told at the start, not at each request
+        settings.find_policy(serve.policy)  # fail at the start, not at each request
         if serve.summaries not in BY_RULE:
             providers.get(serve.summaries)
         self.metrics = Metrics()
-        self.tenants = Tenants(serve, serve.store or known.store, self.metrics, follows=follows)
-        self.gateway = Gateway(serve, known, self.tenants, self.metrics)
-        self.api = Api(serve, known, self.tenants, self.metrics)
+        self.tenants = Tenants(serve, serve.store or settings.store, self.metrics, follows=follows)
+        self.gateway = Gateway(serve, settings, self.tenants, self.metrics)
+        self.api = Api(serve, settings, self.tenants, self.metrics)
         self._site = Site(self.api, self.tenants)
         self.ready = False
 
     def app(self) -> Starlette:
         """Return the application."""
-        made = Starlette(
+        app = Starlette(
             routes=[
                 Route("/health", self._health),
                 Route("/ready", self._ready),
                 Route("/metrics", self._metrics),
-                Mount("/v1", _as_named(self._gateway_routes())),
-                Mount("/v1beta", _as_named(self._gemini_routes())),
+                Mount("/v1", _router(self._gateway_routes())),
+                Mount("/v1beta", _router(self._gemini_routes())),
                 Route("/api", self._counted("api", "/api", self.api.index)),
-                Mount("/api", _as_named(self._api_routes())),
-                Route("/", _to_the_page),
-                Route("/web", _to_the_page),
-                Mount("/web", GZipMiddleware(_as_named(self._site.routes()), 1_000, 5)),  # streams pass
+                Mount("/api", _router(self._api_routes())),
+                Route("/", _redirect_to_page),
+                Route("/web", _redirect_to_page),
+                Mount(
+                    "/web", GZipMiddleware(_router(self._site.routes()), 1_000, 5)
+                ),  # streams are not compressed
             ],
             middleware=[
                 Middleware(AccessLog, secret=self.tenants.holds_token),
@@ -87,26 +89,26 @@ class Service:
                 Middleware(OriginGuard, host=self.serve.host, tokens=self.tenants.closed),
             ],
             exception_handlers={
-                FoldlineError: _failed,
-                ClientDisconnect: _left,
-                404: _unknown,
-                405: _not_allowed,
+                FoldlineError: _on_error,
+                ClientDisconnect: _on_disconnect,
+                404: _on_not_found,
+                405: _on_not_allowed,
             },
             lifespan=self._lifespan,
         )
-        made.router.redirect_slashes = False
-        return made
+        app.router.redirect_slashes = False
+        return app
 
     @asynccontextmanager
     async def _lifespan(self, app: Starlette) -> AsyncGenerator[None]:
         del app
-        beside = [asyncio.create_task(self._forget_old())] if self.serve.keep_days else []
+        tasks = [asyncio.create_task(self._delete_old())] if self.serve.keep_days else []
         self.ready = True
         try:
             yield
         finally:
             self.ready = False
-            for task in beside:
+            for task in tasks:
                 task.cancel()
             await self._site.close()
             await asyncio.gather(self.api.finish(), self.tenants.finish(self.serve.drain))
@@ -114,15 +116,15 @@ class Service:
             await self.api.close()
             await self.gateway.close()
 
-    async def _forget_old(self) -> None:
-        """Delete the sessions of all tenants to which nothing was added for long."""
+    async def _delete_old(self) -> None:
+        """Delete the sessions of all tenants that were not updated for `keep_days`."""
         while True:
             before = time.time() - self.serve.keep_days * 86_400
             for tenant in self.tenants.every():
                 try:
                     await delete_idle(self.api.state, tenant, before)
                 except StoreError as error:
-                    log.warning("old sessions are deleted later: %s", error)
+                    log.warning("old sessions could not be deleted and will be tried again later: %s", error)
             await asyncio.sleep(RETENTION_SECONDS)
 
     def _gateway_routes(self) -> list[Route]:
@@ -133,10 +135,10 @@ class Service:
             return Route(path, counted, methods=methods)
 
         return [
-            *(route(one.path, partial(gateway.ask, endpoint=one)) for one in ENDPOINTS),
+            *(route(endpoint.path, partial(gateway.ask, endpoint=endpoint)) for endpoint in ENDPOINTS),
             route("/responses/compact", partial(gateway.ask, endpoint=RESPONSES, compact=True)),
-            Route("/responses", _no_socket),  # by GET: a WebSocket is asked for
-            route("/{path:path}", gateway.relay, PASSED_ON),
+            Route("/responses", _refuse_websocket),  # by GET: an attempt to open a WebSocket
+            route("/{path:path}", gateway.relay, RELAYED_METHODS),
         ]
 
     def _gemini_routes(self) -> list[Route]:
@@ -144,42 +146,45 @@ class Service:
         generate = self._counted("gateway", "/v1beta/models/{named}", self.gateway.generate)
         return [
             Route("/models/{named}", generate, methods=["POST"]),
-            Route("/{path:path}", self._counted("gateway", "/v1beta/{path}", relay), methods=PASSED_ON),
+            Route("/{path:path}", self._counted("gateway", "/v1beta/{path}", relay), methods=RELAYED_METHODS),
         ]
 
     def _api_routes(self) -> list[Route]:
-        """Return one route a path, so that a method that is not there is told with those that are."""
-        found: dict[str, dict[str, Counted]] = {}
-        for one in self.api.routes():
-            for method in one.methods or ():
-                handler = self._counted("api", f"/api{one.path}", one.endpoint)
-                found.setdefault(one.path, {})[method] = handler
-        return [Route(path, _by_method(those), methods=list(those)) for path, those in found.items()]
+        """Return one route per path, so that the answer to another method lists those allowed."""
+        handlers: dict[str, dict[str, CountedHandler]] = {}
+        for route in self.api.routes():
+            for method in route.methods or ():
+                handler = self._counted("api", f"/api{route.path}", route.endpoint)
+                handlers.setdefault(route.path, {})[method] = handler
+        return [
+            Route(path, _dispatch_by_method(methods), methods=list(methods))
+            for path, methods in handlers.items()
+        ]
 
-    def _counted(self, face: str, route: str, handler: Handler) -> Counted:
-        """Count the answers of a handler, each in a span that lasts until the answer has gone."""
+    def _counted(self, face: str, route: str, handler: Handler) -> CountedHandler:
+        """Count a handler's responses; the span of each lasts until the response is sent."""
 
         async def counted(request: Request) -> ASGIApp:
             values = {"http.request.method": request.method, "http.route": route, "foldline.face": face}
-            with ExitStack() as ends:
-                opened = ends.enter_context(span(f"{request.method} {route}", values))
+            with ExitStack() as stack:
+                request_span = stack.enter_context(span(f"{request.method} {route}", values))
                 response = await handler(request)
-                opened.put({"http.response.status_code": response.status_code})
-                open_span = ends.pop_all()
+                request_span.put({"http.response.status_code": response.status_code})
+                open_span = stack.pop_all()
             if face == "api":
                 for name, value in PRIVATE.items():
                     response.headers.setdefault(name, value)
             self.metrics.answered(face, response.status_code)
 
-            async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+            async def send_response(scope: Scope, receive: Receive, send: Send) -> None:
                 with open_span:
                     await response(scope, receive, send)
 
-            return answer
+            return send_response
 
         return counted
 
-    # ---- whether it works
+    # ---- health
 
     async def _health(self, request: Request) -> Response:
         del request
@@ -194,78 +199,78 @@ class Service:
         return PlainTextResponse("ready\n")
 
     async def _metrics(self, request: Request) -> Response:
-        found = self.tenants.find(request)
-        if isinstance(found, Denied):
-            return found.problem()
-        tenant = None
+        tenant = self.tenants.find(request)
+        if isinstance(tenant, Denied):
+            return tenant.problem()
+        only = None
         if self.tenants.closed and "metrics" not in at_hand().scopes:
             require("read")
-            tenant = found.name
-        self.metrics.sessions.set(sum(len(one.sessions) for one in self.tenants.all()))
-        return Response(self.metrics.text(tenant), media_type=figures.MEDIA)
+            only = tenant.name
+        self.metrics.sessions.set(sum(len(other.sessions) for other in self.tenants.all()))
+        return Response(self.metrics.text(only), media_type=figures.MEDIA)
 
 
 def make_app(serve: ServeSettings | None = None, *, follows: bool | None = None) -> Starlette:
-    """Make the application; `serve` defaults to what is set under `[serve]`.
+    """Make the application; `serve` defaults to the settings under `[serve]`.
 
-    `follows` says whether its tokens are those of the settings file (None: whether they are now).
+    `follows`: whether changes to the tokens in the settings file apply (None: if they are from there).
     """
-    known = settings()
-    wanted = serve or known.serve
-    return Service(wanted, known, follows=follows_file(wanted.tokens) if follows is None else follows).app()
+    current = settings()
+    serve = serve or current.serve
+    return Service(serve, current, follows=follows_file(serve.tokens) if follows is None else follows).app()
 
 
-def _as_named(routes: list[Route]) -> Router:
-    """Return routes that are found by their names alone: Starlette would lead to the `Host` it was given."""
+def _router(routes: list[Route]) -> Router:
+    """Return a router without Starlette's slash redirects, which would use the `Host` header."""
     return Router(routes, redirect_slashes=False)
 
 
-def _by_method(handlers: dict[str, Counted]) -> Counted:
+def _dispatch_by_method(handlers: dict[str, CountedHandler]) -> CountedHandler:
     async def handle(request: Request) -> ASGIApp:
         return await handlers[request.method](request)
 
     return handle
 
 
-async def _no_socket(request: Request) -> Response:
-    """Say that there are no WebSockets here: Codex then goes on over HTTP at once."""
+async def _refuse_websocket(request: Request) -> Response:
+    """Refuse a WebSocket: Codex then continues over HTTP at once."""
     del request
-    return problem(426, "no WebSocket", "send a POST")
+    return problem(426, "no WebSocket", "WebSockets are not supported: send a POST")
 
 
-async def _to_the_page(request: Request) -> Response:
+async def _redirect_to_page(request: Request) -> Response:
     del request
     return RedirectResponse("/web/", 307)
 
 
-async def _failed(request: Request, error: Exception) -> Response:
+async def _on_error(request: Request, error: Exception) -> Response:
     del request
     if isinstance(error, FoldlineError):
         return problem_of(error)
     raise error
 
 
-async def _left(request: Request, error: Exception) -> Response:
+async def _on_disconnect(request: Request, error: Exception) -> Response:
     del request, error
     return problem(400, "the client has left")
 
 
-async def _unknown(request: Request, error: Exception) -> Response:
+async def _on_not_found(request: Request, error: Exception) -> Response:
     del error
     return problem(404, "not found", f"there is nothing at {request.url.path}")
 
 
-async def _not_allowed(request: Request, error: Exception) -> Response:
-    refused = problem(405, "method not allowed", f"{request.method} is not possible at {request.url.path}")
-    refused.headers.update(getattr(error, "headers", None) or {})  # Allow
-    return refused
+async def _on_not_allowed(request: Request, error: Exception) -> Response:
+    response = problem(405, "method not allowed", f"{request.method} is not possible at {request.url.path}")
+    response.headers.update(getattr(error, "headers", None) or {})  # Allow
+    return response
 
 
-def _learn_structs() -> None:
-    """Have msgspec learn every struct of the service before its threads read one (`codec.prepared`)."""
+def _prepare_structs() -> None:
+    """Let msgspec prepare every struct of the service before threads decode one (`codec.prepared`)."""
     kinds = list(msgspec.Struct.__subclasses__())
     for kind in kinds:
         kinds += kind.__subclasses__()
         if kind.__module__.startswith("foldline."):
-            with suppress(TypeError, NameError):  # one that is never read
+            with suppress(TypeError, NameError):  # a struct that is never decoded
                 prepared(kind)

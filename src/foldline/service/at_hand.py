@@ -1,7 +1,4 @@
-"""The request that is being answered: who asks, and what they may do. Whoever learns more of it puts it here.
-
-Work that goes on in the background of a request has it too; what the service does of its own accord has none.
-"""
+"""The current request: its tenant, token and scopes. Background work of a request has it too."""
 
 from __future__ import annotations
 
@@ -14,7 +11,7 @@ from foldline.service.problems import Refused
 
 
 class RequestAtHand(msgspec.Struct):
-    """A request: its id, tenant, the name of its token, what that allows; `headers` are for its answer."""
+    """A request: its id, tenant, token name and scopes; `headers` are added to its response."""
 
     id: str = ""
     tenant: str = ""
@@ -27,16 +24,16 @@ _CURRENT: ContextVar[RequestAtHand | None] = ContextVar("at_hand", default=None)
 
 
 def at_hand() -> RequestAtHand:
-    """Return the request that is being answered; without one, that of nobody, who may do everything."""
+    """Return the current request; outside of requests, an empty one with all scopes."""
     return _CURRENT.get() or RequestAtHand()
 
 
 def begin(request: RequestAtHand) -> None:
-    """Have a request be the one that is being answered, up to the end of its task."""
+    """Make a request the current one until its task ends."""
     _CURRENT.set(request)
 
 
 def require(scope: Scope) -> None:
-    """Raise Refused (403) unless the token of the request allows this."""
+    """Raise Refused (403) unless the request's token has the scope."""
     if scope not in at_hand().scopes:
-        raise Refused(403, "the token does not allow this", f"it needs the scope {scope!r}")
+        raise Refused(403, "the token does not allow this", f"this needs the scope {scope!r}")

@@ -1,4 +1,4 @@
-"""The demonstration: a scripted model, and a store with the example session. Both are gone when it ends."""
+"""The demonstration: a scripted model and a store with the example session, both removed at its end."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ from foldline.testing import Asked, Scripted, serve_in_thread
 
 EXAMPLE: Final = "example.jsonl"  # in the package
 NAME: Final = "example"
-WINDOW: Final = 60_000  # tokens: the example session is just about to fill it
-SAID: Final = (
-    "This is a scripted answer: no model was asked. With `--model` a real one answers here.\n\n"
-    "The history shows all that was said; folding deletes nothing. What the model is sent is in the panel, "
-    "under Sent. When that no longer fits the window, the older part is folded into a checkpoint: what was "
-    "asked, what was done to which file, what failed, which rules of yours hold. Folded messages are dimmed; "
-    "they can be searched, sent again by Undo, or kept word for word by a pin. Say a rule such as "
+WINDOW: Final = 60_000  # tokens: the example session almost fills it
+ANSWER: Final = (
+    "This is a scripted answer; no model was called. Start with `--model` to get answers of a real one.\n\n"
+    "The history shows the whole conversation: folding deletes nothing. Sent, in the panel, shows what the "
+    "model receives. When that no longer fits the window, the older part is folded into a checkpoint: your "
+    "requests, the changes to each file, failures, your rules. Folded messages are dimmed; you can search "
+    "them, restore them with Undo, or keep one word for word with a pin. State a rule such as "
     '"Never push to main." and look at Rules.'
 )
 
 
 @contextmanager
 def demonstration(serve: ServeSettings) -> Generator[ServeSettings]:
-    """Return settings for the demonstration, which lasts as long as the block."""
+    """Yield the settings of the demonstration, which ends with the block."""
     model = Scripted(_reply, window=WINDOW)
     with tempfile.TemporaryDirectory(prefix="foldline-demo-") as folder, serve_in_thread(model) as url:
         store = f"sqlite:///{folder}/sessions.db"
-        asyncio.run(_filled(store))
+        asyncio.run(_load_example(store))
         yield msgspec.structs.replace(
             serve,
             store=store,
@@ -48,7 +48,7 @@ def demonstration(serve: ServeSettings) -> Generator[ServeSettings]:
         )
 
 
-async def _filled(url: str) -> None:
+async def _load_example(url: str) -> None:
     content = (resources.files("foldline") / EXAMPLE).read_bytes()
     loaded = from_stream(BytesIO(content), EXAMPLE)
     log = with_notes(loaded)
@@ -59,5 +59,5 @@ async def _filled(url: str) -> None:
         await store.close()
 
 
-def _reply(asked: Asked) -> str:
-    return f"{SAID}\n\nThis was request {asked.index + 1} to this service."
+def _reply(request: Asked) -> str:
+    return f"{ANSWER}\n\nThis was request {request.index + 1} to this service."

@@ -1,4 +1,4 @@
-"""The sessions of a tenant that are open: each once, closed when it was not used for long."""
+"""The open sessions of a tenant: each opened once, and closed when it has been idle."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Opener = Callable[[str], Session]
 T = TypeVar("T")
 
 
-class _Open:
+class _OpenSession:
     def __init__(self, session: Session, begun: Any) -> None:
         self.session = session
         self.begun = begun
@@ -28,12 +28,12 @@ class _Open:
 
 
 class OpenSessions:
-    """Sessions by their ids; at most `most` stay open without being used."""
+    """Open sessions by id; idle ones are closed while more than `most` are open."""
 
     def __init__(self, store: Store, most: int) -> None:
         self.store = store
         self._most = most
-        self._open: OrderedDict[str, _Open] = OrderedDict()
+        self._open: OrderedDict[str, _OpenSession] = OrderedDict()
         self._closing: set[asyncio.Task[None]] = set()
 
     def __len__(self) -> int:
@@ -43,52 +43,52 @@ class OpenSessions:
         return iter(list(self._open))
 
     def is_open(self, session: str, begun: Any) -> bool:
-        """Return whether a session is open; one that another process has begun anew is closed.
+        """Return whether a session is open; close it first if another process has recreated it.
 
-        `begun` tells a session from an earlier one of its id.
+        `begun` distinguishes a session from an earlier one with the same id.
         """
-        known = self._open.get(session)
-        if known is not None and known.begun not in (None, begun):
+        entry = self._open.get(session)
+        if entry is not None and entry.begun not in (None, begun):
             self.forget(session)
         return session in self._open
 
     def take(self, session: str, opener: Opener, begun: Any = None) -> Session:
-        """Return a session, opened if it is not; `release` it after use."""
-        known = self._open.get(session)
-        if known is None:
-            known = self._open[session] = _Open(opener(session), begun)
-        known.users += 1
+        """Return a session, opened if needed; `release` it after use."""
+        entry = self._open.get(session)
+        if entry is None:
+            entry = self._open[session] = _OpenSession(opener(session), begun)
+        entry.users += 1
         self._open.move_to_end(session)
-        return known.session
+        return entry.session
 
     def release(self, session: Session) -> None:
-        """Say that a session is not used any more; it stays open for a while."""
-        known = self._open.get(session.id)
-        if known is not None and known.session is session:  # not one that was begun anew under its id
-            known.users -= 1
+        """End the use of a session; it stays open for a while."""
+        entry = self._open.get(session.id)
+        if entry is not None and entry.session is session:  # not one recreated with its id
+            entry.users -= 1
         self._close_idle()
 
     @contextmanager
     def use(self, session: str, opener: Opener, begun: Any = None) -> Generator[Session]:
         """Use a session while the block runs."""
-        found = self.take(session, opener, begun)
+        open_session = self.take(session, opener, begun)
         try:
-            yield found
+            yield open_session
         finally:
-            self.release(found)
+            self.release(open_session)
 
     def beside(self, session: str, make: Callable[[Session], T]) -> T:
-        """Return what is kept beside a session that is in use, made at its first use; it goes with that."""
-        known = self._open[session]
-        if known.beside is None:
-            known.beside = make(known.session)
-        return known.beside
+        """Return an object kept with an open session, created by `make` at its first use."""
+        entry = self._open[session]
+        if entry.beside is None:
+            entry.beside = make(entry.session)
+        return entry.beside
 
     def forget(self, session: str) -> None:
-        """Close a session that is gone from the store."""
-        known = self._open.pop(session, None)
-        if known is not None:
-            self._close(known)
+        """Close a session that was deleted from the store."""
+        entry = self._open.pop(session, None)
+        if entry is not None:
+            self._close(entry)
 
     async def delete(self, session: str) -> None:
         """Close a session and delete it from the store."""
@@ -96,34 +96,34 @@ class OpenSessions:
         await self.store.purge(session)
 
     def _close_idle(self) -> None:
-        idle = [name for name, one in self._open.items() if not one.users]
+        idle = [name for name, entry in self._open.items() if not entry.users]
         for name in idle[: max(0, len(self._open) - self._most)]:
             self._close(self._open.pop(name))
 
-    def _close(self, one: _Open) -> None:
+    def _close(self, entry: _OpenSession) -> None:
         async def close() -> None:
-            await _finish(one.session)
-            await one.session.close()
+            await _finish(entry.session)
+            await entry.session.close()
 
-        # whoever has asked for another session since has no part in it
+        # not in the context of the request that happens to close it
         task = asyncio.get_running_loop().create_task(close(), context=Context())
         self._closing.add(task)
         task.add_done_callback(self._closing.discard)
 
     async def close(self, seconds: float) -> None:
-        """Close all of them; what goes on in the background may take that long to end, and is kept."""
-        opened = [one.session for one in self._open.values()]
+        """Close all sessions; their background work has `seconds` to end, and its result is stored."""
+        sessions = [one.session for one in self._open.values()]
         self._open.clear()
-        if opened:
-            await asyncio.wait([asyncio.ensure_future(_finish(one)) for one in opened], timeout=seconds)
-        for one in opened:
+        if sessions:
+            await asyncio.wait([asyncio.ensure_future(_finish(one)) for one in sessions], timeout=seconds)
+        for one in sessions:
             await one.close()
         if self._closing:
             await asyncio.wait(self._closing, timeout=seconds)
 
 
 async def _finish(session: Session) -> None:
-    """Wait for what goes on in the background, and keep the draft that a model was paid for."""
+    """Wait for background work, and store a finished draft: it was paid for."""
     try:
         await session.commit_draft()
     except FoldlineError as error:

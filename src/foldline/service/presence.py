@@ -1,4 +1,4 @@
-"""Which workers are alive, and what each holds: leases in the store, so that a dead worker blocks nobody."""
+"""Which workers are alive, and what each holds: leases in the store expire with a dead worker."""
 
 from __future__ import annotations
 
@@ -16,32 +16,32 @@ from foldline.stores.key_values import KeyValues
 
 log = logging.getLogger("foldline")
 
-WORKERS: Final = "worker"  # the space of those who are alive
+WORKERS: Final = "worker"  # the key space of live workers
 SIGN: Final = b"alive"
-LEASE_SECONDS: Final = 15.0  # that a worker is believed to be alive after its last sign
+LEASE_SECONDS: Final = 15.0  # a worker counts as alive after its last sign of life
 RENEWAL_SECONDS: Final = 4.0
-HELD_SECONDS: Final = 86_400.0  # that a lease stays, if its worker goes on living
+HELD_SECONDS: Final = 86_400.0  # a lease is kept while its worker is alive
 
 
 class Presence:
-    """The sign of life of this worker in one store, given from its first lease on; a dead one's expires."""
+    """The sign of life of this worker in one store, renewed from its first lease on."""
 
     def __init__(self, values: KeyValues) -> None:
         self.id = secrets.token_hex(8)
         self.values = values
         self._signed: float | None = None
-        self._owed: dict[str, Callable[[], Awaitable[object]]] = {}
+        self._postponed: dict[str, Callable[[], Awaitable[object]]] = {}
         self._renewing: asyncio.Task[None] | None = None
-        self._beginning = asyncio.Lock()
+        self._begin_lock = asyncio.Lock()
 
     @property
     def lapsed(self) -> bool:
-        """Whether others take this worker for dead, since the store had no sign of it for too long."""
+        """Whether other workers consider this one dead, because it could not renew its sign of life."""
         return self._signed is not None and time.monotonic() - self._signed > LEASE_SECONDS
 
     async def begin(self) -> None:
-        """Give the first sign, and go on giving it."""
-        async with self._beginning:
+        """Store the first sign of life and keep renewing it."""
+        async with self._begin_lock:
             if self._renewing is None:
                 await self._sign()
                 self._renewing = asyncio.create_task(self._renew(), context=Context())
@@ -53,30 +53,30 @@ class Presence:
         return bool(worker) and await self.values.get(WORKERS, worker) is not None
 
     def owe(self, name: str, work: Callable[[], Awaitable[object]]) -> None:
-        """Have work that the store refused done when it takes signs of life again."""
-        self._owed[name] = work
+        """Postpone work that the store refused until the store answers again."""
+        self._postponed[name] = work
 
     async def close(self) -> None:
-        """Give no more signs: what this worker still holds is free."""
+        """Remove the sign of life: leases of this worker become free."""
         if self._renewing is not None:
             self._renewing.cancel()
             await asyncio.wait([self._renewing])
             with contextlib.suppress(StoreError):
                 await self.values.delete(WORKERS, self.id)
 
-    async def _settle(self) -> None:
-        """Do what is owed, each by itself: what fails is done the next time."""
-        for name, work in list(self._owed.items()):
+    async def _run_postponed(self) -> None:
+        """Run postponed work; whatever fails is tried again next time."""
+        for name, work in list(self._postponed.items()):
             with contextlib.suppress(StoreError):
                 await work()
-                if self._owed.get(name) is work:
-                    del self._owed[name]
+                if self._postponed.get(name) is work:
+                    del self._postponed[name]
 
     async def _sign(self) -> None:
         now = time.monotonic()
-        known = await self.values.add(WORKERS, self.id, SIGN, seconds=LEASE_SECONDS)
-        if known is not None:
-            await self.values.replace(WORKERS, self.id, known, SIGN, seconds=LEASE_SECONDS)
+        stored = await self.values.add(WORKERS, self.id, SIGN, seconds=LEASE_SECONDS)
+        if stored is not None:
+            await self.values.replace(WORKERS, self.id, stored, SIGN, seconds=LEASE_SECONDS)
         self._signed = now
 
     async def _renew(self) -> None:
@@ -84,71 +84,73 @@ class Presence:
             await asyncio.sleep(RENEWAL_SECONDS)
             try:
                 await self._sign()
-                await self._settle()
+                await self._run_postponed()
             except StoreError as error:
-                log.warning("a worker could not say that it is alive: %s", error)
+                log.warning("a worker could not renew its sign of life: %s", error)
 
 
 class Leases:
-    """What one worker at a time may do, such as the turn of a session; a row of its own for each time."""
+    """Locks for work that one worker at a time may do, such as a session's turn; each is a row."""
 
     def __init__(self, presence: Presence, space: str) -> None:
         self._presence = presence
         self._values = presence.values
         self._space = space
-        self._held: dict[str, bytes] = {}  # the rows of this worker that count
+        self._held: dict[str, bytes] = {}  # the rows that this worker holds
 
     async def take(self, session: str) -> bool:
-        """Take the lease of a session, also that of a dead worker; return whether it was free."""
+        """Take the lease of a session, also from a dead worker; return whether it was free."""
         if session in self._held:
             return False
-        mine = self._held[session] = f"{self._presence.id} {secrets.token_hex(8)}".encode()
+        lease = self._held[session] = f"{self._presence.id} {secrets.token_hex(8)}".encode()
         taken = False
         try:
-            taken = await self._take(session, mine)
+            taken = await self._take(session, lease)
         finally:
             if not taken:
                 del self._held[session]
         return taken
 
-    async def _take(self, session: str, mine: bytes) -> bool:
+    async def _take(self, session: str, lease: bytes) -> bool:
         await self._presence.begin()
         try:
-            there = await self._values.add(self._space, session, mine, seconds=HELD_SECONDS, session=session)
-            if there is None or there == mine:  # the answer was lost, and it was asked again
+            stored = await self._values.add(
+                self._space, session, lease, seconds=HELD_SECONDS, session=session
+            )
+            if stored is None or stored == lease:  # retried after a lost answer
                 return True
-            worker = _worker(there)
-            # one of ours that does not count: it could not be given back
+            worker = _worker(stored)
+            # a stale lease of this worker could not be deleted earlier
             if worker != self._presence.id and await self._presence.alive(worker):
                 return False
-            return await self._values.replace(self._space, session, there, mine, seconds=HELD_SECONDS)
-        except BaseException:  # it may be there all the same: the store failed, or nobody waits any more
-            self._owe(session, mine)
+            return await self._values.replace(self._space, session, stored, lease, seconds=HELD_SECONDS)
+        except BaseException:  # a failed or cancelled write may still have been stored
+            self._postpone_delete(session, lease)
             raise
 
-    def _owe(self, session: str, mine: bytes) -> None:
-        name = f"{self._space} {mine.decode()}"
-        self._presence.owe(name, lambda: self._values.delete(self._space, session, mine))
+    def _postpone_delete(self, session: str, lease: bytes) -> None:
+        name = f"{self._space} {lease.decode()}"
+        self._presence.owe(name, lambda: self._values.delete(self._space, session, lease))
 
     async def release(self, session: str) -> None:
-        """Give a lease back; where the store is away, when it is back."""
-        mine = self._held.pop(session, None)
-        if mine is None:
+        """Release a lease, later if the store does not answer now."""
+        lease = self._held.pop(session, None)
+        if lease is None:
             return
         try:
-            await self._values.delete(self._space, session, mine)
+            await self._values.delete(self._space, session, lease)
         except StoreError as error:
-            log.warning("a lease is given back later: %s", error)
-            self._owe(session, mine)
+            log.warning("a lease will be released later: %s", error)
+            self._postpone_delete(session, lease)
 
     async def held(self, session: str) -> bool:
-        """Return whether a worker that is alive has the lease."""
+        """Return whether a live worker has the lease."""
         if session in self._held:
             return True
-        there = await self._values.get(self._space, session)
-        if there is None or _worker(there) == self._presence.id:
+        stored = await self._values.get(self._space, session)
+        if stored is None or _worker(stored) == self._presence.id:
             return False
-        return await self._presence.alive(_worker(there))
+        return await self._presence.alive(_worker(stored))
 
 
 def _worker(lease: bytes) -> str:

@@ -1,4 +1,4 @@
-"""Errors as the service tells them: problem details (RFC 9457), or the form of the API that was asked."""
+"""Errors as problem details (RFC 9457)."""
 
 from __future__ import annotations
 
@@ -24,43 +24,43 @@ log = logging.getLogger("foldline")
 
 MEDIA: Final = "application/problem+json"
 PROBLEMS: Final = {
-    "the request is wrong": "The body, the query or a header is not what is taken; the detail says what.",
+    "the request is wrong": "The body, the query or a header is not valid; the detail says why.",
     "a token is needed": "No token was sent, or a wrong or expired one.",
     "the token does not allow this": "The token lacks a scope: read, write, admin or metrics.",
-    "a key is needed": "The service lends its key to several tenants only for what a provider does not keep.",
-    "another page asks": "A browser sent this for a page of another origin.",
-    "another name": "Without tokens the service answers only under the names of this machine.",
+    "a key is needed": "With several tenants the service's key is used only for what providers do not store.",
+    "another page asks": "A browser sent this from a page of another origin.",
+    "another name": "Without tokens the service answers only to the local machine's names.",
     "not found": "There is nothing at this path.",
-    "no such session": "The session was deleted, or never was; those of other tenants are not found either.",
-    "no such preview": "A preview is kept for an hour, until it is committed or dropped.",
-    "method not allowed": "The header Allow names the methods of this path.",
-    "the body came too slowly": "A body has to come within two minutes.",
-    "tool calls wait for their results": "Append the results of the open calls first.",
-    "the session went on differently": "The history that was sent is not the one that is stored.",
-    "a turn is under way": "A session has one turn at a time: wait for it, or close its stream.",
-    "there is such a session": "Give another id.",
-    "still under way": "The first request with this idempotency key has not ended: send it again later.",
-    "it was done": "The first answer is too large to be given again: read what it has changed.",
-    "it is not known whether it was done": "The worker died: look at the session, and use another key.",
-    "the session has moved on": "The leaf is not the one of If-Match; `leaf` is the current one.",
-    "the body is too large": "The settings max_body and max_messages bound a request.",
+    "no such session": "It was deleted, never existed, or belongs to another tenant.",
+    "no such preview": "A preview expires after an hour, or was committed or dropped.",
+    "method not allowed": "The Allow header lists the methods of this path.",
+    "the body came too slowly": "A body must arrive within two minutes.",
+    "tool calls wait for their results": "Append the results of the open tool calls first.",
+    "the session went on differently": "The history that was sent differs from the stored one.",
+    "a turn is under way": "A session runs one turn at a time: wait for it, or close its stream.",
+    "there is such a session": "Use another id.",
+    "still under way": "The first request with this idempotency key is still running: try again later.",
+    "it was done": "The first response was too large to store: read the result instead.",
+    "it is not known whether it was done": "The worker died: check the session, and use another key.",
+    "the session has moved on": "If-Match does not name the current leaf; `leaf` does.",
+    "the body is too large": "The settings max_body and max_messages limit a request.",
     "it cannot be made to fit": "System prompt, tools, pins and the newest messages are too large.",
-    "it cannot be done": "The session is not in the state for this; the detail says why.",
-    "the idempotency key is taken": "It was sent with another request.",
+    "it cannot be done": "The session's state does not allow this; the detail says why.",
+    "the idempotency key is taken": "It was used with another request.",
     "no WebSocket": "Send a POST.",
-    "too many requests": "The tenant's rate is used up, or many wrong tokens came: wait for Retry-After.",
+    "too many requests": "Over the tenant's rate limit, or too many wrong tokens: wait for Retry-After.",
     "the client has left": "The connection was closed before the request was read.",
-    "it failed": "A defect of the service: its log says more, under the request's id.",
-    "the store cannot do it": "The store does not answer, or lacks what is asked; the log says more.",
-    "the model could not answer": "The provider refused, or could not be reached.",
-    "too much at once": "The worker has as many requests as it takes: try again after Retry-After.",
+    "it failed": "A bug in the service: see its log under the request's id.",
+    "the store cannot do it": "The store does not answer, or does not support this; see the log.",
+    "the model could not answer": "The provider refused the request or could not be reached.",
+    "too much at once": "The worker is at its limit of requests: try again after Retry-After.",
     "not ready": "The service is starting or stopping, or its store does not answer.",
 }
-"""What can go wrong, by its title: each has a type of its own, which leads to these words."""
+"""Explanations of the problems by title; the type of each links to its explanation."""
 
 
 class Refused(FoldlineError):
-    """A request that is refused with a status and a title of its own; `more` stands in the problem, too."""
+    """A refused request: the status, title and detail of its problem; `more` are further fields."""
 
     def __init__(self, status: int, title: str, detail: str = "", **more: Any) -> None:
         super().__init__(detail or title)
@@ -84,11 +84,11 @@ _STATUSES: Final[dict[type[FoldlineError], tuple[int, str]]] = {
 
 
 def words_of(error: Exception) -> str:
-    """Return what a client is told of an error; of a store that fails, neither its place nor its words."""
+    """Return an error's message for clients; a store's own, which may name its file, is only logged."""
     if not isinstance(error, StoreError) or isinstance(error, LeafMoved):
         return str(error)
     log.warning("the store failed: %s", error)
-    return "the store does not answer as it should: try again; the service's log says more"
+    return "the store failed: try again; see the service's log"
 
 
 def problem(status: int, title: str, detail: str = "", **more: Any) -> Response:
@@ -100,12 +100,12 @@ def problem(status: int, title: str, detail: str = "", **more: Any) -> Response:
 
 
 def slug(title: str) -> str:
-    """Return the end of a problem's type."""
+    """Return the last part of a problem's type URL."""
     return title.replace(" ", "-").lower()
 
 
 def status_of(error: FoldlineError) -> int:
-    """Return the status of an answer that tells of an error."""
+    """Return the HTTP status for an error."""
     return _kind(error)[0]
 
 
@@ -116,7 +116,7 @@ def _kind(error: FoldlineError) -> tuple[int, str]:
 
 
 def problem_of(error: FoldlineError) -> Response:
-    """Return the problem that an error is."""
+    """Return an error as problem details."""
     if isinstance(error, Refused):
         return problem(error.status, error.title, error.detail, **error.more)
     more = {"leaf": error.leaf} if isinstance(error, LeafMoved) else {}
@@ -124,16 +124,16 @@ def problem_of(error: FoldlineError) -> Response:
 
 
 def needs_token() -> Response:
-    """Return the answer to a request without a right token."""
-    refused = problem(
+    """Return the response to a request without a valid token."""
+    response = problem(
         401, "a token is needed", "send it as Authorization: Bearer TOKEN, or as foldline-token"
     )
-    refused.headers["www-authenticate"] = "Bearer"
-    return refused
+    response.headers["www-authenticate"] = "Bearer"
+    return response
 
 
-def too_many(seconds: float, why: str = "") -> Response:
-    """Return the answer to a request that came so many seconds too early."""
-    refused = problem(429, "too many requests", why or f"try again in {seconds:.0f} s")
-    refused.headers["retry-after"] = str(math.ceil(seconds))
-    return refused
+def too_many(seconds: float, detail: str = "") -> Response:
+    """Return the response to a request that came `seconds` too early."""
+    response = problem(429, "too many requests", detail or f"try again in {seconds:.0f} s")
+    response.headers["retry-after"] = str(math.ceil(seconds))
+    return response

@@ -1,7 +1,7 @@
-"""Several processes behind one socket, supervised: dead ones are replaced, and all are renewed one by one.
+"""Several worker processes behind one socket, supervised by uvicorn: it replaces dead ones and restarts all.
 
-uvicorn does that. What is here: each worker makes its application, and ends with its supervisor and in time;
-the supervisor says where they listen, and exits as the signal that ended it.
+Added here: each worker ends with its supervisor and within a time limit; the supervisor reports the URL, and
+exits with the status of the signal that ended it.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ from foldline.config import ServeSettings, settings
 from foldline.errors import InputError
 from foldline.service.app import Service, make_app
 from foldline.service.metrics import SHARED
-from foldline.service.server import YieldingConnection, configured, end_in_time, listen, url_of
+from foldline.service.server import YieldingConnection, end_in_time, listen, url_of, uvicorn_config
 from foldline.service.tokens import follows_file
 from foldline.stores import find_store
 
 log = logging.getLogger("foldline")
 
-ANSWER_SECONDS: Final = 60  # that a worker may take to answer its supervisor
-LOOK_SECONDS: Final = 0.5  # between two looks of a worker at whether its supervisor lives
+ANSWER_SECONDS: Final = 60  # for a worker to answer its supervisor
+LOOK_SECONDS: Final = 0.5  # between a worker's checks of its supervisor
 
 Traced = Callable[[], AbstractContextManager[None]]
 
 
 class WorkerApp(msgspec.Struct, frozen=True):
-    """Makes the application in a worker; `traced` writes the spans of a process.
+    """Creates the application in a worker; `traced` exports the process's spans.
 
-    With `follows` the tokens are those of the settings file, also for a worker that takes another's place.
+    With `follows` changes in the settings file apply to the tokens, also in a replacement worker.
     """
 
     serve: ServeSettings
@@ -56,11 +56,13 @@ class WorkerApp(msgspec.Struct, frozen=True):
         """Return the application."""
         self.traced().__enter__()  # until the process ends
         for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, self._ending(signal.getsignal(number)))
+            signal.signal(number, self._with_time_limit(signal.getsignal(number)))
         threading.Thread(target=self._end_with_supervisor, daemon=True).start()
         return make_app(self.serve, follows=self.follows)
 
-    def _ending(self, server: Callable[[int, FrameType | None], object] | int | None) -> Callable[..., None]:
+    def _with_time_limit(
+        self, server: Callable[[int, FrameType | None], object] | int | None
+    ) -> Callable[..., None]:
         def handle(number: int, frame: FrameType | None) -> None:
             end_in_time(number, self.serve)
             if callable(server):
@@ -75,29 +77,29 @@ class WorkerApp(msgspec.Struct, frozen=True):
 
 
 class Workers(Multiprocess):
-    """Supervises `serve.workers` processes: SIGTERM ends them, SIGHUP replaces one after the other."""
+    """Supervises `serve.workers` processes: SIGTERM ends them, SIGHUP replaces them one by one."""
 
     def __init__(self, serve: ServeSettings, ready: Callable[[str], None], traced: Traced) -> None:
         check(serve)
-        self._held = listen(serve)
-        self._held.listen(2048)
+        self._socket = listen(serve)
+        self._socket.listen(2048)
         self._ready = ready
         self._ended_by = 0
-        config = configured(
+        config = uvicorn_config(
             serve, WorkerApp(serve, traced, os.getpid(), follows_file(serve.tokens)), YieldingConnection
         )
         config.workers = serve.workers
         config.timeout_worker_healthcheck = ANSWER_SECONDS
-        super().__init__(config, [self._held])
-        for number in (signal.SIGINT, signal.SIGTERM):  # at once, also while workers are replaced
+        super().__init__(config, [self._socket])
+        for number in (signal.SIGINT, signal.SIGTERM):  # handled at once, even while workers are replaced
             signal.signal(number, self._end)
 
     def run(self) -> NoReturn:
-        """Serve until a signal ends it; then exit, with the status that the signal stands for."""
+        """Serve until a signal; then exit with 128 plus the number of that signal."""
         figures = tempfile.mkdtemp(prefix="foldline-figures-")
         os.environ[SHARED] = figures
         try:
-            with self._held:
+            with self._socket:
                 super().run()
         finally:
             shutil.rmtree(figures, ignore_errors=True)
@@ -109,32 +111,32 @@ class Workers(Multiprocess):
         self.should_exit.set()
 
     def init_processes(self) -> None:
-        """Start the workers, and say where they listen once the first of them does."""
+        """Start the workers, and report the URL once the first of them is ready."""
         super().init_processes()
         first = self.processes[0]
         if first.wait_until_ready(math.inf, self.should_exit):  # a busy machine may take minutes
-            self._ready(url_of(self._held))
-        elif first.exitcode is not None:  # the others would end like it
+            self._ready(url_of(self._socket))
+        elif first.exitcode is not None:  # the others would fail too
             self.should_exit.set()
 
     def restart_all(self) -> None:
-        """Replace every worker: the next one begins to serve before an old one stops."""
+        """Replace every worker; each new one serves before an old one stops."""
         before = self._pids()
         super().restart_all()
-        self._forget(before)
+        self._drop_metrics(before)
 
     def keep_subprocess_alive(self) -> None:
-        """Replace workers that are dead, or no longer answer."""
+        """Replace workers that are dead or do not answer."""
         before = self._pids()
         super().keep_subprocess_alive()
-        for pid in self._forget(before):
-            log.warning("worker %s has ended: another one takes its place", pid)
+        for pid in self._drop_metrics(before):
+            log.warning("worker %s ended and was replaced", pid)
 
     def _pids(self) -> set[int]:
-        return {one.pid or 0 for one in self.processes}
+        return {process.pid or 0 for process in self.processes}
 
-    def _forget(self, before: set[int]) -> set[int]:
-        """Take workers that are gone out of the figures; return them."""
+    def _drop_metrics(self, before: set[int]) -> set[int]:
+        """Remove ended workers from the metrics; return their process ids."""
         gone = before - self._pids()
         for pid in gone:
             multiprocess.mark_process_dead(pid, os.environ[SHARED])  # pyright: ignore[reportUnknownMemberType]
@@ -142,12 +144,13 @@ class Workers(Multiprocess):
 
 
 def check(serve: ServeSettings) -> None:
-    """Raise InputError where several processes cannot share what is served, or it is set wrongly."""
+    """Raise InputError if the store cannot be shared by processes, or a setting is wrong."""
     known = settings()
-    store = find_store(serve.store or known.store)
+    url = serve.store or known.store
+    store = find_store(url)
     if getattr(store, "key_values", None) is None or not getattr(store, "shared", True):
         raise InputError(
-            f"{serve.workers} workers need a store that processes share: {serve.store or known.store} is one "
-            "process's own. Use sqlite:///FILE, or one worker"
+            f"{serve.workers} workers need a store that processes can share: {url} belongs to one process. "
+            "Use sqlite:///FILE, or one worker"
         )
     Service(serve, known)
