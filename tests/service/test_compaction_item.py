@@ -13,7 +13,7 @@ from tests.support import patient
 
 import foldline
 from foldline.core.log.entries import Compacted, Said
-from foldline.service.gateway.compaction_item import sealed, unsealed
+from foldline.service.gateway.compaction_item import make_item, read_item
 from foldline.testing import Scripted, call, serve_in_thread
 
 pytestmark = pytest.mark.slow
@@ -222,8 +222,8 @@ async def test_the_item_is_read_where_its_session_is_not(codex, where, place, tm
     if where == "another gateway":
         place = f"sqlite:///{tmp_path / 'other.db'}"
     if where == "no session found":
-        known = unsealed(msgspec.json.encode(item))
-        codex.items[-1] = sealed(known.session, "0" * 64, known.view)
+        known = read_item(msgspec.json.encode(item))
+        codex.items[-1] = make_item(known.session, "0" * 64, known.view)
     more = {"conversation": "conv_1"} if where == "server state" else {}
     with upstream() as (up, model), served(openai_upstream=up, window=WINDOW, store=place) as url:
         model.prepared[""] = Prepared(200, [("content-type", "application/json")], [b"{}"])
@@ -258,7 +258,7 @@ def test_a_short_history_has_its_item_and_an_empty_one_none(codex):
         codex.ask("Go on.")
         with pytest.raises(openai.BadRequestError, match="nothing to compact"):
             codex.client.responses.create(model="m", input=[TRIGGER])
-    assert RULE in str(msgspec.json.decode(unsealed(msgspec.json.encode(item)).view[0]))
+    assert RULE in str(msgspec.json.decode(read_item(msgspec.json.encode(item)).view[0]))
     assert RULE in sent(model)[0]
     assert "compaction" not in sent(model)[1]
 

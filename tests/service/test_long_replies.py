@@ -13,7 +13,7 @@ from tests.service.upstream import Prepared, upstream
 from tests.support.growth import grows_in_step
 
 from foldline.service.gateway import stream
-from foldline.service.gateway.endpoint import ENDPOINTS, generating
+from foldline.service.gateway.endpoint import ENDPOINTS, gemini_endpoint
 from foldline.service.gateway.request import read_request
 from foldline.service.gateway.stream import ReplyReader
 
@@ -118,7 +118,7 @@ def test_a_reply_is_read_in_step_with_its_size(name, size):
 
 
 def test_a_chat_that_keeps_the_chunks_of_a_stream_is_read_in_step_with_their_number():
-    endpoint = generating("gemini-3-pro:generateContent")
+    endpoint = gemini_endpoint("gemini-3-pro:generateContent")
     asked = {"role": "user", "parts": [{"text": "go"}]}
     chunk = {"role": "model", "parts": [{"text": "word "}]}
 

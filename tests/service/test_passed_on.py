@@ -154,7 +154,7 @@ def test_several_tenants_share_the_services_key_only_for_what_is_not_kept(monkey
         for method, path in KEPT:
             found = patient.request(method, f"{at}{path}", headers=mine)
             assert found.status_code in (403, 404), path
-            assert ("of your own" in found.json()["error"]["message"]) == (found.status_code == 403)
+            assert ("your own provider key" in found.json()["error"]["message"]) == (found.status_code == 403)
             assert not model.received, path
             if found.status_code == 403:
                 own = {**mine, "authorization": "Bearer mine"}
@@ -170,7 +170,7 @@ def test_of_several_tenants_none_continues_from_a_reply_that_another_keeps(monke
     with with_keys_of_its_own(monkeypatch, TWO_TENANTS) as (at, model):
         found = patient.post(f"{at}/v1/responses", headers=mine, json=kept)
         assert found.status_code == 403
-        assert "of your own" in found.json()["error"]["message"]
+        assert "your own provider key" in found.json()["error"]["message"]
         assert not model.received
         own = {**mine, "authorization": "Bearer mine"}
         assert patient.post(f"{at}/v1/responses", headers=own, json=kept).status_code == 207

@@ -1,6 +1,6 @@
-"""One agent's conversation: the session that is kept of it, in step with the history that the agent sends.
+"""One agent's conversation: its stored session, kept in step with the history that the agent sends.
 
-What is known of it here is a cache: `catch_up` reads what other workers have stored since.
+The state here is a cache: `catch_up` reads what other workers have stored since.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from foldline.core.view import AddedItem, Item, native_items
 from foldline.dialects import get
 from foldline.dialects.in_turn import in_turn
 from foldline.errors import CallsOpen, CompactionFailed, FloorExceeded
-from foldline.service.gateway.compaction_item import sealed
+from foldline.service.gateway.compaction_item import make_item
 from foldline.service.gateway.request import AgentRequest, Unit
 from foldline.session.events import CompactionDone, PruneDone
 from foldline.session.session import Session
@@ -30,12 +30,12 @@ from foldline.waiting import EACH, aside
 
 log = logging.getLogger("foldline")
 
-ITEM_TOKENS: Final = 40_000  # the most that a view behind a compaction item is to take
-NEWEST: Final = 64  # entries of the path that are read to find what is new
+ITEM_TOKENS: Final = 40_000  # the limit for the view of a compaction item
+NEWEST: Final = 64  # entries of the path that are read to find new ones
 
 
-class Told(msgspec.Struct):
-    """A message that client and session have in common, in the client's newest bytes."""
+class SharedMessage(msgspec.Struct):
+    """A message that both client and session have, in the client's newest bytes."""
 
     raw: bytes
     key: str
@@ -43,163 +43,163 @@ class Told(msgspec.Struct):
     reply: bool
 
 
-class AskedModel(msgspec.Struct, frozen=True):
-    """The model that a request asks: as it names it, as it is known, and as who writes summaries."""
+class RequestModel(msgspec.Struct, frozen=True):
+    """The model of a request: its name there, its name in the catalogue, and its summarizer."""
 
-    asked: str
-    known: str | None
+    name: str
+    info_name: str | None
     summarizer: Summarizer
 
 
 class AgentSession:
-    """A session and the history by which its client knows it; use it while holding `lock`."""
+    """A session and the history that its client has; hold `lock` to use it."""
 
     def __init__(self, session: Session) -> None:
         self.session = session
         self.lock = asyncio.Lock()
-        self.is_read = False  # what is stored of it, for the first time
-        self.model: AskedModel | None = None  # of the newest request
-        self.applies_template = False  # it is not the vendor's own server that answers
+        self.is_read = False  # whether the stored session was read once
+        self.model: RequestModel | None = None  # of the newest request
+        self.applies_template = False  # the server is not the vendor's own
         self.begun_by: object = None  # the exchange that stored its first message, if no other has used it
-        self.untold: list[Receipt] = []  # folds that no response has told yet
-        self._told: list[Told] = []
-        # entries of the path, in order: how many messages were told by then
+        self.unreported: list[Receipt] = []  # folds not yet reported in a response
+        self._shared: list[SharedMessage] = []
+        # entries of the path, in order: the number of shared messages up to each
         self._places: dict[str, int] = {}
-        self._leaf: str | None = None  # up to which the stored path is known
+        self._leaf: str | None = None  # the last entry that was read
         self._user = ""
-        self._folds: set[str] = set()  # boundaries that are untold, or were told
+        self._folds: set[str] = set()  # boundaries whose receipts were added
         for name in ("compacted", "pruned"):
-            session.on(name, self._heard)
+            session.on(name, self._on_fold)
 
-    def _heard(self, event: CompactionDone | PruneDone) -> None:
-        """Keep the receipt of a fold: many are made behind a reply, when there is no request to tell."""
-        self._fold(event.entry, event.receipt)
+    def _on_fold(self, event: CompactionDone | PruneDone) -> None:
+        """Keep the receipt of a fold: many are made after a reply, when no request is running."""
+        self._add_receipt(event.entry, event.receipt)
 
-    def _fold(self, entry: str, receipt: Receipt) -> None:
+    def _add_receipt(self, entry: str, receipt: Receipt) -> None:
         if entry not in self._folds:
             self._folds.add(entry)
-            self.untold.append(receipt)
+            self.unreported.append(receipt)
 
     async def catch_up(self) -> bool:
-        """Read what is stored of the session and not known here; False where it is gone from the store."""
+        """Read stored entries that are not known here; return False if the session was deleted."""
         store, name = self.session.store, self.session.id
         leaf = await store.leaf(name)
         if leaf == self._leaf:
             self.is_read = True
             return True
-        ends = leaf is not None and self._leaf is not None
-        newest = await store.tail(name, NEWEST, leaf=leaf) if ends else []
+        both_known = leaf is not None and self._leaf is not None
+        newest = await store.tail(name, NEWEST, leaf=leaf) if both_known else []
         place = next((n for n, entry in enumerate(newest) if entry.id == self._leaf), None)
         if place is not None:
             for entry in newest[place + 1 :]:
-                self._read(entry)
+                self._apply_entry(entry)
         else:
-            self._told, self._places, self.untold = [], {}, []
+            self._shared, self._places, self.unreported = [], {}, []
             if leaf is not None:
                 async for entry in store.path(name, leaf):
-                    self._read(entry)
+                    self._apply_entry(entry)
         gone, self._leaf = leaf is None and self._leaf is not None, leaf
         self.is_read = True
         return not gone
 
-    def _read(self, entry: Entry) -> None:
-        """Take an entry: only what the client sent, or was sent; a reply has told what was folded before."""
+    def _apply_entry(self, entry: Entry) -> None:
+        """Apply an entry; a reply has reported the folds before it."""
         if isinstance(entry, Compacted | Pruned):
-            self._fold(entry.id, entry.receipt)
+            self._add_receipt(entry.id, entry.receipt)
         elif isinstance(entry, Said) and entry.message.native is not None:
-            self._tell(entry.message.native.raw, entry.message, resent_key(entry.message), entry.id)
+            self._add_shared(entry.message.native.raw, entry.message, resent_key(entry.message), entry.id)
             if entry.message.role == "assistant":
-                self.untold.clear()
-        self._places[entry.id] = len(self._told)
+                self.unreported.clear()
+        self._places[entry.id] = len(self._shared)
 
-    def _tell(self, raw: bytes, message: Message, key: str, entry: str) -> None:
-        self._told.append(Told(raw, key, entry, message.role == "assistant"))
-        self._places[entry] = len(self._told)
+    def _add_shared(self, raw: bytes, message: Message, key: str, entry: str) -> None:
+        self._shared.append(SharedMessage(raw, key, entry, message.role == "assistant"))
+        self._places[entry] = len(self._shared)
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing of it was stored when it was last read."""
-        return self._leaf is None
+        """Whether nothing of it is stored, as far as this worker knows."""
+        return self._leaf is None and self.session.leaf is None
 
     @property
     def tip(self) -> str | None:
-        """The entry of the newest message."""
-        return self._told[-1].entry if self._told else None
+        """The entry of the newest shared message."""
+        return self._shared[-1].entry if self._shared else None
 
-    def common(self, asked: AgentRequest) -> int:
-        """Return how many messages from the first on are the same; they are in the client's new bytes now."""
-        found = 0
-        behind = self._places.get(asked.at or "", 0)
-        for told, unit in zip(self._told[behind:] if behind else self._told, asked.units, strict=False):
-            if told.raw != unit.raw:
-                after = asked.units[found - 1] if found else None
-                if told.key != resent_key(asked.decode([unit], after)[0]):
+    def common(self, request: AgentRequest) -> int:
+        """Return how many first messages are the same, and update them to the client's new bytes."""
+        count = 0
+        start = self._places.get(request.at or "", 0)
+        for shared, unit in zip(self._shared[start:] if start else self._shared, request.units, strict=False):
+            if shared.raw != unit.raw:
+                after = request.units[count - 1] if count else None
+                if shared.key != resent_key(request.decode([unit], after)[0]):
                     break
-                told.raw = unit.raw
-            found += 1
-        return found
+                shared.raw = unit.raw
+            count += 1
+        return count
 
     def has_reply(self, count: int) -> bool:
-        """Return whether one of the first `count` messages is the model's."""
-        return any(told.reply for told in self._told[:count])
+        """Return whether one of the first `count` messages is a reply."""
+        return any(shared.reply for shared in self._shared[:count])
 
-    async def follow(self, asked: AgentRequest) -> bool:
-        """Store what is new in a request; what the client edited becomes a branch.
+    async def follow(self, request: AgentRequest) -> bool:
+        """Store the new messages of a request; a history that the client edited becomes a branch.
 
-        False where nothing is in common with what is stored: that is another conversation.
+        Return False if it has nothing in common with the stored one: it is another conversation.
         """
         await self.catch_up()
         if self.session.leaf != self._leaf:
             await self.session.follow()
-        common = self.common(asked)
-        here = common + self._places.get(asked.at or "", 0)
-        if here < len(self._told):
-            back = self._told[here - 1].entry if common else asked.at
-            if back is None:
+        common = self.common(request)
+        position = common + self._places.get(request.at or "", 0)
+        if position < len(self._shared):
+            last = self._shared[position - 1].entry if common else request.at
+            if last is None:
                 return False
-            await self._go_back(back)
-        new, after = asked.units[common:], asked.units[common - 1] if common else None
-        await self._say(new, await aside(_size(new), lambda: asked.decode(new, after)))
+            await self._branch_from(last)
+        new, after = request.units[common:], request.units[common - 1] if common else None
+        await self._append(new, await aside(_size(new), lambda: request.decode(new, after)))
         return True
 
-    async def _go_back(self, entry: str) -> None:
-        """Go on from an entry of the path: what stood behind it is another branch."""
+    async def _branch_from(self, entry: str) -> None:
+        """Continue from an earlier entry of the path, on a new branch."""
         self._leaf = await self.session.branch(entry)
-        for one in reversed(list(self._places)):
-            if one == entry:
+        for other in reversed(list(self._places)):
+            if other == entry:
                 break
-            del self._places[one]
-        del self._told[self._places[entry] :]
+            del self._places[other]
+        del self._shared[self._places[entry] :]
 
-    async def resume(self, asked: AgentRequest) -> AgentRequest:
-        """Return a request that goes on from a compaction item of this session, as the session has it."""
-        assert asked.resumed is not None
-        at = asked.resumed.at
+    async def resume(self, request: AgentRequest) -> AgentRequest:
+        """Return a request that continues from a compaction item of this session, as the session has it."""
+        assert request.resumed is not None
+        at = request.resumed.at
         await self.catch_up()
-        if at not in self._places:  # of a branch that was left
+        if at not in self._places:  # on another branch
             await self.session.follow()
             await self.session.branch(at)
             await self.catch_up()
-        return asked.resuming({told.key for told in self._told[: self._places[at]]})
+        return request.resuming({shared.key for shared in self._shared[: self._places[at]]})
 
-    async def _say(self, units: Sequence[Unit], messages: Sequence[Message]) -> None:
+    async def _append(self, units: Sequence[Unit], messages: Sequence[Message]) -> None:
         if not units:
             return
         entries = await self.session.append(*messages)
-        keys = await aside(_size(units), lambda: [resent_key(one) for one in messages])
+        keys = await aside(_size(units), lambda: [resent_key(message) for message in messages])
         for unit, message, key, entry in zip(units, messages, keys, entries, strict=True):
-            self._tell(unit.raw, message, key, entry)
+            self._add_shared(unit.raw, message, key, entry)
         self._leaf = entries[-1]
 
-    async def answered(self, message: Message, after: str | None) -> None:
-        """Store a model's reply, unless the client has gone on elsewhere since."""
+    async def store_reply(self, message: Message, after: str | None) -> None:
+        """Store a model's reply, unless the client has continued from another message since."""
         if self.tip != after or not message.parts:
             return
         raw = message.native.raw if message.native is not None else b""
-        await self._say([Unit(raw, 0)], [message])
+        await self._append([Unit(raw, 0)], [message])
 
-    async def belongs_to(self, user: str) -> None:
-        """Note whose the session is, where that is new."""
+    async def set_user(self, user: str) -> None:
+        """Store the user of the session if it changed."""
         if not user or user == self._user:
             return
         info = await self.session.store.info(self.session.id)
@@ -208,47 +208,46 @@ class AgentSession:
             await self.catch_up()
         self._user = user
 
-    def folded(self, asked: AgentRequest, view: ContextMessages) -> list[Any] | None:
-        """Return the messages to send instead of the client's own; None where those are the whole view."""
-        changed = view.token or asked.at is not None or self.session.in_turn
-        return self._rendered(asked) if changed else None
+    def messages_to_send(self, request: AgentRequest, view: ContextMessages) -> list[Any] | None:
+        """Return the messages to send instead of the client's; None if those are the view."""
+        changed = view.token or request.at is not None or self.session.in_turn
+        return self._render(request) if changed else None
 
-    def _rendered(self, asked: AgentRequest) -> list[Any]:
-        """Return the view as it stands, in the client's bytes."""
+    def _render(self, request: AgentRequest) -> list[Any]:
+        """Return the current view in the client's bytes."""
         items = self.session.view()
-        newest = {told.entry: told.raw for told in self._told}
-        dialect = asked.endpoint.dialect
-        fresh = [_fresh(item, newest, dialect) for item in items]
-        messages = get(dialect).render(native_items(fresh), whole=True).messages
+        newest = {shared.entry: shared.raw for shared in self._shared}
+        dialect = request.endpoint.dialect
+        updated = [_with_newest_bytes(item, newest, dialect) for item in items]
+        messages = get(dialect).render(native_items(updated), whole=True).messages
         return in_turn(messages, dialect) if self.applies_template or self.session.in_turn else messages
 
-    async def compact(self, asked: AgentRequest) -> dict[str, Any]:
-        """Fold because the client asks for it, and return the compaction item that stands for the view.
+    async def compact(self, request: AgentRequest) -> dict[str, Any]:
+        """Fold at the client's request, and return the compaction item for the view.
 
-        How much the client's window holds is not known here: it asks because the history is too large for it,
-        so two fifths of that are wanted, and no more than the policy leaves of a large window. Where nothing
-        can be folded the item stands for the view as it is.
+        The client's window is not known here, only that the history is too large for it: so the target is two
+        fifths of the history, at most `ITEM_TOKENS`. If nothing can be folded, the item has the current view.
         """
         overhead = self.session.setup.overhead.system + self.session.setup.overhead.tools
-        said = self.session.view_tokens - overhead
-        for target in (overhead + min(said * 2 // 5, ITEM_TOKENS), None):
+        message_tokens = self.session.view_tokens - overhead
+        for target in (overhead + min(message_tokens * 2 // 5, ITEM_TOKENS), None):
             try:
                 await self.session.compact(target=target)
                 break
             except (FloorExceeded, CompactionFailed, CallsOpen) as error:
-                log.info("session %s: nothing was folded for its client: %s", self.session.id, error)
+                log.info("session %s: nothing folded at its client's request: %s", self.session.id, error)
         await self.catch_up()
-        return sealed(self.session.id, self.session.leaf or "", self._rendered(asked))
+        return make_item(self.session.id, self.session.leaf or "", self._render(request))
 
-    def take_untold(self) -> list[Receipt]:
-        """Return the folds that no response has told yet: the next one does."""
-        found, self.untold = self.untold, []
-        return found
+    def take_unreported(self) -> list[Receipt]:
+        """Return and clear the folds that no response has reported yet."""
+        receipts, self.unreported = self.unreported, []
+        return receipts
 
     async def context(self) -> ContextMessages:
         """Fold what must be folded before the next request."""
-        view = await self.session.context(shared=True)  # the bytes that go out are the client's
-        await self.catch_up()  # another worker may have made what is folded
+        view = await self.session.context(shared=True)  # the request is sent in the client's bytes
+        await self.catch_up()  # another worker may have folded
         return view
 
 
@@ -256,8 +255,8 @@ def _size(units: Sequence[Unit]) -> int:
     return sum(EACH + len(unit.raw) for unit in units)
 
 
-def _fresh(item: Item, newest: dict[str, bytes], dialect: str) -> Item:
-    """Return an item in the bytes in which its client sent it last: cache marks move."""
+def _with_newest_bytes(item: Item, newest: dict[str, bytes], dialect: str) -> Item:
+    """Return an item in the bytes that its client sent last: cache marks move."""
     if isinstance(item, AddedItem) or item.entry.id not in newest:
         return item
     message = item.entry.message

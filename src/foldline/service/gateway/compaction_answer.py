@@ -1,4 +1,4 @@
-"""The answer to who asks for a compaction item: a response with that item alone, whole or streamed."""
+"""The response to a request for a compaction item: that item alone, whole or streamed."""
 
 from __future__ import annotations
 
@@ -14,55 +14,57 @@ from foldline.core.log.entries import Receipt
 from foldline.service.gateway.request import AgentRequest
 
 
-class MadeItem(msgspec.Struct, frozen=True):
-    """A compaction item, and the folds that were made for it."""
+class Compaction(msgspec.Struct, frozen=True):
+    """A compaction item and the folds made for it."""
 
     item: dict[str, Any]
     receipts: Sequence[Receipt] = ()
 
 
-Make = Callable[[], Awaitable[MadeItem]]
+Make = Callable[[], Awaitable[Compaction]]
 
 
-def compacted(made: MadeItem) -> dict[str, Any]:
-    """Return the answer of `/responses/compact`."""
+def compact_response(compaction: Compaction) -> dict[str, Any]:
+    """Return the response of `/responses/compact`."""
     return {
         "id": _new_id(),
         "object": "response.compaction",
         "created_at": int(time.time()),
-        "output": [made.item],
-        "usage": _usage(made),
+        "output": [compaction.item],
+        "usage": _usage(compaction),
     }
 
 
-def response(asked: AgentRequest, made: MadeItem | None, *, name: str | None = None) -> dict[str, Any]:
-    """Return a response whose output is the item; without one, the response that is under way."""
+def response(
+    request: AgentRequest, compaction: Compaction | None, *, name: str | None = None
+) -> dict[str, Any]:
+    """Return a response whose output is the item; without one, a response in progress."""
     return {
         "id": name or _new_id(),
         "object": "response",
         "created_at": int(time.time()),
-        "status": "in_progress" if made is None else "completed",
+        "status": "in_progress" if compaction is None else "completed",
         "error": None,
         "incomplete_details": None,
-        "instructions": asked.value("instructions"),
+        "instructions": request.value("instructions"),
         "metadata": {},
-        "model": asked.model,
-        "output": [] if made is None else [made.item],
-        "parallel_tool_calls": asked.value("parallel_tool_calls") is not False,
+        "model": request.model,
+        "output": [] if compaction is None else [compaction.item],
+        "parallel_tool_calls": request.value("parallel_tool_calls") is not False,
         "tool_choice": "auto",
         "tools": [],
-        "usage": None if made is None else _usage(made),
+        "usage": None if compaction is None else _usage(compaction),
     }
 
 
-async def streamed(asked: AgentRequest, make: Make) -> AsyncGenerator[bytes]:
-    """Yield the response as a stream: its beginning before the item is made, which may take a while."""
-    begun = response(asked, None)
-    yield _event(0, "response.created", response=begun)
-    made = await make()
-    yield _event(1, "response.output_item.added", output_index=0, item=made.item)
-    yield _event(2, "response.output_item.done", output_index=0, item=made.item)
-    yield _event(3, "response.completed", response=response(asked, made, name=begun["id"]))
+async def response_events(request: AgentRequest, make: Make) -> AsyncGenerator[bytes]:
+    """Yield the response as a stream; its first event comes before the item is made."""
+    first = response(request, None)
+    yield _event(0, "response.created", response=first)
+    compaction = await make()
+    yield _event(1, "response.output_item.added", output_index=0, item=compaction.item)
+    yield _event(2, "response.output_item.done", output_index=0, item=compaction.item)
+    yield _event(3, "response.completed", response=response(request, compaction, name=first["id"]))
 
 
 def _event(number: int, kind: str, **fields: Any) -> bytes:
@@ -74,16 +76,16 @@ def _new_id() -> str:
     return f"resp_{secrets.token_hex(16)}"
 
 
-def _usage(made: MadeItem) -> dict[str, Any]:
-    """Return what the summaries took."""
-    found = [one.usage for one in made.receipts if one.usage is not None]
-    read = sum(one.cache_read for one in found)
-    given = sum(one.input + one.cache_write for one in found) + read
-    written = sum(one.output for one in found)
+def _usage(compaction: Compaction) -> dict[str, Any]:
+    """Return the usage of the summaries."""
+    usages = [receipt.usage for receipt in compaction.receipts if receipt.usage is not None]
+    read = sum(receipt.cache_read for receipt in usages)
+    input_tokens = sum(receipt.input + receipt.cache_write for receipt in usages) + read
+    output_tokens = sum(receipt.output for receipt in usages)
     return {
-        "input_tokens": given,
+        "input_tokens": input_tokens,
         "input_tokens_details": {"cached_tokens": read},
-        "output_tokens": written,
+        "output_tokens": output_tokens,
         "output_tokens_details": {"reasoning_tokens": 0},
-        "total_tokens": given + written,
+        "total_tokens": input_tokens + output_tokens,
     }

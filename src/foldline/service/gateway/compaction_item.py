@@ -1,8 +1,8 @@
-"""The compaction item that the gateway answers with, and what it stands for when a client sends it again.
+"""The compaction item that the gateway returns, and the view it is replaced with when a client sends it.
 
-Codex compacts on the server's side: it has the server answer with one `compaction` item, whose content only
-the server can read, and sends that in place of the history from then on. Ours names the session and the entry
-up to which it stands, and holds the view itself, so that it can be read where that session is not stored.
+Codex compacts on the server: the server returns one `compaction` item that only it can read, and Codex sends
+that instead of the history from then on. Ours has the session, the entry that it goes up to, and the view
+itself, so that it works even where the session is not stored.
 """
 
 from __future__ import annotations
@@ -16,82 +16,86 @@ import msgspec
 
 from foldline.core.log.codec import encode_utf8
 
-MARK: Final = "foldline-1."  # how the content of an item of ours begins; the number is that of its form
-TRIGGER: Final = "compaction_trigger"  # the item by which a client asks for one
+MARK: Final = "foldline-1."  # prefix of our items' content; the number is the format's version
+TRIGGER: Final = "compaction_trigger"  # the item with which a client requests one
 _elements = msgspec.json.Decoder(list[msgspec.Raw])
 
 
-class Sealed(msgspec.Struct, frozen=True):
-    """What an item of ours stands for: an entry of a session, and the view there in native messages."""
+class ItemContent(msgspec.Struct, frozen=True):
+    """The content of our item: a session, an entry in it, and the view there as native messages."""
 
     session: str
     at: str
     view: list[msgspec.Raw]
 
 
-class Resumed(msgspec.Struct, frozen=True):
-    """A history that goes on from an item of ours: the elements of the request before it, and behind it."""
+class ResumedHistory(msgspec.Struct, frozen=True):
+    """A history that continues from our item: the request's elements before and after it."""
 
     session: str
     at: str
     before: list[bytes]
-    behind: list[bytes]
+    after: list[bytes]
 
 
-def sealed(session: str, at: str, view: Sequence[Any]) -> dict[str, Any]:
-    """Return the item that stands for a view."""
+def make_item(session: str, at: str, view: Sequence[Any]) -> dict[str, Any]:
+    """Return the compaction item for a view."""
     content = encode_utf8({"session": session, "at": at, "view": list(view)})
     name = f"cmp_{at[:24] or 'view'}"
     return {"type": "compaction", "id": name, "encrypted_content": MARK + base64.b64encode(content).decode()}
 
 
-def unsealed(element: bytes | msgspec.Raw) -> Sealed | None:
-    """Return what an item of ours stands for; None for any other element."""
+def read_item(element: bytes | msgspec.Raw) -> ItemContent | None:
+    """Return the content of our item; None for any other element."""
     if MARK.encode() not in bytes(element):
         return None
     try:
         item = msgspec.json.decode(element)
-        given = cast("dict[str, Any]", item) if isinstance(item, dict) else {}
-        content = given.get("encrypted_content") if given.get("type") != "message" else None
+        fields = cast("dict[str, Any]", item) if isinstance(item, dict) else {}
+        content = fields.get("encrypted_content") if fields.get("type") != "message" else None
         if not isinstance(content, str) or not content.startswith(MARK):
             return None
-        return msgspec.json.decode(base64.b64decode(content.removeprefix(MARK), validate=True), type=Sealed)
+        return msgspec.json.decode(
+            base64.b64decode(content.removeprefix(MARK), validate=True), type=ItemContent
+        )
     except (ValueError, binascii.Error, RecursionError):
         return None
 
 
 def is_trigger(element: bytes) -> bool:
-    """Return whether an element asks for a compaction item."""
+    """Return whether an element requests a compaction item."""
     if TRIGGER.encode() not in element:
         return False
     item = msgspec.json.decode(element)
     return isinstance(item, dict) and cast("dict[str, Any]", item).get("type") == TRIGGER
 
 
-def unfolded(elements: Sequence[bytes]) -> tuple[list[bytes], Resumed | None]:
-    """Return the elements with the views that items of ours stand for, and how the history goes on from one.
+def expand_items(elements: Sequence[bytes]) -> tuple[list[bytes], ResumedHistory | None]:
+    """Replace our items with the view of the newest one, which includes the earlier ones.
 
-    The newest counts: it stands for those before it as well.
+    The second value is how the history continues from it; None without such an item.
     """
-    found = [(place, one) for place, raw in enumerate(elements) if (one := unsealed(raw)) is not None]
-    if not found:
+    items = [
+        (place, content) for place, raw in enumerate(elements) if (content := read_item(raw)) is not None
+    ]
+    if not items:
         return list(elements), None
-    ours, (newest, item) = {place for place, _ in found}, found[-1]
-    before = [raw for place, raw in enumerate(elements[:newest]) if place not in ours]
-    behind = list(elements[newest + 1 :])
-    view = [bytes(one) for one in item.view]
-    return [*before, *view, *behind], Resumed(item.session, item.at, before, behind)
+    item_places, (newest, item) = {place for place, _ in items}, items[-1]
+    before = [raw for place, raw in enumerate(elements[:newest]) if place not in item_places]
+    after = list(elements[newest + 1 :])
+    view = [bytes(content) for content in item.view]
+    return [*before, *view, *after], ResumedHistory(item.session, item.at, before, after)
 
 
-def readable(raw: bytes) -> bytes:
-    """Return a request's body with the views in place of items of ours: no upstream can read those."""
+def expand_body(raw: bytes) -> bytes:
+    """Return a request's body with our items replaced by their view: no upstream can read them."""
     if MARK.encode() not in raw:
         return raw
     try:
         fields = msgspec.json.decode(raw, type=dict[str, msgspec.Raw])
-        elements, resumed = unfolded([bytes(one) for one in _elements.decode(fields.get("input", b"[]"))])
+        elements, history = expand_items([bytes(one) for one in _elements.decode(fields.get("input", b"[]"))])
     except (msgspec.DecodeError, UnicodeDecodeError):
         return raw
-    if resumed is None:
+    if history is None:
         return raw
     return encode_utf8({**fields, "input": [msgspec.Raw(one) for one in elements]})

@@ -1,4 +1,4 @@
-"""The APIs that the gateway speaks: where messages stand, how a stream becomes a reply, errors."""
+"""The APIs of the gateway: the fields of their requests, how to assemble streams, and their errors."""
 
 from __future__ import annotations
 
@@ -33,12 +33,11 @@ _STATUSES: Final = {  # Google's
 
 
 class Endpoint(msgspec.Struct, frozen=True):
-    """One API: its path, the names of its request's fields, and whose it is.
+    """One API: its path, the names of its request's fields, and its vendor.
 
-    `opening` are the kinds of the events that a stream begins with before it is known whether the model
-    answers: an error may still follow them. `closing` are those behind which nothing of the reply comes, as
-    `is_last` says where events have no kind. `model` and `streamed` are what the path says instead of the
-    body. `comments`: its SDK takes comments in a stream.
+    `opening` are the types of a stream's first events, after which an error may still come. `closing` are
+    the types of its last event; `is_last` detects it where events have no type. `model` and `streamed` are
+    set where the path has them instead of the body. `comments`: its SDK accepts comments in a stream.
     """
 
     path: str
@@ -106,25 +105,25 @@ _GENERATE: Final = Endpoint(
 _METHODS: Final = ("generateContent", "streamGenerateContent")
 
 
-def generating(named: str) -> Endpoint | None:
-    """Return the API of a Gemini model and its method, as in `NAME:generateContent`; None for another one."""
-    model, _, method = named.rpartition(":")
-    if not model or method not in _METHODS or set(model) & set("?#"):  # it would lead to another address
+def gemini_endpoint(model_method: str) -> Endpoint | None:
+    """Return the endpoint of a Gemini model and method (`NAME:generateContent`); None for other methods."""
+    model, _, method = model_method.rpartition(":")
+    if not model or method not in _METHODS or set(model) & set("?#"):  # it would change the URL
         return None
     streamed = method != _METHODS[0]
-    return msgspec.structs.replace(_GENERATE, path=f"/models/{named}", model=model, streamed=streamed)
+    return msgspec.structs.replace(_GENERATE, path=f"/models/{model_method}", model=model, streamed=streamed)
 
 
 def refusal(vendor: Vendor, status: int, text: str, *, wait: float | None = None) -> Response:
-    """Return an error of the gateway's own, in the form of the API that was asked: its SDK understands it."""
+    """Return an error of the gateway in the format of the vendor's API, so that its SDK can read it."""
     kind = _KINDS.get(status, "invalid_request_error")
-    told = f"foldline: {text}"
+    message = f"foldline: {text}"
     if vendor == "anthropic":
-        body = {"type": "error", "error": {"type": kind, "message": told}}
+        body = {"type": "error", "error": {"type": kind, "message": message}}
     elif vendor == "google":
-        named = _STATUSES.get(status, "INVALID_ARGUMENT")
-        body = {"error": {"code": status, "message": told, "status": named}}
+        status_name = _STATUSES.get(status, "INVALID_ARGUMENT")
+        body = {"error": {"code": status, "message": message, "status": status_name}}
     else:
-        body = {"error": {"message": told, "type": kind, "param": None, "code": None}}
+        body = {"error": {"message": message, "type": kind, "param": None, "code": None}}
     headers = {"retry-after": str(math.ceil(wait))} if wait is not None else None
     return JSONResponse(body, status_code=status, headers=headers)

@@ -1,4 +1,4 @@
-"""One request through the gateway: stored, folded where it must be, sent on, and its reply stored."""
+"""One request through the gateway: stored, folded if needed, sent, and its reply stored."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ from foldline.providers.failures import from_body, scrub_with
 from foldline.service.gateway.agent_session import AgentSession
 from foldline.service.gateway.request import AgentRequest
 from foldline.service.gateway.stream import ReplyReader
-from foldline.service.gateway.upstream import Headers, passed_back
+from foldline.service.gateway.upstream import Headers, returned_headers
 from foldline.service.metrics import Metrics
 from foldline.service.open_sessions import OpenSessions
 from foldline.session.view import ContextMessages
 
 log = logging.getLogger("foldline")
 
-MAYBE_OVERFLOW: Final = frozenset({400, 413, 422, 500})  # statuses under which providers report one
-READ_SECONDS: Final = 600.0  # that a client may read nothing of a stream: an agent may be stopped for a while
+MAYBE_OVERFLOW: Final = frozenset({400, 413, 422, 500})  # statuses with which providers report one
+READ_SECONDS: Final = 600.0  # without reading by the client of a stream: an agent may be suspended
 NO_BODY: Final = "{status} status code (no body)"
 
 Send = Callable[[bytes], Awaitable[httpx2.Response]]
 
 
 class Relayed(msgspec.Struct):
-    """What goes back to the client: status, headers, and the body, whole or as it streams in."""
+    """The response for the client: status, headers, and the body, whole or streamed."""
 
     status: int
     headers: Headers
@@ -51,269 +51,272 @@ class Relayed(msgspec.Struct):
 
 
 class Exchange:
-    """One request of one conversation; `ends` is closed when its reply has gone back."""
+    """One request of one conversation; `cleanup` is closed after its reply is sent."""
 
     def __init__(
         self,
-        talk: AgentSession,
-        asked: AgentRequest,
+        conversation: AgentSession,
+        request: AgentRequest,
         sessions: OpenSessions,
         metrics: Metrics,
-        ends: AsyncExitStack,
+        cleanup: AsyncExitStack,
     ) -> None:
         self._sessions = sessions
-        self._ends = ends
-        self._talk = talk
-        self._asked = asked
+        self._cleanup = cleanup
+        self._conversation = conversation
+        self._request = request
         self._metrics = metrics
         self._view: ContextMessages | None = None
-        self._after: str | None = None
+        self._newest_entry: str | None = None
         self._folded = False
         self._receipts: list[Receipt] = []
-        self._sent = 0.0  # when the request went to the model
+        self._sent = 0.0  # when the request was sent to the model
 
     async def prepare(self, user: str) -> bytes:
-        """Store what is new in the request, and whose it is, fold, and return the bytes to send."""
-        talk, started = self._talk, time.perf_counter()
-        async with talk.lock:
-            talk.begun_by = self if talk.is_empty else None
-            if not await talk.follow(self._asked):
-                return self._asked.raw
-            await talk.belongs_to(user)
-            self._after = talk.tip
-            self._view = await talk.context()
+        """Store new messages and the user, fold, and return the body to send."""
+        conversation, started = self._conversation, time.perf_counter()
+        async with conversation.lock:
+            conversation.begun_by = self if conversation.is_empty else None
+            if not await conversation.follow(self._request):
+                return self._request.raw
+            await conversation.set_user(user)
+            self._newest_entry = conversation.tip
+            self._view = await conversation.context()
             body = self._body(self._view)
         self._metrics.added(time.perf_counter() - started)
         return body
 
     def _body(self, view: ContextMessages) -> bytes:
-        messages = self._talk.folded(self._asked, view)
+        messages = self._conversation.messages_to_send(self._request, view)
         self._folded = messages is not None
-        self._receipts += self._talk.take_untold()
-        body = self._asked if messages is None else self._asked.changed(messages=messages)
-        most, wanted = self._talk.session.max_tokens, body.max_tokens
-        if most is None or (wanted is not None and wanted <= most):
-            return body.raw
-        return body.changed(max_tokens=most).raw
+        self._receipts += self._conversation.take_unreported()
+        request = self._request if messages is None else self._request.changed(messages=messages)
+        limit, requested = self._conversation.session.max_tokens, request.max_tokens
+        if limit is None or (requested is not None and requested <= limit):
+            return request.raw
+        return request.changed(max_tokens=limit).raw
 
     async def run(self, body: bytes, send: Send) -> Relayed:
         """Send the request, once more if it did not fit, and return the response for the client."""
         failed = True
         try:
-            passage, refused = await self._try(body, send)
-            if refused is not None and (again := await self._mend(refused, passage)) is not None:
-                passage, refused = await self._try(again, send)
-            failed = passage.status >= 400 or refused is not None
-            return passage
+            relayed, error = await self._send_once(body, send)
+            if error is not None and (retry_body := await self._fold_overflow(error, relayed)) is not None:
+                relayed, error = await self._send_once(retry_body, send)
+            failed = relayed.status >= 400 or error is not None
+            return relayed
         finally:
             if failed:
-                await self._delete_begun()
+                await self._delete_if_begun()
 
-    async def _delete_begun(self) -> None:
+    async def _delete_if_begun(self) -> None:
         """Delete the session if this request began it and no other request has used it."""
-        async with self._talk.lock:
-            if self._talk.begun_by is not self:
+        async with self._conversation.lock:
+            if self._conversation.begun_by is not self:
                 return
-            name = self._talk.session.id
+            name = self._conversation.session.id
             try:
                 await self._sessions.delete(name)
             except FoldlineError as error:
                 log.warning("session %s: deleting it after its first request failed: %s", name, error)
 
-    async def _try(self, body: bytes, send: Send) -> tuple[Relayed, Any]:
-        """Return the passage, and what was refused where that may be an overflow."""
+    async def _send_once(self, body: bytes, send: Send) -> tuple[Relayed, Any]:
+        """Return the response, and its error if that may be an overflow."""
         self._sent = time.perf_counter()
         response = await send(body)
-        self._ends.push_async_callback(response.aclose)
-        headers = passed_back(response)
-        coding = response.headers.get("content-encoding", "").strip().lower()
+        self._cleanup.push_async_callback(response.aclose)
+        headers = returned_headers(response)
+        encoding = response.headers.get("content-encoding", "").strip().lower()
         kind = response.headers.get("content-type", "")
-        streamed = kind.startswith("text/event-stream") or (self._asked.streamed and "json" not in kind)
-        reader = ReplyReader(self._asked.endpoint, streamed=streamed, coding=coding)
+        streamed = kind.startswith("text/event-stream") or (self._request.streamed and "json" not in kind)
+        reader = ReplyReader(self._request.endpoint, streamed=streamed, coding=encoding)
         if not streamed or response.status_code >= 400:
             pieces = [piece async for piece in response.aiter_raw()]
             await response.aclose()
             for piece in pieces:
                 await reader.feed(piece)
-            refused = None
+            error = None
             if response.status_code < 400:
                 await self._store(reader)
             elif response.status_code in MAYBE_OVERFLOW:
-                refused = reader.plain() or NO_BODY.format(status=response.status_code)
-            return Relayed(response.status_code, self._told(headers), b"".join(pieces)), refused
+                error = reader.plain() or NO_BODY.format(status=response.status_code)
+            return Relayed(response.status_code, self._fold_headers(headers), b"".join(pieces)), error
         return await self._streamed(response, headers, reader)
 
     async def _streamed(
         self, response: httpx2.Response, headers: Headers, reader: ReplyReader
     ) -> tuple[Relayed, Any]:
-        """Hold the beginning of a stream back until the model answers: an error may come instead."""
+        """Hold back the beginning of a stream until the reply or an error begins."""
         rest = response.aiter_raw()
-        held: list[bytes] = []
+        head: list[bytes] = []
         async for piece in rest:
-            held.append(piece)
+            head.append(piece)
             await reader.feed(piece)
             if reader.begun:
                 break
-        refused = reader.error
-        if refused is not None:
-            held += [piece async for piece in rest]
+        error = reader.error
+        if error is not None:
+            head += [piece async for piece in rest]
             await response.aclose()
-            return Relayed(response.status_code, headers, b"".join(held)), refused
-        pieces = self._pass_on(held, rest, reader)
-        return Relayed(response.status_code, self._told(headers), pieces), None
+            return Relayed(response.status_code, headers, b"".join(head)), error
+        pieces = self._pass_on(head, rest, reader)
+        return Relayed(response.status_code, self._fold_headers(headers), pieces), None
 
     async def _pass_on(
-        self, held: list[bytes], rest: AsyncIterator[bytes], reader: ReplyReader
+        self, head: list[bytes], rest: AsyncIterator[bytes], reader: ReplyReader
     ) -> AsyncGenerator[bytes]:
-        """Yield the stream; the reply is stored before the bytes that end it go to the client."""
+        """Yield the stream; the reply is stored before its last bytes are sent."""
         stored = False
-        async for piece in _following(held, rest, reader):
+        async for piece in _read_pieces(head, rest, reader):
             if reader.ended and not stored:
                 stored = True
                 await self._store(reader)
             yield piece
         if not stored:
             await self._store(reader)
-        if self._folded and self._asked.endpoint.comments:
-            yield b": foldline " + encode_utf8(dict(self._figures())) + b"\n\n"
+        if self._folded and self._request.endpoint.comments:
+            yield b": foldline " + encode_utf8(dict(self._fold_fields())) + b"\n\n"
 
     async def _store(self, reader: ReplyReader) -> None:
-        """Store the reply, if it came whole; that it cannot be stored is no reason to withhold it."""
+        """Store the reply if it is complete; if that fails, it is sent all the same."""
         reply = reader.whole()
         if reply is None:
             return
         try:
-            message = decode_reply(reply, self._asked.endpoint.dialect)
+            message = decode_reply(reply, self._request.endpoint.dialect)
             self._count(message.usage)
-            if self._after is not None:
-                async with self._talk.lock:
-                    await self._talk.answered(message, self._after)
+            if self._newest_entry is not None:
+                async with self._conversation.lock:
+                    await self._conversation.store_reply(message, self._newest_entry)
         except FoldlineError as error:
-            log.warning("session %s: a reply was not stored: %s", self._talk.session.id, error)
-        except Exception:  # a defect of ours
-            log.exception("session %s: a reply was not stored", self._talk.session.id)
+            log.warning("session %s: a reply was not stored: %s", self._conversation.session.id, error)
+        except Exception:  # a bug here
+            log.exception("session %s: a reply was not stored", self._conversation.session.id)
 
     def _count(self, usage: Usage | None) -> None:
-        info = self._talk.session.setup.info
-        model = f"{self._asked.endpoint.vendor}:{self._asked.model}"
+        info = self._conversation.session.setup.info
+        model = f"{self._request.endpoint.vendor}:{self._request.model}"
         usd = cost(usage, info.price) if usage is not None and info.price is not None else None
         seconds = time.perf_counter() - self._sent
         self._metrics.replied(model, usage, usd, seconds)
         self._trace(usage, seconds)
 
     def _trace(self, usage: Usage | None, seconds: float) -> None:
-        """Put the reply into a trace as the span of a call, inside that of the request."""
+        """Add a span for the call of the model to the trace of the request."""
         values = {
             tracing.OPERATION: "chat",
-            tracing.PROVIDER: self._asked.endpoint.vendor,
-            tracing.REQUEST_MODEL: self._asked.model,
-            tracing.REQUEST_STREAM: self._asked.streamed or None,
+            tracing.PROVIDER: self._request.endpoint.vendor,
+            tracing.REQUEST_MODEL: self._request.model,
+            tracing.REQUEST_STREAM: self._request.streamed or None,
             **(self._view.traced if self._view is not None else {}),
             **traced(usage),
         }
-        tracing.started(f"chat {self._asked.model}", values=values, ago=seconds).end()
+        tracing.started(f"chat {self._request.model}", values=values, ago=seconds).end()
 
-    async def _mend(self, refused: Any, passage: Relayed) -> bytes | None:
-        """Return the request folded after an overflow; None where it was none, or nothing can be done."""
+    async def _fold_overflow(self, error_body: Any, relayed: Relayed) -> bytes | None:
+        """Return the request folded after an overflow; None if it was none or folding failed."""
         if self._view is None:
             return None
-        body = refused
-        if isinstance(refused, bytes | str):
+        decoded = error_body
+        if isinstance(error_body, bytes | str):
             try:
-                body = msgspec.json.decode(refused)
+                decoded = msgspec.json.decode(error_body)
             except (msgspec.DecodeError, UnicodeDecodeError):
-                body = refused if isinstance(refused, str) else refused.decode("utf-8", "replace")
-        status = passage.status if passage.status >= 400 else None
-        error = from_body(body, self._asked.endpoint.vendor, scrub_with(()), status=status)
+                decoded = error_body if isinstance(error_body, str) else error_body.decode("utf-8", "replace")
+        status = relayed.status if relayed.status >= 400 else None
+        error = from_body(decoded, self._request.endpoint.vendor, scrub_with(()), status=status)
         if error.kind != "overflow" and not refuses_roles(str(error)):
             return None
-        session = self._talk.session
+        session = self._conversation.session
         try:
-            async with self._talk.lock:
-                view, most = self._view, self._asked.max_tokens
-                self._view = await session.overflowed(error, view=view, max_tokens=most)
+            async with self._conversation.lock:
+                view, max_tokens = self._view, self._request.max_tokens
+                self._view = await session.overflowed(error, view=view, max_tokens=max_tokens)
                 return self._body(self._view)
         except FoldlineError as failed:
-            log.warning("session %s: an overflow could not be mended: %s", session.id, failed)
+            log.warning("session %s: the request is too large, and folding failed: %s", session.id, failed)
             return None
 
-    def _told(self, headers: Headers) -> Headers:
-        """Return the headers with what was folded; untouched where nothing is."""
+    def _fold_headers(self, headers: Headers) -> Headers:
+        """Return the headers, with those about folds if there were any."""
         if not self._folded and not self._receipts:
             return headers
-        figures = "; ".join(f"{name}={value}" for name, value in self._figures().items())
-        return [*headers, ("foldline-session", self._talk.session.id), ("foldline-view", figures)]
+        figures = "; ".join(f"{name}={value}" for name, value in self._fold_fields().items())
+        return [*headers, ("foldline-session", self._conversation.session.id), ("foldline-view", figures)]
 
-    def _figures(self) -> Mapping[str, Any]:
-        found: dict[str, Any] = {"session": self._talk.session.id, "tokens": self._talk.session.view_tokens}
+    def _fold_fields(self) -> Mapping[str, Any]:
+        session = self._conversation.session
+        fields: dict[str, Any] = {"session": session.id, "tokens": session.view_tokens}
         for receipt in self._receipts:
-            found |= {
-                "reason": receipt.reason,
-                "before": receipt.tokens_before,
-                "after": receipt.tokens_after,
-            }
-        return found
+            sizes = {"before": receipt.tokens_before, "after": receipt.tokens_after}
+            fields |= {"reason": receipt.reason, **sizes}
+        return fields
 
 
-async def _following(
-    held: list[bytes], rest: AsyncIterator[bytes], reader: ReplyReader
+async def _read_pieces(
+    head: list[bytes], rest: AsyncIterator[bytes], reader: ReplyReader
 ) -> AsyncGenerator[bytes]:
-    for piece in held:
+    for piece in head:
         yield piece
     async for piece in rest:
         await reader.feed(piece)
         yield piece
 
 
-# ---- what goes back
+# ---- responses
 
 
-def untouched(response: httpx2.Response, ends: AsyncExitStack) -> Relayed:
-    """Return what an upstream answers as it came; `ends` closes it."""
-    ends.push_async_callback(response.aclose)
+def relay_unchanged(response: httpx2.Response, cleanup: AsyncExitStack) -> Relayed:
+    """Return an upstream's response unchanged; `cleanup` closes it."""
+    cleanup.push_async_callback(response.aclose)
 
     async def pieces() -> AsyncGenerator[bytes]:
         async for piece in response.aiter_raw():
             yield piece
 
-    return Relayed(response.status_code, passed_back(response), pieces())
+    return Relayed(response.status_code, returned_headers(response), pieces())
 
 
-class _Unread(Exception):
-    """A client reads nothing of what it is sent."""
+class _ClientStalled(Exception):
+    """A client does not read its response."""
 
 
-class _Streamed(StreamingResponse):
-    """A stream on its way back; its connection is closed also where the client has left before it began."""
+class _ClosingStream(StreamingResponse):
+    """A streamed response that always closes its upstream, even if the client left before it began."""
 
-    def __init__(self, status: int, pieces: AsyncGenerator[bytes], ends: AsyncExitStack) -> None:
+    def __init__(self, status: int, pieces: AsyncGenerator[bytes], cleanup: AsyncExitStack) -> None:
         super().__init__(pieces, status_code=status)
-        ends.push_async_callback(pieces.aclose)
-        self._ends = ends
+        cleanup.push_async_callback(pieces.aclose)
+        self._cleanup = cleanup
 
     async def __call__(self, scope: Scope, receive: Receive, send: ASGISend) -> None:
-        async def sent(message: Message) -> None:
+        async def send_in_time(message: Message) -> None:
             try:
                 async with asyncio.timeout(READ_SECONDS):
                     await send(message)
             except TimeoutError as error:
-                raise _Unread(f"the client has read nothing for {READ_SECONDS:.0f} s") from error
+                raise _ClientStalled(f"the client has read nothing for {READ_SECONDS:.0f} s") from error
 
         try:
-            await super().__call__(scope, receive, sent)
-        except (httpx2.HTTPError, _Unread) as error:  # the answer has no end, and the connection is closed
-            log.warning("an answer broke off: %s: %.200r", type(error).__name__, str(error))
+            await super().__call__(scope, receive, send_in_time)
+        except (
+            httpx2.HTTPError,
+            _ClientStalled,
+        ) as error:  # the stream is incomplete, and the connection is closed
+            log.warning("a response broke off: %s: %.200r", type(error).__name__, str(error))
         finally:
-            await self._ends.aclose()
+            await self._cleanup.aclose()
 
 
-async def answer_of(relayed: Relayed, ends: AsyncExitStack) -> Response:
-    """Return what goes back; `ends` is closed when it has gone."""
+async def to_response(relayed: Relayed, cleanup: AsyncExitStack) -> Response:
+    """Return a Starlette response; `cleanup` is closed after it is sent."""
     body = relayed.body
     if isinstance(body, bytes):
-        await ends.aclose()
-        made: Response = Response(body, relayed.status)
+        await cleanup.aclose()
+        response: Response = Response(body, relayed.status)
     else:
-        made = _Streamed(relayed.status, body, ends)
-    made.raw_headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in relayed.headers]
-    return made
+        response = _ClosingStream(relayed.status, body, cleanup)
+    response.raw_headers = [
+        (name.encode("latin-1"), value.encode("latin-1")) for name, value in relayed.headers
+    ]
+    return response

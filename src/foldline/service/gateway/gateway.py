@@ -1,8 +1,8 @@
-"""The gateway: what comes in under `/v1` goes to its provider, and what comes back goes to the client.
+"""The gateway: passes requests under `/v1` to their provider, and the responses to the client.
 
-A request for a reply takes these steps. If one of the second to fourth fails, it passes unchanged:
+A request for a reply takes these steps. If one of the second to fourth fails, it is sent unchanged:
 
-    read -> find its session -> store what is new -> fold -> send -> pass the reply back, and store it
+    read -> find its session -> store new messages -> fold -> send -> pass the reply back and store it
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ from foldline.errors import FoldlineError
 from foldline.service.access_log import REQUEST_ID
 from foldline.service.at_hand import at_hand, require
 from foldline.service.bodies import decoded, paced, read_body, while_there
-from foldline.service.gateway.agent_session import AgentSession, AskedModel
-from foldline.service.gateway.compaction_answer import MadeItem, compacted, response, streamed
-from foldline.service.gateway.compaction_item import readable, sealed
-from foldline.service.gateway.endpoint import Endpoint, Vendor, generating, refusal
-from foldline.service.gateway.exchange import Exchange, Relayed, Send, answer_of, untouched
+from foldline.service.gateway.agent_session import AgentSession, RequestModel
+from foldline.service.gateway.compaction_answer import Compaction, compact_response, response, response_events
+from foldline.service.gateway.compaction_item import expand_body, make_item
+from foldline.service.gateway.endpoint import Endpoint, Vendor, gemini_endpoint, refusal
+from foldline.service.gateway.exchange import Exchange, Relayed, Send, relay_unchanged, to_response
 from foldline.service.gateway.request import AgentRequest, continues_a_reply, read_request
 from foldline.service.gateway.session_finder import SessionFinder, valid_name
 from foldline.service.gateway.upstream import (
     ROOTS,
     Headers,
-    PaidByRequest,
+    RequestKeyProvider,
     Upstreams,
-    asked_on,
+    forwarded_headers,
+    forwarded_query,
     keeps_nothing,
     lent_key,
-    pays,
-    sent_on,
+    use_for_summaries,
     vendor_of,
 )
 from foldline.service.metrics import Metrics
@@ -59,11 +59,11 @@ from foldline.summarizers import Summarizer
 log = logging.getLogger("foldline")
 T = TypeVar("T")
 
-UNCHANGED: Final = "a request passes unchanged"
-NO_KEY: Final = "this needs a provider's key of your own: the service's would reach what other tenants keep"
-SESSION: Final = "foldline-session"  # names the session of a request
-USER: Final = "foldline-user"  # names the user of a request
-SUBAGENT: Final = (  # say that a sub-agent asks: any client, Codex, Claude Code, OpenCode
+UNCHANGED: Final = "a request is sent unchanged"
+NO_KEY: Final = "send your own provider key: the service's key could reach other tenants' data"
+SESSION: Final = "foldline-session"  # the session's name
+USER: Final = "foldline-user"  # the user's name
+SUBAGENT: Final = (  # sent by a sub-agent of any client, Codex, Claude Code, OpenCode
     "foldline-subagent",
     "x-openai-subagent",
     "x-claude-code-agent-id",
@@ -71,7 +71,7 @@ SUBAGENT: Final = (  # say that a sub-agent asks: any client, Codex, Claude Code
 )
 
 _PRODUCT: Final = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,39}")
-NAMES: Final = {  # of products by which agents call themselves otherwise
+NAMES: Final = {  # of agents whose user agent has another name
     "claude-cli": "claude-code",
     "codex_cli_rs": "codex",
     "codex_exec": "codex",
@@ -81,22 +81,22 @@ NAMES: Final = {  # of products by which agents call themselves otherwise
 }
 
 
-class _From(msgspec.Struct, frozen=True):
-    """Where a request comes from."""
+class _Origin(msgspec.Struct, frozen=True):
+    """The HTTP request of an agent and its tenant."""
 
-    request: Request
+    http_request: Request
     tenant: Tenant
 
     @property
     def user(self) -> str:
-        """Whose the session is, among the client's users."""
-        named = self.request.headers.get(USER)
+        """The user of the session, as the client names it."""
+        named = self.http_request.headers.get(USER)
         return named if is_user(named) else ""
 
     @property
     def subagent(self) -> bool:
-        """Whether a sub-agent asks: no threshold folds its session."""
-        return any(self.request.headers.get(name, "0") not in ("", "0", "false") for name in SUBAGENT)
+        """Whether a sub-agent sent it: its session is not folded by a threshold."""
+        return any(self.http_request.headers.get(name, "0") not in ("", "0", "false") for name in SUBAGENT)
 
 
 class Gateway:
@@ -120,83 +120,87 @@ class Gateway:
         await self._upstreams.close()
 
     async def ask(self, request: Request, endpoint: Endpoint, *, compact: bool = False) -> Response:
-        """Answer a request for a reply of a model; with `compact`, for a compaction item alone."""
+        """Answer a request for a model's reply or, with `compact`, for a compaction item."""
         vendor = endpoint.vendor
-        tenant = await self._admitted(request, vendor)
+        tenant = await self._admit(request, vendor)
         if isinstance(tenant, Response):
             return tenant
         try:
             raw = await read_body(request, self._serve)
         except Refused as error:
             return refusal(vendor, error.status, str(error))
-        asked, raw = await decoded(raw, partial(_read, endpoint))
-        lent = asked is not None or not self._tenants.several or not continues_a_reply(raw)
+        agent_request, raw = await decoded(raw, partial(_read_request, endpoint))
+        may_lend_key = agent_request is not None or not self._tenants.several or not continues_a_reply(raw)
         try:
-            query, headers = self._sent_on(request, vendor, lent=lent)
+            query, headers = self._forwarded(request, vendor, may_lend_key=may_lend_key)
         except Refused as error:
             return refusal(vendor, error.status, str(error))
-        pays(headers)
-        origin = _From(request, tenant)
-        async with AsyncExitStack() as ends:
+        use_for_summaries(headers)
+        origin = _Origin(request, tenant)
+        async with AsyncExitStack() as cleanup:
             try:
-                if asked is not None and (compact or asked.wants_item):
-                    return await self._item(origin, asked, alone=compact)
+                if agent_request is not None and (compact or agent_request.wants_item):
+                    return await self._answer_with_item(origin, agent_request, alone=compact)
                 path = endpoint.path + ("/compact" if compact else "")
                 send = partial(self._upstreams.send, vendor, "POST", path + query, headers)
-                relayed = await self._relayed(origin, asked, raw, send, ends)
+                relayed = await self._send_folded(origin, agent_request, raw, send, cleanup)
             except httpx2.HTTPError as error:
-                return self._unreached(vendor, error)
+                return self._refuse_unreachable(vendor, error)
             except ClientDisconnect:
-                return refusal(vendor, 400, "the client has left")
-            return await answer_of(relayed, ends.pop_all())
+                return refusal(vendor, 400, "the client closed the connection")
+            return await to_response(relayed, cleanup.pop_all())
 
     async def generate(self, request: Request) -> Response:
-        """Answer a request to a Gemini model: for a reply, or for anything else, which is passed on."""
-        endpoint = generating(request.path_params["named"])
+        """Answer a request to a Gemini model; anything but a request for a reply is relayed."""
+        endpoint = gemini_endpoint(request.path_params["named"])
         return await (self.ask(request, endpoint) if endpoint else self.relay(request, "google"))
 
     async def relay(self, request: Request, vendor: Vendor | None = None) -> Response:
-        """Pass on a request that asks for no reply of a model: models, files, batches, embeddings, counts.
+        """Relay any other request: for models, files, batches, embeddings, token counts.
 
-        Bodies stream through both ways; headers say whose it is, where `vendor` does not.
+        Bodies are streamed both ways. Without `vendor`, the headers determine it.
         """
         vendor = vendor or vendor_of(request.headers)
-        tenant = await self._admitted(request, vendor)
+        tenant = await self._admit(request, vendor)
         if isinstance(tenant, Response):
             return tenant
         path = request.scope["raw_path"].decode("ascii").removeprefix(ROOTS[vendor])
-        plain = unquote(path)
-        if any(part.split(";")[0] == ".." for part in plain.replace("\\", "/").split("/")):
-            return refusal(vendor, 404, f"there is nothing above {ROOTS[vendor]}")
-        if self._tenants.holds_token(plain):
-            return refusal(vendor, 400, "the address holds a token of this service: leave it out")
-        lent = keeps_nothing(request.method, plain) or not self._tenants.several
+        decoded_path = unquote(path)
+        if any(part.split(";")[0] == ".." for part in decoded_path.replace("\\", "/").split("/")):
+            return refusal(vendor, 404, f"paths must stay below {ROOTS[vendor]}")
+        if self._tenants.holds_token(decoded_path):
+            return refusal(vendor, 400, "the URL contains a token of this service: remove it")
+        may_lend_key = keeps_nothing(request.method, decoded_path) or not self._tenants.several
         try:
-            query, headers = self._sent_on(request, vendor, lent=lent)
+            query, headers = self._forwarded(request, vendor, may_lend_key=may_lend_key)
         except Refused as error:
             return refusal(vendor, error.status, str(error))
         length = request.headers.get("content-length")
         if length is not None:
             headers.append(("content-length", length))
         body = paced(request) if length or "transfer-encoding" in request.headers else None
-        async with AsyncExitStack() as ends:
+        async with AsyncExitStack() as cleanup:
             try:
-                found = await self._upstreams.send(vendor, request.method, path + query, headers, body)
+                upstream_response = await self._upstreams.send(
+                    vendor, request.method, path + query, headers, body
+                )
             except Refused as error:
                 return refusal(vendor, error.status, str(error))
             except httpx2.HTTPError as error:
-                return self._unreached(vendor, error)
-            return await answer_of(untouched(found, ends), ends.pop_all())
+                return self._refuse_unreachable(vendor, error)
+            return await to_response(relay_unchanged(upstream_response, cleanup), cleanup.pop_all())
 
-    # ---- who asks, and what is passed on
+    # ---- admission and forwarded headers
 
-    async def _admitted(self, request: Request, vendor: Vendor) -> Tenant | Response:
-        """Return whose a request is, or why it is not answered."""
+    async def _admit(self, request: Request, vendor: Vendor) -> Tenant | Response:
+        """Return the tenant of a request, or a refusal."""
         tenant = self._tenants.find(request)
         if isinstance(tenant, Denied):
             if tenant.wait:
                 return refusal(vendor, 429, TOO_MANY, wait=tenant.wait)
-            return refusal(vendor, 401, "a token is needed: send it as the key, or as foldline-token")
+            return refusal(
+                vendor, 401, "a token is needed: send it as the API key, or in the foldline-token header"
+            )
         try:
             require("write")
         except Refused as error:
@@ -205,190 +209,190 @@ class Gateway:
             return refusal(vendor, 429, "too many requests", wait=seconds)
         return tenant
 
-    def _sent_on(self, request: Request, vendor: Vendor, *, lent: bool = True) -> tuple[str, Headers]:
-        """Return the query and the headers of a request as they are passed on.
+    def _forwarded(
+        self, request: Request, vendor: Vendor, *, may_lend_key: bool = True
+    ) -> tuple[str, Headers]:
+        """Return the query and headers to send to the provider.
 
-        Raises Refused where it has no key, and the service's own is not `lent` to it.
+        Raises Refused if the request has no key and may not use the service's.
         """
         secret = self._tenants.holds_token
-        query = asked_on(request.scope["query_string"].decode("latin-1"), secret=secret)
-        headers = sent_on(request.headers.items(), secret=secret)
+        query = forwarded_query(request.scope["query_string"].decode("latin-1"), secret=secret)
+        headers = forwarded_headers(request.headers.items(), secret=secret)
         key = lent_key(vendor, query, headers)
-        if key and not lent:
+        if key and not may_lend_key:
             raise Refused(403, "a key is needed", NO_KEY)
         headers += key
         if not any(name == REQUEST_ID for name, _ in headers):
             headers.append((REQUEST_ID, at_hand().id))
         return query, headers
 
-    def _unreached(self, vendor: Vendor, error: httpx2.HTTPError) -> Response:
-        """Say that there is no answer, and how that shows; what the upstream sent is only in the log."""
+    def _refuse_unreachable(self, vendor: Vendor, error: httpx2.HTTPError) -> Response:
+        """Return an error for an unreachable provider; the details are only logged."""
         self._metrics.upstream_failed(vendor)
-        where = urlsplit(self._upstreams.url(vendor)).netloc.rpartition("@")[2]
-        log.warning("the model at %s cannot be reached: %s: %.200r", where, type(error).__name__, str(error))
+        host = urlsplit(self._upstreams.url(vendor)).netloc.rpartition("@")[2]
+        log.warning("the model at %s cannot be reached: %s: %.200r", host, type(error).__name__, str(error))
         return refusal(vendor, 502, f"the model cannot be reached: {type(error).__name__}")
 
     # ---- a request for a reply
 
-    async def _relayed(
-        self, origin: _From, asked: AgentRequest | None, raw: bytes, send: Send, ends: AsyncExitStack
+    async def _send_folded(
+        self, origin: _Origin, request: AgentRequest | None, raw: bytes, send: Send, cleanup: AsyncExitStack
     ) -> Relayed:
-        """Send a request, folded where it must be; `ends` is closed when the reply has gone back."""
-        if asked is None or not asked.units:
-            return untouched(await send(raw), ends)
-        finding = while_there(origin.request, self._session_of(origin, asked, ends))
-        found = await _tried(finding, UNCHANGED)
-        if found is None:
-            return untouched(await send(asked.raw), ends)
-        talk, asked = found
-        self._bring_summarizer(talk, asked)
-        talk.applies_template = not self._upstreams.is_vendors(asked.endpoint.vendor)
-        exchange = Exchange(talk, asked, origin.tenant.sessions, self._metrics, ends)
-        preparing = while_there(origin.request, self._prepared(exchange, talk, asked, origin.user))
-        return await exchange.run(await _tried(preparing, UNCHANGED) or asked.raw, send)
+        """Send a request, folded if needed; `cleanup` is closed after the reply is sent."""
+        if request is None or not request.units:
+            return relay_unchanged(await send(raw), cleanup)
+        finding = while_there(origin.http_request, self._session_of(origin, request, cleanup))
+        result = await _try_or_log(finding, UNCHANGED)
+        if result is None:
+            return relay_unchanged(await send(request.raw), cleanup)
+        conversation, request = result
+        self._use_request_summarizer(conversation, request)
+        conversation.applies_template = not self._upstreams.is_vendors(request.endpoint.vendor)
+        exchange = Exchange(conversation, request, origin.tenant.sessions, self._metrics, cleanup)
 
-    async def _prepared(
-        self, exchange: Exchange, talk: AgentSession, asked: AgentRequest, user: str
-    ) -> bytes:
-        await self._use_model(talk, asked)
-        return await exchange.prepare(user)
+        async def prepare() -> bytes:
+            await self._use_model(conversation, request)
+            return await exchange.prepare(origin.user)
+
+        body = await _try_or_log(while_there(origin.http_request, prepare()), UNCHANGED)
+        return await exchange.run(body or request.raw, send)
 
     # ---- a compaction item
 
-    async def _item(self, origin: _From, asked: AgentRequest, *, alone: bool) -> Response:
-        """Answer with a compaction item of our own: few upstreams can make one, and none reads another's."""
-        if not asked.units:
-            return refusal(asked.endpoint.vendor, 400, "there is nothing to compact")
-        make = partial(self._compacted, origin, asked)
-        if not alone and asked.streamed:
-            events = Relayed(
-                200, [("content-type", "text/event-stream; charset=utf-8")], streamed(asked, make)
-            )
-            return await answer_of(events, AsyncExitStack())
-        made = await while_there(origin.request, make())
-        return JSONResponse(compacted(made) if alone else response(asked, made))
+    async def _answer_with_item(self, origin: _Origin, request: AgentRequest, *, alone: bool) -> Response:
+        """Answer with our compaction item: few providers can make one, and none reads another's."""
+        if not request.units:
+            return refusal(request.endpoint.vendor, 400, "there is nothing to compact")
+        make = partial(self._compact, origin, request)
+        if not alone and request.streamed:
+            headers = [("content-type", "text/event-stream; charset=utf-8")]
+            return await to_response(Relayed(200, headers, response_events(request, make)), AsyncExitStack())
+        compaction = await while_there(origin.http_request, make())
+        return JSONResponse(compact_response(compaction) if alone else response(request, compaction))
 
-    async def _compacted(self, origin: _From, asked: AgentRequest) -> MadeItem:
-        """Fold the session of a request, and return the item that stands for its view."""
-        made = await _tried(self._folded(origin, asked), "a history is folded without its session")
-        return made or await self._stateless(asked)
+    async def _compact(self, origin: _Origin, request: AgentRequest) -> Compaction:
+        """Fold the session of a request and return the item for its view."""
+        folding = self._fold_session(origin, request)
+        compaction = await _try_or_log(folding, "a history is folded without its session")
+        return compaction or await self._fold_without_session(request)
 
-    async def _folded(self, origin: _From, asked: AgentRequest) -> MadeItem | None:
-        async with AsyncExitStack() as ends:
-            talk, asked = await self._session_of(origin, asked, ends)
-            self._bring_summarizer(talk, asked)
-            await self._use_model(talk, asked)
-            async with talk.lock:
-                if not await talk.follow(asked):
+    async def _fold_session(self, origin: _Origin, request: AgentRequest) -> Compaction | None:
+        async with AsyncExitStack() as cleanup:
+            conversation, request = await self._session_of(origin, request, cleanup)
+            self._use_request_summarizer(conversation, request)
+            await self._use_model(conversation, request)
+            async with conversation.lock:
+                if not await conversation.follow(request):
                     return None
-                item = await talk.compact(asked)
-                return MadeItem(item, talk.take_untold())
+                item = await conversation.compact(request)
+                return Compaction(item, conversation.take_unreported())
 
-    async def _stateless(self, asked: AgentRequest) -> MadeItem:
-        """Return the item of a history that cannot be stored: what is folded is in it alone."""
-        messages = [msgspec.json.decode(one) for one in asked.elements[asked.lead :]]
-        name = f"{asked.endpoint.vendor}:{asked.model}"
+    async def _fold_without_session(self, request: AgentRequest) -> Compaction:
+        """Return the item of a history that could not be stored: it alone has the folded view."""
+        history = [msgspec.json.decode(element) for element in request.elements[request.lead :]]
+        name = f"{request.endpoint.vendor}:{request.model}"
         limit = self._settings.model_info(name, self._serve.window).window.input_limit
         try:
-            done = await foldline.acompact(
-                messages, target=limit * 2 // 5, policy=self._serve.policy, dialect=asked.endpoint.dialect
+            result = await foldline.acompact(
+                history, target=limit * 2 // 5, policy=self._serve.policy, dialect=request.endpoint.dialect
             )
         except FoldlineError as error:
-            log.warning("a history is not folded: %s", error)
-            return MadeItem(sealed("", "", messages))
-        return MadeItem(sealed("", "", done.messages), [done.receipt])
+            log.warning("a history could not be folded: %s", error)
+            return Compaction(make_item("", "", history))
+        return Compaction(make_item("", "", result.messages), [result.receipt])
 
     # ---- the session of a request
 
     async def _session_of(
-        self, origin: _From, asked: AgentRequest, ends: AsyncExitStack
+        self, origin: _Origin, request: AgentRequest, cleanup: AsyncExitStack
     ) -> tuple[AgentSession, AgentRequest]:
-        """Return the session of a request, and the request as the session has it."""
-        finder = SessionFinder(origin.tenant.sessions, partial(self._opened, origin, asked), ends)
-        resumed = await finder.resume(asked)
+        """Return the session of a request and the request as the session has it."""
+        finder = SessionFinder(origin.tenant.sessions, partial(self._open_session, origin, request), cleanup)
+        resumed = await finder.resume(request)
         if resumed is not None:
             return resumed
-        name = origin.request.headers.get(SESSION)
-        found = await finder.find(asked, name if name and valid_name(name) else None)
-        if found.tip is None and (agent := agent_of(origin.request.headers.get("user-agent", ""))):
-            await origin.tenant.note_agent(found.session.id, agent)
-        return found, asked
+        name = origin.http_request.headers.get(SESSION)
+        conversation = await finder.find(request, name if name and valid_name(name) else None)
+        agent = agent_of(origin.http_request.headers.get("user-agent", ""))
+        if agent and conversation.tip is None:
+            await origin.tenant.note_agent(conversation.session.id, agent)
+        return conversation, request
 
-    def _bring_summarizer(self, talk: AgentSession, asked: AgentRequest) -> None:
-        """Have this request's summaries written by the model that it asks.
+    def _use_request_summarizer(self, conversation: AgentSession, request: AgentRequest) -> None:
+        """Let the request's model write its summaries.
 
-        That is paid with the key of the request, so it comes with that, and is not set on the session, which
-        others share.
+        It uses the key of the request, so it is set for the request, not on the session, which others share.
         """
-        name = f"{asked.endpoint.vendor}:{asked.model}"
-        if talk.model is None or talk.model.asked != name:
+        name = f"{request.endpoint.vendor}:{request.model}"
+        if conversation.model is None or conversation.model.name != name:
             info = self._settings.model_info(name, self._serve.window)
-            talk.model = AskedModel(name, info.name, self._summarizer(asked, info))
+            conversation.model = RequestModel(name, info.name, self._summarizer(request, info))
         if self._serve.summaries == UPSTREAM:
-            summaries_by.set(talk.model.summarizer)
+            summaries_by.set(conversation.model.summarizer)
 
-    async def _use_model(self, talk: AgentSession, asked: AgentRequest) -> None:
-        """Have the session continue with the model that is asked, where it does not already."""
-        model = talk.model
-        if model is not None and talk.session.setup.info.name != model.known:
-            async with talk.lock:
-                await talk.session.use_model(
-                    model.asked, window=self._serve.window, dialect=asked.endpoint.dialect
+    async def _use_model(self, conversation: AgentSession, request: AgentRequest) -> None:
+        """Switch the session to the request's model if it has another one."""
+        model = conversation.model
+        if model is not None and conversation.session.setup.info.name != model.info_name:
+            async with conversation.lock:
+                await conversation.session.use_model(
+                    model.name, window=self._serve.window, dialect=request.endpoint.dialect
                 )
 
-    def _opened(self, origin: _From, asked: AgentRequest, session: str) -> Session:
-        opened = foldline.open(
+    def _open_session(self, origin: _Origin, request: AgentRequest, name: str) -> Session:
+        session = foldline.open(
             origin.tenant.store,
-            session,
-            model=f"{asked.endpoint.vendor}:{asked.model}",
+            name,
+            model=f"{request.endpoint.vendor}:{request.model}",
             policy=self._serve.policy,
             window=self._serve.window,
-            dialect=asked.endpoint.dialect,
-            system=asked.system,
-            tools=asked.value("tools"),
+            dialect=request.endpoint.dialect,
+            system=request.system,
+            tools=request.value("tools"),
             subagent=origin.subagent,
             summarizer=written_by(self._serve, lambda: None, None),
         )
-        opened.make_drafts_by(origin.tenant.drafts)
-        origin.tenant.feed.watch(opened)
-        return closing(opened)
+        session.make_drafts_by(origin.tenant.drafts)
+        origin.tenant.feed.watch(session)
+        return closing(session)
 
-    def _summarizer(self, asked: AgentRequest, info: ModelInfo) -> Summarizer:
-        """Return the model that is asked as a summariser, which is paid with the key of each request."""
-        if asked.endpoint.vendor == "google":  # no provider of ours speaks its API
+    def _summarizer(self, request: AgentRequest, info: ModelInfo) -> Summarizer:
+        """Return the request's model as a summarizer that uses the key of each request."""
+        if request.endpoint.vendor == "google":  # there is no provider for its API
             return written_by(self._serve, lambda: None, info)
-        url = self._upstreams.url(asked.endpoint.vendor)
-        model = PaidByRequest(asked.model, asked.endpoint, url, info)
-        missing = not asked.model or providers.missing(f"{model.name}@{url}")
+        url = self._upstreams.url(request.endpoint.vendor)
+        model = RequestKeyProvider(request.model, request.endpoint, url, info)
+        missing = not request.model or providers.missing(f"{model.name}@{url}")
         return written_by(self._serve, lambda: None if missing else model, info)
 
 
 def agent_of(user_agent: str) -> str:
-    """Return the program that asks, by the first product that it names; "" where it names none."""
-    name = _PRODUCT.match(user_agent)
-    return NAMES.get(name[0].lower(), name[0]) if name else ""
+    """Return the program of a user agent, by its first product; "" without one."""
+    product = _PRODUCT.match(user_agent)
+    return NAMES.get(product[0].lower(), product[0]) if product else ""
 
 
-def _read(endpoint: Endpoint, raw: bytes) -> tuple[AgentRequest | None, bytes]:
-    """Read a request, and return the bytes to send if that fails: then it passes unchanged."""
+def _read_request(endpoint: Endpoint, body: bytes) -> tuple[AgentRequest | None, bytes]:
+    """Decode a request; return it, or None if that fails, and the body to send then."""
     try:
-        return read_request(endpoint, raw), readable(raw)
-    except Exception as error:  # a defect of ours must not stop an agent
-        log.warning("a request passes unchanged: it cannot be read: %s", type(error).__name__)
-        return None, raw
+        return read_request(endpoint, body), expand_body(body)
+    except Exception as error:  # a bug here must not stop an agent
+        log.warning("%s: it cannot be read: %s", UNCHANGED, type(error).__name__)
+        return None, body
 
 
-async def _tried(work: Awaitable[T], otherwise: str) -> T | None:
-    """Return the result of some work; if it fails, log why and what is done instead, and return None.
+async def _try_or_log(work: Awaitable[T], fallback: str) -> T | None:
+    """Return the result of some work; if it fails, log `fallback` with the error and return None.
 
-    A defect of ours must not stop an agent.
+    A bug here must not stop an agent.
     """
     try:
         return await work
     except ClientDisconnect:
         raise
     except FoldlineError as error:
-        log.warning("%s: %s", otherwise, error)
+        log.warning("%s: %s", fallback, error)
     except Exception:
-        log.exception(otherwise)
+        log.exception(fallback)
     return None

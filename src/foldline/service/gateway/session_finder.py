@@ -1,4 +1,4 @@
-"""The conversations of a tenant: which one a request goes on with, found by the history that it sends."""
+"""Finds the conversation that a request continues, by the history that it sends."""
 
 from __future__ import annotations
 
@@ -19,103 +19,103 @@ from foldline.session.links import LINK, Link
 from foldline.session.session import Session
 from foldline.waiting import aside
 
-_MADE: Final = re.compile(r"([0-9a-f]{16})-[0-9a-f]{8}")  # ids that begin with their first message's key
-_NAMED: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,127}")  # what a client may name a session
-CANDIDATES: Final = 32  # conversations that are looked at, those begun last, beside those in use
-GENERATIONS: Final = 1_000  # conversations of one name
-BEHIND: Final = 8  # entries among which the newest message of a session stands
-BEGINNING: Final = 8  # messages of a new history in which its client's own summary may stand
-LINE: Final = 40  # characters that a line of it must have: shorter ones may stand anywhere
-LEAST: Final = 200  # characters that must be in common
+_MADE: Final = re.compile(r"([0-9a-f]{16})-[0-9a-f]{8}")  # ids that begin with the first message's key
+_NAMED: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,127}")  # session names that a client may use
+CANDIDATES: Final = 32  # conversations that are compared: the newest, besides open ones
+GENERATIONS: Final = 1_000  # conversations with one name
+BEHIND: Final = 8  # last entries of a session searched for its newest message
+BEGINNING: Final = 8  # first messages of a history that may have the client's own summary
+LINE: Final = 40  # characters of a line that counts: shorter ones occur anywhere
+LEAST: Final = 200  # characters that must be the same
 
 
 class SessionFinder:
-    """Finds the conversation of one request, or begins one, by `opener`, which opens a session by its id.
+    """Finds or begins the conversation of one request; it stays open until `cleanup` is closed."""
 
-    What is found stays open until `ends` is closed.
-    """
-
-    def __init__(self, sessions: OpenSessions, opener: Opener, ends: AsyncExitStack) -> None:
+    def __init__(self, sessions: OpenSessions, opener: Opener, cleanup: AsyncExitStack) -> None:
         self._sessions = sessions
         self._opener = opener
-        self._ends = ends
+        self._cleanup = cleanup
 
-    async def resume(self, asked: AgentRequest) -> tuple[AgentSession, AgentRequest] | None:
-        """Return the conversation whose compaction item a request goes on from, and the request as it has it.
+    async def resume(self, request: AgentRequest) -> tuple[AgentSession, AgentRequest] | None:
+        """Return the conversation whose compaction item a request continues, and the request as it has it.
 
-        None where there is no such item, or it is of a session that is not stored here. An entry's id is a
-        hash of all that was said up to it: who names it knows that.
+        None without such an item, or if its session is not stored here. An entry's id is a hash of the
+        history up to it: a client that has the id knows that history.
         """
-        item = asked.resumed
+        item = request.resumed
         if item is None or await self._sessions.store.entry(item.session, item.at) is None:
             return None
-        talk = await self._open(item.session)
-        if talk is None:
+        conversation = await self._open(item.session)
+        if conversation is None:
             return None
-        async with talk.lock:
-            return talk, await talk.resume(asked)
+        async with conversation.lock:
+            return conversation, await conversation.resume(request)
 
-    async def find(self, asked: AgentRequest, name: str | None) -> AgentSession:
-        """Return the conversation that a request goes on with: the one with the longest common history.
+    async def find(self, request: AgentRequest, name: str | None) -> AgentSession:
+        """Return the conversation that a request continues: the one with the longest common history.
 
-        At least one reply must be in common; where two have as much in common, a new one begins. `name` is a
-        session that the client names: it is that one, or, where nothing is in common with it (the client has
-        compacted by itself), the newest that follows it.
+        At least one reply must be common; if two match equally, a new one begins. With a `name` given by the
+        client, it is the conversation of that name, or, if nothing is common with it (the client has
+        compacted the history), the newest one that followed it.
         """
-        first = (await aside(len(asked.raw), lambda: resent_key(asked.decode(asked.units[:1])[0])))[:16]
-        candidates = await (self._named(name) if name is not None else self._made(first))
-        if (found := await self._best(asked, candidates, named=name is not None)) is not None:
-            return found
-        origin = await self._origin(asked, candidates if name is not None else None)
-        begun = await self._begin(first, name, candidates)
+        first = (await aside(len(request.raw), lambda: resent_key(request.decode(request.units[:1])[0])))[:16]
+        candidates = await (self._of_name(name) if name is not None else self._beginning_with(first))
+        if (best := await self._best(request, candidates, named=name is not None)) is not None:
+            return best
+        origin = await self._find_origin(request, candidates if name is not None else None)
+        child = await self._begin(first, name, candidates)
         if origin is not None:
-            await _link(origin.session, begun.session)
-        return begun
+            await _link(origin.session, child.session)
+        return child
 
     async def _best(
-        self, asked: AgentRequest, candidates: Sequence[str], *, named: bool
+        self, request: AgentRequest, candidates: Sequence[str], *, named: bool
     ) -> AgentSession | None:
-        """Return the candidate with the longest common history; only that one is held beyond this."""
+        """Return the candidate with the longest common history; only that one stays open."""
         best, most, tied = None, 0, False
-        with ExitStack() as looked:
+        with ExitStack() as opened:
             for session in candidates:
-                talk = await self._open(session, looked)
-                common = talk.common(asked) if talk is not None else 0
-                if talk is None or not common:
+                conversation = await self._open(session, opened)
+                common = conversation.common(request) if conversation is not None else 0
+                if conversation is None or not common:
                     continue
-                answered = talk.has_reply(common)
+                answered = conversation.has_reply(common)
                 if common >= most and (answered or named):
-                    best, most, tied = talk, common, common == most
-                if answered and named:  # the older ones begin otherwise
+                    best, most, tied = conversation, common, common == most
+                if answered and named:  # older ones begin differently
                     break
             if best is None or (tied and not named):
                 return None
-            self._ends.enter_context(self._sessions.use(best.session.id, self._opener))
+            self._cleanup.enter_context(self._sessions.use(best.session.id, self._opener))
             return best
 
-    async def _made(self, first: str) -> list[str]:
-        """Return the conversations that begin with a message, by its key: those in use, and the newest."""
-        used = [one for one in self._sessions if one.startswith(f"{first}-")][-CANDIDATES:]
+    async def _beginning_with(self, first: str) -> list[str]:
+        """Return the conversations whose first message has this key: open ones and the newest."""
+        open_ids = [name for name in self._sessions if name.startswith(f"{first}-")][-CANDIDATES:]
         newest = await self._sessions.store.ids(f"{first}-", CANDIDATES)
-        return [one for one in dict.fromkeys([*used, *newest]) if _MADE.fullmatch(one)]
+        return [name for name in dict.fromkeys([*open_ids, *newest]) if _MADE.fullmatch(name)]
 
-    async def _named(self, name: str) -> list[str]:
-        """Return the conversations of a name, the newest generation first; also those not stored yet."""
+    async def _of_name(self, name: str) -> list[str]:
+        """Return the conversations of a name, newest generation first, including those not stored yet."""
         store = self._sessions.store
-        stored = [one for one in (await store.ids(f"{name}.", GENERATIONS)) if _generation_of(one, name)]
+        ids = await store.ids(f"{name}.", GENERATIONS)
+        stored = [session for session in ids if _generation_of(session, name)]
         if name not in stored and await store.info(name) is not None:
             stored.append(name)
-        known = [one for one in self._sessions if one == name or _generation_of(one, name)]
-        return sorted({*stored, *known}, key=lambda one: _generation(one, name), reverse=True)
+        open_ids = [session for session in self._sessions if session == name or _generation_of(session, name)]
+        return sorted({*stored, *open_ids}, key=lambda session: _generation(session, name), reverse=True)
 
-    async def _origin(self, asked: AgentRequest, named: Sequence[str] | None) -> AgentSession | None:
-        """Return the conversation that a client has compacted by itself, and goes on with in a new one.
+    async def _find_origin(
+        self, request: AgentRequest, candidates: Sequence[str] | None
+    ) -> AgentSession | None:
+        """Return the conversation that the client has compacted and continues in a new one.
 
-        That is the newest of those that it names; without a name, the one whose newest reply it carries on.
+        That is the newest with the client's name; without a name, the one whose last reply is in its summary.
         """
-        if named is not None:
-            return await self._open(named[0]) if named else None
-        beginning = await aside(len(asked.raw), lambda: beginning_of(asked))
+        if candidates is not None:
+            return await self._open(candidates[0]) if candidates else None
+        beginning = await aside(len(request.raw), lambda: beginning_of(request))
         if len(beginning) < LEAST:
             return None
         for info in await self._sessions.store.sessions(limit=CANDIDATES):
@@ -124,39 +124,39 @@ class SessionFinder:
         return None
 
     async def _newest_reply(self, session: str) -> str:
-        """Return the text of a session's newest message, where that is a reply."""
+        """Return the text of a session's newest message if that is a reply."""
         newest = await self._sessions.store.tail(session, BEHIND)
-        said = next((entry.message for entry in reversed(newest) if isinstance(entry, Said)), None)
-        return said.text if said is not None and said.role == "assistant" else ""
+        message = next((entry.message for entry in reversed(newest) if isinstance(entry, Said)), None)
+        return message.text if message is not None and message.role == "assistant" else ""
 
     async def _begin(self, first: str, name: str | None, candidates: Sequence[str]) -> AgentSession:
         session = f"{first}-{secrets.token_hex(4)}" if name is None else name
         if name is not None and candidates:
             session = f"{name}.{_generation(candidates[0], name) + 1}"
-        begun = await self._open(session)
-        assert begun is not None  # it cannot be gone: it was not there
-        return begun
+        conversation = await self._open(session)
+        assert conversation is not None  # a new session cannot have been deleted
+        return conversation
 
     async def _open(
-        self, session: str, ends: ExitStack | AsyncExitStack | None = None
+        self, session: str, cleanup: ExitStack | AsyncExitStack | None = None
     ) -> AgentSession | None:
-        """Return a conversation as it is stored now; None where another worker has deleted it.
+        """Return a conversation as stored now, open until `cleanup` is closed (default: the finder's).
 
-        It stays open until `ends` is closed (default: the finder's own).
+        None if another worker has deleted it.
         """
-        (ends or self._ends).enter_context(self._sessions.use(session, self._opener))
-        talk = self._sessions.beside(session, AgentSession)
-        if talk.is_read and talk.lock.locked():  # who holds it catches up
-            return talk
-        async with talk.lock:
-            if await talk.catch_up():
-                return talk
+        (cleanup or self._cleanup).enter_context(self._sessions.use(session, self._opener))
+        conversation = self._sessions.beside(session, AgentSession)
+        if conversation.is_read and conversation.lock.locked():  # the holder of the lock catches up
+            return conversation
+        async with conversation.lock:
+            if await conversation.catch_up():
+                return conversation
         self._sessions.forget(session)
         return None
 
 
 async def _link(origin: Session, child: Session) -> None:
-    """Note in both sessions that the client went on in the second with a summary of its own."""
+    """Store in both sessions that the client continued in the child with a summary it wrote itself."""
     link = Link(origin.id, "compacted", "from", origin.leaf)
     to = msgspec.structs.replace(link, session=child.id, way="to")
     await child.note(LINK, **cast("dict[str, Any]", msgspec.to_builtins(link)))
@@ -164,7 +164,7 @@ async def _link(origin: Session, child: Session) -> None:
 
 
 def valid_name(name: str) -> bool:
-    """Return whether a client may name a session so."""
+    """Return whether a client may use a session name."""
     return bool(_NAMED.fullmatch(name)) and not _MADE.fullmatch(name)
 
 
@@ -177,20 +177,20 @@ def _generation_of(session: str, name: str) -> bool:
     return head == name and tail.isdecimal()
 
 
-# ---- a client that compacts by itself
+# ---- clients that compact the history themselves
 
 
 def goes_on_from(reply: str, beginning: str) -> bool:
-    """Return whether a text carries on a reply: a quarter of its lines stand in it, and 200 characters.
+    """Return whether a text contains a reply: at least a quarter of its lines and 200 characters.
 
-    Clients take the tags off a summary, or only a part of it, and write words of their own around it.
+    Clients strip tags from a summary, or keep only a part of it, and add their own text around it.
     """
-    lines = [line for one in reply.splitlines() if len(line := one.strip()) >= LINE]
+    lines = [line for text in reply.splitlines() if len(line := text.strip()) >= LINE]
     common = [line for line in lines if line in beginning]
     return sum(map(len, common)) >= LEAST and 4 * len(common) >= len(lines)
 
 
-def beginning_of(asked: AgentRequest) -> str:
-    """Return what the user's first messages of a request say."""
-    first = asked.decode(asked.units[:BEGINNING])
+def beginning_of(request: AgentRequest) -> str:
+    """Return the text of a request's first messages, without replies."""
+    first = request.decode(request.units[:BEGINNING])
     return "\n".join(message.text for message in first if message.role != "assistant")

@@ -1,4 +1,4 @@
-"""A reply on its way to the client, read beside it so that it can be stored."""
+"""Reads a reply while it is passed to the client, so that it can be stored."""
 
 from __future__ import annotations
 
@@ -9,111 +9,111 @@ from typing import Any, Final, cast
 from foldline.core.log.codec import decode
 from foldline.service.gateway.endpoint import Endpoint
 
-READ_MOST: Final = 64 * 1024 * 1024  # bytes of a reply that are read; a larger one goes on unread
-READ_EVENTS: Final = 500_000  # of a stream that are read; the longest replies have an event a token
-SLICE: Final = 64 * 1024  # bytes that are read before others have their turn
-IDENTITY: Final = "identity"  # the coding that is asked for: no other one is read
+READ_MOST: Final = 64 * 1024 * 1024  # bytes of a reply that are read; the rest of a larger one only passes
+READ_EVENTS: Final = 500_000  # events of a stream that are read; long replies have one per token
+SLICE: Final = 64 * 1024  # bytes that are read before other tasks run
+IDENTITY: Final = "identity"  # the encoding that is requested: no other one is read
 _END: Final = re.compile(rb"\r\n\r\n|\n\n|\r\r")  # of an event
-_CUT: Final = 3  # bytes of it that can stand at the end of a piece
+_CUT: Final = 3  # bytes of a separator that can be at the end of a piece
 
 
 class ReplyReader:
-    """Reads a reply, whole or streamed, out of the bytes that pass."""
+    """Reads a reply, whole or streamed, from the bytes that pass."""
 
     def __init__(self, endpoint: Endpoint, *, streamed: bool, coding: str = "") -> None:
-        self._wire = endpoint
+        self._endpoint = endpoint
         self._streamed = streamed
         self._assembler = endpoint.assembler()
         self._buffer = bytearray()
-        self._searched = 0  # bytes of the buffer that hold no end of an event
+        self._searched = 0  # bytes of the buffer without the end of an event
         self._size = 0
         self._count = 0  # of events
-        self._lost = coding not in ("", IDENTITY)
-        self.begun = False  # the model answers, or an error came
-        self.ended = False  # nothing of the reply is to come, its usage neither
+        self._unreadable = coding not in ("", IDENTITY)
+        self.begun = False  # the reply or an error has begun
+        self.ended = False  # the reply is complete, with its usage
         self.error: Any = None
 
     async def feed(self, piece: bytes) -> None:
-        """Read the next bytes; others have their turn between two slices."""
-        for at in range(0, 0 if self._lost else len(piece), SLICE):
+        """Read the next bytes; other tasks run between slices."""
+        for at in range(0, 0 if self._unreadable else len(piece), SLICE):
             if at:
                 await asyncio.sleep(0)
             self._read(piece[at : at + SLICE])
-            if self._lost:
+            if self._unreadable:
                 break
-        self.begun = self.begun or self._lost
+        self.begun = self.begun or self._unreadable
 
     def _read(self, plain: bytes) -> None:
         self._size += len(plain)
         if self._size > READ_MOST:
-            self._lose()
+            self._stop_reading()
             return
         self._buffer += plain
         if self._streamed:
-            self._events()
+            self._take_events()
 
-    def _lose(self) -> None:
-        """Read no further: the rest goes on unread."""
-        self._lost = self.begun = True
+    def _stop_reading(self) -> None:
+        """Stop reading: the rest only passes."""
+        self._unreadable = self.begun = True
         self._buffer.clear()
 
     @property
     def _as_events(self) -> bool:
-        """Whether the reply came as a stream: some servers call plain JSON so."""
+        """Whether the reply is a stream: some servers declare plain JSON as one."""
         return self._streamed and (self.begun or not self._buffer.lstrip().startswith(b"{"))
 
     def plain(self) -> bytes:
-        """Return what came that is no stream, readable; empty where it cannot be read."""
-        return b"" if self._lost else bytes(self._buffer)
+        """Return the body of a reply that is not a stream; empty if it cannot be read."""
+        return b"" if self._unreadable else bytes(self._buffer)
 
     def whole(self) -> dict[str, Any] | None:
-        """Return the reply; None where it did not come whole, or cannot be read."""
-        if self._lost or self.error is not None:
+        """Return the reply; None if it is incomplete or cannot be read."""
+        if self._unreadable or self.error is not None:
             return None
         try:
-            found = self._assembler.whole() if self._as_events else decode(bytes(self._buffer))
+            reply = self._assembler.whole() if self._as_events else decode(bytes(self._buffer))
         except (ValueError, KeyError, TypeError, AttributeError):
             return None
-        return cast("dict[str, Any]", found) if isinstance(found, dict) and found else None
+        return cast("dict[str, Any]", reply) if isinstance(reply, dict) and reply else None
 
-    def _events(self) -> None:
-        """Take every event whose end has come: an empty line. No byte is searched twice."""
+    def _take_events(self) -> None:
+        """Take every complete event, which ends with an empty line. No byte is searched twice."""
         buffer, taken = self._buffer, 0
         for end in _END.finditer(buffer, self._searched):
             self._count += 1
             if self._count > READ_EVENTS:
-                self._lost = True
+                self._unreadable = True
                 break
             event, taken = bytes(buffer[taken : end.start()]), end.end()
             data = b"\n".join(_data(line) for line in event.splitlines() if line.startswith(b"data:"))
             if data == b"[DONE]":
                 self.ended = True
             elif data:
-                self._take(data)
+                self._take_event(data)
         del buffer[:taken]
         self._searched = max(0, len(buffer) - _CUT)
 
-    def _take(self, data: bytes) -> None:
+    def _take_event(self, data: bytes) -> None:
         try:
-            event = decode(data)
-        except (ValueError, RecursionError):  # what is no JSON passes on, and says nothing to us
+            value = decode(data)
+        except (ValueError, RecursionError):  # anything but JSON only passes
             return
-        if not isinstance(event, dict):
+        if not isinstance(value, dict):
             return
-        told = cast("dict[str, Any]", event)
-        kind = told.get("type")
-        if kind not in self._wire.opening:
-            failed = kind in ("error", "response.failed") or (kind is None and told.get("error"))
+        fields = cast("dict[str, Any]", value)
+        kind = fields.get("type")
+        if kind not in self._endpoint.opening:
+            failed = kind in ("error", "response.failed") or (kind is None and fields.get("error"))
             if failed and not self.begun:
-                self.error = told.get("response", told) if kind == "response.failed" else told
+                self.error = fields.get("response", fields) if kind == "response.failed" else fields
             self.begun = True
         try:
-            for _ in self._assembler.take(told):
+            for _ in self._assembler.take(fields):
                 pass
         except (KeyError, TypeError, AttributeError, ValueError):
-            self._lost = True
-        last = self._wire.is_last is not None and self._wire.is_last(told)
-        self.ended = self.ended or last or kind in self._wire.closing
+            self._unreadable = True
+        last = self._endpoint.is_last is not None and self._endpoint.is_last(fields)
+        self.ended = self.ended or last or kind in self._endpoint.closing
 
 
 def _data(line: bytes) -> bytes:

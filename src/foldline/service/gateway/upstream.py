@@ -1,6 +1,6 @@
-"""The providers behind the gateway: requests go to the configured URLs alone, bytes as they are.
+"""The gateway's providers: requests are sent only to the configured URLs, bytes unchanged.
 
-A summary is paid by the request at hand, or by the one that began the draft. No session keeps its key.
+Summaries use the key of the current request, or of the one that began the draft. No session keeps a key.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from foldline.service.tenants import bearer
 
 Headers = list[tuple[str, str]]
 
-# RFC 9110, 7.6.1: what is said to the next hop alone
+# RFC 9110, 7.6.1: headers for the next hop only
 HOP_BY_HOP: Final = frozenset(
     {
         "connection",
@@ -39,8 +39,8 @@ HOP_BY_HOP: Final = frozenset(
         "upgrade",
     }
 )
-OURS: Final = "foldline-"  # headers for the gateway itself
-# of this connection; a proxy's in front say who the client is, which is none of the provider's business
+OWN_PREFIX: Final = "foldline-"  # prefix of headers for the gateway itself
+# of this connection; a proxy's headers identify the client, which must not reach the provider
 OF_THIS_HOP: Final = frozenset(
     {
         "host",
@@ -56,7 +56,7 @@ OF_THIS_HOP: Final = frozenset(
 )
 FORWARDED: Final = "x-forwarded-"
 KEYS: Final = ("authorization", "x-api-key", "api-key", "x-goog-api-key")
-Secret = Callable[[str], bool]  # whether a text holds what must not leave the service
+Secret = Callable[[str], bool]  # whether a text contains a secret of the service
 _VARIABLES: Final[dict[Vendor, str]] = {
     "openai": "OPENAI_API_KEY",
     "anthropic": "ANTHROPIC_API_KEY",
@@ -68,7 +68,7 @@ _KEEPS_NOTHING: Final = re.compile(
     r"|POST /models/[A-Za-z0-9._-]+:(?:countTokens|embedContent|batchEmbedContents)"
 )
 ROOTS: Final[dict[Vendor, str]] = {"openai": "/v1", "anthropic": "/v1", "google": "/v1beta"}
-_OWN: Final[dict[Vendor, str]] = {
+_VENDOR_URLS: Final[dict[Vendor, str]] = {
     "openai": "https://api.openai.com",
     "anthropic": "https://api.anthropic.com",
     "google": "https://generativelanguage.googleapis.com",
@@ -76,24 +76,24 @@ _OWN: Final[dict[Vendor, str]] = {
 _INERT: Final = [("content-security-policy", "sandbox"), ("x-content-type-options", "nosniff")]
 CONNECT_SECONDS: Final = 10.0
 CLOSED: Final = (httpx2.ReadError, httpx2.WriteError, httpx2.RemoteProtocolError)
-ON_ITS_WAY_SECONDS: Final = 2.0  # that a request takes to its server at most
-SILENCE_SECONDS: Final = 600.0  # the SDKs' own patience
-# Each request is a task of its own, and a draft a task that it begins: both find here what came with it.
-_at_hand: ContextVar[Headers | None] = ContextVar("foldline_headers_at_hand", default=None)
+ON_ITS_WAY_SECONDS: Final = 2.0  # at most until a request has reached its server
+SILENCE_SECONDS: Final = 600.0  # the SDKs' timeout
+# Each request is a task, and so is each draft that it begins: both have the request's headers here.
+_current_headers: ContextVar[Headers | None] = ContextVar("foldline_headers_at_hand", default=None)
 
 
-class Opened:
-    """Whether a connection was opened for a request, as its transport's trace tells."""
+class ConnectTrace:
+    """Whether a new connection was opened for a request, by the transport's trace."""
 
     def __init__(self) -> None:
-        self._told = False
+        self._connected = False
 
     def __bool__(self) -> bool:
-        return self._told
+        return self._connected
 
     async def __call__(self, name: str, _info: Mapping[str, Any]) -> None:
-        """Take an event of the trace."""
-        self._told = self._told or name.startswith("connection.connect")
+        """Handle an event of the trace."""
+        self._connected = self._connected or name.startswith("connection.connect")
 
 
 class Upstreams:
@@ -106,11 +106,11 @@ class Upstreams:
         self._client = httpx2.AsyncClient(
             timeout=timeout, limits=limits, follow_redirects=False, trust_env=False
         )
-        self._client.headers.clear()  # nothing but what the client sent
+        self._client.headers.clear()  # only what the client sent
 
     def is_vendors(self, vendor: Vendor) -> bool:
-        """Return whether requests go to the vendor's own server."""
-        return self._urls[vendor] == _OWN[vendor]
+        """Return whether requests are sent to the vendor's own server."""
+        return self._urls[vendor] == _VENDOR_URLS[vendor]
 
     def url(self, vendor: Vendor) -> str:
         """Return the base URL of a provider, with the version of its API."""
@@ -126,14 +126,14 @@ class Upstreams:
     ) -> httpx2.Response:
         """Send a request and return the response, its body unread; raises httpx2.HTTPError.
 
-        `address` is what stands behind the version: the path and the query. A kept connection that its server
-        closes while the request is on its way has answered nothing: the request goes over another one. Where
-        it is closed later the model may have worked on it, and that is paid: it is not sent again.
+        `address` is the path after the version, with the query. If the server closes a kept connection while
+        the request is on its way, the request is sent again over another one. After that it is not: the
+        model may have worked on it, which costs money.
         """
         url = f"{self.url(vendor)}{address}"
         raw = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers]
         while True:
-            opened = Opened()
+            opened = ConnectTrace()
             request = self._client.build_request(
                 method, url, headers=raw, content=body or None, extensions={"trace": opened}
             )
@@ -151,22 +151,22 @@ class Upstreams:
 
 
 def vendor_of(headers: Mapping[str, str]) -> Vendor:
-    """Return whose API a request is for, where its path does not say so: Anthropic's clients say it."""
+    """Return the vendor of a request by its headers, for paths that vendors share."""
     return "anthropic" if "anthropic-version" in headers or "x-api-key" in headers else "openai"
 
 
-def sent_on(headers: Sequence[tuple[str, str]], *, secret: Secret) -> Headers:
-    """Return the headers of a request as they go on, but for those, and the cookies, that hold a `secret`."""
-    named = {
+def forwarded_headers(headers: Sequence[tuple[str, str]], *, secret: Secret) -> Headers:
+    """Return a request's headers for the provider, without those and the cookies that contain a `secret`."""
+    connection_headers = {
         name.strip().lower() for key, value in headers if key == "connection" for name in value.split(",")
     }
     changed = [
-        (name, _cookies(value, secret) if name == "cookie" else value)
+        (name, _forwarded_cookies(value, secret) if name == "cookie" else value)
         for name, value in headers
         if name not in HOP_BY_HOP
-        and name not in named
+        and name not in connection_headers
         and name not in OF_THIS_HOP
-        and not name.startswith((OURS, FORWARDED))
+        and not name.startswith((OWN_PREFIX, FORWARDED))
     ]
     kept = [
         (name, value)
@@ -177,56 +177,61 @@ def sent_on(headers: Sequence[tuple[str, str]], *, secret: Secret) -> Headers:
 
 
 def lent_key(vendor: Vendor, query: str, headers: Headers) -> Headers:
-    """Return the service's own key, where it has one, for a request that is sent on without any."""
+    """Return a header with the service's key for a request that has no key."""
     key = os.environ.get(_VARIABLES[vendor])
-    asks_with_one = vendor == "google" and "key" in parse_qs(query.removeprefix("?"))
-    if not key or asks_with_one or any(name in KEYS for name, _ in headers):
+    has_query_key = vendor == "google" and "key" in parse_qs(query.removeprefix("?"))
+    if not key or has_query_key or any(name in KEYS for name, _ in headers):
         return []
-    named = {"anthropic": ("x-api-key", key), "google": ("x-goog-api-key", key)}
-    return [named.get(vendor, ("authorization", f"Bearer {key}"))]
+    key_headers = {"anthropic": ("x-api-key", key), "google": ("x-goog-api-key", key)}
+    return [key_headers.get(vendor, ("authorization", f"Bearer {key}"))]
 
 
 def keeps_nothing(method: str, path: str) -> bool:
-    """Return whether a provider keeps nothing of a request, nor shows what it has kept of others."""
+    """Return whether a provider stores nothing of a request and returns nothing stored of others."""
     return _KEEPS_NOTHING.fullmatch(f"{method} {path}") is not None
 
 
-def asked_on(query: str, *, secret: Secret) -> str:
-    """Return a query as it goes on, with its `?`, but for the parameters that hold a `secret`."""
-    kept = "&".join(one for one in query.split("&") if not secret(one))
+def forwarded_query(query: str, *, secret: Secret) -> str:
+    """Return a query for the provider, with its `?`, without parameters that contain a `secret`."""
+    kept = "&".join(parameter for parameter in query.split("&") if not secret(parameter))
     return f"?{kept}" if kept else ""
 
 
-def passed_back(response: httpx2.Response) -> Headers:
-    """Return the headers of a response as they go back to the client, each byte as it came.
+def returned_headers(response: httpx2.Response) -> Headers:
+    """Return the headers of a response for the client.
 
-    The pages of the service have the same origin: no cookie is set there, and nothing shown in a frame of it.
+    The service's pages have the same origin, so cookies are dropped and pages sandboxed.
     """
-    told = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in response.headers.raw]
-    left_out = (*HOP_BY_HOP, "content-length", "set-cookie", "set-cookie2", "clear-site-data")
-    kept = [(name, value) for name, value in told if name.lower() not in left_out]
+    received = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in response.headers.raw]
+    dropped = (*HOP_BY_HOP, "content-length", "set-cookie", "set-cookie2", "clear-site-data")
+    kept = [(name, value) for name, value in received if name.lower() not in dropped]
     kind = next((value.lower() for name, value in kept if name.lower() == "content-type"), "html")
     return [*kept, *_INERT] if any(word in kind for word in ("html", "xml", "svg")) else kept
 
 
-def _cookies(value: str, secret: Secret) -> str:
-    """Return the cookies of a client, but for the gateway's own and those that hold a `secret`."""
-    kept = [one for one in value.split(";") if not one.strip().startswith(OURS) and not secret(one)]
+def _forwarded_cookies(value: str, secret: Secret) -> str:
+    """Return a client's cookies without the gateway's and those that contain a `secret`."""
+    kept = [
+        cookie
+        for cookie in value.split(";")
+        if not cookie.strip().startswith(OWN_PREFIX) and not secret(cookie)
+    ]
     return ";".join(kept).strip()
 
 
-# ---- who pays for a summary
+# ---- the keys of summaries
 
 
-def pays(headers: Headers) -> None:
-    """Have the summaries of this task, and of the drafts that it begins, asked for with these headers."""
-    _at_hand.set(headers)
+def use_for_summaries(headers: Headers) -> None:
+    """Use these headers for summaries of this task and of the drafts that it begins."""
+    _current_headers.set(headers)
 
 
-class PaidByRequest:
-    """A model that is asked with the key of the request at hand; it holds none itself.
+class RequestKeyProvider:
+    """A model that is called with the key of the current request.
 
-    A task that no request of the gateway began has no key here: it is refused, and code writes the summary.
+    In a task that no request of the gateway began there is no key: the call fails, and the summary is written
+    by rule.
     """
 
     def __init__(self, model: str, endpoint: Endpoint, url: str, info: ModelInfo | None) -> None:
@@ -236,17 +241,17 @@ class PaidByRequest:
         self._info = info
 
     def _provider(self) -> Provider:
-        headers = _at_hand.get()
+        headers = _current_headers.get()
         if headers is None:
-            raise ProviderError("no request with a key is at hand", kind="auth", provider=self.name)
-        sent = dict(headers)
-        key = sent.get("x-api-key") or bearer(sent.get("authorization", "")) or None
+            raise ProviderError("there is no current request with a key", kind="auth", provider=self.name)
+        sent_headers = dict(headers)
+        key = sent_headers.get("x-api-key") or bearer(sent_headers.get("authorization", "")) or None
         return providers.get(
             self.name, base_url=self._url, api_key=key, dialect=self.dialect, info=self._info
         )
 
     async def complete(self, call: Call) -> Reply:
-        """Ask for a whole reply; see `Provider`."""
+        """Return a whole reply; see `Provider`."""
         provider = self._provider()
         try:
             return await provider.complete(call)
@@ -254,7 +259,7 @@ class PaidByRequest:
             await provider.close()
 
     async def stream(self, call: Call) -> AsyncGenerator[Delta | Reply]:
-        """Yield the whole reply at once: nobody reads a summary while it is written."""
+        """Yield the whole reply at once: summaries are not shown while they are written."""
         yield await self.complete(call)
 
     async def close(self) -> None:
