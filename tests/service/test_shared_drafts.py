@@ -280,7 +280,7 @@ async def test_drafts_are_limited_at_once():
         running -= 1
         return Nothing("no_gain")
 
-    await asyncio.gather(*(limit.made("openai", here) for _ in range(20)))
+    await asyncio.gather(*(limit.run("openai", here) for _ in range(20)))
     assert most == 2
 
 
@@ -290,9 +290,9 @@ async def test_drafts_of_each_provider_are_limited_in_a_minute():
     async def here():
         return Nothing("no_gain")
 
-    await limit.made("openai", here)
-    second = asyncio.create_task(limit.made("openai", here))  # it has to wait for a minute
-    assert await limit.made("anthropic", here) == Nothing("no_gain")
+    await limit.run("openai", here)
+    second = asyncio.create_task(limit.run("openai", here))  # it has to wait for a minute
+    assert await limit.run("anthropic", here) == Nothing("no_gain")
     assert not second.done()
     second.cancel()
     await asyncio.wait({second})

@@ -134,7 +134,7 @@ def test_what_the_client_believes_to_be_sent_does_not_count(url):
 def test_a_state_that_cannot_be_read_is_a_warning_and_all_is_sent(url, state):
     found = fold(url, messages=history(2), compactionState=state)
     assert len(found["messages"]) == 3
-    assert "cannot be read" in found["warnings"][0]
+    assert "is invalid" in found["warnings"][0]
 
 
 def test_with_fewer_messages_than_before_the_index_is_worked_out_anew(url):

@@ -1,8 +1,8 @@
-"""The drafts of a tenant's sessions: one of each, made by one worker, and found in the store by all of them.
+"""The drafts of a tenant's sessions: one per session, made by one worker, shared through the store.
 
-A worker that makes a draft holds its row, in which the draft then waits to be committed. Where that worker
-dies, the next that needs the draft begins it anew, once; where the row goes (the session was deleted, a
-boundary undone or made by hand), the draft is cancelled.
+The worker that makes a draft holds its row, where the draft then waits to be committed. If the worker dies,
+the next one that needs the draft starts it again, once. If the row is deleted (the session was deleted, or a
+fold was undone or made by hand), the draft is cancelled.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from foldline.stores.key_values import KeyValues, pack, unpack
 log = logging.getLogger("foldline")
 
 ROWS: Final = "draft"
-SECONDS: Final = 86_400.0  # that a draft is kept
-MAKINGS: Final = 2  # times that one draft is begun: a paid call is repeated once
+SECONDS: Final = 86_400.0  # a draft is kept
+MAKINGS: Final = 2  # attempts at one draft: a paid call is repeated once
 POLL_SECONDS: Final = 0.25
-WATCH_SECONDS: Final = 1.0  # between two looks at whether it is still wanted
+WATCH_SECONDS: Final = 1.0  # between checks whether it is still wanted
 
 Here = Callable[[], Awaitable[Outcome]]
 
 
 class DraftRow(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The draft of a session as it is stored; `begun` counts the workers that have begun to make it."""
+    """The stored draft of a session; `begun` counts the workers that have started to make it."""
 
     worker: str
     begun: int = 1
@@ -44,7 +44,7 @@ class DraftRow(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class DraftLimit:
-    """How many drafts of each provider one worker makes at once, and all of them in a minute."""
+    """Limits the drafts of each provider: those at once in one worker, and those per minute in all."""
 
     def __init__(self, values: KeyValues, at_once: int = 8, per_minute: int = 0) -> None:
         self._at_once = at_once
@@ -53,182 +53,185 @@ class DraftLimit:
         self._per_minute = per_minute
         self._rates: dict[str, RateLimit] = {}
 
-    async def made(self, provider: str, here: Here) -> Outcome:
-        """Make a draft when its turn comes."""
+    async def run(self, provider: str, here: Here) -> Outcome:
+        """Make a draft as soon as the limits allow."""
         rate = self._rates.setdefault(
             provider, RateLimit(self._values, f"drafts {provider}", self._per_minute)
         )
         async with self._slots.setdefault(provider, asyncio.Semaphore(self._at_once)):
-            while (seconds := await rate.wait()) > 0:  # noqa: ASYNC110 - other workers count too
-                await asyncio.sleep(seconds)
+            while (wait := await rate.wait()) > 0:  # noqa: ASYNC110 - other workers count too
+                await asyncio.sleep(wait)
             return await here()
 
 
 class StoredDrafts:
-    """Has each draft made in this process, unless another one makes it."""
+    """Makes each draft in this process unless another one makes it."""
 
     def __init__(self, presence: Presence, limit: DraftLimit | None = None) -> None:
         self.presence = presence
         self.values = presence.values
         self._limit = limit or DraftLimit(presence.values)
         self._turns = Leases(presence, "compaction")
-        self._known: dict[str, bytes] = {}  # rows of ready drafts that sessions of this process have
+        self._ready: dict[str, bytes] = {}  # rows of finished drafts that sessions of this process have
         self._dropping: dict[str, asyncio.Task[None]] = {}
-        self._making: set[str] = set()  # sessions whose draft is made here
+        self._in_progress: set[str] = set()  # sessions whose draft this worker is making
 
     async def make(self, job: DraftJob, here: Here) -> Draft | Nothing | None:
-        """Make a draft here, or return the one that another worker makes."""
+        """Make a draft here, or return another worker's."""
         try:
             held = await self._claim(job.session)
-        except BaseException:  # a row of ours may be there all the same, and nobody is at work on it
-            self.presence.owe(f"claim {job.session}", lambda: self._abandon(job.session))
+        except BaseException:  # our row may have been stored, with no task for it
+            self.presence.owe(f"claim {job.session}", lambda: self._delete_idle_row(job.session))
             raise
-        return await self._made(job, held, here) if isinstance(held, DraftRow) else held
+        return await self._make(job, held, here) if isinstance(held, DraftRow) else held
 
     async def _claim(self, session: str) -> DraftRow | Draft | None:
-        """Return the row that is ours from now on; else the draft of another worker, None where it has none.
+        """Return our new row; otherwise another worker's draft, None if it made none.
 
-        Raises CompactionFailed where too many workers have died over it.
+        Raises CompactionFailed if too many workers died while making it.
         """
         await self.presence.begin()
         if (dropping := self._dropping.get(session)) is not None:
             await dropping
-        mine = DraftRow(self.presence.id)
+        own_row = DraftRow(self.presence.id)
         waited = False
         while True:
             raw = await self.values.get(ROWS, session)
             if raw is None:
                 if waited:
                     return None
-                if await self.values.add(ROWS, session, pack(mine), seconds=SECONDS, session=session) is None:
-                    return mine
+                if (
+                    await self.values.add(ROWS, session, pack(own_row), seconds=SECONDS, session=session)
+                    is None
+                ):
+                    return own_row
                 continue
             row = unpack(raw, DraftRow)
             if row is not None and row.draft is not None:
-                self._known[session] = raw
+                self._ready[session] = raw
                 return row.draft
-            if row is None or not await self._at_work(session, row):
-                if (taken := await self._taken_over(session, raw, row)) is not None:
-                    return taken
+            if row is None or not await self._is_being_made(session, row):
+                if (own := await self._take_over(session, raw, row)) is not None:
+                    return own
                 continue
             waited = True
             await asyncio.sleep(POLL_SECONDS)
 
-    async def _taken_over(self, session: str, raw: bytes, row: DraftRow | None) -> DraftRow | None:
-        """Take the row of a dead worker; None where another one was faster."""
-        begun = 0 if row is None else row.begun
-        if begun >= MAKINGS:
+    async def _take_over(self, session: str, raw: bytes, row: DraftRow | None) -> DraftRow | None:
+        """Take the row of a dead worker; None if another worker was faster."""
+        makings = 0 if row is None else row.begun
+        if makings >= MAKINGS:
             await self.values.delete(ROWS, session, raw)
-            raise CompactionFailed(f"{begun} processes died while they made the draft")
-        mine = DraftRow(self.presence.id, begun + 1)
-        taken = await self.values.replace(ROWS, session, raw, pack(mine), seconds=SECONDS)
-        return mine if taken else None
+            raise CompactionFailed(f"{makings} processes died while making the draft")
+        own_row = DraftRow(self.presence.id, makings + 1)
+        replaced = await self.values.replace(ROWS, session, raw, pack(own_row), seconds=SECONDS)
+        return own_row if replaced else None
 
-    async def _made(self, job: DraftJob, held: DraftRow, here: Here) -> Draft | Nothing | None:
-        """Make a draft for a row that is ours; it is cancelled where the row goes."""
+    async def _make(self, job: DraftJob, held: DraftRow, here: Here) -> Draft | Nothing | None:
+        """Make a draft for our row; cancel it if the row is deleted."""
         session, raw = job.session, pack(held)
-        making = asyncio.ensure_future(self._working(job, here))
-        self._making.add(session)
+        task = asyncio.ensure_future(self._run_limited(job, here))
+        self._in_progress.add(session)
         try:
-            while not (await asyncio.wait([making], timeout=WATCH_SECONDS))[0]:
-                if await self._unwanted(session, raw):
+            while not (await asyncio.wait([task], timeout=WATCH_SECONDS))[0]:
+                if await self._is_unwanted(session, raw):
                     return None
-            outcome = making.result()
+            outcome = task.result()
         except BaseException:
-            await self._give_up(session, raw)
+            await self._release(session, raw)
             raise
         finally:
-            self._making.discard(session)
-            if not making.done():
-                making.cancel()
-                await asyncio.wait([making])
+            self._in_progress.discard(session)
+            if not task.done():
+                task.cancel()
+                await asyncio.wait([task])
         if isinstance(outcome, Nothing):
-            await self._give_up(session, raw)
+            await self._release(session, raw)
             return outcome
         receipt = msgspec.structs.replace(outcome.receipt, repeated=held.begun - 1)
         boundary = msgspec.structs.replace(outcome, receipt=receipt)
         draft = msgspec.structs.replace(job.base, boundary=boundary)
-        kept = await self._keep(session, raw, msgspec.structs.replace(held, draft=draft))
-        return draft if kept else None
+        wanted = await self._keep(session, raw, msgspec.structs.replace(held, draft=draft))
+        return draft if wanted else None
 
-    async def _working(self, job: DraftJob, here: Here) -> Outcome:
+    async def _run_limited(self, job: DraftJob, here: Here) -> Outcome:
         model = job.prefix.model if job.prefix is not None else "own"
-        return await self._limit.made(model.partition(":")[0], here)
+        return await self._limit.run(model.partition(":")[0], here)
 
-    async def _keep(self, session: str, raw: bytes, made: DraftRow) -> bool:
-        """Store a draft that was made; return whether it is still wanted."""
-        ready = pack(made)
+    async def _keep(self, session: str, raw: bytes, row: DraftRow) -> bool:
+        """Store a finished draft; return whether it is still wanted."""
+        raw_row = pack(row)
         try:
-            kept = await self.values.replace(ROWS, session, raw, ready, seconds=SECONDS)
-        except StoreError as error:  # the session has it all the same
+            stored = await self.values.replace(ROWS, session, raw, raw_row, seconds=SECONDS)
+        except StoreError as error:  # the session has it anyway
             log.warning("session %s: a draft could not be stored for others: %s", session, error)
-            await self._give_up(session, raw)
+            await self._release(session, raw)
             return True
-        if kept:
-            self._known[session] = ready
-        return kept
+        if stored:
+            self._ready[session] = raw_row
+        return stored
 
-    async def _unwanted(self, session: str, raw: bytes) -> bool:
+    async def _is_unwanted(self, session: str, raw: bytes) -> bool:
         try:
             return await self.values.get(ROWS, session) != raw
         except StoreError:
             return False
 
-    async def _give_up(self, session: str, raw: bytes) -> None:
+    async def _release(self, session: str, raw: bytes) -> None:
         try:
             await asyncio.shield(self.values.delete(ROWS, session, raw))
         except StoreError as error:
-            log.warning("session %s: the place of a draft is given back later: %s", session, error)
+            log.warning("session %s: the row of a draft will be deleted later: %s", session, error)
             self.presence.owe(f"draft {session}", lambda: self.values.delete(ROWS, session, raw))
 
-    async def _abandon(self, session: str) -> None:
-        """Delete a row of this worker that nobody here is at work on."""
+    async def _delete_idle_row(self, session: str) -> None:
+        """Delete a row of this worker that no task is working on."""
         raw = await self.values.get(ROWS, session)
         row = None if raw is None else unpack(raw, DraftRow)
         idle = row is not None and row.draft is None and row.worker == self.presence.id
-        if idle and session not in self._making:
+        if idle and session not in self._in_progress:
             await self.values.delete(ROWS, session, raw)
 
     async def find(self, session: str) -> Draft | Literal["making"] | None:
-        """Return the draft that another worker has made, or that it makes one."""
+        """Return another worker's draft, or "making" while it is not finished."""
         raw = await self.values.get(ROWS, session)
         row = None if raw is None else unpack(raw, DraftRow)
         if raw is None or row is None:
             return None
         if row.draft is not None:
-            self._known[session] = raw
+            self._ready[session] = raw
             return row.draft
-        return "making" if await self._at_work(session, row) else None
+        return "making" if await self._is_being_made(session, row) else None
 
-    async def _at_work(self, session: str, row: DraftRow) -> bool:
-        """Whether a draft is still made, by a worker that is alive."""
+    async def _is_being_made(self, session: str, row: DraftRow) -> bool:
+        """Return whether a live worker is making a draft."""
         if row.worker == self.presence.id:
-            return session in self._making
+            return session in self._in_progress
         return await self.presence.alive(row.worker)
 
     def drop(self, session: str) -> None:
-        """Forget the draft that a session of this process has."""
-        raw = self._known.pop(session, None)
+        """Delete the draft that a session of this process has."""
+        raw = self._ready.pop(session, None)
         if raw is not None:
-            task = asyncio.ensure_future(self._give_up(session, raw))
+            task = asyncio.ensure_future(self._release(session, raw))
             self._dropping[session] = task
             task.add_done_callback(lambda _: self._dropping.pop(session, None))
 
     async def cancel(self, session: str) -> int:
-        """Have no draft of a session made; return how many workers have died over it."""
-        self._known.pop(session, None)
+        """Cancel the draft of a session; return how many workers died while making it."""
+        self._ready.pop(session, None)
         raw = await self.values.get(ROWS, session)
         if raw is None:
             return 0
         await self.values.delete(ROWS, session)
         row = unpack(raw, DraftRow)
-        if row is None or row.draft is not None or await self._at_work(session, row):
+        if row is None or row.draft is not None or await self._is_being_made(session, row):
             return 0
         return row.begun
 
     @asynccontextmanager
     async def turn(self, session: str) -> AsyncGenerator[bool]:
-        """Hold the turn to compact a session: one worker at a time pays for what somebody waits for."""
+        """Hold the lock to compact a session, so that only one worker pays for it."""
         while await self._turns.held(session) or not await self._turns.take(session):  # noqa: ASYNC110
             await asyncio.sleep(POLL_SECONDS)
         try:
@@ -237,6 +240,6 @@ class StoredDrafts:
             await asyncio.shield(self._turns.release(session))
 
     async def close(self) -> None:
-        """Let what is dropped be gone."""
+        """Wait until dropped drafts are deleted."""
         if self._dropping:
             await asyncio.wait(list(self._dropping.values()))

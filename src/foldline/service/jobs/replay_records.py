@@ -1,4 +1,4 @@
-"""Replays as every worker sees them: in the store, with how far they are and what they found."""
+"""The stored records of replays: their progress and results, for all workers."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from foldline.lab.report import MEASURES, PolicyReport, SessionReport
 from foldline.service.presence import Presence
 from foldline.stores.key_values import pack, unpack
 
-NONE: Final = "none"  # the policy that the others are compared with
+NONE: Final = "none"  # the policy that the others are compare_policies with
 COUNTS: Final = ("compactions", "prunes", "overflows", "peak", "calls")
 PRICES: Final = ("price", "price_cached", "price_summaries")
 SPACE: Final = "replay"
 FILE_SPACE: Final = "replay file"
 REPORT: Final = "report.json"
 PLOTS: Final = ("plot.svg", "plot.png")
-FILES: Final = (REPORT, *PLOTS)  # that a replay makes
-SECONDS: Final = 86_400.0  # that what was found is kept
+FILES: Final = (REPORT, *PLOTS)  # written by a replay
+SECONDS: Final = 86_400.0  # a result is kept
 
 ReplayState = Literal["waiting", "running", "done", "failed"]
 
 
 class ReplayWish(msgspec.Struct, frozen=True):
-    """What to replay: the name that a person knows it by, the policies, the window (None: the file's own).
+    """What to replay: a label for people, the policies, the window in tokens (None: the file's).
 
-    `session` is the id of one that is kept here; "" for a file.
+    `session` is the id of a stored session; "" for a file.
     """
 
     label: str
@@ -42,16 +42,16 @@ class ReplayWish(msgspec.Struct, frozen=True):
 
 
 class ReplayProgress(msgspec.Struct, frozen=True):
-    """How many of the messages were replayed."""
+    """The number of replayed messages."""
 
     done: int = 0
     total: int = 0
 
 
 class ComparedPolicy(msgspec.Struct, frozen=True):
-    """A row: input tokens (`less`: the share saved against `none`), prices in USD, counts, retention.
+    """The result of a policy: input tokens (`less`: share saved against `none`), prices in USD, counts.
 
-    `retention` has the five shares; `scored` of `cuts` places had a view that could be sent.
+    `retention` has five shares; `scored` of `cuts` points had a view that could be sent.
     """
 
     policy: str
@@ -65,7 +65,7 @@ class ComparedPolicy(msgspec.Struct, frozen=True):
 
 
 class ReplayRecord(msgspec.Struct, frozen=True):
-    """One replay as it stands; `worker` makes it, `files` are those of it that are kept. Unix times."""
+    """The current state of a replay; `worker` runs it, `files` are its stored files. Unix times."""
 
     id: str
     wish: ReplayWish
@@ -83,17 +83,17 @@ class ReplayRecord(msgspec.Struct, frozen=True):
 
     @property
     def plots(self) -> list[str]:
-        """The drawings that there are."""
+        """The names of its plots."""
         return [name for name in self.files if name in PLOTS]
 
     @property
     def ended(self) -> bool:
-        """Whether nothing more comes."""
+        """Whether it is done or has failed."""
         return self.state in ("done", "failed")
 
     @property
     def seconds(self) -> float:
-        """How long it has been running."""
+        """The running time in seconds."""
         return (self.ended_at or time.time()) - self.began if self.began else 0.0
 
 
@@ -105,39 +105,40 @@ class ReplayRecords:
         self._values = presence.values
 
     async def add(self, record: ReplayRecord) -> None:
-        """Tell of a new replay."""
+        """Store a new replay."""
         await self._presence.begin()
         await self._values.add(SPACE, record.id, pack(record), seconds=SECONDS)
 
     async def update(self, record: ReplayRecord) -> bool:
-        """Tell how a replay stands; False where it was dropped."""
+        """Store the state of a replay; return False if it was dropped."""
         raw = await self._values.get(SPACE, record.id)
         return raw is not None and await self._values.replace(
             SPACE, record.id, raw, pack(record), seconds=SECONDS
         )
 
     async def find(self, name: str) -> ReplayRecord | None:
-        """Return a replay; one whose worker is gone has failed."""
+        """Return a replay; it has failed if its worker died."""
         raw = await self._values.get(SPACE, name)
-        found = None if raw is None else unpack(raw, ReplayRecord)
-        if found is None or found.ended or await self._presence.alive(found.worker):
-            return found
-        error = "It was stopped: the service was."
-        return msgspec.structs.replace(found, state="failed", ended_at=found.began, error=error)
+        record = None if raw is None else unpack(raw, ReplayRecord)
+        if record is None or record.ended or await self._presence.alive(record.worker):
+            return record
+        error = "The service stopped during the replay. Start it again."
+        return msgspec.structs.replace(record, state="failed", ended_at=record.began, error=error)
 
     async def all(self) -> list[ReplayRecord]:
-        """Return every replay, the newest first."""
+        """Return all replays, newest first."""
         found = [await self.find(name) for name in await self._values.keys(SPACE)]
-        return sorted((one for one in found if one is not None), key=lambda one: -one.asked_at)
+        records = [record for record in found if record is not None]
+        return sorted(records, key=lambda record: -record.asked_at)
 
     async def drop(self, name: str) -> None:
-        """Forget a replay, and the files that it made; who makes it stops."""
+        """Delete a replay and its files; a worker that runs it stops."""
         await self._values.delete(SPACE, name)
         for file in FILES:
             await self._values.delete(FILE_SPACE, f"{name}/{file}")
 
     async def keep_file(self, record: str, name: str, content: bytes) -> bool:
-        """Keep a file that a replay made; False where it is too large."""
+        """Store a file of a replay; return False if it is too large."""
         try:
             await self._values.add(FILE_SPACE, f"{record}/{name}", zlib.compress(content), seconds=SECONDS)
         except StoreError:
@@ -145,36 +146,37 @@ class ReplayRecords:
         return True
 
     async def file(self, record: str, name: str) -> bytes | None:
-        """Return a file that a replay made."""
+        """Return a stored file of a replay."""
         raw = await self._values.get(FILE_SPACE, f"{record}/{name}")
         return None if raw is None else zlib.decompress(raw)
 
 
-# ---- the table of a replay: one row per policy
+# ---- the table of a replay
 
 
 class ReplayDocument(msgspec.Struct, frozen=True):
-    """What `foldline replay --json` writes."""
+    """The output of `foldline replay --json`."""
 
     sessions: list[SessionReport]
 
 
-def compared(session: SessionReport) -> list[ComparedPolicy]:
-    """Return the rows of a session."""
-    whole = next((one.totals["input_tokens"] for one in session.policies if one.policy == NONE), 0)
-    return [_row(one, whole) for one in session.policies]
+def compare_policies(session: SessionReport) -> list[ComparedPolicy]:
+    """Return the table of a session, one row per policy."""
+    reports = session.policies
+    baseline = next((report.totals["input_tokens"] for report in reports if report.policy == NONE), 0)
+    return [_row(report, baseline) for report in reports]
 
 
-def _row(one: PolicyReport, whole: int) -> ComparedPolicy:
-    sent = one.totals["input_tokens"]
-    retention = one.retention or {}
+def _row(report: PolicyReport, baseline: int) -> ComparedPolicy:
+    sent = report.totals["input_tokens"]
+    retention = report.retention or {}
     cuts = retention.get("cuts", [])
     return ComparedPolicy(
-        one.policy,
+        report.policy,
         sent,
-        1 - sent / whole if whole and one.policy != NONE else None,
-        {name: one.totals[name] for name in PRICES},
-        {name: one.totals[name] for name in COUNTS},
+        1 - sent / baseline if baseline and report.policy != NONE else None,
+        {name: report.totals[name] for name in PRICES},
+        {name: report.totals[name] for name in COUNTS},
         {name: retention.get(name) for name in MEASURES},
         sum(cut["fits"] for cut in cuts),
         len(cuts),
@@ -182,12 +184,12 @@ def _row(one: PolicyReport, whole: int) -> ComparedPolicy:
 
 
 def as_csv(rows: Sequence[ComparedPolicy]) -> str:
-    """Return rows as CSV; what is unknown is empty."""
+    """Return rows as CSV; unknown values are empty."""
     target = StringIO()
-    found = [_flat(row) for row in rows]
-    writer = csv.DictWriter(target, list(found[0]) if found else [])
+    flat_rows = [_flat(row) for row in rows]
+    writer = csv.DictWriter(target, list(flat_rows[0]) if flat_rows else [])
     writer.writeheader()
-    writer.writerows(found)
+    writer.writerows(flat_rows)
     return target.getvalue()
 
 

@@ -1,6 +1,6 @@
-"""The fork of a client's history: all of it is shown, a summary and what follows it is sent.
+"""The fork of a client's history: the client shows all of it, and sends a summary and what follows.
 
-It is folded by its policy, by hand, and where it would not fit its model's window.
+It is folded by its policy, on request, and when it would not fit the model's window.
 
 Source of the shape: Moldable's proposal, `CompactionState` (camelCase; snake_case is taken too).
 """
@@ -29,17 +29,17 @@ from foldline.stores import MemoryStore
 from foldline.transcripts import read
 
 SESSION: Final = "fork"
-PART: Final = "data-compaction"  # the part of a UI message that carries a state
+PART: Final = "data-compaction"  # the part of a UI message that has a state
 _SNAKE: Final = re.compile(r"_([a-z])")
 
 
 class Asking(msgspec.Struct, frozen=True, rename="camel"):
-    """What a client asks with: its whole history, and the state that it was given last.
+    """A client's request: its whole history, and the last state that it received.
 
-    Without `compactionState` the newest that its messages carry counts, as `useChat` keeps it in them; null
-    is none. `apiMessages` is what it believes to be sent; where that disagrees, messages and state win.
-    `compact` folds now, whatever the policy says, `instructions` say what the summary looks at. `chunks` says
-    how a turn tells of a fold: as a data part, or by the chunk of Moldable's proposal.
+    Without `compactionState` the newest one in the messages is used, where `useChat` keeps it; null is none.
+    `apiMessages` is what the client expects to be sent; messages and state take precedence. `compact` folds
+    now, regardless of the policy, with `instructions` for the summary. `chunks`: how a turn reports a fold,
+    as a data part or as the chunk of Moldable's proposal.
     """
 
     messages: list[Any]
@@ -56,16 +56,16 @@ class Asking(msgspec.Struct, frozen=True, rename="camel"):
 
     @property
     def state(self) -> Any:
-        """The state that counts, as the client gave it."""
+        """The current state, as the client sent it."""
         if self.compaction_state is not msgspec.UNSET:
             return self.compaction_state
         return next((part.get("data") for part in _parts(self.messages) if part.get("type") == PART), None)
 
 
 class Fork(msgspec.Struct, frozen=True):
-    """A client's history as a session in memory, but for its newest message, which begins the turn.
+    """A client's history as a session in memory, without its newest message, which begins the turn.
 
-    `lead` system messages stand before it; `places` are the indices of the messages by their entries' ids.
+    `lead` is the number of system messages before it, `places` the message indices by entry id.
     """
 
     store: MemoryStore
@@ -77,17 +77,19 @@ class Fork(msgspec.Struct, frozen=True):
 
     @property
     def newest(self) -> list[Any]:
-        """The message that begins the turn, if there is one."""
-        return [_bare(one) for one in self.messages[max(self.lead, len(self.messages) - 1) :]]
+        """A list of the message that begins the turn, if there is one."""
+        return [
+            _without_state(message) for message in self.messages[max(self.lead, len(self.messages) - 1) :]
+        ]
 
-    def system_with(self, given: str | None) -> str | None:
-        """Return the system prompt: the one given apart, and the system messages at the head."""
-        said = [get(UI_MESSAGE).decode(one).text for one in self.messages[: self.lead]]
-        return "\n\n".join(text for text in (given, *said) if text) or None
+    def system_with(self, system: str | None) -> str | None:
+        """Return a system prompt and the leading system messages as one text."""
+        leading = [get(UI_MESSAGE).decode(one).text for one in self.messages[: self.lead]]
+        return "\n\n".join(text for text in (system, *leading) if text) or None
 
     @property
     def api_messages(self) -> list[Any]:
-        """What the client sends by its messages and its state: `buildApiMessages` of the proposal."""
+        """What the client's messages and state make it send: `buildApiMessages` of the proposal."""
         if self.state is None:
             return self.messages
         return [self.state["summaryMessage"], *self.messages[self.state["apiStartIndex"] :]]
@@ -97,11 +99,11 @@ async def forked(asking: Asking) -> Fork:
     """Read a history and its state into a store in memory; raises DialectError with the message's index."""
     for index, payload in enumerate(asking.messages):
         get(UI_MESSAGE).decode(payload, index=index)
-    lead = _leading(asking.messages)
-    state, warnings = _state(asking.state, asking.messages)
-    rest = [_bare(one) for one in asking.messages[lead:-1]]
-    told = None if state is None else {**state, "apiStartIndex": max(0, state["apiStartIndex"] - lead)}
-    document = encode({"id": SESSION, "messages": rest, "compaction": told})
+    lead = _count_leading(asking.messages)
+    state, warnings = _readable_state(asking.state, asking.messages)
+    rest = [_without_state(one) for one in asking.messages[lead:-1]]
+    shifted = None if state is None else {**state, "apiStartIndex": max(0, state["apiStartIndex"] - lead)}
+    document = encode({"id": SESSION, "messages": rest, "compaction": shifted})
     loaded = from_records(read(BytesIO(document), name="messages"), OFFLINE)
     store = MemoryStore()
     if entries := with_notes(loaded):
@@ -109,26 +111,30 @@ async def forked(asking: Asking) -> Fork:
     places = {entry: lead + place for entry, place in loaded.index.items()}
     fork = Fork(store, asking.messages, lead, places, state, (*warnings, *loaded.warnings))
     if asking.api_messages is not None and asking.api_messages != fork.api_messages:
-        warning = "apiMessages are not what messages and compactionState make: those two count"
+        warning = "apiMessages differ from messages and compactionState and were ignored"
         fork = msgspec.structs.replace(fork, warnings=(*fork.warnings, warning))
     return fork
 
 
 async def new_state(fork: Fork, newest: Sequence[str]) -> dict[str, Any] | None:
-    """Return the state that the newest boundary makes; `newest` are the entries of the newest message."""
-    said: list[str] = []
-    found: tuple[Compacted, int] | None = None  # with the number of messages before it
+    """Return the state after the newest fold; `newest` are the entries of the newest message."""
+    messages: list[str] = []
+    newest_fold: tuple[Compacted, int] | None = None  # with the number of messages before it
     async for entry in fork.store.path(SESSION):
         if isinstance(entry, Said):
-            said.append(entry.id)
+            messages.append(entry.id)
         elif isinstance(entry, Compacted):
-            found = entry, len(said)
-    if found is None:
+            newest_fold = entry, len(messages)
+    if newest_fold is None:
         return None
-    boundary, before = found
-    kept = said[said.index(boundary.first_kept) :] if boundary.first_kept in said else said[before:]
+    boundary, before = newest_fold
+    kept = (
+        messages[messages.index(boundary.first_kept) :]
+        if boundary.first_kept in messages
+        else messages[before:]
+    )
     places = fork.places | dict.fromkeys(newest, len(fork.messages) - 1)
-    start = next((places[one] for one in kept if one in places), len(fork.messages))
+    start = next((places[entry] for entry in kept if entry in places), len(fork.messages))
     version = boundary.checkpoint.number
     summary = [{"type": "text", "text": boundary.checkpoint.text}]
     return {
@@ -141,7 +147,7 @@ async def new_state(fork: Fork, newest: Sequence[str]) -> dict[str, Any] | None:
 
 
 class Folding:
-    """A history as a session in memory, what became of it, and what there is to warn of."""
+    """A history as a session in memory, its state after folds, and warnings."""
 
     def __init__(self, fork: Fork, asking: Asking, session: Session) -> None:
         self.fork = fork
@@ -151,25 +157,25 @@ class Folding:
         self.changed = False
         self.warnings = list(fork.warnings)
         self._newest: list[str] = []  # entries of the newest message
-        self._summaries: int = 0  # that `state` tells of
-        session.on("warning", self._warned)
+        self._summaries: int = 0  # included in `state`
+        session.on("warning", self._on_warning)
 
-    def _warned(self, event: WarningGiven) -> None:
+    def _on_warning(self, event: WarningGiven) -> None:
         self.warnings.append(event.text)
 
     async def begin(self) -> None:
-        """Append the newest message, and fold where that is asked for."""
+        """Append the newest message, and fold if requested."""
         self._summaries = (await self.session.stats()).summaries
         self._newest = await self.session.append(*self.fork.newest)
         if self.asking.compact:
             await self.session.compact(self.asking.instructions)
 
     async def fitted(self) -> list[Any]:
-        """Return the messages to send, folded where the policy says so, and where they would not fit.
+        """Return the messages to send, folded by the policy, or because they would not fit.
 
-        A policy may count less than is sent: Moldable's counts text alone, and folds no history under ten
-        messages. What exceeds the window by our own count is folded all the same, to what `foldline` leaves
-        of a window; where that cannot be, it is warned of.
+        A policy may count less than is sent: Moldable's counts only text, and folds no history under ten
+        messages. A history over the window by our count is folded to the target of the policy `foldline`; if
+        that fails, a warning is added.
         """
         session, window = self.session, self.session.setup.window
         messages = await session.context()
@@ -178,12 +184,12 @@ class Folding:
         try:
             await session.compact(target=usable_of(preset("foldline"), window))
         except (CompactionFailed, FloorExceeded) as error:
-            fits = f"{window.input_limit:,} tokens fit, and {size:,} are sent"
-            self.warnings.append(f"it may not fit the model ({fits} by our count): {error}")
+            sizes = f"{size:,} tokens of {window.input_limit:,}"
+            self.warnings.append(f"the request may not fit the model ({sizes} by our count): {error}")
         return await session.context()
 
     async def folded(self) -> bool:
-        """Whether it was folded since the last time that this was asked: then `state` is the new one."""
+        """Return whether a fold was made since the last call, and update `state`."""
         summaries = (await self.session.stats()).summaries
         if summaries == self._summaries:
             return False
@@ -193,17 +199,17 @@ class Folding:
 
 
 def to_send(fork: Fork, state: dict[str, Any] | None, view: list[Any]) -> list[Any]:
-    """Return the UI messages to send: a view, its checkpoint under the name that the state gives it."""
+    """Return the UI messages to send: a view, its checkpoint with the id that the state gives it."""
     messages = list(view)
     if state is not None:
-        place = next((place for place, one in enumerate(messages) if _is_checkpoint(one)), None)
+        place = next((place for place, message in enumerate(messages) if _is_checkpoint(message)), None)
         if place is not None:
             messages[place] = {**state["summaryMessage"], "role": messages[place]["role"]}
     return [*fork.messages[: fork.lead], *messages]
 
 
-def _bare(message: Any) -> Any:
-    """Return a message without the parts that carry a state: they are no words of anybody's."""
+def _without_state(message: Any) -> Any:
+    """Return a message without parts that have a state: they are not part of the conversation."""
     fields = cast("dict[str, Any]", message)
     if not any(part.get("type") == PART for part in _parts([message])):
         return fields
@@ -217,7 +223,7 @@ def _is_checkpoint(message: Any) -> bool:
 
 
 def _parts(messages: list[Any]) -> Iterator[dict[str, Any]]:
-    """Yield the parts of UI messages, the newest first."""
+    """Yield the parts of UI messages, newest first."""
     for message in reversed(messages):
         parts: Any = cast("dict[str, Any]", message).get("parts") if isinstance(message, dict) else None
         for part in reversed(cast("list[Any]", parts) if isinstance(parts, list) else []):
@@ -226,48 +232,52 @@ def _parts(messages: list[Any]) -> Iterator[dict[str, Any]]:
 
 
 def camel(value: Any) -> Any:
-    """Return a JSON value with the keys of its objects in camelCase; messages stay as they are."""
+    """Return a JSON value with camelCase keys; messages are not changed."""
     if not isinstance(value, dict):
         return value
     fields = cast("dict[str, Any]", value)
-    named = {_SNAKE.sub(lambda found: found[1].upper(), key): item for key, item in fields.items()}
-    kept = ("messages", "apiMessages", "tools", "summaryMessage")
-    return {key: item if key in kept else camel(item) for key, item in named.items()}
+    renamed = {_SNAKE.sub(lambda found: found[1].upper(), key): item for key, item in fields.items()}
+    unchanged = ("messages", "apiMessages", "tools", "summaryMessage")
+    return {key: item if key in unchanged else camel(item) for key, item in renamed.items()}
 
 
 def asking_of(raw: bytes) -> Asking:
-    """Read a request; raises InputError that says what is wrong and where."""
+    """Decode a request; raises InputError with the place of the problem."""
     try:
         return msgspec.convert(camel(msgspec.json.decode(whole_escapes(raw))), Asking)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(f"the body cannot be read: {error}") from error
 
 
-def _leading(messages: list[Any]) -> int:
-    roles = [cast("dict[str, Any]", one).get("role") if isinstance(one, dict) else None for one in messages]
-    return next((place for place, role in enumerate(roles) if role != "system"), len(roles))
+def _count_leading(messages: list[Any]) -> int:
+    places = enumerate(messages)
+    return next((place for place, message in places if _role(message) != "system"), len(messages))
 
 
-def _state(given: Any, messages: list[Any]) -> tuple[dict[str, Any] | None, tuple[str, ...]]:
-    """Return a client's state as it can be used; one that cannot be read is a warning, and all is sent."""
-    if given is None:
+def _role(message: Any) -> Any:
+    return cast("dict[str, Any]", message).get("role") if isinstance(message, dict) else None
+
+
+def _readable_state(value: Any, messages: list[Any]) -> tuple[dict[str, Any] | None, tuple[str, ...]]:
+    """Return a client's state and warnings; an invalid state is ignored, and the whole history is sent."""
+    if value is None:
         return None, ()
-    fields = cast("dict[str, Any]", given) if isinstance(given, dict) else {}
+    fields = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
     start, summary = fields.get("apiStartIndex"), fields.get("summaryMessage")
     if not isinstance(start, int) or isinstance(start, bool) or start < 0 or not isinstance(summary, dict):
         return None, (
-            "compactionState cannot be read, and is left out: it needs apiStartIndex and summaryMessage",
+            "compactionState is invalid and was ignored: it needs apiStartIndex and summaryMessage",
         )
     try:
         get(UI_MESSAGE).decode(summary)
     except DialectError as error:
-        return None, (f"compactionState cannot be read, and is left out: its summaryMessage: {error}",)
+        return None, (f"compactionState is invalid and was ignored: its summaryMessage: {error}",)
     if start <= len(messages):
         return fields, ()
-    users = [place for place, one in enumerate(messages) if cast("dict[str, Any]", one).get("role") == "user"]
-    begin = users[-1] if users else len(messages)
-    span = {"fromIndex": 0, "toIndex": begin - 1, "messageCount": begin}
+    users = [place for place, message in enumerate(messages) if _role(message) == "user"]
+    newest_user = users[-1] if users else len(messages)
+    span = {"fromIndex": 0, "toIndex": newest_user - 1, "messageCount": newest_user}
     warning = (
-        f"there are {len(messages)} messages, fewer than when they were folded: apiStartIndex is {begin} now"
+        f"there are fewer messages ({len(messages)}) than at the fold: apiStartIndex is now {newest_user}"
     )
-    return {**fields, "apiStartIndex": begin, "summarizedRange": span}, (warning,)
+    return {**fields, "apiStartIndex": newest_user, "summarizedRange": span}, (warning,)

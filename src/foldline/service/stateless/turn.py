@@ -1,4 +1,4 @@
-"""A turn over a client's history: folded where it must be, answered by the model, told chunk by chunk."""
+"""A turn over a client's history: folded if needed, answered by the model, sent in chunks."""
 
 from __future__ import annotations
 
@@ -23,21 +23,23 @@ log = logging.getLogger("foldline")
 
 Chunk = dict[str, Any]
 _PARTS: Final = {"text": "text", "thinking": "reasoning"}
-STATE: Final = "state"  # the id of the part that carries a state: a later one of the same message replaces it
+STATE: Final = (
+    "state"  # the id of the part with the state: a later part of the message with this id replaces it
+)
 
 
 class StatelessTurn:
-    """One turn; its chunks come while it goes on, in an event loop of its own: a history may be long."""
+    """One turn; it runs in a separate event loop, because a history may be long."""
 
     def __init__(self, folding: Folding, provider: Provider) -> None:
         self._folding = folding
         self._provider = provider
-        self._loop = asyncio.get_running_loop()  # in which the chunks are told
+        self._loop = asyncio.get_running_loop()  # of the reader of the chunks
         self._queue: asyncio.Queue[Chunk | None] = asyncio.Queue()
-        self._warned = 0  # warnings that were told
+        self._sent_warnings = 0  # warnings that were told
 
     async def chunks(self) -> AsyncGenerator[Chunk]:
-        """Work, and yield what happens; closing this before its end ends the turn."""
+        """Run the turn and yield its chunks; closing the generator early ends the turn."""
         work = asyncio.ensure_future(apart(self._run()))
         try:
             while (chunk := await self._queue.get()) is not None:
@@ -46,42 +48,42 @@ class StatelessTurn:
             work.cancel()
             await asyncio.wait({work})
 
-    def _tell(self, *chunks: Chunk) -> None:
+    def _send(self, *chunks: Chunk) -> None:
         for chunk in chunks:
-            self._put(chunk)
+            self._enqueue(chunk)
 
-    def _put(self, chunk: Chunk | None) -> None:
-        with suppress(RuntimeError):  # the service has ended meanwhile
+    def _enqueue(self, chunk: Chunk | None) -> None:
+        with suppress(RuntimeError):  # the service has stopped
             self._loop.call_soon_threadsafe(self._queue.put_nowait, chunk)
 
-    def _heard(self, event: Event) -> None:
+    def _on_event(self, event: Event) -> None:
         if isinstance(event, CompactionStarted):
-            told = {"reason": event.reason, "tokens": event.size}
-            self._tell(passing("compaction-started", told))
+            fields = {"reason": event.reason, "tokens": event.size}
+            self._send(transient("compaction-started", fields))
 
     async def _run(self) -> None:
-        self._tell({"type": "start"})
+        self._send({"type": "start"})
         try:
             async with self._folding.session as session:
-                session.on("*", self._heard)
-                await self._answered()
+                session.on("*", self._on_event)
+                await self._reply_folding()
         except FoldlineError as error:
             log.warning("a turn failed: %s", error)
-            self._tell({"type": "error", "errorText": words_of(error)})
+            self._send({"type": "error", "errorText": words_of(error)})
         except Exception:
             log.exception("a turn failed")
-            self._tell({"type": "error", "errorText": "a defect of the service: its log says more"})
+            self._send({"type": "error", "errorText": "internal error: see the service's log"})
         finally:
             await self._provider.close()
-            self._put(None)
+            self._enqueue(None)
 
-    async def _answered(self) -> None:
-        """Fold, and ask until a reply has come; what did not fit is folded and asked again."""
+    async def _reply_folding(self) -> None:
+        """Fold, call the model, and retry with a smaller view if the request did not fit."""
         folding, session = self._folding, self._folding.session
         await folding.begin()
         messages = await folding.fitted()
         while True:
-            await self._tell_state()
+            await self._send_state()
             reply = ReplyChunks(self._provider.dialect)
             call = Call(
                 messages,
@@ -91,97 +93,99 @@ class StatelessTurn:
                 compact_at=session.compact_at,
             )
             try:
-                return await self._asked(call, reply)
+                return await self._stream_reply(call, reply)
             except ProviderError as error:
                 if reply.begun:
                     raise
                 messages = await session.overflowed(error, view=messages)
 
-    async def _tell_state(self) -> None:
-        """Tell of the state that a fold has made, and of what there is to warn of."""
+    async def _send_state(self) -> None:
+        """Send the state after a fold, and new warnings."""
         folding = self._folding
         if await folding.folded():
             if folding.asking.chunks == "moldable":
-                self._tell({"type": "compaction", "compaction": folding.state})
+                self._send({"type": "compaction", "compaction": folding.state})
             else:
-                self._tell(data("compaction", folding.state, id=STATE))
-        self._tell(*(passing("warning", {"text": text}) for text in folding.warnings[self._warned :]))
-        self._warned = len(folding.warnings)
+                self._send(data("compaction", folding.state, id=STATE))
+        self._send(
+            *(transient("warning", {"text": text}) for text in folding.warnings[self._sent_warnings :])
+        )
+        self._sent_warnings = len(folding.warnings)
 
-    async def _asked(self, call: Call, reply: ReplyChunks) -> None:
+    async def _stream_reply(self, call: Call, reply: ReplyChunks) -> None:
         stream = cast("AsyncGenerator[Delta | Reply]", self._provider.stream(call))
         async with aclosing(stream) as pieces:
             async for piece in pieces:
                 if isinstance(piece, Reply):
-                    self._tell(*reply.end(piece))
+                    self._send(*reply.end(piece))
                 elif piece.kind == "wait":
-                    told = {"attempt": piece.index, "wait": piece.seconds, "why": piece.text}
-                    self._tell(passing("retrying", told))
-                elif piece.kind == "restart":  # no reader of the SDK takes back what it has shown
-                    raise ProviderError("the reply broke off: ask again", kind="connection")
+                    fields = {"attempt": piece.index, "wait": piece.seconds, "why": piece.text}
+                    self._send(transient("retrying", fields))
+                elif piece.kind == "restart":  # readers of the SDK cannot take back text
+                    raise ProviderError("the reply broke off: try again", kind="connection")
                 else:
-                    self._tell(*reply.take(piece))
+                    self._send(*reply.take(piece))
 
 
-# ---- what is told: chunks that the readers of the AI SDK (5, 6 and 7) take
+# ---- chunks, as the AI SDK (5, 6 and 7) reads them
 
 
-def data(name: str, value: Any, **more: Any) -> Chunk:
-    """Return a data part: `onData` hears of it, and only where it is not transient the message keeps it."""
-    return {"type": f"data-{name}", "data": value, **more}
+def data(name: str, value: Any, **extra: Any) -> Chunk:
+    """Return a data part: `onData` receives it, and the message keeps it unless it is transient."""
+    return {"type": f"data-{name}", "data": value, **extra}
 
 
-def passing(name: str, value: Any) -> Chunk:
+def transient(name: str, value: Any) -> Chunk:
     """Return a data part that the message does not keep."""
     return data(name, value, transient=True)
 
 
 class ReplyChunks:
-    """The chunks of one reply; a step begins with its first piece."""
+    """The chunks of one reply; its first piece begins a step."""
 
     def __init__(self, dialect: str) -> None:
         self.begun = False
-        self._spoken = False  # any of its text
+        self._has_text = False  # whether it has text
         self._dialect = dialect
-        self._open: tuple[str, str] | None = None  # the part that is open: its type and id
+        self._open: tuple[str, str] | None = None  # the type and id of the open part
         self._count = 0
 
     def take(self, piece: Delta) -> list[Chunk]:
-        """Return the chunks of a piece; calls are told whole, at the end."""
+        """Return the chunks of a piece; tool calls are sent complete, at the end."""
         kind = _PARTS.get(piece.kind)
         if kind is None:
             return []
-        made = self._begin()
-        self._spoken = self._spoken or (kind == "text" and bool(piece.text.strip()))
+        chunks = self._begin()
+        self._has_text = self._has_text or (kind == "text" and bool(piece.text.strip()))
         if self._open is None or self._open[0] != kind:
-            made += self._close()
+            chunks += self._close()
             self._count += 1
             self._open = kind, f"{kind}-{self._count}"
-            made.append({"type": f"{kind}-start", "id": self._open[1]})
-        return [*made, {"type": f"{kind}-delta", "id": self._open[1], "delta": piece.text}]
+            chunks.append({"type": f"{kind}-start", "id": self._open[1]})
+        return [*chunks, {"type": f"{kind}-delta", "id": self._open[1], "delta": piece.text}]
 
     def end(self, reply: Reply) -> list[Chunk]:
-        """Return the chunks that end a reply: its calls, and how it ended."""
+        """Return the chunks that end a reply: its tool calls and how it ended."""
         message: Message = get(self._dialect).decode_reply(reply.native)
-        made = [*self._begin(), *self._close()]
-        made += [
+        chunks = [*self._begin(), *self._close()]
+        chunks += [
             {
                 "type": "tool-input-available",
-                "toolCallId": one.id,
-                "toolName": one.name,
-                "input": one.arguments,
+                "toolCallId": call.id,
+                "toolName": call.name,
+                "input": call.arguments,
             }
-            for one in message.calls
+            for call in message.calls
         ]
-        if not self._spoken and not message.calls:
-            return [*made, {"type": "error", "errorText": f"the model answered with nothing ({reply.stop})"}]
-        told = {"usage": msgspec.to_builtins(reply.usage), "finishReason": reply.stop}
-        return [*made, {"type": "finish-step"}, {"type": "finish", "messageMetadata": told}]
+        if not self._has_text and not message.calls:
+            return [*chunks, {"type": "error", "errorText": f"the model sent an empty reply ({reply.stop})"}]
+        metadata = {"usage": msgspec.to_builtins(reply.usage), "finishReason": reply.stop}
+        return [*chunks, {"type": "finish-step"}, {"type": "finish", "messageMetadata": metadata}]
 
     def _begin(self) -> list[Chunk]:
-        begun, self.begun = self.begun, True
-        return [] if begun else [{"type": "start-step"}]
+        was_begun, self.begun = self.begun, True
+        return [] if was_begun else [{"type": "start-step"}]
 
     def _close(self) -> list[Chunk]:
-        opened, self._open = self._open, None
-        return [] if opened is None else [{"type": f"{opened[0]}-end", "id": opened[1]}]
+        part, self._open = self._open, None
+        return [] if part is None else [{"type": f"{part[0]}-end", "id": part[1]}]
