@@ -18,8 +18,6 @@ from foldline.service.metrics import Metrics
 from foldline.service.problems import problem
 
 ALWAYS: Final = ("/health", "/ready", "/metrics")
-SECONDS: Final = 1  # Retry-After of a refused request
-LOCAL: Final = "localhost"
 
 
 class AdmissionLimit:
@@ -39,7 +37,7 @@ class AdmissionLimit:
         if self._under_way >= self._limit:
             self._metrics.refused()
             response = problem(503, "too much at once", f"{self._limit} requests are running: try again soon")
-            response.headers["retry-after"] = str(SECONDS)
+            response.headers["retry-after"] = "1"  # seconds
             await response(scope, receive, send)
             return
         self._under_way += 1
@@ -83,7 +81,7 @@ class OriginGuard:
     def _is_local(self, host: str) -> bool:
         """Return whether a Host header names this machine in a way that no DNS server can forge."""
         name = urlsplit(f"//{host}").hostname or ""
-        if name in (LOCAL, self._host):
+        if name in ("localhost", self._host):
             return True
         try:
             return ipaddress.ip_address(name).is_loopback

@@ -79,9 +79,7 @@ class Service:
                 Mount("/api", _router(self._api_routes())),
                 Route("/", _redirect_to_page),
                 Route("/web", _redirect_to_page),
-                Mount(
-                    "/web", GZipMiddleware(_router(self._site.routes()), 1_000, 5)
-                ),  # streams are not compressed
+                Mount("/web", GZipMiddleware(_router(self._site.routes()), 1_000, 5)),  # except streams
             ],
             middleware=[
                 Middleware(AccessLog, secret=self.tenants.holds_token),
@@ -156,10 +154,8 @@ class Service:
             for method in route.methods or ():
                 handler = self._counted("api", f"/api{route.path}", route.endpoint)
                 handlers.setdefault(route.path, {})[method] = handler
-        return [
-            Route(path, _dispatch_by_method(methods), methods=list(methods))
-            for path, methods in handlers.items()
-        ]
+        routes = handlers.items()
+        return [Route(path, _dispatch_by_method(methods), methods=list(methods)) for path, methods in routes]
 
     def _counted(self, face: str, route: str, handler: Handler) -> CountedHandler:
         """Count a handler's responses; the span of each lasts until the response is sent."""

@@ -44,9 +44,7 @@ class Metrics:
         )
         self._folds = counter("foldline_folds", "Folds made", ["reason"])
         self._saved = counter("foldline_folded_tokens", "Tokens that folds removed from views")
-        self._failed = counter(
-            "foldline_upstream_failures", "Requests whose provider could not be reached", ["vendor"]
-        )
+        self._failed = counter("foldline_upstream_failures", "Failures to reach a provider", ["vendor"])
         self._refused = counter("foldline_refused", "Requests refused because too many were running")
         labels = ["tenant", "model"]
         self._tokens = counter(
@@ -128,10 +126,7 @@ class _TenantRegistry:
     def collect(self) -> Iterator[Metric]:
         """Yield the metrics."""
         for metric in self._registry.collect():
-            samples = (
-                sample
-                for sample in metric.samples
-                if sample.labels.get("tenant", self._tenant) == self._tenant
-            )
-            metric.samples = list(samples)
+            metric.samples = [
+                sample for sample in metric.samples if sample.labels.get("tenant") in (None, self._tenant)
+            ]
             yield metric

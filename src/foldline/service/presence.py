@@ -114,16 +114,14 @@ class Leases:
     async def _take(self, session: str, lease: bytes) -> bool:
         await self._presence.begin()
         try:
-            stored = await self._values.add(
-                self._space, session, lease, seconds=HELD_SECONDS, session=session
-            )
-            if stored is None or stored == lease:  # retried after a lost answer
+            held = await self._values.add(self._space, session, lease, seconds=HELD_SECONDS, session=session)
+            if held is None or held == lease:  # retried after a lost answer
                 return True
-            worker = _worker(stored)
+            worker = _worker(held)
             # a stale lease of this worker could not be deleted earlier
             if worker != self._presence.id and await self._presence.alive(worker):
                 return False
-            return await self._values.replace(self._space, session, stored, lease, seconds=HELD_SECONDS)
+            return await self._values.replace(self._space, session, held, lease, seconds=HELD_SECONDS)
         except BaseException:  # a failed or cancelled write may still have been stored
             self._postpone_delete(session, lease)
             raise

@@ -50,11 +50,6 @@ class HttpServer(uvicorn.Server):
         super().__init__(uvicorn_config(serve, make_app(serve), PatientConnection))
         self._socket = listen(serve)
 
-    @property
-    def url(self) -> str:
-        """The URL of the service."""
-        return url_of(self._socket)
-
     def run(self, sockets: list[socket.socket] | None = None) -> None:
         """Serve until a signal ends it."""
         with self._socket:
@@ -69,7 +64,7 @@ class HttpServer(uvicorn.Server):
         """Start, and report the URL."""
         await super().startup(sockets)
         if self.started:
-            self._on_ready(self.url)
+            self._on_ready(url_of(self._socket))
 
 
 def uvicorn_config(

@@ -39,6 +39,7 @@ ANSWER_SECONDS: Final = 60  # for a worker to answer its supervisor
 LOOK_SECONDS: Final = 0.5  # between a worker's checks of its supervisor
 
 Traced = Callable[[], AbstractContextManager[None]]
+Handler = Callable[[int, FrameType | None], None]
 
 
 class WorkerApp(msgspec.Struct, frozen=True):
@@ -56,13 +57,11 @@ class WorkerApp(msgspec.Struct, frozen=True):
         """Return the application."""
         self.traced().__enter__()  # until the process ends
         for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, self._with_time_limit(signal.getsignal(number)))
+            signal.signal(number, self._limit_time(signal.getsignal(number)))
         threading.Thread(target=self._end_with_supervisor, daemon=True).start()
         return make_app(self.serve, follows=self.follows)
 
-    def _with_time_limit(
-        self, server: Callable[[int, FrameType | None], object] | int | None
-    ) -> Callable[..., None]:
+    def _limit_time(self, server: Callable[[int, FrameType | None], object] | int | None) -> Handler:
         def handle(number: int, frame: FrameType | None) -> None:
             end_in_time(number, self.serve)
             if callable(server):

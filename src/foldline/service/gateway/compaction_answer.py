@@ -35,12 +35,10 @@ def compact_response(compaction: Compaction) -> dict[str, Any]:
     }
 
 
-def response(
-    request: AgentRequest, compaction: Compaction | None, *, name: str | None = None
-) -> dict[str, Any]:
+def response(request: AgentRequest, compaction: Compaction | None, id_: str | None = None) -> dict[str, Any]:
     """Return a response whose output is the item; without one, a response in progress."""
     return {
-        "id": name or _new_id(),
+        "id": id_ or _new_id(),
         "object": "response",
         "created_at": int(time.time()),
         "status": "in_progress" if compaction is None else "completed",
@@ -64,7 +62,7 @@ async def response_events(request: AgentRequest, make: Make) -> AsyncGenerator[b
     compaction = await make()
     yield _event(1, "response.output_item.added", output_index=0, item=compaction.item)
     yield _event(2, "response.output_item.done", output_index=0, item=compaction.item)
-    yield _event(3, "response.completed", response=response(request, compaction, name=first["id"]))
+    yield _event(3, "response.completed", response=response(request, compaction, first["id"]))
 
 
 def _event(number: int, kind: str, **fields: Any) -> bytes:

@@ -55,9 +55,8 @@ def read_item(element: bytes | msgspec.Raw) -> ItemContent | None:
         content = fields.get("encrypted_content") if fields.get("type") != "message" else None
         if not isinstance(content, str) or not content.startswith(MARK):
             return None
-        return msgspec.json.decode(
-            base64.b64decode(content.removeprefix(MARK), validate=True), type=ItemContent
-        )
+        raw = base64.b64decode(content.removeprefix(MARK), validate=True)
+        return msgspec.json.decode(raw, type=ItemContent)
     except (ValueError, binascii.Error, RecursionError):
         return None
 
@@ -75,16 +74,14 @@ def expand_items(elements: Sequence[bytes]) -> tuple[list[bytes], ResumedHistory
 
     The second value is how the history continues from it; None without such an item.
     """
-    items = [
-        (place, content) for place, raw in enumerate(elements) if (content := read_item(raw)) is not None
-    ]
+    items = {place: item for place, raw in enumerate(elements) if (item := read_item(raw)) is not None}
     if not items:
         return list(elements), None
-    item_places, (newest, item) = {place for place, _ in items}, items[-1]
-    before = [raw for place, raw in enumerate(elements[:newest]) if place not in item_places]
+    newest, content = items.popitem()
+    before = [raw for place, raw in enumerate(elements[:newest]) if place not in items]
     after = list(elements[newest + 1 :])
-    view = [bytes(content) for content in item.view]
-    return [*before, *view, *after], ResumedHistory(item.session, item.at, before, after)
+    view = [bytes(message) for message in content.view]
+    return [*before, *view, *after], ResumedHistory(content.session, content.at, before, after)
 
 
 def expand_body(raw: bytes) -> bytes:

@@ -54,14 +54,8 @@ class Exchange:
     """One request of one conversation; `cleanup` is closed after its reply is sent."""
 
     def __init__(
-        self,
-        conversation: AgentSession,
-        request: AgentRequest,
-        sessions: OpenSessions,
-        metrics: Metrics,
-        cleanup: AsyncExitStack,
+        self, conversation: AgentSession, request: AgentRequest, metrics: Metrics, cleanup: AsyncExitStack
     ) -> None:
-        self._sessions = sessions
         self._cleanup = cleanup
         self._conversation = conversation
         self._request = request
@@ -96,8 +90,11 @@ class Exchange:
             return request.raw
         return request.changed(max_tokens=limit).raw
 
-    async def run(self, body: bytes, send: Send) -> Relayed:
-        """Send the request, once more if it did not fit, and return the response for the client."""
+    async def run(self, body: bytes, send: Send, sessions: OpenSessions) -> Relayed:
+        """Send the request, once more if it did not fit, and return the response for the client.
+
+        A session of `sessions` that the request has begun is deleted if the request fails.
+        """
         failed = True
         try:
             relayed, error = await self._send_once(body, send)
@@ -107,18 +104,16 @@ class Exchange:
             return relayed
         finally:
             if failed:
-                await self._delete_if_begun()
+                await self._delete_begun(sessions)
 
-    async def _delete_if_begun(self) -> None:
-        """Delete the session if this request began it and no other request has used it."""
+    async def _delete_begun(self, sessions: OpenSessions) -> None:
         async with self._conversation.lock:
-            if self._conversation.begun_by is not self:
-                return
-            name = self._conversation.session.id
-            try:
-                await self._sessions.delete(name)
-            except FoldlineError as error:
-                log.warning("session %s: deleting it after its first request failed: %s", name, error)
+            if self._conversation.begun_by is self:
+                name = self._conversation.session.id
+                try:
+                    await sessions.delete(name)
+                except FoldlineError as error:
+                    log.warning("session %s: deleting it after its first request failed: %s", name, error)
 
     async def _send_once(self, body: bytes, send: Send) -> tuple[Relayed, Any]:
         """Return the response, and its error if that may be an overflow."""
@@ -184,7 +179,7 @@ class Exchange:
             return
         try:
             message = decode_reply(reply, self._request.endpoint.dialect)
-            self._count(message.usage)
+            self._report_usage(message.usage)
             if self._newest_entry is not None:
                 async with self._conversation.lock:
                     await self._conversation.store_reply(message, self._newest_entry)
@@ -193,25 +188,22 @@ class Exchange:
         except Exception:  # a bug here
             log.exception("session %s: a reply was not stored", self._conversation.session.id)
 
-    def _count(self, usage: Usage | None) -> None:
-        info = self._conversation.session.setup.info
-        model = f"{self._request.endpoint.vendor}:{self._request.model}"
-        usd = cost(usage, info.price) if usage is not None and info.price is not None else None
+    def _report_usage(self, usage: Usage | None) -> None:
+        """Count the reply, and add a span for the call of the model to the trace of the request."""
+        price = self._conversation.session.setup.info.price
+        vendor, model = self._request.endpoint.vendor, self._request.model
+        usd = cost(usage, price) if usage is not None and price is not None else None
         seconds = time.perf_counter() - self._sent
-        self._metrics.replied(model, usage, usd, seconds)
-        self._trace(usage, seconds)
-
-    def _trace(self, usage: Usage | None, seconds: float) -> None:
-        """Add a span for the call of the model to the trace of the request."""
+        self._metrics.replied(f"{vendor}:{model}", usage, usd, seconds)
         values = {
             tracing.OPERATION: "chat",
-            tracing.PROVIDER: self._request.endpoint.vendor,
-            tracing.REQUEST_MODEL: self._request.model,
+            tracing.PROVIDER: vendor,
+            tracing.REQUEST_MODEL: model,
             tracing.REQUEST_STREAM: self._request.streamed or None,
             **(self._view.traced if self._view is not None else {}),
             **traced(usage),
         }
-        tracing.started(f"chat {self._request.model}", values=values, ago=seconds).end()
+        tracing.started(f"chat {model}", values=values, ago=seconds).end()
 
     async def _fold_overflow(self, error_body: Any, relayed: Relayed) -> bytes | None:
         """Return the request folded after an overflow; None if it was none or folding failed."""
@@ -269,12 +261,7 @@ async def _read_pieces(
 def relay_unchanged(response: httpx2.Response, cleanup: AsyncExitStack) -> Relayed:
     """Return an upstream's response unchanged; `cleanup` closes it."""
     cleanup.push_async_callback(response.aclose)
-
-    async def pieces() -> AsyncGenerator[bytes]:
-        async for piece in response.aiter_raw():
-            yield piece
-
-    return Relayed(response.status_code, returned_headers(response), pieces())
+    return Relayed(response.status_code, returned_headers(response), response.aiter_raw())
 
 
 class _ClientStalled(Exception):
@@ -299,10 +286,7 @@ class _ClosingStream(StreamingResponse):
 
         try:
             await super().__call__(scope, receive, send_in_time)
-        except (
-            httpx2.HTTPError,
-            _ClientStalled,
-        ) as error:  # the stream is incomplete, and the connection is closed
+        except (httpx2.HTTPError, _ClientStalled) as error:  # the incomplete stream is closed
             log.warning("a response broke off: %s: %.200r", type(error).__name__, str(error))
         finally:
             await self._cleanup.aclose()
@@ -313,10 +297,8 @@ async def to_response(relayed: Relayed, cleanup: AsyncExitStack) -> Response:
     body = relayed.body
     if isinstance(body, bytes):
         await cleanup.aclose()
-        response: Response = Response(body, relayed.status)
+        reply: Response = Response(body, relayed.status)
     else:
-        response = _ClosingStream(relayed.status, body, cleanup)
-    response.raw_headers = [
-        (name.encode("latin-1"), value.encode("latin-1")) for name, value in relayed.headers
-    ]
-    return response
+        reply = _ClosingStream(relayed.status, body, cleanup)
+    reply.raw_headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in relayed.headers]
+    return reply

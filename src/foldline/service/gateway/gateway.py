@@ -249,14 +249,14 @@ class Gateway:
         conversation, request = result
         self._use_request_summarizer(conversation, request)
         conversation.applies_template = not self._upstreams.is_vendors(request.endpoint.vendor)
-        exchange = Exchange(conversation, request, origin.tenant.sessions, self._metrics, cleanup)
+        exchange = Exchange(conversation, request, self._metrics, cleanup)
 
         async def prepare() -> bytes:
             await self._use_model(conversation, request)
             return await exchange.prepare(origin.user)
 
         body = await _try_or_log(while_there(origin.http_request, prepare()), UNCHANGED)
-        return await exchange.run(body or request.raw, send)
+        return await exchange.run(body or request.raw, send, origin.tenant.sessions)
 
     # ---- a compaction item
 

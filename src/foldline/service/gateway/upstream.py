@@ -211,12 +211,8 @@ def returned_headers(response: httpx2.Response) -> Headers:
 
 def _forwarded_cookies(value: str, secret: Secret) -> str:
     """Return a client's cookies without the gateway's and those that contain a `secret`."""
-    kept = [
-        cookie
-        for cookie in value.split(";")
-        if not cookie.strip().startswith(OWN_PREFIX) and not secret(cookie)
-    ]
-    return ";".join(kept).strip()
+    cookies = [cookie for cookie in value.split(";") if not cookie.strip().startswith(OWN_PREFIX)]
+    return ";".join(cookie for cookie in cookies if not secret(cookie)).strip()
 
 
 # ---- the keys of summaries

@@ -93,26 +93,23 @@ class StoredDrafts:
         await self.presence.begin()
         if (dropping := self._dropping.get(session)) is not None:
             await dropping
-        own_row = DraftRow(self.presence.id)
+        own = DraftRow(self.presence.id)
         waited = False
         while True:
             raw = await self.values.get(ROWS, session)
             if raw is None:
                 if waited:
                     return None
-                if (
-                    await self.values.add(ROWS, session, pack(own_row), seconds=SECONDS, session=session)
-                    is None
-                ):
-                    return own_row
+                if await self.values.add(ROWS, session, pack(own), seconds=SECONDS, session=session) is None:
+                    return own
                 continue
             row = unpack(raw, DraftRow)
             if row is not None and row.draft is not None:
                 self._ready[session] = raw
                 return row.draft
             if row is None or not await self._is_being_made(session, row):
-                if (own := await self._take_over(session, raw, row)) is not None:
-                    return own
+                if (taken := await self._take_over(session, raw, row)) is not None:
+                    return taken
                 continue
             waited = True
             await asyncio.sleep(POLL_SECONDS)
@@ -123,9 +120,9 @@ class StoredDrafts:
         if makings >= MAKINGS:
             await self.values.delete(ROWS, session, raw)
             raise CompactionFailed(f"{makings} processes died while making the draft")
-        own_row = DraftRow(self.presence.id, makings + 1)
-        replaced = await self.values.replace(ROWS, session, raw, pack(own_row), seconds=SECONDS)
-        return own_row if replaced else None
+        own = DraftRow(self.presence.id, makings + 1)
+        replaced = await self.values.replace(ROWS, session, raw, pack(own), seconds=SECONDS)
+        return own if replaced else None
 
     async def _make(self, job: DraftJob, held: DraftRow, here: Here) -> Draft | Nothing | None:
         """Make a draft for our row; cancel it if the row is deleted."""

@@ -78,9 +78,7 @@ class Fork(msgspec.Struct, frozen=True):
     @property
     def newest(self) -> list[Any]:
         """A list of the message that begins the turn, if there is one."""
-        return [
-            _without_state(message) for message in self.messages[max(self.lead, len(self.messages) - 1) :]
-        ]
+        return list(map(_without_state, self.messages[max(self.lead, len(self.messages) - 1) :]))
 
     def system_with(self, system: str | None) -> str | None:
         """Return a system prompt and the leading system messages as one text."""
@@ -128,11 +126,9 @@ async def new_state(fork: Fork, newest: Sequence[str]) -> dict[str, Any] | None:
     if newest_fold is None:
         return None
     boundary, before = newest_fold
-    kept = (
-        messages[messages.index(boundary.first_kept) :]
-        if boundary.first_kept in messages
-        else messages[before:]
-    )
+    if boundary.first_kept in messages:
+        before = messages.index(boundary.first_kept)
+    kept = messages[before:]
     places = fork.places | dict.fromkeys(newest, len(fork.messages) - 1)
     start = next((places[entry] for entry in kept if entry in places), len(fork.messages))
     version = boundary.checkpoint.number

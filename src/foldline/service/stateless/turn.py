@@ -23,9 +23,7 @@ log = logging.getLogger("foldline")
 
 Chunk = dict[str, Any]
 _PARTS: Final = {"text": "text", "thinking": "reasoning"}
-STATE: Final = (
-    "state"  # the id of the part with the state: a later part of the message with this id replaces it
-)
+STATE: Final = "state"  # the id of the part with the state: a later part with this id replaces it
 
 
 class StatelessTurn:
@@ -107,9 +105,8 @@ class StatelessTurn:
                 self._send({"type": "compaction", "compaction": folding.state})
             else:
                 self._send(data("compaction", folding.state, id=STATE))
-        self._send(
-            *(transient("warning", {"text": text}) for text in folding.warnings[self._sent_warnings :])
-        )
+        new = folding.warnings[self._sent_warnings :]
+        self._send(*(transient("warning", {"text": text}) for text in new))
         self._sent_warnings = len(folding.warnings)
 
     async def _stream_reply(self, call: Call, reply: ReplyChunks) -> None:
