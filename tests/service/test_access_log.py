@@ -6,9 +6,8 @@ import json
 
 import pytest
 from tests.service.api.client import user
-from tests.service.served import served
 from tests.service.supervised import supervised
-from tests.service.upstream import Prepared, upstream
+from tests.service.upstream import JSON, Prepared, served_upstream
 from tests.support import patient
 from tests.support.waiting import wait_until
 
@@ -60,11 +59,8 @@ def test_each_request_is_a_line_of_json_without_what_is_secret(tmp_path, workers
 
 
 def test_the_id_of_a_request_goes_to_the_model_and_back():
-    with (
-        upstream() as (url, model),
-        served(openai_upstream=url, store="memory://", tokens={hashed(TOKEN): "a"}) as at,
-    ):
-        model.prepared[""] = Prepared(200, [("content-type", "application/json")], [b"{}"])
+    with served_upstream(store="memory://", tokens={hashed(TOKEN): "a"}) as (at, model):
+        model.prepared[""] = Prepared(200, JSON, [b"{}"])
 
         def ask(path="/v1/chat/completions", **headers):
             given = {

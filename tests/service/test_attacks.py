@@ -16,7 +16,7 @@ import httpx2
 import pytest
 from tests.service.api.client import Client, api, reply, talk, user
 from tests.service.served import in_front_of, served
-from tests.service.upstream import Prepared, upstream
+from tests.service.upstream import JSON, Prepared, served_upstream, upstream
 from tests.support import patient
 from tests.support.waiting import wait_until
 
@@ -92,11 +92,8 @@ def statuses(found):
 )
 def test_paths_lead_nowhere_but_to_the_api(path, tmp_path):
     (tmp_path / "settings.toml").write_text("model = 'm'")
-    with (
-        upstream() as (url, model),
-        served(openai_upstream=url, store=f"sqlite:///{tmp_path / 's.db'}") as at,
-    ):
-        model.prepared[""] = Prepared(404, [("content-type", "application/json")], [b"{}"])
+    with served_upstream(store=f"sqlite:///{tmp_path / 's.db'}") as (at, model):
+        model.prepared[""] = Prepared(404, JSON, [b"{}"])
         with wire(at) as sock:
             sock.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
             found = answered(sock)
@@ -234,7 +231,7 @@ def test_who_leaves_in_the_middle_of_a_body_is_no_defect_in_the_log(path, caplog
     caplog.set_level(logging.INFO, "foldline.access")
     head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n"
     kind = "Content-Type: application/x-www-form-urlencoded\r\n\r\n"
-    with upstream() as (url, model), served(openai_upstream=url) as at:
+    with served_upstream() as (at, model):
         model.prepared[""] = Prepared()
         with wire(at) as sock:
             sock.sendall(f"{head}{kind}t".encode())
@@ -309,7 +306,7 @@ def test_who_reads_nothing_of_a_turn_is_let_go_of(monkeypatch):
     ],
 )
 def test_a_head_that_two_servers_could_read_differently_is_refused(head):
-    with upstream() as (url, model), served(openai_upstream=url) as at, wire(at) as sock:
+    with served_upstream() as (at, model), wire(at) as sock:
         sock.sendall(b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\n" + head + b"\r\n" + CHAT)
         found = answered_soon(sock)
         assert set(statuses(found)) <= {400, 431, 501}, found[:300]
@@ -318,9 +315,9 @@ def test_a_head_that_two_servers_could_read_differently_is_refused(head):
 
 def test_a_request_within_a_request_does_not_go_on():
     inner = b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nx-case: inner\r\nContent-Length: 2\r\n\r\n{}"
-    with upstream() as (url, model), served(openai_upstream=url, store="memory://") as at:
+    with served_upstream(store="memory://") as (at, model):
         for case in ("outer", "inner"):
-            model.prepared[case] = Prepared(200, [("content-type", "application/json")], [b"{}"])
+            model.prepared[case] = Prepared(200, JSON, [b"{}"])
         body = CHAT[:-1] + b', "x": ' + json.dumps(inner.decode()).encode() + b"}"
         chunked = b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body)
         with wire(at) as sock:
@@ -351,7 +348,7 @@ OF_A_PROXY = [
 
 def test_headers_for_the_next_hop_and_for_the_gateway_stay_here():
     with upstream() as (url, model), served(openai_upstream=url, store="memory://") as at:
-        model.prepared["c"] = Prepared(200, [("content-type", "application/json")], [b"{}"])
+        model.prepared["c"] = Prepared(200, JSON, [b"{}"])
         headers = {
             "x-case": "c",
             "connection": "x-hidden, keep-alive",

@@ -8,7 +8,7 @@ import msgspec
 import openai
 import pytest
 from tests.service.served import Alternating, in_front_of, served
-from tests.service.upstream import Prepared, upstream
+from tests.service.upstream import JSON, Prepared, served_upstream
 from tests.support import patient
 
 import foldline
@@ -225,8 +225,8 @@ async def test_the_item_is_read_where_its_session_is_not(codex, where, place, tm
         known = read_item(msgspec.json.encode(item))
         codex.items[-1] = make_item(known.session, "0" * 64, known.view)
     more = {"conversation": "conv_1"} if where == "server state" else {}
-    with upstream() as (up, model), served(openai_upstream=up, window=WINDOW, store=place) as url:
-        model.prepared[""] = Prepared(200, [("content-type", "application/json")], [b"{}"])
+    with served_upstream(window=WINDOW, store=place) as (url, model):
+        model.prepared[""] = Prepared(200, JSON, [b"{}"])
         body = {"model": "m", "input": [*codex.items, said("And now?")], **more}
         assert patient.post(f"{url}/v1/responses", json=body).status_code == 200
     given = msgspec.json.decode(model.received[""][0].body)["input"]
@@ -241,8 +241,8 @@ async def test_the_item_is_read_where_its_session_is_not(codex, where, place, tm
 def test_what_is_not_ours_passes_untouched(content):
     body = {"model": "m", "input": [{"type": "compaction", "encrypted_content": content}, said("And now?")]}
     raw = msgspec.json.format(msgspec.json.encode(body))
-    with upstream() as (up, model), served(openai_upstream=up) as url:
-        model.prepared[""] = Prepared(200, [("content-type", "application/json")], [b"{}"])
+    with served_upstream() as (url, model):
+        model.prepared[""] = Prepared(200, JSON, [b"{}"])
         patient.post(f"{url}/v1/responses", content=raw)
         stateful = {"model": "m", "previous_response_id": "resp_1", "input": "Hi."}
         patient.post(f"{url}/v1/responses/compact", json=stateful)

@@ -17,7 +17,7 @@ import pytest
 from tests.service.api.client import Client, reply, user
 from tests.service.served import in_front_of, served
 from tests.service.supervised import supervised
-from tests.service.upstream import Prepared, upstream
+from tests.service.upstream import JSON, Prepared, served_upstream
 from tests.support import patient
 
 from foldline.config import ServeSettings
@@ -171,11 +171,8 @@ QUERIES = [
 def closed():
     """An upstream, and the service of two tenants in front of it."""
     tokens = {TOKEN: "a", OTHER: "b"}
-    with (
-        upstream() as (url, model),
-        served(openai_upstream=url, anthropic_upstream=url, store="memory://", tokens=tokens) as at,
-    ):
-        model.prepared[""] = Prepared(200, [("content-type", "application/json")], [b"{}"])
+    with served_upstream(store="memory://", tokens=tokens) as (at, model):
+        model.prepared[""] = Prepared(200, JSON, [b"{}"])
         yield at, model
 
 
@@ -202,10 +199,7 @@ def test_no_token_of_the_service_leaves_it(closed, headers, query, method, path)
 
 
 def test_a_token_in_the_path_is_refused():
-    with (
-        upstream() as (url, model),
-        served(openai_upstream=url, store="memory://", tokens={TOKEN: "a"}) as at,
-    ):
+    with served_upstream(store="memory://", tokens={TOKEN: "a"}) as (at, model):
         for path in (f"/files/{TOKEN}", f"/files/%57{TOKEN[1:]}", f"/{TOKEN}/x"):
             found = patient.get(f"{at}/v1{path}", headers={"authorization": f"Bearer {TOKEN}"})
             assert (found.status_code, TOKEN in found.text) == (400, False)

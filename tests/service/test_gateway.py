@@ -10,7 +10,7 @@ import httpx2
 import openai
 import pytest
 from tests.service.served import TWINS, Alternating, in_front_of, nothing_is_let_in_by_time, served
-from tests.service.upstream import Prepared, upstream
+from tests.service.upstream import Prepared, served_upstream, upstream
 from tests.support import patient
 
 import foldline
@@ -565,10 +565,7 @@ def test_a_token_is_needed_where_tokens_are_set_and_never_goes_on_to_the_model(m
 
 def test_a_body_over_the_limit_and_too_many_requests_are_refused(monkeypatch):
     nothing_is_let_in_by_time(monkeypatch)
-    with (
-        upstream() as (url, model),
-        served(openai_upstream=url, store="memory://", max_body=1_000, rate=2) as at,
-    ):
+    with served_upstream(store="memory://", max_body=1_000, rate=2) as (at, model):
         model.prepared[""] = Prepared(
             200, [("content-type", "application/json")], [json.dumps(DONE).encode()]
         )

@@ -8,8 +8,7 @@ import gzip
 import httpx2
 import msgspec
 import pytest
-from tests.service.served import served
-from tests.service.upstream import Prepared, upstream
+from tests.service.upstream import Prepared, served_upstream
 from tests.support.growth import grows_in_step
 
 from foldline.service.gateway import stream
@@ -182,7 +181,7 @@ def test_every_byte_of_a_reply_that_is_not_read_passes(packed, monkeypatch):
         data = gzip.compress(data)
         headers.append(("content-encoding", "gzip"))
     body = {"model": "m", "stream": True, "messages": [{"role": "user", "content": "Hello."}]}
-    with upstream() as (url, model), served(openai_upstream=url, store="memory://") as at:
+    with served_upstream(store="memory://") as (at, model):
         model.prepared[""] = Prepared(200, headers, cut(data, 10_000))
         with httpx2.stream(
             "POST",

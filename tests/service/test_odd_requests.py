@@ -11,8 +11,10 @@ from urllib.parse import urlsplit
 import httpx2
 import pytest
 from tests.service.served import served
-from tests.service.upstream import Prepared, upstream
+from tests.service.upstream import JSON, Prepared, served_upstream
 from tests.support import patient
+
+from foldline.testing import Answer, Scripted, serve_in_thread
 
 PATHS = ("/chat/completions", "/responses", "/messages")
 BODIES = {
@@ -35,10 +37,7 @@ BODIES = {
 
 @pytest.fixture(scope="module")
 def served_once():
-    with (
-        upstream() as (url, model),
-        served(openai_upstream=url, anthropic_upstream=url, store="memory://") as at,
-    ):
+    with served_upstream(store="memory://") as (at, model):
         yield at, model
 
 
@@ -53,7 +52,7 @@ def closed():
 def test_a_body_that_cannot_be_read_goes_on_as_it_came(served_once, path, body):
     at, model = served_once
     model.received.clear()
-    model.prepared[""] = Prepared(418, [("content-type", "application/json")], [b"{}"])
+    model.prepared[""] = Prepared(418, JSON, [b"{}"])
     found = patient.post(f"{at}/v1{path}", content=body, headers={"authorization": "Bearer k"})
     assert found.status_code == 418
     if b"\\ud83d" not in body:
@@ -169,3 +168,41 @@ def test_an_upstream_that_dies_within_its_answer_is_one_line(broken, caplog):
     told = [one for one in caplog.records if "broke off" in one.message]
     assert len(told) == 2
     assert not [one for one in caplog.records if one.exc_info]
+
+
+# ---- half of a surrogate pair, as JavaScript writes it
+
+HALF = r'"half \ud83d of it"'
+HALF_HEADERS = {"content-type": "application/json", "authorization": "Bearer k", "x-api-key": "k",
+           "anthropic-version": "2023-06-01"}  # fmt: skip
+HALF_BODIES = {
+    "/v1/chat/completions": '{"model":"m","messages":[{"role":"user","content":HALF}]}',
+    "/v1/messages": '{"model":"m","max_tokens":9,"messages":[{"role":"user","content":HALF}]}',
+    "/v1/responses": '{"model":"m","input":HALF}',
+}
+
+
+def test_the_api_takes_it_and_shows_the_replacement_character():
+    with served(store="memory://") as url, patient.Client(base_url=url, headers=HALF_HEADERS) as client:
+        assert client.post("/api/sessions", content=f'{{"id":"s","title":{HALF}}}').status_code == 201
+        body = f'{{"messages":[{{"role":"user","content":{HALF}}}]}}'
+        assert client.post("/api/sessions/s/messages", content=body).is_success
+        for path in ("sessions/s", "sessions/s/history", "sessions/s/view", "search?q=half", "sessions"):
+            shown = client.get(f"/api/{path}")
+            assert shown.is_success
+            assert "half \ufffd of it" in shown.text
+
+
+@pytest.mark.parametrize("path", HALF_BODIES)
+def test_the_gateway_sends_the_replacement_character_up(path):
+    model = Scripted([Answer(text="fine")])
+    with serve_in_thread(model) as up:
+        with served(store="memory://", openai_upstream=f"{up}/v1", anthropic_upstream=up) as url:
+            sent = httpx2.post(
+                f"{url}{path}",
+                content=HALF_BODIES[path].replace("HALF", HALF),
+                headers=HALF_HEADERS,
+                timeout=60,
+            )
+    assert sent.is_success
+    assert "half \ufffd of it" in str(model.requests[0].messages)

@@ -8,7 +8,7 @@ import anthropic
 import openai
 import pytest
 from tests.service.served import in_front_of, served
-from tests.service.upstream import Prepared, upstream
+from tests.service.upstream import JSON, Prepared, upstream
 from tests.support import patient
 
 TOKEN = "Token-for-the-Tests-1"
@@ -139,7 +139,7 @@ def with_keys_of_its_own(monkeypatch, tokens):
     for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY"):
         monkeypatch.setenv(name, "key-of-the-service")
     with upstream() as (url, model):
-        model.prepared[""] = Prepared(207, [("content-type", "application/json")], [b"{}"])
+        model.prepared[""] = Prepared(207, JSON, [b"{}"])
         places = dict.fromkeys(("openai_upstream", "anthropic_upstream", "google_upstream"), url)
         with served(store="memory://", tokens=tokens, **places) as at:
             yield at, model

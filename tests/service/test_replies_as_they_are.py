@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 from tests.service.served import served
-from tests.service.upstream import Prepared, upstream
+from tests.service.upstream import Prepared, served_upstream, upstream
 from tests.support import patient
 
 import foldline
@@ -66,10 +66,7 @@ async def test_plain_json_for_a_stream_passes_and_is_recorded(form, kind, tmp_pa
 
 @pytest.fixture(scope="module")
 def served_once():
-    with (
-        upstream() as (url, model),
-        served(openai_upstream=url, anthropic_upstream=url, store="memory://") as at,
-    ):
+    with served_upstream(store="memory://") as (at, model):
         yield at, model
 
 

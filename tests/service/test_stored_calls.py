@@ -5,8 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 from tests.dialects.items import call, output, reasoning, response, spoke
-from tests.service.served import served
-from tests.service.upstream import Prepared, upstream
+from tests.service.upstream import Prepared, served_upstream
 from tests.support import patient
 
 from foldline.dialects import get
@@ -44,7 +43,7 @@ class Keeping:
 
 @pytest.fixture
 def keeping():
-    with upstream() as (up, model), served(openai_upstream=up, window=WINDOW) as url:
+    with served_upstream(window=WINDOW) as (url, model):
         yield Keeping(url, model)
 
 

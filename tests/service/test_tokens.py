@@ -12,7 +12,7 @@ from starlette.requests import Request
 from tests.cli.calling import call
 from tests.service.api.client import Client, api, user
 from tests.service.served import served
-from tests.service.upstream import Prepared, upstream
+from tests.service.upstream import JSON, Prepared, served_upstream
 from tests.support import patient
 
 from foldline.config import FILE, ServeSettings, TokenGrant, own_tokens, settings
@@ -94,11 +94,8 @@ def test_what_has_the_form_of_a_token_never_leaves(token):
         {"cookie": f"a=1; t={token}"},
         {"authorization": "Basic " + base64.b64encode(f"user:{token}".encode()).decode()},
     ]
-    with (
-        upstream() as (url, model),
-        served(openai_upstream=url, store="memory://", tokens=TOKENS) as at,
-    ):
-        model.prepared[""] = Prepared(200, [("content-type", "application/json")], [b"{}"])
+    with served_upstream(store="memory://", tokens=TOKENS) as (at, model):
+        model.prepared[""] = Prepared(200, JSON, [b"{}"])
         for place in places:
             headers = {**place, "foldline-token": WRITER}
             found = patient.post(f"{at}/v1/chat/completions?key={token}&x=1", json=BODY, headers=headers)

@@ -8,8 +8,7 @@ import random
 
 import httpx2
 import pytest
-from tests.service.served import served
-from tests.service.upstream import Prepared, upstream
+from tests.service.upstream import Prepared, served_upstream
 from tests.support import corpus
 
 from foldline.dialects import get
@@ -68,10 +67,7 @@ class Client:
 
 @pytest.fixture
 def client():
-    with (
-        upstream() as (url, model),
-        served(openai_upstream=url, anthropic_upstream=url, store="memory://", window=2_000_000) as at,
-    ):
+    with served_upstream(store="memory://", window=2_000_000) as (at, model):
         client = Client(at, model)
         with client.http:
             yield client

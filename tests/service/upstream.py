@@ -9,6 +9,9 @@ import threading
 
 import msgspec
 import uvicorn
+from tests.service.served import served
+
+JSON = [("content-type", "application/json")]
 
 
 class Prepared(msgspec.Struct):
@@ -81,3 +84,10 @@ def upstream(app=None):
         server.should_exit = True
         thread.join(60)
         held.close()
+
+
+@contextlib.contextmanager
+def served_upstream(**changes):
+    """Serve an upstream with the service in front of it; yields the service's URL and the upstream."""
+    with upstream() as (url, model), served(openai_upstream=url, anthropic_upstream=url, **changes) as at:
+        yield at, model
