@@ -13,6 +13,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import msgspec
+import pytest
 
 from foldline.config import ServeSettings
 from foldline.service import rate
@@ -44,6 +45,14 @@ def served(**changes: Any) -> Generator[str]:
 
 WORKERS = contextvars.ContextVar("workers", default=1)  # services over one store in place of each one
 TWINS = {}  # of the URL of such a service: all of them
+
+
+@pytest.fixture(autouse=True)
+def two_workers():
+    """Put two services over one store in place of each one; every request goes to the other."""
+    token = WORKERS.set(2)
+    yield
+    WORKERS.reset(token)
 
 
 @contextlib.contextmanager

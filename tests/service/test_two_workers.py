@@ -23,6 +23,7 @@ from tests.service.api.test_turns import (  # noqa: F401
     test_a_turn_that_was_left_goes_on_under_its_key,
     test_one_turn_at_a_time,
 )
+from tests.service.served import two_workers  # noqa: F401
 from tests.service.test_compaction_item import (  # noqa: F401
     codex,
     place,
@@ -35,7 +36,6 @@ from tests.service.test_gateway import (  # noqa: F401
     test_a_session_that_the_client_names_is_that_one,
     test_an_edited_history_becomes_a_branch,
 )
-from tests.service.two_workers import two_workers  # noqa: F401
 
 pytestmark = pytest.mark.slow
 

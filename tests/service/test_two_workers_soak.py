@@ -7,8 +7,8 @@ from tests.service.api.test_concurrency import *  # noqa: F403
 from tests.service.api.test_folding import *  # noqa: F403
 from tests.service.api.test_sessions import *  # noqa: F403
 from tests.service.api.test_turns import *  # noqa: F403
+from tests.service.served import two_workers  # noqa: F401
 from tests.service.test_gateway import *  # noqa: F403
-from tests.service.two_workers import two_workers  # noqa: F401
 from tests.service.web.test_pages import *  # noqa: F403
 from tests.service.web.test_replay import *  # noqa: F403
 

@@ -23,7 +23,6 @@ from foldline import providers
 from foldline.config import ServeSettings, Settings, settings
 from foldline.core.log.codec import prepared
 from foldline.errors import FoldlineError, StoreError
-from foldline.service import metrics as figures
 from foldline.service.access_log import AccessLog
 from foldline.service.admission import AdmissionLimit, OriginGuard
 from foldline.service.api.administration import delete_idle
@@ -31,7 +30,7 @@ from foldline.service.api.api import Api
 from foldline.service.at_hand import at_hand, require
 from foldline.service.gateway.endpoint import ENDPOINTS, RESPONSES
 from foldline.service.gateway.gateway import Gateway
-from foldline.service.metrics import Metrics
+from foldline.service.metrics import MEDIA, Metrics
 from foldline.service.models import BY_RULE
 from foldline.service.problems import problem, problem_of
 from foldline.service.tenants import Denied, Tenants
@@ -154,8 +153,7 @@ class Service:
             for method in route.methods or ():
                 handler = self._counted("api", f"/api{route.path}", route.endpoint)
                 handlers.setdefault(route.path, {})[method] = handler
-        routes = handlers.items()
-        return [Route(path, _dispatch_by_method(methods), methods=list(methods)) for path, methods in routes]
+        return [Route(path, _by_method(methods), methods=list(methods)) for path, methods in handlers.items()]
 
     def _counted(self, face: str, route: str, handler: Handler) -> CountedHandler:
         """Count a handler's responses; the span of each lasts until the response is sent."""
@@ -203,7 +201,7 @@ class Service:
             require("read")
             only = tenant.name
         self.metrics.sessions.set(sum(len(other.sessions) for other in self.tenants.all()))
-        return Response(self.metrics.text(only), media_type=figures.MEDIA)
+        return Response(self.metrics.text(only), media_type=MEDIA)
 
 
 def make_app(serve: ServeSettings | None = None, *, follows: bool | None = None) -> Starlette:
@@ -221,7 +219,7 @@ def _router(routes: list[Route]) -> Router:
     return Router(routes, redirect_slashes=False)
 
 
-def _dispatch_by_method(handlers: dict[str, CountedHandler]) -> CountedHandler:
+def _by_method(handlers: dict[str, CountedHandler]) -> CountedHandler:
     async def handle(request: Request) -> ASGIApp:
         return await handlers[request.method](request)
 

@@ -79,9 +79,7 @@ class Models:
 
     def _vendor_model(self, name: str) -> str:
         """Return the name of a vendor's model as `vendor:name`."""
-        vendor, _, model = (
-            name.replace("/", ":", 1).partition(":") if ":" not in name else name.partition(":")
-        )
+        vendor, _, model = (name if ":" in name else name.replace("/", ":", 1)).partition(":")
         if vendor == OPENROUTER and model:
             if self._serve.openai_upstream == _PUBLIC:
                 raise InputError(

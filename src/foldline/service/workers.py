@@ -84,9 +84,8 @@ class Workers(Multiprocess):
         self._socket.listen(2048)
         self._ready = ready
         self._ended_by = 0
-        config = uvicorn_config(
-            serve, WorkerApp(serve, traced, os.getpid(), follows_file(serve.tokens)), YieldingConnection
-        )
+        worker = WorkerApp(serve, traced, os.getpid(), follows_file(serve.tokens))
+        config = uvicorn_config(serve, worker, YieldingConnection)
         config.workers = serve.workers
         config.timeout_worker_healthcheck = ANSWER_SECONDS
         super().__init__(config, [self._socket])

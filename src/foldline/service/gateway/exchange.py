@@ -37,7 +37,6 @@ log = logging.getLogger("foldline")
 
 MAYBE_OVERFLOW: Final = frozenset({400, 413, 422, 500})  # statuses with which providers report one
 READ_SECONDS: Final = 600.0  # without reading by the client of a stream: an agent may be suspended
-NO_BODY: Final = "{status} status code (no body)"
 
 Send = Callable[[bytes], Awaitable[httpx2.Response]]
 
@@ -91,10 +90,7 @@ class Exchange:
         return request.changed(max_tokens=limit).raw
 
     async def run(self, body: bytes, send: Send, sessions: OpenSessions) -> Relayed:
-        """Send the request, once more if it did not fit, and return the response for the client.
-
-        A session of `sessions` that the request has begun is deleted if the request fails.
-        """
+        """Send the request, once more if it did not fit; if it fails, delete the session that it began."""
         failed = True
         try:
             relayed, error = await self._send_once(body, send)
@@ -134,7 +130,7 @@ class Exchange:
             if response.status_code < 400:
                 await self._store(reader)
             elif response.status_code in MAYBE_OVERFLOW:
-                error = reader.plain() or NO_BODY.format(status=response.status_code)
+                error = reader.plain() or f"{response.status_code} status code (no body)"
             return Relayed(response.status_code, self._fold_headers(headers), b"".join(pieces)), error
         return await self._streamed(response, headers, reader)
 

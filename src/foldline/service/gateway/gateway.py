@@ -127,11 +127,9 @@ class Gateway:
             return tenant
         try:
             raw = await read_body(request, self._serve)
-        except Refused as error:
-            return refusal(vendor, error.status, str(error))
-        agent_request, raw = await decoded(raw, partial(_read_request, endpoint))
-        may_lend_key = agent_request is not None or not self._tenants.several or not continues_a_reply(raw)
-        try:
+            agent_request, raw = await decoded(raw, partial(_read_request, endpoint))
+            stateful = agent_request is None and continues_a_reply(raw)
+            may_lend_key = not (stateful and self._tenants.several)
             query, headers = self._forwarded(request, vendor, may_lend_key=may_lend_key)
         except Refused as error:
             return refusal(vendor, error.status, str(error))

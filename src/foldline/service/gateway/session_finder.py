@@ -106,15 +106,13 @@ class SessionFinder:
         open_ids = [session for session in self._sessions if session == name or _generation_of(session, name)]
         return sorted({*stored, *open_ids}, key=lambda session: _generation(session, name), reverse=True)
 
-    async def _find_origin(
-        self, request: AgentRequest, candidates: Sequence[str] | None
-    ) -> AgentSession | None:
+    async def _find_origin(self, request: AgentRequest, named: Sequence[str] | None) -> AgentSession | None:
         """Return the conversation that the client has compacted and continues in a new one.
 
         That is the newest with the client's name; without a name, the one whose last reply is in its summary.
         """
-        if candidates is not None:
-            return await self._open(candidates[0]) if candidates else None
+        if named is not None:
+            return await self._open(named[0]) if named else None
         beginning = await aside(len(request.raw), lambda: beginning_of(request))
         if len(beginning) < LEAST:
             return None

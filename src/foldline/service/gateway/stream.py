@@ -85,7 +85,8 @@ class ReplyReader:
                 self._unreadable = True
                 break
             event, taken = bytes(buffer[taken : end.start()]), end.end()
-            data = b"\n".join(_data(line) for line in event.splitlines() if line.startswith(b"data:"))
+            lines = [line[5:] for line in event.splitlines() if line.startswith(b"data:")]
+            data = b"\n".join(line.removeprefix(b" ") for line in lines)
             if data == b"[DONE]":
                 self.ended = True
             elif data:
@@ -114,7 +115,3 @@ class ReplyReader:
             self._unreadable = True
         last = self._endpoint.is_last is not None and self._endpoint.is_last(fields)
         self.ended = self.ended or last or kind in self._endpoint.closing
-
-
-def _data(line: bytes) -> bytes:
-    return line[5:].removeprefix(b" ")

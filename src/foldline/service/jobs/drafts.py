@@ -55,9 +55,8 @@ class DraftLimit:
 
     async def run(self, provider: str, here: Here) -> Outcome:
         """Make a draft as soon as the limits allow."""
-        rate = self._rates.setdefault(
-            provider, RateLimit(self._values, f"drafts {provider}", self._per_minute)
-        )
+        limit = RateLimit(self._values, f"drafts {provider}", self._per_minute)
+        rate = self._rates.setdefault(provider, limit)
         async with self._slots.setdefault(provider, asyncio.Semaphore(self._at_once)):
             while (wait := await rate.wait()) > 0:  # noqa: ASYNC110 - other workers count too
                 await asyncio.sleep(wait)
@@ -127,7 +126,8 @@ class StoredDrafts:
     async def _make(self, job: DraftJob, held: DraftRow, here: Here) -> Draft | Nothing | None:
         """Make a draft for our row; cancel it if the row is deleted."""
         session, raw = job.session, pack(held)
-        task = asyncio.ensure_future(self._run_limited(job, here))
+        model = job.prefix.model if job.prefix is not None else "own"
+        task = asyncio.ensure_future(self._limit.run(model.partition(":")[0], here))
         self._in_progress.add(session)
         try:
             while not (await asyncio.wait([task], timeout=WATCH_SECONDS))[0]:
@@ -150,10 +150,6 @@ class StoredDrafts:
         draft = msgspec.structs.replace(job.base, boundary=boundary)
         wanted = await self._keep(session, raw, msgspec.structs.replace(held, draft=draft))
         return draft if wanted else None
-
-    async def _run_limited(self, job: DraftJob, here: Here) -> Outcome:
-        model = job.prefix.model if job.prefix is not None else "own"
-        return await self._limit.run(model.partition(":")[0], here)
 
     async def _keep(self, session: str, raw: bytes, row: DraftRow) -> bool:
         """Store a finished draft; return whether it is still wanted."""

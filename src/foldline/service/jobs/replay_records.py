@@ -7,7 +7,7 @@ import time
 import zlib
 from collections.abc import Sequence
 from io import StringIO
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 import msgspec
 
@@ -186,21 +186,20 @@ def _row(report: PolicyReport, baseline: int) -> ComparedPolicy:
 def as_csv(rows: Sequence[ComparedPolicy]) -> str:
     """Return rows as CSV; unknown values are empty."""
     target = StringIO()
-    flat_rows = [_flat(row) for row in rows]
+    flat_rows = [
+        {
+            "policy": row.policy,
+            "input_tokens": row.input_tokens,
+            "less": None if row.less is None else round(row.less, 4),
+            **row.prices,
+            **row.counts,
+            **row.retention,
+            "cuts_scored": row.scored,
+            "cuts": row.cuts,
+        }
+        for row in rows
+    ]
     writer = csv.DictWriter(target, list(flat_rows[0]) if flat_rows else [])
     writer.writeheader()
     writer.writerows(flat_rows)
     return target.getvalue()
-
-
-def _flat(row: ComparedPolicy) -> dict[str, Any]:
-    return {
-        "policy": row.policy,
-        "input_tokens": row.input_tokens,
-        "less": None if row.less is None else round(row.less, 4),
-        **row.prices,
-        **row.counts,
-        **row.retention,
-        "cuts_scored": row.scored,
-        "cuts": row.cuts,
-    }

@@ -46,13 +46,10 @@ class StatelessTurn:
             work.cancel()
             await asyncio.wait({work})
 
-    def _send(self, *chunks: Chunk) -> None:
+    def _send(self, *chunks: Chunk | None) -> None:
         for chunk in chunks:
-            self._enqueue(chunk)
-
-    def _enqueue(self, chunk: Chunk | None) -> None:
-        with suppress(RuntimeError):  # the service has stopped
-            self._loop.call_soon_threadsafe(self._queue.put_nowait, chunk)
+            with suppress(RuntimeError):  # the service has stopped
+                self._loop.call_soon_threadsafe(self._queue.put_nowait, chunk)
 
     def _on_event(self, event: Event) -> None:
         if isinstance(event, CompactionStarted):
@@ -73,7 +70,7 @@ class StatelessTurn:
             self._send({"type": "error", "errorText": "internal error: see the service's log"})
         finally:
             await self._provider.close()
-            self._enqueue(None)
+            self._send(None)
 
     async def _reply_folding(self) -> None:
         """Fold, call the model, and retry with a smaller view if the request did not fit."""
