@@ -166,7 +166,7 @@ def test_a_store_of_one_process_is_refused(tmp_path):
     ]
     found = subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=tmp_path, check=False)
     assert found.returncode == 2
-    assert "one process's own" in found.stderr
+    assert "belongs to one process" in found.stderr
 
 
 class Waiting(Scripted):
