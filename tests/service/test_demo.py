@@ -26,7 +26,7 @@ def test_the_demonstration_talks_folds_and_leaves_nothing(tmp_path):
                     follow_redirects=True,
                     timeout=60,
                 )
-                assert "no model was asked" in told.text
+                assert "no model was called" in told.text
             assert "fold-line" in told.text
             assert [one for one in tmp_path.iterdir() if one.name.startswith("foldline-demo-")]
         finally:
