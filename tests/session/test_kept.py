@@ -115,3 +115,15 @@ async def test_only_a_smaller_window_than_it_was_kept_with_is_a_switch(then, rea
         await session.append({"role": "user", "content": "Once more, all of it. " * 1_000})
         found = await reasons(session)
         assert (found, "Once more" in texts(list(await session.context()))) == ([reason], True)
+
+
+async def test_a_fold_made_again_after_an_undo_is_not_labelled_as_a_model_switch(place):
+    async with foldline.open(place, "s", window=9_000) as session:
+        reasons = []
+        for name in ("compacted", "pruned"):
+            session.on(name, lambda event: reasons.append(event.receipt.reason))
+        await session.append({"role": "user", "content": "Read all of this. " * 4_600})
+        await session.context()
+        await session.undo()
+        await session.context()
+        assert reasons == ["threshold", "threshold"]

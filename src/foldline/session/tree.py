@@ -145,7 +145,7 @@ class SessionTree:
         shared = self._shared
         await shared.cursor.move(leaf)
         shared.watch.folded()
-        shared.watch.happened("before_smaller_window")
+        shared.watch.view_changed()
         shared.model.load()
         shared.reply.lift()
         shared.events.emit(Branched(leaf=leaf))

@@ -122,7 +122,9 @@ def test_an_undo_stands_until_something_is_said():
     undone.undone(fits=True)
     assert undone.due(View(HIGH)) is None
     undone.undone(fits=False)
-    assert isinstance(undone.due(View(FULL)), Compact)
+    due = undone.due(View(FULL))
+    assert isinstance(due, Compact)
+    assert due.reason == "threshold"
 
 
 def looks(policy, *said):

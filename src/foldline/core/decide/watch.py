@@ -38,6 +38,7 @@ from foldline.core.decide.breaker import Failure, failure_notes
 from foldline.core.decide.policy import Moment
 from foldline.core.decide.triggers import (
     Compact,
+    Decision,
     Refuse,
     StartDraft,
     Stay,
@@ -79,6 +80,7 @@ class Watch:
         self._moments: dict[Moment, int] = {}  # unchecked, each with its newest event number
         self._checked_until = 0  # the newest event number that was handled
         self._check_at_once = 0  # the newest event that asks for a check at once; 0 for none
+        self._view_changed = 0  # the newest event that changed the view without a new message
         self._fruitless: int | None = None
 
     # ---- what happened
@@ -93,6 +95,11 @@ class Watch:
         """Remember a moment until it is checked."""
         self.event_number += 1
         self._moments[moment] = self.event_number
+
+    def view_changed(self) -> None:
+        """Check again although nothing was said: an undo or a move of the leaf changed the view."""
+        self.happened("before_smaller_window")
+        self._view_changed = self.event_number
 
     def said(self, messages: Sequence[Message]) -> None:
         """Report appended messages: the last one sets the moment; a reply may be a silent overflow."""
@@ -132,7 +139,7 @@ class Watch:
         """Report that the newest boundary was undone by hand: if the view `fits`, wait for new messages."""
         self.mark_checked()
         if not fits:
-            self.happened("before_smaller_window")
+            self.view_changed()
 
     def draft_begun(self) -> None:
         """Report that a draft is being made."""
@@ -213,13 +220,20 @@ class Watch:
         """
         draft: StartDraft | None = None
         for moment in sorted(self._moments, key=lambda one: -self._moments[one] if one in URGENT else 1):
-            decision = decide(self.limits, facts, moment)
+            decision = self._decide(facts, moment, careful=False)
             wanted = isinstance(decision, Compact) or (
                 isinstance(decision, StartDraft) and not drafting and draft is None
             )
             if wanted and careful:
-                decision = decide(self.limits, facts, moment, careful=True)
+                decision = self._decide(facts, moment, careful=True)
             if wanted and isinstance(decision, Compact | Refuse):
                 return decision
             draft = decision if wanted and isinstance(decision, StartDraft) else draft
         return draft
+
+    def _decide(self, facts: TriggerFacts, moment: Moment, *, careful: bool) -> Decision:
+        """Decide at a moment; a view that changed in the same window is not a switch of the model."""
+        decision = decide(self.limits, facts, moment, careful=careful)
+        if self._moments[moment] != self._view_changed or isinstance(decision, Stay):
+            return decision
+        return msgspec.structs.replace(decision, reason="threshold")
