@@ -317,6 +317,17 @@ async def test_closing_ends_with_the_store_whatever_fails_before():
         await session.append(prompt(1))
 
 
+async def test_a_session_that_cannot_be_entered_is_closed(tmp_path):
+    file = tmp_path / "notes.txt"
+    file.write_text("these are my notes" * 100)
+    session = foldline.open(f"sqlite:///{file}", "s")
+    with pytest.raises(foldline.FoldlineError, match="not a Foldline database"):
+        async with session:
+            pass
+    with pytest.raises(foldline.FoldlineError, match="closed"):
+        await session.store.sessions()
+
+
 async def test_a_warning_of_many_compactions_comes_again_only_when_they_have_doubled(store):
     session = session_on(store, Gate(opened=True))
     heard = Heard(session)

@@ -128,6 +128,14 @@ def test_a_closed_session_says_so_and_closing_twice_is_nothing(url):
     assert session.id == "s"
 
 
+def test_a_session_that_cannot_be_entered_is_closed_with_its_thread(tmp_path):
+    (tmp_path / "notes.txt").write_text("these are my notes" * 100)
+    session = foldline.open_sync(f"sqlite:///{tmp_path / 'notes.txt'}", "s")
+    with pytest.raises(foldline.FoldlineError, match="not a Foldline database"), session:
+        pass
+    assert not session.portal._thread.is_alive()
+
+
 def test_threads_may_share_a_session(url):
     with foldline.open_sync(url, "s") as session:
 

@@ -126,7 +126,11 @@ class Session:
                 self._choice.use_model(summary_model)
 
     async def __aenter__(self) -> Self:
-        await self._shared.follow()
+        try:
+            await self._shared.follow()
+        except BaseException:
+            await self.close()
+            raise
         return self
 
     async def __aexit__(self, *_: object) -> None:

@@ -164,7 +164,11 @@ class SyncSession:
         self._owns_portal = portal is None
 
     def __enter__(self) -> Self:
-        self.portal.run(self.session.__aenter__())
+        try:
+            self.portal.run(self.session.__aenter__())
+        except BaseException:
+            self.close()
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:
