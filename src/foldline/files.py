@@ -1,7 +1,7 @@
-"""Files, opened so that none hangs and none leads elsewhere, and written whole or not at all.
+"""Open files without hanging or following links, and write them atomically.
 
-A path under `inside` is walked folder by folder without following links, so that one that is put in its
-place meanwhile is an error, not a way out.
+A path under `inside` is walked folder by folder without following links, so that a link swapped in meanwhile
+is an error and not an escape.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _OWNER: Final = 0o700
 
 
 def _flags(*names: str) -> int:
-    """Return flags of `os.open`, those that this system has."""
+    """Combine the flags of `os.open` that this system has."""
     return sum(getattr(os, f"O_{name}", 0) for name in names)
 
 
 _FOLDER: Final = _flags("DIRECTORY", "PATH", "CLOEXEC")
-# without NONBLOCK a pipe is waited for, until somebody writes into it
+# without NONBLOCK, opening a pipe blocks until it has a writer
 _TO_READ: Final = _flags("NONBLOCK", "NOCTTY", "CLOEXEC", "BINARY")
 _TO_MAKE: Final = _flags("WRONLY", "CREAT", "EXCL", "NOFOLLOW", "CLOEXEC")
 _TO_APPEND: Final = _flags("WRONLY", "APPEND", "CREAT", "CLOEXEC")
@@ -51,31 +51,31 @@ def opened(path: Path, *, inside: Path | None = None) -> BinaryIO:
 
 
 def content(path: Path, most: int, *, inside: Path | None = None) -> bytes:
-    """Return what a file holds, of `most` bytes at most; raises as `opened` does, InputError for more."""
+    """Read a file of at most `most` bytes; raises as `opened` does, and InputError for a larger file."""
     with opened(path, inside=inside) as file:
-        found = file.read(most + 1)
-    if len(found) > most:
+        data = file.read(most + 1)
+    if len(data) > most:
         raise InputError(f"{path} is larger than {most:,} bytes")
-    return found
+    return data
 
 
 @contextmanager
 def written(path: Path, *, inside: Path | None = None, mode: int | None = None) -> Generator[BinaryIO]:
-    """Give a file that becomes `path` when the block ends well; folders above it are made.
+    """Yield a temporary file that replaces `path` when the block succeeds; creates missing folders.
 
-    It keeps the mode of the file that it replaces; a new one has `mode` (None: what the umask leaves). Raises
-    OSError, and InputError where something stands there that is no file.
+    A replaced file keeps its permissions; a new one gets `mode` (None: the umask's default). Raises OSError,
+    and InputError if `path` is a pipe, a socket or a device.
     """
     name = f".{path.name[:60]}.{secrets.token_hex(8)}.part"
     with _folder(path.parent, inside, make=0o777 if mode is None else _OWNER) as folder:
-        kept = _mode(path, folder) if mode is None else None
+        old_mode = _mode(path, folder) if mode is None else None
         handle = os.open(name, _TO_MAKE, 0o666 if mode is None else mode, dir_fd=folder)
         try:
             with os.fdopen(handle, "wb") as file:
                 yield file
                 file.flush()
-                if kept is not None:
-                    os.fchmod(handle, kept)
+                if old_mode is not None:
+                    os.fchmod(handle, old_mode)
                 os.fsync(handle)
             os.replace(name, path.name, src_dir_fd=folder, dst_dir_fd=folder)
         finally:
@@ -84,19 +84,19 @@ def written(path: Path, *, inside: Path | None = None, mode: int | None = None) 
 
 
 def make_private(folder: Path) -> None:
-    """Make a folder, and those above it that are missing, for their owner alone."""
-    for one in reversed([one for one in (folder, *folder.parents) if not one.exists()]):
-        one.mkdir(mode=_OWNER, exist_ok=True)
+    """Create a folder and its missing parents, accessible to their owner only."""
+    for missing in reversed([path for path in (folder, *folder.parents) if not path.exists()]):
+        missing.mkdir(mode=_OWNER, exist_ok=True)
 
 
 def create_private(path: Path) -> None:
-    """Make a file, if it is not there, and its folders for their owner alone. Raises OSError."""
+    """Create a file and its folders if missing, accessible to their owner only. Raises OSError."""
     make_private(path.parent)
     os.close(os.open(path, os.O_CREAT | os.O_RDWR, PRIVATE))
 
 
 def append_private(path: Path) -> BinaryIO:
-    """Open a file to write behind what it holds; a new one, and new folders, are their owner's."""
+    """Open a file for appending; a new file and new folders are accessible to their owner only."""
     make_private(path.parent)
     return os.fdopen(os.open(path, _TO_APPEND, PRIVATE), "ab")
 
@@ -112,26 +112,26 @@ def _regular(path: Path, folder: int | None, flags: int) -> BinaryIO:
 
 
 def _mode(path: Path, folder: int) -> int | None:
-    """Return the permissions of the file at a path, None where there is none."""
+    """Return the permissions of the file at a path; None if there is no file, or a link."""
     try:
-        found = os.stat(path.name, dir_fd=folder, follow_symlinks=False)
+        info = os.stat(path.name, dir_fd=folder, follow_symlinks=False)
     except FileNotFoundError:
         return None
-    _check(path, found)
-    return None if stat.S_ISLNK(found.st_mode) else stat.S_IMODE(found.st_mode)
+    _check(path, info)
+    return None if stat.S_ISLNK(info.st_mode) else stat.S_IMODE(info.st_mode)
 
 
-def _check(path: Path, found: os.stat_result) -> None:
-    kind = _KINDS.get(stat.S_IFMT(found.st_mode))
+def _check(path: Path, info: os.stat_result) -> None:
+    kind = _KINDS.get(stat.S_IFMT(info.st_mode))
     if kind is not None:
         raise InputError(f"{path} is {kind}, not a file")
-    if stat.S_ISDIR(found.st_mode):
+    if stat.S_ISDIR(info.st_mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
 
 
 @contextmanager
 def _folder(path: Path, inside: Path | None, *, make: int | None = None) -> Generator[int]:
-    """Give a folder as a descriptor, reached from `inside` without links."""
+    """Yield a descriptor of a folder, reached from `inside` without following links."""
     start = path if inside is None else inside
     if inside is None and make is not None:
         make_private(path) if make == _OWNER else path.mkdir(parents=True, exist_ok=True)
@@ -150,7 +150,7 @@ def _folder(path: Path, inside: Path | None, *, make: int | None = None) -> Gene
 
 
 def expanded(path: str) -> Path:
-    """Return a path with the home folder that its `~` stands for. Raises InputError where there is none."""
+    """Expand `~` to the home folder. Raises InputError if there is no such home folder."""
     try:
         return Path(path).expanduser()
     except RuntimeError as error:
@@ -158,5 +158,5 @@ def expanded(path: str) -> Path:
 
 
 def safe_name(label: str, most: int = 60) -> str:
-    """Return a file's name with plain letters only, none of which steers a path, an option or a drawing."""
+    """Return a label as a file name: ASCII letters, digits, `._-`, and never an option or another path."""
     return _UNSAFE.sub("-", label)[-most:].strip("-.") or "session"

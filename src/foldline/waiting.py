@@ -1,4 +1,4 @@
-"""Work that must not hold others up: a network from code that is not async, a fold in an event loop."""
+"""Run async work from synchronous code, and heavy work without blocking the event loop."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from typing import Any, Final, TypeVar
 
 T = TypeVar("T")
 
-EACH: Final = 1_000  # bytes that a message counts for, however short it is
-HEAVY: Final = 100_000  # bytes from which work on them is done in a thread
+EACH: Final = 1_000  # bytes that every message counts for at least
+HEAVY: Final = 100_000  # bytes from which work runs in a thread
 
 
 def run_waiting(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine to its end in an event loop of its own; where one runs already, in a thread beside it.
+    """Run a coroutine to completion in a new event loop, in another thread if a loop runs here.
 
-    That loop stands still meanwhile: code that is async should await instead.
+    Blocks the calling thread and its loop: async code should await the coroutine instead.
     """
     try:
         asyncio.get_running_loop()
@@ -31,54 +31,54 @@ def run_waiting(coroutine: Coroutine[Any, Any, T]) -> T:
 
 
 async def aside(size: int, work: Callable[[], T]) -> T:
-    """Do work on messages of that many bytes: at once, or in a thread where others would wait for it."""
+    """Run work on `size` bytes of messages: inline if they are few, otherwise in a thread."""
     return work() if size < HEAVY else await asyncio.to_thread(work)
 
 
 async def apart(work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine in an event loop and a thread of its own, and return what it returns.
+    """Run a coroutine in a separate thread and event loop, and return its result.
 
-    So this loop goes on whatever the work does between two awaits. Cancelled, the work is cancelled at its
-    next await, and not waited for. The thread does not keep the process from ending.
+    Work that blocks between two awaits does not block this loop. If this call is cancelled, the work is
+    cancelled at its next await, without waiting for it. The thread does not keep the process alive.
     """
     loop = asyncio.get_running_loop()
-    done: asyncio.Future[T] = loop.create_future()
-    begun: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[T]]] = []
-    left = threading.Event()
+    outcome: asyncio.Future[T] = loop.create_future()
+    started: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[T]]] = []
+    abandoned = threading.Event()
 
     async def run() -> T:
         task = asyncio.ensure_future(work)
-        begun.append((asyncio.get_running_loop(), task))
-        if left.is_set():
+        started.append((asyncio.get_running_loop(), task))
+        if abandoned.is_set():
             task.cancel()
         return await task
 
-    def settle(found: T | None, error: BaseException | None) -> None:
-        if done.done():
+    def settle(result: T | None, error: BaseException | None) -> None:
+        if outcome.done():
             return
         if error is None:
-            done.set_result(found)  # type: ignore[arg-type]  # what the work returned
+            outcome.set_result(result)  # type: ignore[arg-type]  # what the work returned
         else:
-            done.set_exception(error)
+            outcome.set_exception(error)
 
     def thread() -> None:
-        found, error = None, None
+        result, error = None, None
         try:
-            found = asyncio.run(run())
+            result = asyncio.run(run())
         except asyncio.CancelledError:
-            error = RuntimeError("the work was cancelled")  # a future cannot hold the other
+            error = RuntimeError("the work was cancelled")  # a future cannot hold a CancelledError
         except BaseException as raised:
             error = raised
-        with suppress(RuntimeError):  # the loop was closed meanwhile
-            loop.call_soon_threadsafe(settle, found, error)
+        with suppress(RuntimeError):  # the caller's loop was closed
+            loop.call_soon_threadsafe(settle, result, error)
 
     threading.Thread(
         target=contextvars.copy_context().run, args=(thread,), name="foldline-apart", daemon=True
     ).start()
     try:
-        return await done
+        return await outcome
     finally:
-        left.set()
-        for inner, task in begun:
-            with suppress(RuntimeError):  # it has ended
+        abandoned.set()
+        for inner, task in started:
+            with suppress(RuntimeError):  # its loop is closed
                 inner.call_soon_threadsafe(task.cancel)
