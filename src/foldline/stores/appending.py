@@ -1,4 +1,4 @@
-"""An append to the log in SQL tables: whether it is new, whether it fits the path, and the rows it makes."""
+"""Append to the log in SQL tables: detect retries, check that entries fit the path, make their rows."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from foldline.stores.tree import Place, Spans
 
 
 def append(tables: Tables, session: str, entries: Sequence[Entry], seen: str | None) -> None:
-    """Append as `Store.append` says; raises Contended where another writer came between."""
+    """Append as `Store.append` says; raises Contended if another writer came between."""
     tree.check_batch(session, entries, seen)
     if not entries:
         return
     payloads = [pack(entry) for entry in entries]
     first, last = tree.times_in(entries, time.time())
     with tables.database.writing():
-        known = tables.session(session)
-        again = _again(tables, known.key, entries) if known else 0
-        if known and again == len(entries) and _is_retry(tables, known, entries):
+        row = tables.session(session)
+        stored = _count_stored(tables, row.key, entries) if row else 0
+        if row and stored == len(entries) and _is_retry(tables, row, entries):
             return
-        leaf = known.leaf if known else None
+        leaf = row.leaf if row else None
         if leaf != seen:
             raise LeafMoved(f"session {session}: another writer appended first", leaf=leaf)
-        key, count = (known.key, known.entries) if known else (None, 0)
-        place = tables.place_of(known, entries[again - 1].id if again else None)
-        rows = _NewRows(tables, key, count, place).rows(entries[again:], payloads[again:])
-        moved = {
+        key, count = (row.key, row.entries) if row else (None, 0)
+        place = tables.place_of(row, entries[stored - 1].id if stored else None)
+        rows = _NewRows(tables, key, count, place).rows(entries[stored:], payloads[stored:])
+        update = {
             **named(session),
             "session": key,
             "seen": leaf,
@@ -45,12 +45,12 @@ def append(tables: Tables, session: str, entries: Sequence[Entry], seen: str | N
             "title": tree.title_in(entries),
             "user": tree.user_in(entries),
         }
-        if not tables.database.append(moved, rows):
+        if not tables.database.append(update, rows):
             raise Contended
 
 
-def _again(tables: Tables, session: Any, entries: Sequence[Entry]) -> int:
-    """Return how many of the first entries are stored already: a retry, or a branch that was left."""
+def _count_stored(tables: Tables, session: Any, entries: Sequence[Entry]) -> int:
+    """Count the first entries that are stored already, by a retry or on an abandoned branch."""
     if tables.find(session, entries[0].id) is None:
         return 0
     stored = tables.stored(session, [entry.id for entry in entries])
@@ -62,7 +62,7 @@ def _again(tables: Tables, session: Any, entries: Sequence[Entry]) -> int:
 
 
 def _is_retry(tables: Tables, session: SessionRow, entries: Sequence[Entry]) -> bool:
-    """Return whether these very entries, times included, stand on the path already."""
+    """Return whether these entries, times included, are on the path already."""
     leaf = tables.place_of(session, None)
     last = tables.seq_of(session.key, entries[-1].id)
     if leaf is None or not tree.on(tables.spans(session.key, leaf.seq), last):
@@ -72,19 +72,19 @@ def _is_retry(tables: Tables, session: SessionRow, entries: Sequence[Entry]) -> 
 
 
 class _NewRows:
-    """What an append adds to a session of `count` entries; looks behind it in what is stored."""
+    """The rows that an append adds to a session of `count` entries."""
 
     def __init__(self, tables: Tables, session: Any, count: int, place: Place | None) -> None:
         self._tables = tables
         self._session = session
         self._count = count
-        self._place = place  # of the entry that the next one follows
+        self._place = place  # of the next entry's parent
         self._places: dict[int, Place] = {}
         self._entries: dict[int, Entry] = {}
         self._seqs: dict[str, int] = {}
 
     def rows(self, entries: Sequence[Entry], payloads: Sequence[bytes]) -> list[dict[str, Any]]:
-        """Return the rows of a chain of entries; raises StoreError if a Compacted keeps what it may not."""
+        """Return the rows of a chain; raises StoreError if a Compacted keeps what is not on its path."""
         return [self._row(entry, payload) for entry, payload in zip(entries, payloads, strict=True)]
 
     def _row(self, entry: Entry, payload: bytes) -> dict[str, Any]:
@@ -109,7 +109,7 @@ class _NewRows:
         return self._places.get(seq) or self._tables.place_at(self._session, seq)
 
     def _found(self, ids: Iterable[str]) -> dict[str, int]:
-        """Return the seqs of those of these entries that there are."""
+        """Return the seqs of these entries, leaving out unknown ones."""
         stored = [id_ for id_ in ids if id_ not in self._seqs]
         return {**(self._tables.seqs(self._session, stored) if self._count and stored else {}), **self._seqs}
 

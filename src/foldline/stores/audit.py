@@ -1,4 +1,4 @@
-"""Check that a database holds exactly what was appended: the part that is the same for all."""
+"""Check that a database holds exactly what was appended: the part common to all databases."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ def audit_sessions(tables: Tables) -> Iterator[str]:
 def audit_session(tables: Tables, session: str) -> list[str]:
     """Return a line for each problem of one session; raises SessionNotFound."""
     with tables.database.snapshot():
-        known = tables.known_session(session)
+        row = tables.known_session(session)
         problems: list[str] = []
-        if known.leaf is not None and known.place is None:
-            problems.append(f"its leaf {known.leaf} is missing")
-        count, last = tables.database.row("count_entries", session=known.key) or (0, 0)
-        if (count, last) != (known.entries, known.entries):
-            problems.append(f"it has {count} entries up to {last}, not {known.entries}")
-        upto = max(number for number in (count, last, known.entries) if isinstance(number, int))
-        chain = verify_chain(_entries(tables, known.key, upto, problems))
+        if row.leaf is not None and row.place is None:
+            problems.append(f"its leaf {row.leaf} is missing")
+        count, last = tables.database.row("count_entries", session=row.key) or (0, 0)
+        if (count, last) != (row.entries, row.entries):
+            problems.append(f"it has {count} entries up to {last}, not {row.entries}")
+        upto = max(number for number in (count, last, row.entries) if isinstance(number, int))
+        chain = verify_chain(_entries(tables, row.key, upto, problems))
     return [f"session {session}: {line}" for line in (*problems, *chain)]
 
 
 def _entries(tables: Tables, session: Any, upto: int, problems: list[str]) -> Iterator[Entry]:
-    """Yield the entries in append order, and note what is wrong with their rows."""
+    """Yield the entries in append order, and add the problems of their rows."""
     for id_, parent, kind, payload, *numbers in _rows(tables, session, upto):
         stored, before = Place(*numbers[:7]), Place(*numbers[7:])
         try:
@@ -64,7 +64,7 @@ def _rows(tables: Tables, session: Any, upto: int) -> Iterator[tuple[Any, ...]]:
 
 
 def _place(tables: Tables, session: Any, entry: Entry, before: Place, stored: Place) -> list[str]:
-    """Check the place of an entry; `before` is its parent's, all None where it has none."""
+    """Check the place of an entry; `before` is its parent's, all None without a parent."""
     numbers: list[object] = [
         before.seq or 0,
         stored.seq,
@@ -79,8 +79,8 @@ def _place(tables: Tables, session: Any, entry: Entry, before: Place, stored: Pl
     if parent is not None and parent.seq >= stored.seq:
         return [f"{entry.id}: its parent comes later"]
     try:
-        right = tree.place(entry, stored.seq, parent, partial(tables.events, session, parent))
+        expected = tree.place(entry, stored.seq, parent, partial(tables.events, session, parent))
     except (StoreCorrupt, TypeError) as error:  # a parent's row may hold text in place of a number
         return [f"{entry.id}: {error}"]
-    wrong = [name for name in Place._fields if getattr(right, name) != getattr(stored, name)]
+    wrong = [name for name in Place._fields if getattr(expected, name) != getattr(stored, name)]
     return [f"{entry.id}: wrong {', '.join(wrong)} in its row"] if wrong else []

@@ -1,6 +1,6 @@
-"""Who folded, undid or deleted what: lines that are only ever added, and stay when a session is purged.
+"""An append-only log of who folded, undid or deleted what; it survives the purge of a session.
 
-They hold ids and figures, nothing that was said.
+It holds ids and figures, no message text.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from foldline.stores.tables import Tables
 
 
 class AuditRecord(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a line tells beside its time, action and session: the entry, who asked, with which request."""
+    """The details of a line: the entry, the token's name, and the request id."""
 
     entry: str | None = None
     token: str = ""
@@ -28,7 +28,7 @@ prepared(AuditRecord)
 
 
 class AuditLine(msgspec.Struct, frozen=True):
-    """One line of the log; `at` is Unix time, `token` the name of the token that was used."""
+    """One line of the log; `at` is Unix time, `token` the name of the token used."""
 
     no: int
     at: float
@@ -59,12 +59,12 @@ class AuditLog:
     async def page(
         self, limit: int, *, before: int | None = None, session: str | None = None
     ) -> list[AuditLine]:
-        """Return the newest lines, of one session where it is named; those `before` a line where that is."""
-        given: dict[str, Any] = {"limit": limit, "before": before, "session": session}
-        rows = await self._run(lambda tables: tables.database.rows("audit_page", **given))
+        """Return the newest lines, optionally of one session or `before` a line number."""
+        values: dict[str, Any] = {"limit": limit, "before": before, "session": session}
+        rows = await self._run(lambda tables: tables.database.rows("audit_page", **values))
         return [_line(*row) for row in rows]
 
 
 def _line(no: int, at: float, action: str, session: str, record: bytes) -> AuditLine:
-    known = msgspec.json.decode(record, type=AuditRecord)
-    return AuditLine(no, at, action, session, known.entry, known.token, known.request, known.data)
+    details = msgspec.json.decode(record, type=AuditRecord)
+    return AuditLine(no, at, action, session, details.entry, details.token, details.request, details.data)

@@ -9,7 +9,9 @@ import msgspec
 
 from foldline.core.log.entries import Entry
 
-Mark = Literal["compacted", "pruned", "lifted", "pinned", "noted"]  # the kinds of entries but messages
+Mark = Literal[
+    "compacted", "pruned", "lifted", "pinned", "noted"
+]  # the kinds of entries that are not messages
 MARKS: Final[tuple[Mark, ...]] = get_args(Mark)
 
 
@@ -17,8 +19,8 @@ class SessionInfo(msgspec.Struct, frozen=True, omit_defaults=True):
     """One session of a store.
 
     `messages`, `compactions` (lifted ones included) and `tokens` count on the path of the leaf; `entries`
-    counts every branch. `title` is the newest one ("" if there is none); `created` and `updated` are Unix
-    times. `user` is whose it is, where a service noted that.
+    counts every branch. `title` is the newest one ("" for none); `created` and `updated` are Unix
+    times. `user` is its owner, if a service noted one.
     """
 
     id: str
@@ -33,15 +35,15 @@ class SessionInfo(msgspec.Struct, frozen=True, omit_defaults=True):
     user: str = ""
 
 
-Listed: TypeAlias = tuple[float, str]  # where a session stands in the list: its `updated` and its id
-FIRST: Final[Listed] = (float("inf"), "")  # before all of them
+Listed: TypeAlias = tuple[float, str]  # a position in the list of sessions: `updated` and id
+FIRST: Final[Listed] = (float("inf"), "")  # before all sessions
 
 _PAGE: Final = 256  # entries that `backwards` reads in one step
-FEW: Final = 3  # messages with every word of a query, below which a search goes on to those with some
+FEW: Final = 3  # with fewer full matches, a search adds messages with some of the words
 
 
 class Hit(msgspec.Struct, frozen=True, omit_defaults=True):
-    """An entry that a search found: where it is, its role, the text around the match, Unix time.
+    """An entry found by a search: its place, its role, the text around the match, Unix time.
 
     The role is a message's, or `summary` for another agent's. `partial` says that it holds some of the
     query's words, not all.
@@ -59,8 +61,8 @@ class Hit(msgspec.Struct, frozen=True, omit_defaults=True):
 class Store(Protocol):
     """A place for sessions. Every method is safe to cancel: it then writes everything or nothing.
 
-    The service needs more of a store: `key_values`, `shared` and what is asked by user and by age, as
-    `database_store.DatabaseStore` has them.
+    The service also needs `key_values`, `shared` and the queries by user and by age of
+    `database_store.DatabaseStore`.
 
     Any method may raise StoreError (the store cannot do it), StoreCorrupt (the stored data are not what was
     appended) and, at the first use of a database, StoreVersion and FormatError.
@@ -69,11 +71,10 @@ class Store(Protocol):
     async def append(self, session: str, entries: Sequence[Entry], *, seen: str | None) -> None:
         """Append a chain of entries after the leaf that the writer saw: one commit, durable on return.
 
-        The first append creates the session. The same entries, times included, that stand on the path after
-        `seen` already stay as they are, so an append can be retried; another writer's, made at another time,
-        are no retry. Raises LeafMoved (with the current leaf) if the leaf is not `seen`, StoreError
-        if the entries do not chain or cannot be stored; then nothing is written. Where it is cancelled, it is
-        written or not before anything asked of the store afterwards.
+        The first append creates the session. An append can be retried: entries that are on the path after
+        `seen` already, times included, are left alone. Raises LeafMoved (with the current leaf) if the leaf
+        is not `seen`, StoreError if the entries do not chain or cannot be stored; then nothing is written. A
+        cancelled append is complete or dropped before any later call.
         """
         ...
 
@@ -105,15 +106,15 @@ class Store(Protocol):
     ) -> list[Entry]:
         """Return the last `limit` entries of a path, in path order; with `before`, those before that entry.
 
-        The work is O(limit), however long the path. [] for an empty path; raises InputError where `before`
-        is not on it.
+        The work is O(limit), however long the path. [] for an empty path; raises InputError if `before` is
+        not on it.
         """
         ...
 
     async def marks(
         self, session: str, leaf: str | None = None, *, kinds: Collection[Mark] = MARKS
     ) -> list[Entry]:
-        """Return the entries of a path that are no messages, in path order: those of some kinds.
+        """Return the entries of some kinds that are not messages, in path order.
 
         The work is O(those). [] for an unknown session.
         """
@@ -122,7 +123,7 @@ class Store(Protocol):
     def all(self, session: str, *, after: int = 0) -> AsyncIterator[Entry]:
         """Yield every entry of the session, all branches, in append order; nothing for an unknown session.
 
-        With `after`, only those behind the first `after` entries.
+        With `after`, skip the first `after` entries.
         """
         ...
 
@@ -135,18 +136,18 @@ class Store(Protocol):
         ...
 
     async def sessions(self, *, limit: int | None = None, after: Listed = FIRST) -> list[SessionInfo]:
-        """Return sessions, the last updated first: `limit` of them (None: all) behind the place `after`.
+        """Return `limit` sessions (None: all) after the position `after`, the last updated first.
 
-        What is begun or updated meanwhile goes to the front, so that no page has a session again.
+        Sessions created or updated meanwhile move to the front, so pages do not repeat any.
         """
         ...
 
     async def info(self, session: str) -> SessionInfo | None:
-        """Return what `sessions` tells of one session; None if there is none."""
+        """Return the info of one session; None if there is none."""
         ...
 
     async def ids(self, prefix: str, limit: int) -> list[str]:
-        """Return the ids of the `limit` newest sessions whose ids begin so, the one begun last first."""
+        """Return the ids of the `limit` newest sessions with this prefix, newest first."""
         ...
 
     async def count(self) -> int:
@@ -167,7 +168,7 @@ class Store(Protocol):
         ...
 
     async def verify(self, session: str | None = None) -> list[str]:
-        """Return what is wrong with the store, or with one of its sessions; [] if all is well."""
+        """Return the problems of the store, or of one session; [] if there are none."""
         ...
 
     async def purge(self, session: str) -> None:
@@ -184,7 +185,7 @@ async def backwards(
 ) -> AsyncIterator[Entry]:
     """Yield the entries of a path from the newest to the oldest; with `before`, those before that entry.
 
-    The work is O(what is taken). Raises InputError where `before` is not on the path.
+    The work is O(entries taken). Raises InputError if `before` is not on the path.
     """
     leaf = leaf or await store.leaf(session)  # the same path for every page
     page = await store.tail(session, _PAGE, leaf=leaf, before=before)

@@ -1,6 +1,6 @@
-"""What the log needs of a database, so that its code is written once: named queries and transactions.
+"""The interface of a database for the log: named queries and transactions.
 
-The SQL is in one folder of `sql/` for each database: numbered migrations, and queries by name.
+Each database has a folder in `sql/` with numbered migrations and named queries.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _COMMENT: Final = re.compile(r"--[^\n]*")
 
 
 class Contended(Exception):
-    """Another writer was faster between a read and the write that relied on it: do the whole work again."""
+    """Another writer came between a read and the write based on it: repeat the whole work."""
 
 
 class Database(Protocol):
@@ -30,7 +30,7 @@ class Database(Protocol):
 
     @property
     def read_only(self) -> bool:
-        """Whether nothing can be written."""
+        """Whether the database cannot be written."""
         ...
 
     def rows(self, query: str, /, **values: Any) -> list[tuple[Any, ...]]:
@@ -38,7 +38,7 @@ class Database(Protocol):
         ...
 
     def row(self, query: str, /, **values: Any) -> tuple[Any, ...] | None:
-        """Return the first row of a query; None where there is none."""
+        """Return the first row of a query; None without rows."""
         ...
 
     def change(self, query: str, /, **values: Any) -> int:
@@ -50,15 +50,15 @@ class Database(Protocol):
         ...
 
     def append(self, session: Mapping[str, Any], rows: Sequence[dict[str, Any]]) -> bool:
-        """Move a session's leaf and write rows behind it in one commit; False if it is not as it was read.
+        """Move a session's leaf and write rows in one commit; False if the session has changed since.
 
         `session` has the values of the queries `begin_session` (where its key is None) and `advance_leaf`; a
-        row has `id`, `parent`, `kind`, `payload` and a `Place`. Raises StoreError for what no row can hold.
+        row has `id`, `parent`, `kind`, `payload` and a `Place`. Raises StoreError for values that do not fit.
         """
         ...
 
     def writing(self) -> AbstractContextManager[None]:
-        """Read, then `append`: what was read holds until then, or `append` finds that it does not."""
+        """Read, then `append`, which fails if what was read has changed."""
         ...
 
     def transaction(self) -> AbstractContextManager[None]:

@@ -1,7 +1,7 @@
-"""A store over a database: the asynchronous half, which is the same for all of them.
+"""The asynchronous half of a store over a database, common to all databases.
 
-A database brings a way to do work over one of its connections, a full-text index, and its own part of an
-audit and a purge. What is asked of a store is a method of `Tables`, done there.
+A database provides a way to run work on a connection, a full-text index, and its own parts of audit and
+purge. Most methods of a store run a method of `Tables`.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-def _does(
+def _run_on_tables(
     work: Callable[Concatenate[Tables, P], T], *, writes: bool = False
 ) -> Callable[Concatenate[DatabaseStore[Any], P], CoroutineType[Any, Any, T]]:
-    """Make a method that does the work of a method of `Tables` where the store does its own."""
+    """Make an async method that runs a method of `Tables` on the store's connection."""
 
     @functools.wraps(work)
     async def run(self: DatabaseStore[Any], /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -48,7 +48,7 @@ def _does(
 
 
 class DatabaseStore(ABC, Generic[D]):
-    """What every store over a database does the same; see `Store` for what each method promises."""
+    """Base class of stores over a database; see `Store` for the methods."""
 
     shared = True  # other processes may use the same sessions
 
@@ -63,7 +63,7 @@ class DatabaseStore(ABC, Generic[D]):
 
     @abstractmethod
     async def _do(self, work: Callable[[D], T], *, writes: bool = False) -> T:
-        """Do work over one connection; what `writes` is done before anything that is asked afterwards."""
+        """Run work on a connection; work that `writes` ends before any later call starts."""
 
     @abstractmethod
     async def purge(self, session: str) -> None:
@@ -74,18 +74,18 @@ class DatabaseStore(ABC, Generic[D]):
         """Release what the store holds."""
 
     def is_missing(self) -> bool:
-        """Return whether the store is a file that nobody has made yet, or one that was cut to nothing."""
+        """Return whether the store is a file that does not exist yet or is empty."""
         return False
 
     async def run(self, work: Callable[[Tables], T], *, writes: bool = False) -> T:
-        """Do work on the tables; see `_do`."""
+        """Run work on the tables; see `_do`."""
         return await self.ask(lambda database: work(Tables(database)), writes=writes)
 
     async def ask(self, work: Callable[[D], T], *, writes: bool = False) -> T:
-        """Do work on the database itself; raises StoreError where the store is not open in this process."""
+        """Run work on the database; raises StoreError if the store is not open in this process."""
         if self._closed:
             raise StoreError("this store is closed")
-        if self._forked:  # its threads and connections stayed in the parent process
+        if self._forked:  # threads and connections stay in the parent process
             raise StoreError(f"{self._name} was opened before a fork: open a separate store in each process")
         return await self._do(work, writes=writes)
 
@@ -98,25 +98,25 @@ class DatabaseStore(ABC, Generic[D]):
         batch = tuple(entries)
         await self.run(lambda tables: append(tables, session, batch, seen), writes=True)
 
-    leaf = _does(Tables.leaf)
-    move = _does(Tables.move, writes=True)
-    active = _does(Tables.active)
-    tail = _does(Tables.tail)
-    marks = _does(Tables.marks)
-    notes = _does(Tables.notes)
-    entry = _does(Tables.entry)
-    entries = _does(Tables.entries)
-    sessions = _does(Tables.sessions)
-    sessions_of = _does(Tables.sessions_of)
-    count_of = _does(Tables.count_of)
-    idle = _does(Tables.idle)
-    info = _does(Tables.info)
-    ids = _does(Tables.ids)
-    count = _does(Tables.count)
-    set_times = _does(Tables.set_times)
+    leaf = _run_on_tables(Tables.leaf)
+    move = _run_on_tables(Tables.move, writes=True)
+    active = _run_on_tables(Tables.active)
+    tail = _run_on_tables(Tables.tail)
+    marks = _run_on_tables(Tables.marks)
+    notes = _run_on_tables(Tables.notes)
+    entry = _run_on_tables(Tables.entry)
+    entries = _run_on_tables(Tables.entries)
+    sessions = _run_on_tables(Tables.sessions)
+    sessions_of = _run_on_tables(Tables.sessions_of)
+    count_of = _run_on_tables(Tables.count_of)
+    idle = _run_on_tables(Tables.idle)
+    info = _run_on_tables(Tables.info)
+    ids = _run_on_tables(Tables.ids)
+    count = _run_on_tables(Tables.count)
+    set_times = _run_on_tables(Tables.set_times)
 
     async def verify(self, session: str | None = None) -> list[str]:
-        """Return what is wrong: see `Store.verify`."""
+        """Return the problems: see `Store.verify`."""
         return await self.ask(lambda database: self._audit(database, session))
 
     async def path(self, session: str, leaf: str | None = None) -> AsyncIterator[Entry]:
@@ -127,9 +127,9 @@ class DatabaseStore(ABC, Generic[D]):
 
     async def all(self, session: str, *, after: int = 0) -> AsyncIterator[Entry]:
         """Yield every entry in append order."""
-        known = await self.run(lambda tables: tables.session(session))
-        if known is not None and known.entries > after:
-            async for entry in self._pages(known.key, [(after + 1, known.entries)]):
+        row = await self.run(lambda tables: tables.session(session))
+        if row is not None and row.entries > after:
+            async for entry in self._pages(row.key, [(after + 1, row.entries)]):
                 yield entry
 
     async def _pages(self, key: Any, spans: Spans) -> AsyncIterator[Entry]:
@@ -142,7 +142,7 @@ class DatabaseStore(ABC, Generic[D]):
     async def search(
         self, query: str, session: str | None = None, limit: int = 20, *, on_path: bool = False
     ) -> list[Hit]:
-        """Return matching messages: in steps, so that appends can run in between."""
+        """Return matching messages; works in steps so that appends can run in between."""
         if not search.words(query) or limit < 1:
             return []
         run, words = self.run, self._index
@@ -159,12 +159,12 @@ class DatabaseStore(ABC, Generic[D]):
             more, place = await run(step)
             hits = list(dict.fromkeys([*hits, *more]))[:limit]
         if len(hits) < min(FEW, limit):
-            known, room = tuple(hits), limit - len(hits)
-            hits += await run(lambda tables: words.some(tables, query, scope, room, known))
+            full, room = tuple(hits), limit - len(hits)
+            hits += await run(lambda tables: words.some(tables, query, scope, room, full))
         return hits
 
     async def _catch_up(self, scope: Scope) -> list[Any]:
-        """Index what is not yet; return the sessions that stay behind, as the index cannot be written."""
+        """Index new messages; return the sessions left unindexed because the index cannot be written."""
         left = await self.run(lambda tables: index.behind(tables, scope))
         try:
             while left:

@@ -1,4 +1,4 @@
-"""Ids of sessions as people read and type them: a part of one is enough."""
+"""Short ids of sessions: a unique part is enough to name one."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from typing import Final
 from foldline.errors import SessionNotFound
 from foldline.stores.base import Store
 
-EVERY: Final = 2**31 - 1  # sessions: all there are
+EVERY: Final = 2**31 - 1  # no limit on sessions
 LEAST: Final = 8  # characters of a short id
-WHOLE: Final = 20  # characters of an id that is short as it is
-SHOWN: Final = 5  # sessions that an ambiguous id names
+WHOLE: Final = 20  # longest id that is not shortened
+SHOWN: Final = 5  # sessions listed for an ambiguous id
 _HASH: Final = re.compile(rf"[0-9a-f]{{{LEAST}}}")
 
 
 class ShortIds:
-    """The least part of each of these ids that names it alone, as `find_session` takes it.
+    """The shortest unique part of each id, as `find_session` takes it.
 
-    That is its beginning where this is a hash, else its end from a hyphen on: what stands before, such as a
-    folder, many ids share.
+    That is the beginning of a hash, otherwise the end after a hyphen: many ids share what precedes it,
+    such as a folder.
     """
 
     def __init__(self, ids: Iterable[str]) -> None:
         self._forward = sorted(ids)
-        self._backward = sorted(one[::-1] for one in self._forward)
+        self._backward = sorted(id_[::-1] for id_ in self._forward)
 
     def __call__(self, session: str) -> str:
         """Return the short form of one of the ids."""
@@ -34,10 +34,10 @@ class ShortIds:
             return session
         ends = [session[at + 1 :] for at, sign in enumerate(session) if sign == "-"][::-1]
         begins = [session[:size] for size in range(LEAST, len(session))] if _HASH.match(session) else []
-        alone = [part for part in (*begins, *ends) if len(part) >= LEAST and self._is_alone(part)]
-        return min(alone, key=len, default=session)
+        unique = [part for part in (*begins, *ends) if len(part) >= LEAST and self._is_unique(part)]
+        return min(unique, key=len, default=session)
 
-    def _is_alone(self, part: str) -> bool:
+    def _is_unique(self, part: str) -> bool:
         return _beginning(self._forward, part) + _beginning(self._backward, part[::-1]) == 1
 
 
@@ -55,7 +55,7 @@ async def find_session(store: Store, part: str) -> str:
     if part and await store.info(part) is not None:
         return part
     ids = await store.ids("", EVERY) if part else []
-    found = sorted(one for one in ids if one.startswith(part) or one.endswith(part))
+    found = sorted(id_ for id_ in ids if id_.startswith(part) or id_.endswith(part))
     if len(found) == 1:
         return found[0]
     if found:

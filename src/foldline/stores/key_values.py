@@ -1,7 +1,7 @@
-"""Small values by key, each with an expiry: what processes over one store tell each other.
+"""Small values by key with an expiry, shared by the processes of a store.
 
-Leases, idempotency keys and previews are such values. They are no part of a session's log; a value that
-belongs to a session goes when that is purged.
+They hold leases, idempotency keys and previews, and are not part of a session's log. A session's values are
+deleted with it.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ LARGEST: Final = 950_000  # bytes of a value: distributed databases want rows un
 
 
 class KeyValues:
-    """The values of one store, by key in a space of their own.
+    """The values of one store, by space and key.
 
-    Each call is one atomic step, durable on return. `seconds` is how long a value is kept from its last write
-    on, by the store's clock; an expired one is not there, and is removed with the next write. Any method may
-    raise StoreError. `run` does work where the store does its own.
+    Each call is atomic and durable on return. `seconds` is the lifetime of a value from its last write, by
+    the store's clock; expired values are ignored, and deleted with the next write. Any method may raise
+    StoreError. `run` runs work on the store's tables.
     """
 
     def __init__(self, run: Callable[[Callable[[Tables], Any]], Awaitable[Any]]) -> None:
@@ -36,9 +36,9 @@ class KeyValues:
     async def add(
         self, space: str, key: str, value: bytes, *, seconds: float, session: str | None = None
     ) -> bytes | None:
-        """Put a value where none is; return the one that is there instead, None where this one was put.
+        """Store a value if there is none; return the existing value, or None if this one was stored.
 
-        `session` is the session that it belongs to. Raises StoreError for one over `LARGEST`.
+        `session` is the session that the value belongs to. Raises StoreError for one over `LARGEST`.
         """
         _check_size(value)
 
@@ -46,29 +46,29 @@ class KeyValues:
             values = {"space": space, "key": key, "value": value, "session": session}
             if database.change("add_value", **values, now=now, seconds=seconds):
                 return None
-            there = database.row("value", space=space, key=key, now=now)
-            if there is None:
+            existing = database.row("value", space=space, key=key, now=now)
+            if existing is None:
                 raise Contended
-            return there[0]
+            return existing[0]
 
         return await self._change(work)
 
     async def get(self, space: str, key: str) -> bytes | None:
-        """Return the value of a key; None where none is."""
+        """Return the value of a key; None without one."""
         now = time.time()
-        found = await self._run(lambda tables: tables.database.row("value", space=space, key=key, now=now))
-        return None if found is None else found[0]
+        row = await self._run(lambda tables: tables.database.row("value", space=space, key=key, now=now))
+        return None if row is None else row[0]
 
     async def put_all(self, space: str, values: Mapping[str, bytes], *, seconds: float) -> None:
-        """Put values of sessions, by their ids, whatever is there. Raises StoreError for a large one."""
+        """Store or overwrite values by session id. Raises StoreError for a value over `LARGEST`."""
         for value in values.values():
             _check_size(value)
 
         def work(database: Database, now: float) -> None:
             for key, value in values.items():
                 database.change("delete_value", space=space, key=key, old=None, now=now)
-                given = {"space": space, "key": key, "value": value, "session": key}
-                if not database.change("add_value", **given, now=now, seconds=seconds):
+                row = {"space": space, "key": key, "value": value, "session": key}
+                if not database.change("add_value", **row, now=now, seconds=seconds):
                     raise Contended
 
         await self._change(work)
@@ -81,9 +81,9 @@ class KeyValues:
         )
 
     async def replace(self, space: str, key: str, old: bytes, new: bytes, *, seconds: float) -> bool:
-        """Put a value in the place of an old one, if that is still there; return whether the new one is.
+        """Replace the `old` value if it is still there; return whether the new one is stored.
 
-        It is also where it was put before: a step whose answer was lost can be made again.
+        Also True if it was stored before, so that a call whose answer was lost can be retried.
         """
         _check_size(new)
 
@@ -91,15 +91,17 @@ class KeyValues:
             values = {"space": space, "key": key, "old": old, "new": new}
             if database.change("replace_value", **values, now=now, seconds=seconds):
                 return True
-            there = database.row("value", space=space, key=key, now=now)
-            return there is not None and there[0] == new  # it was done, and the answer was lost
+            existing = database.row("value", space=space, key=key, now=now)
+            return existing is not None and existing[0] == new  # an earlier call whose answer was lost
 
         return await self._change(work)
 
     async def delete(self, space: str, key: str, old: bytes | None = None) -> bool:
         """Delete a value (if it is still the `old` one); return whether it was there."""
-        given = {"space": space, "key": key, "old": old}
-        return await self._change(lambda database, now: database.change("delete_value", **given, now=now) > 0)
+        values = {"space": space, "key": key, "old": old}
+        return await self._change(
+            lambda database, now: database.change("delete_value", **values, now=now) > 0
+        )
 
     async def keys(self, space: str) -> list[str]:
         """Return the keys of a space that have a value, in any order."""
@@ -108,11 +110,11 @@ class KeyValues:
         return [key for (key,) in rows]
 
     async def trim(self, space: str, most: int) -> None:
-        """Delete all but the `most` values of a space that were written last."""
+        """Delete all but the `most` newest values of a space."""
         await self._change(lambda database, _: database.change("trim_values", space=space, most=most))
 
     async def _change(self, work: Callable[[Database, float], T]) -> T:
-        """Do work in a transaction, in which what has expired is removed too."""
+        """Run work in a transaction that also deletes expired values."""
 
         def change(tables: Tables) -> T:
             with tables.database.transaction():
@@ -125,16 +127,16 @@ class KeyValues:
 
 def _check_size(value: bytes) -> None:
     if len(value) > LARGEST:
-        raise StoreError(f"a value of {len(value):,} bytes is too large: {LARGEST:,} may be kept")
+        raise StoreError(f"a value of {len(value):,} bytes is too large: the limit is {LARGEST:,}")
 
 
 def pack(value: msgspec.Struct) -> bytes:
-    """Return a struct as a value."""
+    """Encode a struct as a value."""
     return zlib.compress(msgspec.msgpack.encode(value), 1)
 
 
 def unpack(raw: bytes, kind: type[S]) -> S | None:
-    """Return the struct that a value holds; None for one that another version has written."""
+    """Decode a value as a struct; None if another version wrote it."""
     try:
         return msgspec.msgpack.decode(zlib.decompress(raw), type=kind)
     except (msgspec.DecodeError, zlib.error):

@@ -1,8 +1,8 @@
 """An entry as bytes.
 
 MessagePack, in which native payloads stay bytes; escaped JSON for texts and numbers that do not fit it (lone
-surrogates, integers over 64 bits). What is long is compressed by zlib, since a message stands in it twice: as
-it was received, and read. The first byte tells them apart: JSON starts with `{`, zlib with `x`.
+surrogates, integers over 64 bits). Long payloads are compressed by zlib, as they hold each message twice: as
+received, and as decoded. The first byte tells them apart: JSON starts with `{`, zlib with `x`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from foldline.core.log.entries import Entry
 from foldline.errors import StoreCorrupt, StoreError
 
 LONG: Final = 1_024  # bytes from which a payload is compressed
-_LEVEL: Final = 1  # the quickest: higher ones take twice as long for a tenth less
+_LEVEL: Final = 1  # the fastest: higher levels take twice as long and save a tenth
 _ESCAPED: Final = b"{"
 _COMPRESSED: Final = b"x"
 
@@ -46,9 +46,9 @@ def unpack(payload: bytes) -> Entry:
 
 
 def searchable_bytes(payload: bytes) -> bytes | None:
-    """Return the bytes of a payload in which its texts stand as they are; None where they are escaped.
+    """Return the bytes of a payload with its texts unescaped; None if they are escaped.
 
-    A damaged payload comes as it is: a search is not the place to complain of it.
+    A damaged payload is returned as it is.
     """
     try:
         plain = _plain(payload)

@@ -1,4 +1,4 @@
-"""The log in SQL tables, as it is read: the synchronous half of the stores. See sql/ for the queries."""
+"""Read the log in SQL tables: the synchronous half of the stores. See sql/ for the queries."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from foldline.stores.rows import unpack
 from foldline.stores.tree import Place, Spans
 
 log = logging.getLogger("foldline")
-_PASSED_OVER = frozenset({"compacted", "pruned", "lifted", "noted"})
+_SKIPPED_IF_DAMAGED = frozenset({"compacted", "pruned", "lifted", "noted"})
 
 
 class SessionRow(NamedTuple):
     """The row of a session: its key, its leaf, the number of its entries, and the leaf's place."""
 
-    key: Any  # what the database calls the session by: see `:session` in its queries
+    key: Any  # the database's key of the session: `:session` in its queries
     leaf: str | None
     entries: int
     place: Place | None
@@ -138,21 +138,21 @@ class Tables:
         return row[0] if row else 0
 
     def idle(self, before: float, limit: int) -> list[str]:
-        """Return the ids of sessions that were not updated since then (Unix time), the oldest first."""
+        """Return the ids of sessions last updated before a Unix time, the oldest first."""
         return [id_ for (id_,) in self.database.rows("idle_sessions", before=before, limit=limit)]
 
     def info(self, session: str) -> SessionInfo | None:
-        """Return what `sessions` tells of one session."""
+        """Return the info of one session."""
         row = self.database.row("info", **named(session))
         return SessionInfo(*row) if row else None
 
     def ids(self, prefix: str, limit: int) -> list[str]:
         """Return ids as `Store.ids` says."""
-        past = f"{prefix}\U0010ffff"  # what begins so sorts before it
+        past = f"{prefix}\U0010ffff"  # every id with this prefix sorts before it
         return [id_ for (id_,) in self.database.rows("ids_from", first=prefix, past=past, limit=limit)]
 
     def set_times(self, session: str, created: float, updated: float) -> None:
-        """Set the times that `sessions` tells."""
+        """Set when a session was created and updated."""
         with self.database.transaction():
             key = self.known_session(session).key
             self.database.change("set_times", session=key, created=created, updated=updated)
@@ -163,7 +163,7 @@ class Tables:
         return row[0] if row else 0
 
     def session(self, session: str) -> SessionRow | None:
-        """Return the row of a session; None where there is none."""
+        """Return the row of a session; None if there is none."""
         row = self.database.row("session", **named(session))
         if row is None:
             return None
@@ -178,7 +178,7 @@ class Tables:
         return known
 
     def seq_of(self, session: Any, entry: str) -> int:
-        """Return the seq of an entry; raises StoreError where the session has no such entry."""
+        """Return the seq of an entry; raises StoreError if the session has no such entry."""
         return self._seqs_of(session, [entry])[0]
 
     def place_at(self, session: Any, seq: int) -> Place:
@@ -195,7 +195,7 @@ class Tables:
     def read(self, session: Any, spans: Spans) -> Iterator[Entry]:
         """Yield the entries of these ranges; raises StoreCorrupt if one is missing or cannot be read.
 
-        A damaged boundary or note is passed over: it changes what a view shows, and nothing that was said.
+        A damaged boundary or note is skipped: that changes the view, but loses no message.
         """
         for start, end in spans:
             rows = self.database.rows("payloads", session=session, first=start, last=end)
@@ -205,7 +205,7 @@ class Tables:
                 try:
                     entry = unpack(payload)
                 except StoreCorrupt as error:
-                    if kind not in _PASSED_OVER:
+                    if kind not in _SKIPPED_IF_DAMAGED:
                         (id_, *_) = self.database.row("found", session=session, seq=seq) or ("",)
                         raise StoreCorrupt(
                             f"session {id_}, entry {seq}: {error}. Run `foldline verify --session {id_}`"
@@ -223,17 +223,17 @@ class Tables:
         return self._unsaid(session, start, end, {"compacted", "lifted"})
 
     def _unsaid(self, session: Any, start: int, end: int, kinds: Collection[str]) -> list[Entry]:
-        """Return the entries from seq `start` to `end` that are no messages: those of some kinds."""
+        """Return the entries of some kinds from seq `start` to `end` that are not messages."""
         found: list[Entry] = []
         for (payload,) in self.database.rows(
             "marks", session=session, first=start, last=end, kinds=list(kinds)
         ):
-            with contextlib.suppress(StoreCorrupt):  # a damaged one counts as if it were not there
+            with contextlib.suppress(StoreCorrupt):  # damaged entries are skipped
                 found.append(unpack(payload))
         return found
 
     def _readable(self, session: str, key: Any, place: Place) -> Compacted | None:
-        """Return the newest effective Compacted that can be read; warns where that is not the newest."""
+        """Return the newest readable effective Compacted; warns if a newer one is damaged."""
         newest = place.boundary
         if newest is None:
             return None
@@ -244,13 +244,13 @@ class Tables:
         if isinstance(stored, Compacted):
             return stored
         before = tree.effective(self.events(key, place))
-        goes_on = f"goes on from the boundary before it, {before}" if before else "is sent whole"
+        fallback = f"continues from the boundary before it, {before}" if before else "is sent whole"
         log.warning(
             "session %s: its compaction %s cannot be read, and the session %s. Restore a backup, or "
-            "compact it anew; `foldline verify --session %s` says what is damaged.",
+            "compact again; `foldline verify --session %s` lists the damage.",
             session,
             newest,
-            goes_on,
+            fallback,
             session,
         )
         earlier = self.stored(key, [before]).get(before) if before else None
@@ -266,7 +266,7 @@ class Tables:
         return list(self.read(session, [*alone, *self.spans(session, leaf.seq, first)]))
 
     def place_of(self, session: SessionRow | None, leaf: str | None) -> Place | None:
-        """Return the place of an entry, or of the leaf; raises StoreCorrupt where the leaf is missing."""
+        """Return the place of an entry, or of the leaf; raises StoreCorrupt if the leaf is missing."""
         if session is None:
             return None
         if leaf is None:
@@ -276,16 +276,16 @@ class Tables:
         return self.place_at(session.key, self.seq_of(session.key, leaf))
 
     def find(self, session: Any, entry: str) -> int | None:
-        """Return the seq of an entry; None where there is none."""
+        """Return the seq of an entry; None if there is none."""
         row = self.database.row("seq", session=session, id=entry)
         return row[0] if row else None
 
     def seqs(self, session: Any, ids: Iterable[str]) -> dict[str, int]:
-        """Return the seqs of those of these entries that there are."""
+        """Return the seqs of these entries, leaving out unknown ones."""
         return dict(self.database.rows("seqs", session=session, ids=sorted(set(ids))))  # pyright: ignore[reportArgumentType]
 
     def _seqs_of(self, session: Any, ids: Sequence[str]) -> list[int]:
-        """Return the seqs of these entries, in their order; raises StoreError where one is missing."""
+        """Return the seqs of these entries, in their order; raises StoreError if one is missing."""
         found = self.seqs(session, ids)
         missing = next((id_ for id_ in ids if id_ not in found), None)
         if missing is not None:
@@ -293,11 +293,11 @@ class Tables:
         return [found[id_] for id_ in ids]
 
     def stored(self, session: Any, ids: Sequence[str]) -> dict[str, Entry]:
-        """Return those of these entries that there are; raises StoreCorrupt where one cannot be read."""
+        """Return these entries by id, leaving out unknown ones; raises StoreCorrupt if one cannot be read."""
         rows = self.database.rows("payloads_of", session=session, ids=sorted(set(ids)))
         return {id_: unpack(payload) for id_, payload in rows}
 
 
 def named(session: str) -> dict[str, Any]:
-    """Return the id of a session, and the key made of it where a database has keys of that kind."""
+    """Return the query values that name a session: its id, and a key derived from it."""
     return {"id": session, "key": digest(session.encode("utf-8", "surrogatepass"))}

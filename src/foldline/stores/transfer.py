@@ -1,7 +1,6 @@
-"""Copies of a store: every session into another store, or an SQLite store in use into one file.
+"""Copy a store: all sessions into another store, or an SQLite store in use into a new file.
 
-What a target of `transfer` has already stays, so that it can be run again. A file is copied whole, or not at
-all.
+`transfer` keeps what the target has already, so it can be repeated. A file is copied completely or not.
 """
 
 from __future__ import annotations
@@ -27,15 +26,15 @@ _BATCH: Final = 200  # entries in one append
 
 @runtime_checkable
 class Restorable(Store, Protocol):
-    """A store that can be told when a session was made and changed, as the stores of this package can."""
+    """A store whose sessions' times can be set, as in the stores of this package."""
 
     async def set_times(self, session: str, created: float, updated: float) -> None:
-        """Set the times that `sessions` tells; raises SessionNotFound."""
+        """Set when a session was created and updated; raises SessionNotFound."""
         ...
 
 
 class Transferred(msgspec.Struct, frozen=True):
-    """A session that was copied: how many entries were new in the target, and what differs there after it."""
+    """A copied session: the number of new entries in the target, and what differs there."""
 
     session: str
     entries: int
@@ -45,11 +44,10 @@ class Transferred(msgspec.Struct, frozen=True):
 async def transfer(source: Store, target: Store) -> AsyncGenerator[Transferred]:
     """Copy every session with all branches, its leaf, title and times; yields each when it is whole.
 
-    The session changed last comes last. A session of which all figures are the same is passed over; what the
-    target has of another is compared, entry by entry, and the copy goes on behind it, or leaves it as it is
-    where it differs. What is appended to the source meanwhile comes with the next run. Values with an expiry
-    (leases, previews) are not copied. Raises InputError where the target cannot take times,
-    StoreError and what the stores raise.
+    The last updated session comes last. A session with identical figures is skipped; others are compared
+    entry by entry, and continued, or left alone if they differ. What is appended to the source meanwhile
+    comes with the next run. Values with an expiry (leases, previews) are not copied. Raises InputError if the
+    target cannot set times, and StoreError.
     """
     if not isinstance(target, Restorable):
         raise InputError("sessions are copied to a store of Foldline's own: SQLite, PostgreSQL or memory")
@@ -58,15 +56,15 @@ async def transfer(source: Store, target: Store) -> AsyncGenerator[Transferred]:
 
 
 async def _transfer_session(source: Store, target: Restorable, info: SessionInfo) -> Transferred:
-    known = await target.info(info.id)
-    if known == info:
+    existing = await target.info(info.id)
+    if existing == info:
         return Transferred(info.id, 0)
-    if known is not None and known.entries > info.entries:
-        return Transferred(info.id, 0, f"the target has {known.entries} entries of it, not {info.entries}")
-    at = await _common(source, target, info.id) if known else 0
-    if known is not None and at < known.entries:
+    if existing is not None and existing.entries > info.entries:
+        return Transferred(info.id, 0, f"the target has {existing.entries} entries of it, not {info.entries}")
+    at = await _common(source, target, info.id) if existing else 0
+    if existing is not None and at < existing.entries:
         return Transferred(info.id, 0, f"entry {at + 1} of the target is another one")
-    leaf = known.leaf if known else None
+    leaf = existing.leaf if existing else None
     async with aclosing(_batches(source, info, at)) as batches:
         async for batch in batches:
             if leaf != batch[0].parent:
@@ -84,17 +82,17 @@ async def _transfer_session(source: Store, target: Restorable, info: SessionInfo
 
 
 async def differences(source: Store, target: Store) -> AsyncGenerator[str]:
-    """Yield a line for each session of the source that the target does not hold as it is."""
+    """Yield a line for each session of the source that differs in the target."""
     for info in await source.sessions():
         there = await target.info(info.id)
         if there != info:
-            yield f"session {info.id}: the target tells {there}, not {info}"
+            yield f"session {info.id}: the target has {there}, not {info}"
         elif (common := await _common(source, target, info.id)) != info.entries:
             yield f"session {info.id}: entry {common + 1} of the target is another one"
 
 
 async def _common(source: Store, target: Store, session: str) -> int:
-    """Return how many entries both have in common, from the first on."""
+    """Count the first entries that both stores have in common."""
     count = 0
     async with (
         aclosing(_all(source, session, 0)) as ours,
@@ -109,7 +107,7 @@ async def _common(source: Store, target: Store, session: str) -> int:
 
 
 async def _batches(source: Store, info: SessionInfo, after: int) -> AsyncGenerator[Sequence[Entry]]:
-    """Yield the entries behind the first `after` in chains, each entry the child of the one before."""
+    """Yield the entries after the first `after` in chains, each entry the child of the previous one."""
     batch: list[Entry] = []
     left = info.entries - after
     async with aclosing(_all(source, info.id, after)) as entries:
@@ -134,10 +132,10 @@ async def _all(store: Store, session: str, after: int) -> AsyncGenerator[Entry]:
 
 
 def back_up(store: Store, target: Path) -> None:
-    """Copy an SQLite store to a new file, while others go on writing (https://www.sqlite.org/backup.html).
+    """Copy an SQLite store to a new file while it is in use (https://www.sqlite.org/backup.html).
 
-    The copy appears under its name when it is whole and on the disk. Raises InputError where the target is
-    there already or the store is no file, StoreError where it cannot be copied.
+    The copy gets its name once it is complete and synced. Raises InputError if the target exists or the store
+    is not a file, StoreError if it cannot be copied.
     """
     if not isinstance(store, SqliteStore):
         raise InputError("only an SQLite store is backed up so: use the database's own tool, such as pg_dump")
@@ -165,12 +163,12 @@ def back_up(store: Store, target: Path) -> None:
 def _copy(file: Path, part: Path) -> None:
     source = open_read_only(file, timeout=10.0)
     with closing(source), closing(sqlite3.connect(part)) as copy:
-        source.backup(copy)  # in one step: SQLite begins a stepwise copy again at each write of others
-        copy.execute("PRAGMA journal_mode = DELETE")  # one file, without a write-ahead log beside it
+        source.backup(copy)  # in one step: SQLite restarts a stepwise copy at every write
+        copy.execute("PRAGMA journal_mode = DELETE")  # a single file without a write-ahead log
 
 
 def _name(part: Path, target: Path) -> None:
-    """Give a whole copy its name; FileExistsError where somebody else made that meanwhile."""
+    """Rename a complete copy; raises FileExistsError if the target was created meanwhile."""
     try:
         os.link(part, target)
     except PermissionError:  # a file system without hard links

@@ -1,4 +1,4 @@
-"""The rules of every store: how entries chain, and what a row knows about its path.
+"""Rules for all stores: how entries chain, and what a row stores about its path.
 
 A *segment* is a run of entries with consecutive `seq`, each the child of the one before. A path is a chain
 of segments, so that any part of it is read in a few ranges of `seq`, however long the history.
@@ -13,7 +13,7 @@ from typing import Final, NamedTuple, TypeGuard
 from foldline.core.log.entries import Compacted, Entry, Lifted, Noted, Said
 from foldline.errors import InputError, StoreCorrupt, StoreError
 
-SERVED: Final = "served"  # the note of a service: how it opens a session, and whose that is
+SERVED: Final = "served"  # kind of the service's note on how it opens a session and who owns it
 USER: Final = r"^[!-~]{1,256}$(?!\n)"  # a user's name
 Spans = list[tuple[int, int]]  # ranges of seq, both ends included, in path order
 
@@ -131,9 +131,9 @@ def check_same(entry: Entry, stored: Entry) -> None:
 
 
 def same_writer(entry: Entry, stored: Entry) -> bool:
-    """Return whether an entry with the id of a stored one is that one sent again.
+    """Return whether an entry with a stored id is the same entry sent again.
 
-    An id leaves times out, so two writers can make the same one; the time at which each made it differs.
+    Ids do not depend on times, so two writers can create the same id, but at different times.
     """
     return entry.at == stored.at
 
@@ -147,7 +147,7 @@ def title_in(entries: Iterable[Entry]) -> str | None:
 
 
 def user_in(entries: Iterable[Entry]) -> str | None:
-    """Return the user whom the service noted last in these entries; None if there is none."""
+    """Return the user in the service's newest note of these entries; None without one."""
     notes = [entry.data.get("user") for entry in entries if isinstance(entry, Noted) and entry.kind == SERVED]
     return next((user for user in reversed(notes) if is_user(user)), None)
 

@@ -1,4 +1,4 @@
-"""Open the store that a URL names: what each scheme can do is in one table, and more can be registered."""
+"""Open the store of a URL; further schemes can be registered."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _SCHEME: Final = re.compile(r"[a-z][a-z0-9+.-]*")
 
 
 class Scheme(NamedTuple):
-    """What can be done with the URLs of a scheme.
+    """The functions of a URL scheme.
 
-    `open` makes their store. `beside` returns the URL of another store beside one's, by a name of its own:
-    a service keeps each tenant's sessions there. None where there is no such thing.
+    `open` opens a store. `beside` returns the URL of a sibling store with a given name, in which a service
+    keeps a tenant's sessions; None if the scheme has no sibling stores.
     """
 
     open: Opener
@@ -32,10 +32,10 @@ class Scheme(NamedTuple):
 
 
 def register(scheme: str, opener: Opener, beside: Beside | None = None) -> None:
-    """Open the URLs of a scheme (`redis` for `redis://...`) with a function that takes the whole URL.
+    """Register a function that opens the URLs of a scheme (`redis` for `redis://...`).
 
-    `beside` takes a URL and a name and returns the URL of a store beside the one at that URL: with it, a
-    service can keep a store for each tenant. Registering a scheme again replaces its functions. Raises
+    `beside` takes a URL and a name and returns the URL of a sibling store, so that a service can keep a store
+    for each tenant. Registering a scheme again replaces its functions. Raises
     InputError for an invalid scheme.
     """
     is_text = isinstance(scheme, str)  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -47,7 +47,7 @@ def register(scheme: str, opener: Opener, beside: Beside | None = None) -> None:
 
 
 def find_store(store: str | Store | None) -> Store:
-    """Return a store that is given, or the one that a URL names; raises InputError for anything else."""
+    """Return a given store, or open the one of a URL; raises InputError for anything else."""
     if store is None or isinstance(store, str):
         return open_store(store)
     if isinstance(store, type) or not all(callable(getattr(store, name, None)) for name in _METHODS):
@@ -58,7 +58,7 @@ def find_store(store: str | Store | None) -> Store:
 
 
 def open_store(url: str | None = None) -> Store:
-    """Return the store that a URL names; a file or a server is opened at the first use.
+    """Return the store of a URL; its file or server is opened at the first use.
 
     `memory://`, `sqlite:///relative.db`, `sqlite:////absolute.db` (a leading ~ is the home directory),
     `postgresql://user@host/database`, or a registered scheme; None and a bare `sqlite://` name
@@ -79,7 +79,7 @@ def open_store(url: str | None = None) -> Store:
 
 
 def url_beside(url: str | None, name: str) -> str:
-    """Return the URL of a store beside the one at `url`; raises InputError where its scheme has none."""
+    """Return the URL of a sibling store; raises InputError if the scheme has none."""
     url = url or f"sqlite:///{DEFAULT}"
     scheme = url.partition("://")[0]
     known = _SCHEMES.get(scheme)
@@ -92,7 +92,7 @@ def url_beside(url: str | None, name: str) -> str:
 
 
 def without_password(url: str) -> str:
-    """Return a URL as it may be shown."""
+    """Return a URL with its password masked, for display."""
     return _PASSWORD.sub(r"\1:***@", url)
 
 
@@ -103,7 +103,7 @@ def _memory(url: str) -> Store:
 
 
 def _memory_beside(url: str, name: str) -> str:
-    del name  # each store in memory is another one
+    del name  # every store in memory is separate
     return url
 
 

@@ -1,6 +1,6 @@
-"""One thread that does a store's work in order, and answers in the event loop that asked.
+"""A thread that runs a store's work in order and returns results to the calling event loop.
 
-It does what an executor of the standard library does, at half the cost of a round trip.
+It costs half as much per call as an executor of the standard library.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ class Worker:
         weakref.finalize(self, self._queue.put, None)
 
     def submit(self, work: Callable[[], object]) -> None:
-        """Do work that nobody waits for; it must not raise. After `stop` it is dropped."""
+        """Queue work whose result is not needed; it must not raise. Dropped after `stop`."""
         if self._thread is None:
-            # a daemon, so that a process can end with an open store; whatever was answered is durable
+            # a daemon, so that an open store does not keep the process alive; completed work is durable
             self._thread = threading.Thread(target=_serve, args=(self._queue,), name=self._name, daemon=True)
             self._thread.start()
         self._queue.put(work)
 
     def ask(self, work: Callable[[], T]) -> asyncio.Future[T]:
-        """Do work; its result or its error comes back to the running event loop.
+        """Run work and return a future of the running event loop.
 
-        Cancelling the future drops the work if it has not begun, otherwise only its result.
+        Cancelling the future drops the work if it has not started, otherwise only its result.
         """
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[T] = loop.create_future()
@@ -65,11 +65,11 @@ class Worker:
 def _serve(queue: _Queue) -> None:
     while (work := queue.get()) is not None:
         work()
-        del work  # it holds the store, which may be garbage by now
+        del work  # it references the store, which may be garbage by now
 
 
 def _post(loop: asyncio.AbstractEventLoop, call: Callable[..., object], *args: object) -> None:
-    with contextlib.suppress(RuntimeError):  # the loop is closed, so nobody waits
+    with contextlib.suppress(RuntimeError):  # the loop is closed
         loop.call_soon_threadsafe(call, *args)
 
 
