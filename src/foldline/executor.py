@@ -1,4 +1,4 @@
-"""The one executor: runs a plan's steps with a summariser, whatever the reason for the compaction is."""
+"""The executor: runs the steps of a compaction plan with a summariser."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ T = TypeVar("T")
 log = logging.getLogger("foldline")
 
 
-class _Ended(Generic[T]):
-    """The end of a plan: an exception of its own would not pass through a future."""
+class _PlanResult(Generic[T]):
+    """The result of a finished plan; a future cannot carry the StopIteration that holds it."""
 
     def __init__(self, outcome: T) -> None:
         self.outcome = outcome
@@ -35,71 +35,74 @@ async def execute(
     failed: Callable[[str], None] = lambda _: None,
     on_text: Callable[[str | None], None] | None = None,
 ) -> T:
-    """Run a plan, or whatever asks for summaries as one does, to its end; returns its outcome.
+    """Run a plan, or any generator of summary requests, to its end and return its outcome.
 
-    Where a summariser raises, or says that no model could be asked, the plan falls back, the receipt notes
-    why, and `failed` is told. With `aside` the work of the plan, and of code that writes a summary, is done
-    in a thread, so that an event loop goes on meanwhile: nothing that the plan reads may change then. Every
-    request carries `prefix`, the next request of the session that is folded, and `on_text`, who reads a
-    summary while a model writes it. Cancellation passes through: nothing was written.
+    If the summariser raises or reports that it failed, the plan falls back, the receipt notes why, and
+    `failed` is called with the reason. With `aside`, planning and offline summaries run in a thread so that
+    the event loop is not blocked; nothing that the plan reads may change meanwhile. Every request carries
+    `prefix`, the session's next request, and `on_text`, the callback for streamed summary text. Cancellation
+    propagates; nothing was written.
     """
     reply: SummaryReply | None = None
     while True:
         # A plan that is cancelled while its thread runs ends there; closing it from here can crash CPython.
         step = await _aside(_step, steps, reply) if aside else _step(steps, reply)
-        if isinstance(step, _Ended):
+        if isinstance(step, _PlanResult):
             return step.outcome
         try:
-            given = {key: one for key, one in (("prefix", prefix), ("on_text", on_text)) if one is not None}
-            asked = msgspec.structs.replace(step, **given) if given else step
-            reply = await written(summarizer, asked, aside=aside)
-        except Exception as error:  # whatever a model call raises, the session must go on
+            fields = {"prefix": prefix, "on_text": on_text}
+            fields = {name: value for name, value in fields.items() if value is not None}
+            request = msgspec.structs.replace(step, **fields) if fields else step
+            reply = await request_summary(summarizer, request, aside=aside)
+        except Exception as error:  # no failed model call may break the session
             reply = _failure(summarizer.name, error)
         except BaseException:
             steps.close()
             raise
-        if reply.stop == FAILED and (step.folded or step.previous):  # else there was nothing to sum up
+        if reply.stop == FAILED and (
+            step.folded or step.previous
+        ):  # otherwise there was nothing to summarise
             failed("; ".join(reply.notes))
 
 
-async def written(summarizer: Summarizer, asked: SummaryRequest, *, aside: bool) -> SummaryReply:
-    """Ask for a summary; with `aside`, code writes it in a thread."""
-    if aside and type(summarizer) is OfflineSummarizer:  # one that is built on it may wait for more
-        return await _aside(OfflineSummarizer.write, summarizer, asked)
-    return await summarizer.summarize(asked)
+async def request_summary(summarizer: Summarizer, request: SummaryRequest, *, aside: bool) -> SummaryReply:
+    """Request a summary; with `aside`, the offline summariser runs in a thread."""
+    if aside and type(summarizer) is OfflineSummarizer:  # a subclass may await something else
+        return await _aside(OfflineSummarizer.write, summarizer, request)
+    return await summarizer.summarize(request)
 
 
 async def _aside(work: Callable[..., T], *args: Any) -> T:
-    """Do work in a thread; here where the program ends, and begins none any more."""
+    """Run work in a thread, or inline if the interpreter is shutting down and starts no threads."""
     context = contextvars.copy_context()
     try:
-        done = asyncio.get_running_loop().run_in_executor(None, lambda: context.run(work, *args))
+        future = asyncio.get_running_loop().run_in_executor(None, lambda: context.run(work, *args))
     except RuntimeError:
         return work(*args)
-    return await done
+    return await future
 
 
 def _failure(name: str, error: Exception) -> SummaryReply:
-    """Return the reply that says why a summariser gave none."""
-    words = redact(str(error))[:QUOTED].strip() or type(error).__name__
-    log.warning("summary by %s failed: %s", name, words)
-    return SummaryReply("", name, stop=FAILED, notes=(f"{name} wrote no summary: {words}",))
+    """Return a failed reply that says why the summariser wrote nothing."""
+    reason = redact(str(error))[:QUOTED].strip() or type(error).__name__
+    log.warning("summary by %s failed: %s", name, reason)
+    return SummaryReply("", name, stop=FAILED, notes=(f"{name} wrote no summary: {reason}",))
 
 
 def _step(
     steps: Generator[SummaryRequest, SummaryReply | None, T], reply: SummaryReply | None
-) -> SummaryRequest | _Ended[T]:
+) -> SummaryRequest | _PlanResult[T]:
     try:
         return steps.send(reply)
     except StopIteration as end:
         outcome: T = end.value
-        return _Ended(outcome)
+        return _PlanResult(outcome)
 
 
 def run_sync(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine to its end from code that is not async, inside a running event loop too.
+    """Run a coroutine that never suspends, such as a compaction without a model, from synchronous code.
 
-    A coroutine that never waits, as without a model, is stepped through.
+    Works inside a running event loop too. Raises RuntimeError if the coroutine suspends.
     """
     try:
         coroutine.send(None)

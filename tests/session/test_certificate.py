@@ -142,4 +142,4 @@ async def test_it_is_off_by_default_and_says_where_no_model_is_at_hand(store):
     await alone.append(*turns("openai-chat", 14))
     receipt = await alone.compact()
     assert receipt.certificate is None
-    assert "not certified: no model is at hand" in receipt.notes
+    assert "not certified: no model is configured" in receipt.notes

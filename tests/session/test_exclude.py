@@ -37,7 +37,7 @@ async def test_a_message_is_out_until_an_undo(store):
     assert [info.how for info in await session.entries()] == ["excluded", "kept", "kept", "kept"]
     assert "zebra" in str(await session.history())
     assert (await session.constraints()).standing == ()
-    with pytest.raises(InputError, match="undo that, then pin it"):
+    with pytest.raises(InputError, match="undo the exclusion, then pin it"):
         await session.pin(first)
     await session.undo()
     assert await asked(session) == before

@@ -13,9 +13,9 @@ from foldline.session.links import (
     begin,
     handed_from,
     is_start,
-    linked,
+    link_in,
+    link_note,
     links,
-    noted,
     origin,
     with_child,
     without_child,
@@ -25,7 +25,7 @@ FROM = Link("old", "handoff", "from", "e1", "the tests")
 
 
 async def begun(store, session: str, link: Link = FROM) -> None:
-    await begin(store, session, [chained(noted(link), None)])
+    await begin(store, session, [chained(link_note(link), None)])
 
 
 async def test_a_link_is_found_again_as_it_was_noted(store):
@@ -67,9 +67,9 @@ async def test_a_boundary_in_the_middle_is_no_start(store):
 
 
 def test_a_note_that_is_no_link_is_none():
-    assert linked(Noted("", None, "title", {"title": "t"})) is None
-    assert linked(Noted("", None, LINK, {"session": "s", "how": "magic", "way": "from"})) is None
-    assert linked(log_of(user()).path()[0]) is None
+    assert link_in(Noted("", None, "title", {"title": "t"})) is None
+    assert link_in(Noted("", None, LINK, {"session": "s", "how": "magic", "way": "from"})) is None
+    assert link_in(log_of(user()).path()[0]) is None
 
 
 def test_running_sub_agents_are_a_line_each():

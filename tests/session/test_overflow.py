@@ -194,7 +194,7 @@ async def test_a_second_overflow_is_one_clear_error_with_what_cannot_be_removed(
     assert caught.value.breakdown["unanswered"] > 0
     assert caught.value.floor == sum(caught.value.breakdown.values())
     assert caught.value.asked == 110_000
-    assert "compacted for this message already" in str(caught.value)
+    assert "already compacted for this message" in str(caught.value)
     assert isinstance(caught.value.__cause__, ProviderError)
     assert session.leaf == leaf, "nothing was written"
     await session.append(answer(12, 1), prompt(13, 1))

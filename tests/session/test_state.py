@@ -101,7 +101,7 @@ async def test_live_state_that_nothing_renders_any_more_is_carried_from_checkpoi
         say(log, assistant(long(f"I mended part {n}", 60)))
         say(log, user(long(f"Go on with part {n}", 60)))
 
-    ask = await LiveState().onto(ask_for("foldline"), fold_of(log))
+    ask = await LiveState().complete(ask_for("foldline"), fold_of(log))
     made = compact_log(log, ask)
 
     assert isinstance(made, Compacted)
@@ -120,7 +120,7 @@ async def test_a_question_that_was_folded_away_is_not_forgotten():
     log = log_of(
         user(long("Look at it", 300)), assistant(long("I did so", 300) + ". Shall I drop the table?")
     )
-    made = compact_log(log, await LiveState().onto(ask_for("claude-code"), fold_of(log)))
+    made = compact_log(log, await LiveState().complete(ask_for("claude-code"), fold_of(log)))
     assert isinstance(made, Compacted)
     assert made.first_kept is None
     assert "> Shall I drop the table?" in made.checkpoint.text

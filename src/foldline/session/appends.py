@@ -1,4 +1,4 @@
-"""What a host appends to a session: messages of any dialect, pins, notes."""
+"""Append messages of any dialect, pins and notes to a session."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from foldline.session.triggers import Triggers
 from foldline.transcripts.forms.lists import check_known, decode_list, form_of
 from foldline.waiting import EACH, aside
 
-FOREIGN = "foreign"  # stands for the forms that no dialect has
+FOREIGN = "foreign"  # a message form that belongs to no dialect
 
 
 class Appends:
@@ -37,28 +37,30 @@ class Appends:
     async def append(self, *messages: Any) -> list[str]:
         """Append messages, SDK replies or dicts in one commit; return their entry ids.
 
-        Durable when it returns. A reply's usage is read. Where calls are still open and the user speaks,
-        results that say so are appended first. What the policy does behind a reply or an append is done in
-        the background: `settled` waits for it. Raises LeafMoved where somebody else said something since.
+        Durable when it returns. If calls are open when the user speaks, results that say so are appended
+        first. Compactions that this triggers run in the background; `settled` waits for them. Raises
+        LeafMoved if another writer has appended a message since.
         """
         shared = self._shared
-        # who appends has seen what was there, and nothing that others have appended in the meantime
+        # the caller has seen the loaded view, not what others have appended since
         async with shared.locked(follow=False) as cursor:
             dialect, seed = shared.model.setup.dialect, str(cursor.leaf)
             reader = AppendReader(dialect, lambda: shared.view.dialect, seed, cursor.state.open_calls)
-            found = shared.model.believed(await aside(EACH * len(messages), lambda: reader.read(messages)))
-            notes = shared.model.to_keep() if found else []
-            entries = await cursor.say(found, notes)
-            shared.model.keeps(notes)
+            decoded = shared.model.without_wrong_usage(
+                await aside(EACH * len(messages), lambda: reader.read(messages))
+            )
+            notes = shared.model.unsaved_notes() if decoded else []
+            entries = await cursor.say(decoded, notes)
+            shared.model.remember(notes)
             if entries:
                 self._appended(entries)
-            own = {id(message) for message in found}
+            own = {id(message) for message in decoded}
             return [entry.id for entry in entries if id(entry.message) in own]
 
     def _appended(self, entries: Sequence[Said]) -> None:
-        """Learn from what was appended, and emit the events of it."""
+        """Update the session's state from appended messages and emit their events."""
         shared = self._shared
-        shared.model.heard()
+        shared.model.learn_usage()
         shared.watch.said([entry.message for entry in entries])
         if any(entry.message.role == "assistant" for entry in entries):
             shared.reply.lift()
@@ -72,13 +74,12 @@ class Appends:
         if mended:
             text = f"a message was mended: {'; '.join(mended)}"
             shared.events.emit(WarningGiven(kind="mended", text=text, count=len(mended)))
-        shared.tell_of(entries)
+        shared.emit_added(entries)
 
     async def pin(self, at: str) -> None:
-        """Pin a message, tool results and calls too: every later view holds its text word for word.
+        """Pin a message, or a tool call or result: every later view keeps its text verbatim.
 
-        Raises InputError for an id that is no message of the session, and for what was taken out of the
-        context.
+        Raises InputError if the session has no such message, or if it was excluded from the context.
         """
         shared = self._shared
         check(at=at)
@@ -87,15 +88,15 @@ class Appends:
             if not isinstance(entry, Said):
                 raise InputError(f"no message {at!r} in session {shared.id}: take the id from `entries()`")
             if is_excluded(at, cursor.state.edits):
-                raise InputError(f"entry {at} was taken out of the context: undo that, then pin it")
+                raise InputError(f"entry {at} was excluded from the context: undo the exclusion, then pin it")
             text = entry.message.text or as_text(entry)
             await cursor.write(Pinned("", None, at, on=True, text=text, at=time.time()))
             shared.events.emit(PinChanged(entry=at))
 
     async def unpin(self, at: str) -> None:
-        """Take a pin away; from the next boundary on the entry is folded like any other.
+        """Remove a pin; the next boundary may fold the entry.
 
-        Raises InputError for an id that is no entry of the session.
+        Raises InputError if the session has no such entry.
         """
         check(at=at)
         async with self._shared.locked() as cursor:
@@ -105,7 +106,7 @@ class Appends:
             self._shared.events.emit(PinChanged(entry=at, on=False))
 
     async def note(self, kind: str, **data: Any) -> None:
-        """Note something about the session, such as its title; raises InputError for deeply nested data."""
+        """Store a note about the session, such as its title; raises InputError for deeply nested data."""
         if is_deep(data, DEEPEST):
             raise InputError(f"the note {kind!r} cannot be stored: it is nested deeper than {DEEPEST} levels")
         async with self._shared.locked() as cursor:
@@ -119,46 +120,46 @@ class Appends:
         modified: Sequence[str] = (),
         deleted: Sequence[str] = (),
     ) -> None:
-        """Note files that your own tracker saw: the next checkpoint lists them with the others."""
-        found = files_note({"read": read, "created": created, "modified": modified, "deleted": deleted})
-        if found:
-            await self.note(FILES, **found)
+        """Record files that the host tracked itself: the next checkpoint lists them with the others."""
+        data = files_note({"read": read, "created": created, "modified": modified, "deleted": deleted})
+        if data:
+            await self.note(FILES, **data)
 
 
 class AppendReader:
-    """Reads what a host appends.
+    """Decodes the messages that a host appends.
 
-    `dialect` is the one that the session was opened with, `usual` names that of its view, `seed` makes ids
-    for what has none, and `open_calls` are the calls that still wait for their results, with their tools.
+    `dialect` is the session's fixed dialect, `default` returns the dialect of its view, `seed` generates
+    missing ids, and `open_calls` maps calls that wait for results to their tools.
     """
 
     def __init__(
         self,
         dialect: str | None,
-        usual: Callable[[], str],
+        default: Callable[[], str],
         seed: str,
         open_calls: Mapping[str, str] | None = None,
     ) -> None:
         self._dialect = dialect
-        self._usual = usual
+        self._default = default
         self._seed = seed
         self._before = open_calls or {}
-        self._open: dict[str, str] | None = None  # made only where it is needed: thousands may be open
+        self._open: dict[str, str] | None = None  # copied only when needed: thousands may be open
         self._decoded: list[Message] = []
-        self._looked = 0  # how many of them `_open` knows
+        self._applied = 0  # decoded messages that `_open` includes
 
     def read(self, messages: Sequence[Any]) -> list[Message]:
-        """Decode messages; one that fits several dialects is read as those around it are."""
+        """Decode messages; an ambiguous one is read in the dialect of its neighbours."""
         seen = [_form_or_dialect(message) for message in messages]
         dialects = (name for name, _ in reversed(seen) if name not in (None, FOREIGN))
-        common = self._dialect or next(dialects, None) or self._usual()
+        common = self._dialect or next(dialects, None) or self._default()
 
-        def way(at: int) -> str | None:
-            """Return the dialect or the form of those to decode together; None for one that stands alone."""
+        def group_of(at: int) -> str | None:
+            """Return the dialect or form by which to decode a run of messages; None to decode it alone."""
             name, alone = seen[at]
             return None if alone else name or common
 
-        for name, places in groupby(range(len(messages)), way):
+        for name, places in groupby(range(len(messages)), group_of):
             if name is not None:
                 run = [in_dialect(messages[at], name, f"{self._seed} {at}") for at in places]
                 self._decoded += self._decode(run, name)
@@ -171,9 +172,12 @@ class AppendReader:
         return self._decoded
 
     def _decode(self, run: Sequence[Any], dialect: str) -> Sequence[Message]:
-        """Read messages of one dialect, or of forms that no dialect has."""
+        """Decode a run of messages of one dialect, or of foreign forms."""
         if dialect == FOREIGN:
-            return [one for _, one in decode_list(run, salt=self._salt, open_calls=self._open_now()).placed]
+            return [
+                message
+                for _, message in decode_list(run, salt=self._salt, open_calls=self._open_now()).placed
+            ]
         return decode_all(run, dialect, salt=self._salt, open_calls=self._open_now())
 
     @property
@@ -181,23 +185,23 @@ class AppendReader:
         return f"{self._seed} {len(self._decoded)}"
 
     def _open_now(self) -> Mapping[str, str]:
-        """Return the calls that are open behind what was decoded so far."""
+        """Return the calls that are open after what was decoded so far."""
         if not self._decoded:
             return self._before
         if self._open is None:
             self._open = dict(self._before)
-        for message in self._decoded[self._looked :]:
+        for message in self._decoded[self._applied :]:
             self._open.update({call.id: call.name for call in message.calls})
             for result in message.results:
                 self._open.pop(result.call_id, None)
-        self._looked = len(self._decoded)
+        self._applied = len(self._decoded)
         return self._open
 
 
 def _form_or_dialect(message: Any) -> tuple[str | None, bool]:
-    """Return the dialect that alone could have written a message, or `FOREIGN`; None if several could.
+    """Return the only dialect that fits a message, or `FOREIGN`; None if several fit.
 
-    And whether it is read alone: a whole reply, or a message that was read already.
+    The flag says whether it is decoded alone: a whole reply, or an already decoded message.
     """
     if isinstance(message, Message):
         return None, True
@@ -205,7 +209,7 @@ def _form_or_dialect(message: Any) -> tuple[str | None, bool]:
         return FOREIGN, False
     if (reply := reply_dialect(message)) is not None:
         return reply, True
-    found = message_dialect(message)
-    if found is None:
+    dialect = message_dialect(message)
+    if dialect is None:
         check_known(message)
-    return found, False
+    return dialect, False

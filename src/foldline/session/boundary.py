@@ -1,7 +1,7 @@
-"""One boundary: taken from the path, made beside the session, and put onto the path as it is by then.
+"""Make one boundary: snapshot the path, plan and summarise in the background, commit onto the current path.
 
-The session goes on while it is made. The session's lock is held to take and to commit, never while a summary
-is written.
+The session stays usable meanwhile: its lock is held for the snapshot and the commit, never while a summary is
+written.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ from foldline.tracing import Span
 
 log = logging.getLogger("foldline")
 
-REPEATED = 3  # compactions worth a warning, and again at twice as many: a summary of summaries loses detail
+REPEATED = 3  # compactions after which to warn, then at each doubling: summaries of summaries lose detail
 
 
 class BoundaryWork(msgspec.Struct, frozen=True):
-    """What a compaction is made of, as it was taken from the path.
+    """The input of a compaction: a snapshot of the path.
 
-    `size` is the view's in tokens, `prefix` the session's next request, `base` the draft without its
+    `size` is the view's size in tokens, `prefix` the session's next request, `base` the draft without its
     boundary.
     """
 
@@ -65,10 +65,10 @@ class BoundaryWork(msgspec.Struct, frozen=True):
 
 
 class BoundaryMaker:
-    """Makes the boundaries of one session; `one` is held while one is made that somebody waits for."""
+    """Makes the boundaries of one session; `lock` is held by a compaction that a caller waits for."""
 
     def __init__(self, shared: Shared) -> None:
-        self.one = asyncio.Lock()
+        self.lock = asyncio.Lock()
         self._shared = shared
         self._cursor = shared.cursor
         self._model = shared.model
@@ -86,13 +86,13 @@ class BoundaryMaker:
         chosen: FoldRange | None = None,
         share: float = 1.0,
     ) -> BoundaryWork:
-        """Take from the path as it is what a compaction is made of; live state is rendered for it."""
-        asked = self._model.ask(reason, instructions, target, share=share)
-        asked = msgspec.structs.replace(asked, chosen=chosen)
-        return self.taken(await self._shared.live.onto(asked, self._cursor.state))
+        """Snapshot the path for a compaction, with live state rendered."""
+        ask = self._model.ask(reason, instructions, target, share=share)
+        ask = msgspec.structs.replace(ask, chosen=chosen)
+        return self.work_for(await self._shared.live.complete(ask, self._cursor.state))
 
-    def taken(self, ask: FoldRequest) -> BoundaryWork:
-        """Take from the path as it is what is asked."""
+    def work_for(self, ask: FoldRequest) -> BoundaryWork:
+        """Snapshot the path for a request."""
         state = self._cursor.state
         return BoundaryWork(
             entries=state.entries(),
@@ -103,17 +103,17 @@ class BoundaryMaker:
         )
 
     async def make(self, work: BoundaryWork, opened: Span, *, waited: bool = False) -> Outcome:
-        """Make a boundary, beside whatever the session does meanwhile; who waits for it may read along."""
+        """Make a boundary without holding the lock; if a caller waits, emit the summary as it streams."""
         info = await self._shared.store.info(self._shared.id) if opened.recording else None
         started, counter = time.perf_counter(), self._model.setup.counter
         total = info.messages if info else 0
-        watched = spans.Watched(self._shared.summarizer, opened, work.size, counter, total)
-        read = waited and self._events.heard(SummaryStreamed.name)
-        outcome = await self.execute(work, watched, self._streamed if read else None)
+        watched = spans.TracedSummarizer(self._shared.summarizer, opened, work.size, counter, total)
+        streams = waited and self._events.has_listeners(SummaryStreamed.name)
+        outcome = await self.execute(work, watched, self._emit_summary if streams else None)
         if isinstance(outcome, Nothing):
             return outcome
         if isinstance(outcome, Compacted):
-            outcome = await self.certifier.certified(work.entries, outcome, work.ask.policy)
+            outcome = await self.certifier.certify(work.entries, outcome, work.ask.policy)
         spent = round((time.perf_counter() - started) * 1000, 3)
         receipt = msgspec.structs.replace(outcome.receipt, duration_ms=spent)
         return msgspec.structs.replace(outcome, receipt=receipt)
@@ -121,11 +121,11 @@ class BoundaryMaker:
     async def execute(
         self, work: BoundaryWork, summarizer: Summarizer, on_text: Callable[[str | None], None] | None
     ) -> Outcome:
-        """Plan the boundary as hooks let it, with summaries by `summarizer`, which `on_text` reads along."""
-        ask = await self._shared.hooks.onto(work.ask, self._planned_of(work))
+        """Run the hooks, then plan the boundary with summaries by `summarizer`, streamed to `on_text`."""
+        ask = await self._shared.hooks.complete(work.ask, self._describe(work))
         if isinstance(ask, Nothing):
             return ask
-        steps = _planned(work.entries, ask, self._model.setup.counter, self._cursor.state.clean)
+        steps = _plan_steps(work.entries, ask, self._model.setup.counter, self._cursor.state.clean)
         return await execute(
             steps,
             summarizer,
@@ -135,10 +135,10 @@ class BoundaryMaker:
             on_text=on_text,
         )
 
-    def _streamed(self, text: str | None) -> None:
+    def _emit_summary(self, text: str | None) -> None:
         self._events.emit(SummaryStreamed(text=text or "", anew=text is None))
 
-    def _planned_of(self, work: BoundaryWork) -> PlannedCompaction:
+    def _describe(self, work: BoundaryWork) -> PlannedCompaction:
         return PlannedCompaction(
             session=self._shared.id,
             reason=work.ask.reason,
@@ -149,11 +149,11 @@ class BoundaryMaker:
         )
 
     def _summary_failed(self, why: str) -> None:
-        """Say that code had to write a summary in the place of the summariser."""
+        """Warn that the offline summary was used because the summariser failed."""
         self._events.emit(WarningGiven(kind="summary_failed", text=why))
 
     async def failed(self, reason: Reason, error: Exception) -> None:
-        """Note that a compaction failed; one that somebody asked for is told to them, and is no strike."""
+        """Note a failed automatic compaction as a strike; a manual one raises to its caller instead."""
         notes = self._shared.watch.ended(reason, failure_of(error), self._model.trigger_facts(), time.time())
         if notes:
             async with self._shared.locked(follow=False):
@@ -164,50 +164,52 @@ class BoundaryMaker:
     async def commit(
         self, draft: Draft, ask: FoldRequest, opened: Span, *, waited: bool
     ) -> Receipt | Nothing:
-        """Put a draft onto the path as it is now, and append it."""
+        """Rebase a draft onto the current path and append it."""
         for _ in range(RETRIES):
             state = self._cursor.state
-            now = await self._shared.live.onto(msgspec.structs.replace(ask, number=number_of(state)), state)
-            found = rebased(CompactionInput(state, now, self._model.setup.counter), draft)
-            if isinstance(found, Nothing):
+            now = await self._shared.live.complete(
+                msgspec.structs.replace(ask, number=number_of(state)), state
+            )
+            result = rebased(CompactionInput(state, now, self._model.setup.counter), draft)
+            if isinstance(result, Nothing):
                 break
-            boundary = msgspec.structs.replace(found.boundary, at=time.time())
-            entry = await self._cursor.commit(boundary, self._model.notes(), found.after)
+            boundary = msgspec.structs.replace(result.boundary, at=time.time())
+            entry = await self._cursor.commit(boundary, self._model.notes(), result.after)
             if entry is not None:
-                self.told(entry, boundary, opened, waited=waited)
+                self.announce(entry, boundary, opened, waited=waited)
                 return boundary.receipt
         else:
-            found = VOID
-        if found is VOID:
-            found = Nothing("nothing_new", "another boundary came first")
-        return await self.idle(ask, found) if waited else found
+            result = VOID
+        if result is VOID:
+            result = Nothing("nothing_new", "another boundary came first")
+        return await self.idle(ask, result) if waited else result
 
     async def idle(self, ask: FoldRequest, outcome: Nothing) -> Nothing:
-        """Say that no boundary was made; a trigger is not heeded again before the view has grown."""
+        """Report that no boundary was made; triggers then wait until the view has grown."""
         self._events.emit(NothingDone(reason=ask.reason, why=outcome.why, detail=outcome.detail))
         facts = self._model.trigger_facts()
         await self.note(self._shared.watch.ended(ask.reason, outcome.why, facts, time.time()))
         return outcome
 
-    def told(self, entry: str, boundary: Compacted | Pruned, opened: Span, *, waited: bool) -> None:
-        """Tell of a boundary that was appended."""
+    def announce(self, entry: str, boundary: Compacted | Pruned, opened: Span, *, waited: bool) -> None:
+        """Emit the events of an appended boundary, and a warning after many compactions."""
         self._shared.watch.folded()
-        spans.committed(opened, boundary, drafted=not waited)
-        done = CompactionDone if folds(boundary) else PruneDone
-        self._events.emit(done(entry=entry, receipt=boundary.receipt, drafted=not waited))
+        spans.record_commit(opened, boundary, drafted=not waited)
+        event = CompactionDone if folds(boundary) else PruneDone
+        self._events.emit(event(entry=entry, receipt=boundary.receipt, drafted=not waited))
         if isinstance(boundary, Pruned):
             return
         count = boundary.checkpoint.number
-        if _many(count) or self._model.setup.policy.warn_each:
+        if _is_warning_due(count) or self._model.setup.policy.warn_each:
             often = "once" if count == 1 else f"{count} times"
             text = (
-                f"this session was compacted {often}: what is told again and again loses detail. "
-                "A new session, begun by a hand-off, starts fresh; recall finds what was folded."
+                f"this session was compacted {often}: repeated summaries lose detail. "
+                "Start a new session with a hand-off; recall finds what was folded."
             )
             self._events.emit(WarningGiven(kind="repeated_compactions", text=text, count=count))
 
     async def note(self, notes: Sequence[Noted]) -> None:
-        """Write what a failure leaves in the log, and tell it; a store that fails too is logged."""
+        """Store the notes of a failure and emit their events; a store error is only logged."""
         try:
             for note in notes:
                 await self._cursor.write(note)
@@ -221,21 +223,21 @@ class BoundaryMaker:
                 self._events.emit(CoolingDown(**note.data))
 
 
-def _planned(entries: list[Entry], ask: FoldRequest, counter: Counter, clean: CleanEntries) -> Steps:
-    """Plan a compaction of a view state of its own, so that nothing it reads changes meanwhile.
+def _plan_steps(entries: list[Entry], ask: FoldRequest, counter: Counter, clean: CleanEntries) -> Steps:
+    """Plan a compaction on a separate view state, which does not change meanwhile.
 
-    What it finds out about secrets stays known, so that the commit has only what came since to look at.
+    Redactions are cached in `clean`, so that the commit only redacts what came since.
     """
     state = ViewState(entries, counter=counter, clean=clean)
     return (yield from plan(CompactionInput(state, ask, counter, scale=scaled)))
 
 
 def failure_of(error: Exception) -> Failure:
-    """Return the failure that an error is noted as."""
+    """Return the kind of failure to note for an error."""
     return "floor" if isinstance(error, FloorExceeded) else "error"
 
 
-def _many(count: int) -> bool:
-    """Whether so many compactions are worth a warning: 3, 6, 12, 24 ... of them."""
-    times, rest = divmod(count, REPEATED)
-    return not rest and times.bit_count() == 1
+def _is_warning_due(count: int) -> bool:
+    """Whether to warn after this many compactions: 3, 6, 12, 24 ..."""
+    multiple, rest = divmod(count, REPEATED)
+    return not rest and multiple.bit_count() == 1

@@ -1,7 +1,6 @@
-"""What was done on a branch, summed up as a note: of one that is left, and of one that is merged back.
+"""Summaries of a branch: one that was left, or one that is merged back.
 
-It is told as data: nothing in it is a wish of the user's. What the branch shares with the path on which it is
-told is left out.
+The summary is appended as data, not as a request of the user, and omits what the branch shares with the path.
 """
 
 from __future__ import annotations
@@ -30,15 +29,15 @@ from foldline.core.view import ViewState
 from foldline.errors import InputError
 from foldline.stores.base import Store
 
-BRANCH_NOTE = "branch_summary"  # the kind of note that says what a summary took
-MERGED = "merged"  # in such a note: the session and the entry up to which it was merged
-BRANCH_TOKENS = 2_048  # the most that the summary of a branch takes
+BRANCH_NOTE = "branch_summary"  # kind of the note with a summary's writer, usage and price
+MERGED = "merged"  # in such a note: the merged session and its last merged entry
+BRANCH_TOKENS = 2_048  # limit of a branch summary
 
-_End = tuple[str, str]  # a session, and the entry of it with which a branch ends
+_BranchEnd = tuple[str, str]  # a session and the last entry of its branch
 
 
 class Left(msgspec.Struct, frozen=True):
-    """What was said on a branch alone, and the checkpoint it follows where that is on the branch as well."""
+    """What was said only on a branch, and its checkpoint if that folds any of it."""
 
     entries: tuple[Said, ...]
     boundary: Compacted | None
@@ -47,30 +46,29 @@ class Left(msgspec.Struct, frozen=True):
 async def left_behind(
     store: Store, session: str, state: ViewState, at: str | None, *, place: str | None = None
 ) -> Left:
-    """Return what of a view neither stands on the path of a session to `at` nor was merged into it.
+    """Return what a view shows that is neither on a session's path to `at` nor merged into it.
 
-    The view is of the session `place` (None: of the same one). A checkpoint counts where it folds any of it.
+    The view belongs to the session `place` (None: the same one). Its checkpoint counts if it folds any of it.
     """
-    there: set[str] = set()
+    shared_ids: set[str] = set()
     if at is not None:
         for id_, leaf in [(session, at), *await merged_into(store, session, at)]:
-            there |= {entry.id async for entry in store.path(id_, leaf)}
+            shared_ids |= {entry.id async for entry in store.path(id_, leaf)}
     boundary = state.boundary
     if boundary is not None:
         before = store.path(place or session, boundary.id)
-        alone = [entry.id async for entry in before if isinstance(entry, Said) and entry.id not in there]
+        alone = [entry.id async for entry in before if isinstance(entry, Said) and entry.id not in shared_ids]
         boundary = boundary if alone else None
     shown = (*state.quoted, *state.kept)
-    return Left(tuple(entry for entry in shown if entry.id not in there), boundary)
+    return Left(tuple(entry for entry in shown if entry.id not in shared_ids), boundary)
 
 
-async def done_on(
+async def said_on_branch(
     store: Store, session: str, leaf: str | None, other: str, counter: Counter
-) -> tuple[Left, _End]:
-    """Return what was said on another branch of a session, or in another session, and not on its path.
+) -> tuple[Left, _BranchEnd]:
+    """Return what was said only on another branch of a session or in another session, and where that ends.
 
-    `other` is an entry of the session, else a session of the store; the session and the entry with which that
-    ends are returned as well. Raises InputError where it is neither.
+    `other` is an entry of the session, or another session of the store. Raises InputError if it is neither.
     """
     place, end = session, other
     if await store.entry(session, other) is None:
@@ -81,27 +79,27 @@ async def done_on(
     return await left_behind(store, session, state, leaf, place=place), (place, end)
 
 
-async def merged_into(store: Store, session: str, leaf: str) -> list[_End]:
-    """Return what was merged into the path of a session."""
-    found: list[_End] = []
+async def merged_into(store: Store, session: str, leaf: str) -> list[_BranchEnd]:
+    """Return the branches that were merged into a session's path."""
+    merged: list[_BranchEnd] = []
     for note in await store.marks(session, leaf, kinds=["noted"]):
         if isinstance(note, Noted) and note.kind == BRANCH_NOTE and MERGED in note.data:
-            with suppress(msgspec.ValidationError):  # a log may hold anything
-                found.append(msgspec.convert(note.data[MERGED], _End))
-    return found
+            with suppress(msgspec.ValidationError):  # an imported log may hold anything
+                merged.append(msgspec.convert(note.data[MERGED], _BranchEnd))
+    return merged
 
 
-def summarised(
+def plan_summary(
     kind: Literal["branch", "merge"], left: Left, ask: FoldRequest, counter: Counter
 ) -> Generator[SummaryRequest, SummaryReply | None, SummaryReply | None]:
-    """Plan the summary of what was done on a branch; None where nothing was said there."""
+    """Plan the summary of a branch; returns None if nothing was said there."""
     if not left.entries and left.boundary is None:
         return None
     before = msgspec.convert(left.boundary.ledger, Ledger) if left.boundary is not None else Ledger()
     clean = CleanEntries()
     entries = clean(left.entries)
     cap = summary_cap(ask.policy, ask.window, ask.usable)
-    wanted = request(
+    summary_request = request(
         ask.policy,
         kind=kind,
         folded=entries,
@@ -110,30 +108,32 @@ def summarised(
         tokens=min(cap, BRANCH_TOKENS),
         instructions=ask.instructions,
     )
-    wanted = msgspec.structs.replace(wanted, secrets=bool(clean.secrets))
-    reply = (yield from obtain(wanted, counter)).reply
+    summary_request = msgspec.structs.replace(summary_request, secrets=bool(clean.secrets))
+    reply = (yield from obtain(summary_request, counter)).reply
     return msgspec.structs.replace(reply, text=Sweep(clean.secrets).text(reply.text))
 
 
-def cost_of(reply: SummaryReply, *, merged: _End | None = None) -> Noted:
-    """Return the note that says who wrote the summary of a branch, what that took, and what was merged."""
-    known = {"summarizer": reply.summarizer, "usage": reply.usage, "price": reply.price}
-    data = {name: msgspec.to_builtins(value) for name, value in known.items() if value is not None}
+def summary_note(reply: SummaryReply, *, merged: _BranchEnd | None = None) -> Noted:
+    """Return the note with a branch summary's writer, usage and price, and what was merged."""
+    fields = {"summarizer": reply.summarizer, "usage": reply.usage, "price": reply.price}
+    data = {name: msgspec.to_builtins(value) for name, value in fields.items() if value is not None}
     data |= {MERGED: merged} if merged is not None else {}
     return Noted("", None, BRANCH_NOTE, data, at=time.time())
 
 
-def left_told(summary: str) -> Message:
-    """Return the message that tells of a left branch, as data: never a wish of the user's."""
-    return _told("A branch of this conversation was left, and the work goes on from here.", summary)
+def left_message(summary: str) -> Message:
+    """Return the message with the summary of a left branch, as data and not as a request of the user."""
+    return _branch_message("A branch of this conversation was left, and the work goes on from here.", summary)
 
 
-def merged_told(summary: str) -> Message:
-    """Return the message that tells of a branch that is merged, in the same way."""
-    return _told("On another branch of this conversation work was done beside what was done here.", summary)
+def merged_message(summary: str) -> Message:
+    """Return the message with the summary of a merged branch, as data."""
+    return _branch_message(
+        "On another branch of this conversation work was done beside what was done here.", summary
+    )
 
 
-def _told(how: str, summary: str) -> Message:
+def _branch_message(how: str, summary: str) -> Message:
     record = f"<branch-summary>\n{neutral(summary.strip())}\n</branch-summary>"
     text = f"{how} What was done on it, as a record:\n\n{record}"
     return Message("user", (Text(text),), injected=True)

@@ -1,4 +1,4 @@
-"""A certified fold: the session's own model decides again, from the whole context and from the folded one."""
+"""Certify a fold: the session's model repeats decisions with the whole context and with the folded one."""
 
 from __future__ import annotations
 
@@ -23,69 +23,71 @@ from foldline.summarizers import ModelSummarizer
 
 log = logging.getLogger("foldline")
 
-AT_ONCE: Final = 4  # decisions that are made at the same time
+CONCURRENT: Final = 4  # decisions at a time
 _PRICE: Final = "certifying it makes "
 
 
 class Certifier:
-    """Makes decisions again with the model of one session; a policy's `certify` says how many."""
+    """Repeats decisions with the model of one session; the policy's `certify` says how many."""
 
     def __init__(self, shared: Shared) -> None:
         self._shared = shared
 
-    async def certified(self, entries: Sequence[Entry], boundary: Compacted, policy: Policy) -> Compacted:
-        """Return a fold of these entries with a certificate in its receipt, or with why it has none."""
+    async def certify(self, entries: Sequence[Entry], boundary: Compacted, policy: Policy) -> Compacted:
+        """Return a fold of these entries with a certificate in its receipt, or a note why there is none."""
         if not policy.certify:
             return boundary
         model, why = self._model()
         if model is None:
-            return _noted(boundary, f"not certified: {why}")
-        made = await asyncio.to_thread(self._decisions, entries, boundary, policy.certify)
-        if not made:
-            return _noted(boundary, "not certified: no reply of the model stands behind the cut")
+            return _with_note(boundary, f"not certified: {why}")
+        replayed = await asyncio.to_thread(self._decisions, entries, boundary, policy.certify)
+        if not replayed:
+            return _with_note(boundary, "not certified: no reply of the model stands behind the cut")
         spent: list[float | None] = []
-        gate = asyncio.Semaphore(AT_ONCE)
+        gate = asyncio.Semaphore(CONCURRENT)
 
-        async def decide(one: Decision) -> DecidedTwice | None:
+        async def decide(decision: Decision) -> DecidedTwice | None:
             async with gate:
                 try:
-                    found = [
-                        action_of([await self._asked(model, items, spent)])
-                        for items in (one.whole, one.folded)
+                    actions = [
+                        action_of([await self._decide(model, items, spent)])
+                        for items in (decision.whole, decision.folded)
                     ]
                 except (ProviderError, DialectError) as error:
-                    log.warning("a decision could not be made again: %s", error)
+                    log.warning("a decision could not be replayed again: %s", error)
                     return None
-            return DecidedTwice(*found)
+            return DecidedTwice(*actions)
 
-        answers = await asyncio.gather(*map(decide, made))
-        known = [one for one in spent if one is not None]
-        found = certificate(made, answers, model.name, sum(known) if known else None)
+        answers = await asyncio.gather(*map(decide, replayed))
+        prices = [usd for usd in spent if usd is not None]
+        result = certificate(replayed, answers, model.name, sum(prices) if prices else None)
         receipt = boundary.receipt
-        price = receipt.price if found.price is None else (receipt.price or 0.0) + found.price
-        receipt = msgspec.structs.replace(receipt, certificate=found, price=price)
-        return _noted(msgspec.structs.replace(boundary, receipt=receipt), found.words)
+        price = receipt.price if result.price is None else (receipt.price or 0.0) + result.price
+        receipt = msgspec.structs.replace(receipt, certificate=result, price=price)
+        return _with_note(msgspec.structs.replace(boundary, receipt=receipt), result.words)
 
-    async def priced(self, entries: Sequence[Entry], boundary: Compacted, policy: Policy) -> Compacted:
-        """Return a fold that is not committed, with what its certificate will cost in its notes."""
+    async def with_estimate(self, entries: Sequence[Entry], boundary: Compacted, policy: Policy) -> Compacted:
+        """Return an uncommitted fold with a note of what its certificate will cost."""
         if not policy.certify:
             return boundary
         model, _ = self._model()
         if model is None:
             return boundary
-        made = await asyncio.to_thread(self._decisions, entries, boundary, policy.certify)
+        replayed = await asyncio.to_thread(self._decisions, entries, boundary, policy.certify)
         overhead = self._shared.model.ask("manual").overhead_tokens
-        tokens = sum(one.tokens + 2 * overhead for one in made)
+        tokens = sum(decision.tokens + 2 * overhead for decision in replayed)
         usd = (
             "" if model.price is None else f", ${tokens * model.price.input / 1_000_000:.2f} without a cache"
         )
-        return _noted(boundary, f"{_PRICE}{len(made)} decisions again, twice each: {tokens:,} tokens{usd}")
+        return _with_note(
+            boundary, f"{_PRICE}{len(replayed)} decisions again, twice each: {tokens:,} tokens{usd}"
+        )
 
     def _model(self) -> tuple[ModelSummarizer | None, str]:
-        """Return who makes the decisions again: the session's own model, as it is."""
+        """Return the session's model, or None and why it cannot repeat decisions."""
         writer, setup = self._shared.summarizer, self._shared.model.setup
         if not isinstance(writer, ModelSummarizer):
-            return None, "no model is at hand"
+            return None, "no model is configured"
         if setup.model and setup.model != writer.name:
             return None, f"{setup.model} cannot be asked"
         if writer.dialect != self._shared.view.dialect:
@@ -97,8 +99,8 @@ class Certifier:
         before = ViewState(entries, counter=counter, clean=self._shared.cursor.state.clean.of(list(entries)))
         return decisions(before, before.with_boundary(boundary), most)
 
-    async def _asked(self, model: ModelSummarizer, items: Sequence[Item], spent: list[float | None]) -> Any:
-        """Return the message with which the model answers what stood there."""
+    async def _decide(self, model: ModelSummarizer, items: Sequence[Item], spent: list[float | None]) -> Any:
+        """Return the model's reply to these items."""
         view, tools = self._shared.view, self._shared.model.setup.tools
         messages = get(view.dialect).render(native_items(items)).messages
         call = Call(messages=within_marks(messages, view.system, tools), system=view.system, tools=tools)
@@ -108,11 +110,11 @@ class Certifier:
 
 
 def is_price(note: str) -> bool:
-    """Whether a note says what a certificate is to cost."""
+    """Whether a note is the cost estimate of a certificate."""
     return note.startswith(_PRICE)
 
 
-def _noted(boundary: Compacted, words: str) -> Compacted:
+def _with_note(boundary: Compacted, words: str) -> Compacted:
     receipt: Receipt = boundary.receipt
     receipt = msgspec.structs.replace(receipt, notes=(*receipt.notes, words))
     return msgspec.structs.replace(boundary, receipt=receipt)

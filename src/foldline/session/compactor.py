@@ -1,7 +1,6 @@
-"""The compactions of a live session that somebody waits for: asked for by hand, by a trigger, by an overflow.
+"""Compactions that a caller waits for: by hand, by a trigger, or after an overflow.
 
-No two are made at a time, in whatever processes. Drafts are made beside them, and dropped where one of these
-comes first.
+Only one runs at a time, across all processes. It replaces a draft that is still being made.
 """
 
 from __future__ import annotations
@@ -37,8 +36,8 @@ class Compactor:
 
     @property
     def busy(self) -> bool:
-        """Whether a boundary is being made that somebody waits for."""
-        return self.maker.one.locked()
+        """Whether a compaction that a caller waits for is running."""
+        return self.maker.lock.locked()
 
     async def compact(
         self,
@@ -53,12 +52,12 @@ class Compactor:
     ) -> Receipt | Nothing:
         """Compact now; returns the receipt, or why there was nothing to do.
 
-        `chosen` is the range to fold, `share` the part of the window that the view may take. With `seen`, the
-        boundaries of the path when it was found to be necessary, it is left out where another one came first,
-        and with `event_number`, the watch's at that time, where another one failed first. Raises
-        FloorExceeded, or CompactionFailed for what went wrong in it; the session is as it was.
+        `chosen` is the range to fold, `share` the part of the window that the view may take. `seen` and
+        `event_number` are the path's boundaries and the watch's event number when the compaction was found
+        due: it is skipped if another one has succeeded or failed since. Raises FloorExceeded, or
+        CompactionFailed for any other error; the session is unchanged.
         """
-        async with self.maker.one, self._shared.jobs.turn(self._shared.id) as others:
+        async with self.maker.lock, self._shared.jobs.turn(self._shared.id) as others:
             async with self._shared.locked(follow=others):
                 if event_number is not None and self._shared.watch.has_checked(event_number):
                     return FIRST
@@ -85,15 +84,15 @@ class Compactor:
                     return await self.maker.commit(draft, work.ask, opened, waited=True)
 
     def _came_first(self, seen: tuple[str, ...], reason: Reason) -> bool:
-        """Whether a trigger's compaction is no longer needed: another one was made, or gained too little."""
+        """Whether a triggered compaction is obsolete: another one was made, or gained too little."""
         state = self._cursor.state
         fruitless = not self._shared.watch.has_grown(state.tokens, self._model.ask(reason).usable)
         return seen != state.boundaries or (fruitless and reason != "overflow")
 
     async def overflow(self, share: float, seen: tuple[str, ...]) -> Receipt | Nothing:
-        """Compact after an overflow: commit the draft, if there is one, else make a boundary now.
+        """Compact after an overflow: commit the draft if one is ready, otherwise make a boundary now.
 
-        `seen` are the boundaries of the path that overflowed; where others came first, nothing is done.
+        `seen` are the boundaries of the view that overflowed; does nothing if others came first.
         """
         await self.drafts.finished()
         async with self._shared.locked(follow=False):
@@ -101,17 +100,17 @@ class Compactor:
                 return FIRST
             await self.drafts.adopt()
             ready, ask = self.drafts.ready, self._model.ask("overflow", share=share)
-            # made for the window that was believed in then: it has to be small enough for the one there is
+            # it was made for the window known at the time: check that it fits the current one
             if ready is not None and ready.boundary.receipt.tokens_after <= ask.usable:
-                done = await self.drafts.commit(ask)
-                if isinstance(done, Receipt):
-                    return done
+                receipt = await self.drafts.commit(ask)
+                if isinstance(receipt, Receipt):
+                    return receipt
         return await self.compact("overflow", share=share, seen=seen)
 
     async def display_summary(self) -> str:
         """Return two sentences for a list of sessions: what was done, and what is open.
 
-        Written by the session's summariser, else by code; nothing is appended.
+        Written by the session's summariser, or offline if it fails; appends nothing.
         """
         async with self._shared.locked():
             counter = self._model.setup.counter

@@ -1,4 +1,4 @@
-"""A session's place in its log: what its view needs, the leaf that it saw, and every append."""
+"""A session's position in its log: the entries of its view, the leaf it last saw, and every append."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from foldline.errors import InputError, LeafMoved, SessionNotFound, StoreCorrupt
 from foldline.stores.base import Store
 from foldline.waiting import EACH, aside
 
-AT_ONCE = 1_000  # messages that are taken into a view in one go
-RETRIES = 8  # times that an append is tried again, because only boundaries, pins or notes came between
+AT_ONCE = 1_000  # messages pushed into the view before yielding to the event loop
+RETRIES = 8  # attempts of an append while only boundaries, pins or notes come between
 
 
 class Cursor:
-    """The entries that a session's view needs, kept in step with its store."""
+    """The entries of a session's view, synchronised with its store."""
 
     def __init__(self, store: Store, session: str, counter: Counter) -> None:
         self.store = store
@@ -30,11 +30,11 @@ class Cursor:
         self.counter = counter
         self.state = ViewState(counter=counter)
         self.leaf: str | None = None
-        self.dialect: str | None = None  # of the newest message, which may be folded
-        self.has_news = False  # others' entries were read, and nobody has looked at them yet
+        self.dialect: str | None = None  # of the newest message, even if it is folded
+        self.has_news = False  # entries of other writers were loaded and not handled yet
         self._key = ""
         self._loaded = False
-        self._began = False
+        self._was_loaded = False
 
     async def ready(self) -> None:
         """Load the session at its first use."""
@@ -43,27 +43,27 @@ class Cursor:
 
     @property
     def said_key(self) -> str:
-        """What was said up to here; boundaries, pins and notes do not change it."""
+        """Key of all messages up to the leaf; boundaries, pins and notes do not change it."""
         return self._key
 
     async def follow(self) -> None:
-        """Read the view again if others have written or moved the leaf; `has_news` says that they did."""
+        """Reload if another writer has appended or moved the leaf; sets `has_news`."""
         if not self._loaded or await self.store.leaf(self.session) != self.leaf:
             await self.reload()
 
     async def reload(self) -> None:
-        """Read again what the view needs; where that is cancelled, at the next use."""
+        """Reload the view; if cancelled, it reloads at the next use."""
         self._loaded = False
         leaf = await self.store.leaf(self.session)
         entries = await self.store.active(self.session, leaf) if leaf is not None else []
         self.state = ViewState(entries, counter=self.counter)
-        self.has_news = self.has_news or (self._began and leaf != self.leaf)
+        self.has_news = self.has_news or (self._was_loaded and leaf != self.leaf)
         self.leaf = leaf
-        newest = await self._newest_said(entries, leaf)
+        newest = await self._find_newest(entries, leaf)
         self._key, self.dialect = "", None
         if newest is not None:
             self._newest(newest)
-        self._loaded = self._began = True
+        self._loaded = self._was_loaded = True
 
     def _newest(self, entry: Said) -> None:
         """Remember the newest message's key and dialect."""
@@ -71,14 +71,14 @@ class Cursor:
         self._key = entry.said_key
         self.dialect = native.dialect if native is not None else None
 
-    async def _newest_said(self, entries: Sequence[Entry], leaf: str | None) -> Said | None:
-        """Return the newest message of the path; it may be folded, while older ones stay in the view."""
-        here = {entry.id: entry for entry in entries}
+    async def _find_newest(self, entries: Sequence[Entry], leaf: str | None) -> Said | None:
+        """Return the newest message of the path, which may be folded while older ones stay in the view."""
+        loaded = {entry.id: entry for entry in entries}
         at = leaf
         while at is not None:
             try:
-                entry = here.get(at) or await self.store.entry(self.session, at)
-            except StoreCorrupt:  # a damaged boundary: what was said before it can still be read
+                entry = loaded.get(at) or await self.store.entry(self.session, at)
+            except StoreCorrupt:  # a damaged boundary: the messages before it can still be read
                 return next((entry for entry in reversed(entries) if isinstance(entry, Said)), None)
             if entry is None or isinstance(entry, Said):
                 return entry
@@ -86,10 +86,10 @@ class Cursor:
         return None
 
     async def say(self, messages: Sequence[Message], notes: Sequence[Noted] = ()) -> list[Said]:
-        """Append messages in one commit; return their entries, synthetic results for open calls included.
+        """Append notes and messages in one commit; return the entries of the messages.
 
-        `notes` stand before them. Tries again where only boundaries, pins or notes came between, else raises
-        LeafMoved.
+        They include synthetic results for open calls. Retries if only boundaries, pins or notes came
+        between, otherwise raises LeafMoved.
         """
         for _ in range(RETRIES):
             noted: list[Noted] = []
@@ -105,12 +105,12 @@ class Cursor:
             for note in noted:
                 self.state.push(note)
                 self.leaf = note.id
-            await self._take_all(entries)
+            await self._push_all(entries)
             return entries
         raise self._too_fast()
 
     async def _append(self, entries: Sequence[Entry]) -> None:
-        """Append behind the leaf; where that is cancelled, what is stored is read again at the next use."""
+        """Append after the leaf; if cancelled, the session reloads at the next use."""
         try:
             await self.store.append(self.session, entries, seen=self.leaf)
         except asyncio.CancelledError:
@@ -118,20 +118,20 @@ class Cursor:
             raise
 
     def _chain(self, messages: Sequence[Message], parent: str | None) -> list[Said]:
-        """Chain messages behind an entry; calls that the user cuts short are answered first."""
+        """Chain messages after an entry; calls that the user interrupts get a result first."""
         entries: list[Said] = []
         key = self._key
-        # of one result alone nobody asks what is open besides, and there may be thousands
-        asked = len(messages) > 1 or any(message.is_prompt for message in messages)
-        still_open = dict.fromkeys(self.state.open_calls if asked else ())
+        # a single result does not need the open calls, of which there may be thousands
+        needs_open = len(messages) > 1 or any(message.is_prompt for message in messages)
+        still_open = dict.fromkeys(self.state.open_calls if needs_open else ())
         for message in messages:
             answered = {result.call_id for result in message.results}
             for call in answered:
                 still_open.pop(call, None)
             cut_short = bool(still_open) and message.is_prompt
-            for one in (*([interrupted(tuple(still_open))] if cut_short else []), message):
-                tokens = message_tokens(one, self.counter)
-                entry = said(one, parent=parent, said_key=key, tokens=tokens, at=time.time())
+            for part in (*([interrupted(tuple(still_open))] if cut_short else []), message):
+                tokens = message_tokens(part, self.counter)
+                entry = said(part, parent=parent, said_key=key, tokens=tokens, at=time.time())
                 entries.append(entry)
                 parent, key = entry.id, entry.said_key
             if message.role == "assistant":
@@ -140,10 +140,10 @@ class Cursor:
                 still_open = {}
         return entries
 
-    async def _take_all(self, entries: Sequence[Said]) -> None:
-        """Take what was appended; of very many messages a part at a time, so that others have their turn."""
+    async def _push_all(self, entries: Sequence[Said]) -> None:
+        """Push appended messages into the view, yielding to the event loop between batches."""
         for number, entry in enumerate(entries, 1):
-            self._take(entry)
+            self._push(entry)
             if number % AT_ONCE == 0:
                 try:
                     await asyncio.sleep(0)
@@ -151,13 +151,13 @@ class Cursor:
                     self._loaded = False
                     raise
 
-    def _take(self, entry: Said) -> None:
+    def _push(self, entry: Said) -> None:
         self.state.push(entry)
         self.leaf = entry.id
         self._newest(entry)
 
     async def _catch_up(self) -> None:
-        """Take what others appended; raises LeafMoved where they said something or moved the leaf away."""
+        """Load what others appended; raises LeafMoved if they appended a message or moved the leaf."""
         before = self.leaf
         at = await self.store.leaf(self.session)
         while at is not None and at != before:
@@ -165,7 +165,8 @@ class Cursor:
             if entry is None or isinstance(entry, Said):
                 await self.reload()
                 raise LeafMoved(
-                    f"somebody else wrote to session {self.session}: read its context again", leaf=self.leaf
+                    f"another writer appended to session {self.session}: read its context again",
+                    leaf=self.leaf,
                 )
             at = entry.parent
         await self.reload()
@@ -175,15 +176,15 @@ class Cursor:
             )
 
     async def write(self, entry: Entry) -> None:
-        """Append an entry other than a message, behind whatever is there now.
+        """Append an entry that is not a message, after the current leaf.
 
-        Raises SessionNotFound where the session was purged meanwhile: nothing of it may come back.
+        Raises SessionNotFound if the session was purged meanwhile, so that no part of it is recreated.
         """
         for _ in range(RETRIES):
             try:
                 placed = chained(entry, self.leaf)
             except (TypeError, RecursionError) as error:
-                raise InputError(f"only what JSON can hold is stored: {error}") from error
+                raise InputError(f"the entry cannot be stored as JSON: {error}") from error
             try:
                 await self._append([placed])
             except LeafMoved:
@@ -200,9 +201,9 @@ class Cursor:
         raise self._too_fast()
 
     async def move(self, leaf: str | None) -> None:
-        """Move the leaf to an entry of the session, or before the first (None), and read the view there.
+        """Move the leaf to an entry of the session, or before the first (None), and reload the view.
 
-        Raises LeafMoved, and nothing is moved, where somebody else appended or moved it.
+        Raises LeafMoved and moves nothing if another writer appended or moved it.
         """
         self._loaded = False  # also where this is cancelled
         await self.store.move(self.session, leaf, seen=self.leaf)
@@ -212,15 +213,14 @@ class Cursor:
     async def commit(
         self, boundary: Compacted | Pruned, notes: Sequence[Noted] = (), after: ViewState | None = None
     ) -> str | None:
-        """Append a boundary, and notes with it, behind the leaf that this cursor saw; return its id.
+        """Append a boundary and its notes after the leaf that this cursor saw; return the boundary's id.
 
-        `after` is the view state with the boundary as its newest entry, where it was made already. None, and
-        nothing is written, where somebody else appended: what is there was read again, and the boundary may
-        not fit it.
+        `after` is the view state including the boundary, if already computed. Returns None and writes nothing
+        if another writer appended: the view is reloaded, and the boundary may not fit it.
         """
         entries: list[Entry] = []
-        for one in (boundary, *notes):
-            entries.append(chained(one, entries[-1].id if entries else self.leaf))
+        for entry in (boundary, *notes):
+            entries.append(chained(entry, entries[-1].id if entries else self.leaf))
         try:
             await self._append(entries)
         except LeafMoved:
@@ -236,20 +236,18 @@ class Cursor:
         return placed.id
 
     def _too_fast(self) -> LeafMoved:
-        return LeafMoved(
-            f"session {self.session} is written to faster than it can be followed", leaf=self.leaf
-        )
+        return LeafMoved(f"session {self.session} changes too fast to append to: try again", leaf=self.leaf)
 
 
 def _size(messages: Sequence[Message]) -> int:
-    return sum(EACH + (len(one.native.raw) if one.native is not None else 0) for one in messages)
+    return sum(EACH + (len(message.native.raw) if message.native is not None else 0) for message in messages)
 
 
 def interrupted(call_ids: Sequence[str]) -> Message:
-    """Return results that say that these calls were cut short."""
+    """Return results that say that these calls were interrupted."""
     return Message("tool", tuple(ToolResult(call, (Text(UNANSWERED),), is_error=True) for call in call_ids))
 
 
 def is_boundary(entry: Entry) -> bool:
-    """Whether an entry is one that can be undone."""
+    """Whether an entry is a boundary, which can be undone."""
     return isinstance(entry, Compacted | Pruned)

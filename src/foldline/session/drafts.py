@@ -1,4 +1,4 @@
-"""The one draft of a session: a boundary that is made in the background, and committed when it is needed."""
+"""The draft of a session: a boundary made in the background and committed when it is needed."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from foldline.session.shared import Shared
 
 log = logging.getLogger("foldline")
 
-POLL_SECONDS = 0.25  # between two looks at a draft that another process makes
-AT_ONCE = 64  # newest messages that are looked at behind an append; those seen before cost nothing
+POLL_SECONDS = 0.25  # between polls of a draft that another process makes
+NEWEST = 64  # messages redacted after an append; those already redacted cost nothing
 
 
 class Drafts:
-    """At most one task that makes a draft, or one draft that is ready; the watch is told which."""
+    """At most one draft, being made or ready; reports its state to the watch."""
 
     def __init__(self, shared: Shared, maker: BoundaryMaker) -> None:
         self.ready: Draft | None = None
@@ -39,7 +39,7 @@ class Drafts:
         self._maker = maker
         self._watch = shared.watch
         self._task: asyncio.Task[Draft | None] | None = None
-        self._held: ViewState | None = None  # the view on which what is ready was found to hold
+        self._checked_state: ViewState | None = None  # the view for which the ready draft was last checked
 
     @property
     def running(self) -> bool:
@@ -47,14 +47,14 @@ class Drafts:
         return self._task is not None
 
     def check(self, state: ViewState) -> None:
-        """Drop what is ready where it can no longer be committed; a view that only grows is checked once."""
-        if self.ready is not None and state is not self._held:
-            self._held = state
+        """Drop the ready draft if it can no longer be committed; a view that only grows is checked once."""
+        if self.ready is not None and state is not self._checked_state:
+            self._checked_state = state
             if not holds(self.ready, state):
                 self.drop()
 
     def pays(self) -> bool:
-        """Whether the next request costs less if the draft that is ready is committed."""
+        """Whether committing the ready draft makes the next request cheaper."""
         if self.ready is None:
             return False
         model = self._shared.model
@@ -63,58 +63,58 @@ class Drafts:
             self.ready,
         )
 
-    def look_at(self, state: ViewState) -> None:
-        """Look for secrets in what came since a draft was begun, so that its commit has none to look at."""
+    def redact_newest(self, state: ViewState) -> None:
+        """Redact the newest messages while there is a draft, so that its commit does not have to."""
         if self.running or self.ready is not None:
-            state.clean(state.kept[-AT_ONCE:])
+            state.clean(state.kept[-NEWEST:])
 
     def begin(self, due: StartDraft) -> None:
-        """Begin a draft of the path as it is, in a task of its own; the lock is held."""
+        """Start a draft of the current path in a task; the lock is held."""
         shared = self._shared
-        work = self._maker.taken(shared.model.ask("threshold"))
+        work = self._maker.work_for(shared.model.ask("threshold"))
         shared.events.emit(DraftStarted(size=due.size, threshold=due.threshold))
-        self._run(self._drafting(work, shared.cursor.state))
+        self._run(self._make_draft(work, shared.cursor.state))
 
     async def adopt(self) -> bool:
-        """Take the draft that another process has made, or wait for the one that it makes; the lock is held.
+        """Take over another process's draft, ready or being made; return whether there is one.
 
-        Returns whether there is one.
+        The lock is held.
         """
         if self.running or self.ready is not None:
             return False
         jobs, session = self._shared.jobs, self._shared.id
         try:
-            found = await jobs.find(session)
+            draft = await jobs.find(session)
         except FoldlineError as error:
-            log.warning("session %s: no draft could be looked for: %s", session, error)
+            log.warning("session %s: looking for a draft failed: %s", session, error)
             return False
-        if isinstance(found, Draft) and not holds(found, self._shared.cursor.state):
+        if isinstance(draft, Draft) and not holds(draft, self._shared.cursor.state):
             await jobs.cancel(session)
             return False
-        if found == "making":
-            self._run(self._waiting())
-        elif found is not None:
+        if draft == "making":
+            self._run(self._poll_draft())
+        elif draft is not None:
             self._watch.draft_begun()
-            self._taken(found)
-        return found is not None
+            self._set_ready(draft)
+        return draft is not None
 
-    async def _waiting(self) -> Draft | None:
-        """Return the draft that another process makes; None where that fails."""
+    async def _poll_draft(self) -> Draft | None:
+        """Wait for the draft that another process makes; None if that fails."""
         while True:
-            found = await self._shared.jobs.find(self._shared.id)
-            if found != "making":
-                return found
+            draft = await self._shared.jobs.find(self._shared.id)
+            if draft != "making":
+                return draft
             await asyncio.sleep(POLL_SECONDS)
 
-    async def _drafting(self, work: BoundaryWork, state: ViewState) -> Draft | None:
-        """Make a draft; what goes wrong is told and noted, never raised."""
+    async def _make_draft(self, work: BoundaryWork, state: ViewState) -> Draft | None:
+        """Make a draft; failures are emitted and noted, never raised."""
         ask = work.ask
         try:
             with spans.compaction(self._shared.id, ask.reason, work.size, name=spans.DRAFT) as opened:
-                ask = await self._shared.live.onto(ask, state)
-                settled = msgspec.structs.replace(work, ask=ask)
+                ask = await self._shared.live.complete(ask, state)
+                live_work = msgspec.structs.replace(work, ask=ask)
                 job = DraftJob(self._shared.id, work.base, work.prefix)
-                outcome = await self._shared.jobs.make(job, lambda: self._maker.make(settled, opened))
+                outcome = await self._shared.jobs.make(job, lambda: self._maker.make(live_work, opened))
         except Exception as error:
             log.warning("session %s: a draft failed: %s", self._shared.id, error)
             await self._draft_failed(ask, failure_of(error), str(error))
@@ -135,65 +135,65 @@ class Drafts:
 
     def _run(self, making: Coroutine[Any, Any, Draft | None]) -> None:
         task = asyncio.create_task(making)
-        self._task, self.ready, self._held = task, None, None
+        self._task, self.ready, self._checked_state = task, None, None
         self._watch.draft_begun()
-        task.add_done_callback(self._ended)
+        task.add_done_callback(self._on_task_done)
 
-    def _ended(self, task: asyncio.Task[Draft | None]) -> None:
+    def _on_task_done(self, task: asyncio.Task[Draft | None]) -> None:
         if self._task is task:
             self._task = None
-            self._taken(None if task.cancelled() or task.exception() else task.result())
+            self._set_ready(None if task.cancelled() or task.exception() else task.result())
 
-    def _taken(self, draft: Draft | None) -> None:
-        self.ready, self._held = draft, None
+    def _set_ready(self, draft: Draft | None) -> None:
+        self.ready, self._checked_state = draft, None
         if draft is not None:
             self._watch.draft_made()
         else:
             self._watch.draft_dropped()
 
     async def finished(self) -> None:
-        """Wait until the draft that is being made is ready or has failed; cancelled, the draft goes on."""
+        """Wait until the draft is ready or has failed; cancelling the wait does not cancel the draft."""
         if self._task is not None:
             await asyncio.wait({self._task})
 
     def drop(self) -> None:
-        """Drop what is ready: it was committed, or will not do."""
+        """Drop the ready draft: it was committed, or no longer fits."""
         if self.ready is not None:
             self._shared.jobs.drop(self._shared.id)
         self.ready = None
         self._watch.draft_dropped()
 
     async def stop(self) -> int:
-        """Cancel what is being made, here or elsewhere, and drop what is ready.
+        """Cancel the draft, in whatever process it is made, and drop the ready one.
 
-        Returns how many processes have died while they made it.
+        Returns how many processes have died while making it.
         """
         await self.leave()
         try:
             return await self._shared.jobs.cancel(self._shared.id)
         except FoldlineError as error:
-            log.warning("session %s: a draft could not be cancelled: %s", self._shared.id, error)
+            log.warning("session %s: cancelling a draft failed: %s", self._shared.id, error)
             return 0
 
     async def leave(self) -> None:
-        """Have nothing to do with a draft any more; what is ready stays for another process."""
+        """Cancel this process's draft task; a ready draft stays available to other processes."""
         task, self._task = self._task, None
-        self._taken(None)
+        self._set_ready(None)
         if task is not None and not task.done():
             task.cancel()
             await asyncio.wait({task})
 
     async def commit(self, ask: FoldRequest) -> Receipt | Nothing | None:
-        """Commit the draft that is ready, or drop it; None where it will not do.
+        """Commit the ready draft, or drop it and return None if it no longer fits.
 
-        Inside a tool loop with signed thinking it waits for the end of the loop: then that is returned.
+        Inside a tool loop with signed thinking the draft is kept until the loop ends, and Nothing returned.
         """
         draft = self.ready
         assert draft is not None
         size = ask.overhead_tokens + self._shared.cursor.state.tokens
         with spans.compaction(self._shared.id, ask.reason, size) as opened:
-            done = await self._maker.commit(draft, ask, opened, waited=False)
-        if isinstance(done, Nothing) and done.why == "signed_thinking":
-            return done
+            outcome = await self._maker.commit(draft, ask, opened, waited=False)
+        if isinstance(outcome, Nothing) and outcome.why == "signed_thinking":
+            return outcome
         self.drop()
-        return done if isinstance(done, Receipt) else None
+        return outcome if isinstance(outcome, Receipt) else None

@@ -1,4 +1,4 @@
-"""What a session tells those who watch it: one struct for each thing that happens, and the callbacks."""
+"""The events of a session, one struct each, and their callbacks."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from foldline.errors import InputError
 
 log = logging.getLogger("foldline")
 
-EVERY: Final = "*"  # stands for all names
-Remedy = Literal["max_tokens", "compaction", "newer_view", "none"]  # what is done about an overflow
+EVERY: Final = "*"  # matches all names
+Remedy = Literal["max_tokens", "compaction", "newer_view", "none"]  # how an overflow is handled
 WarningKind = Literal[
     "repeated_compactions", "unknown_window", "failed", "summary_failed", "summary_model", "usage", "mended",
     "roles",
@@ -26,7 +26,7 @@ WarningKind = Literal[
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that happened in a session; `name` is what it is asked for by."""
+    """Something that happened in a session; subscribe to it by its `name`."""
 
     name: ClassVar[str] = ""
 
@@ -48,14 +48,14 @@ class DraftStarted(Event, frozen=True):
 
 
 class DraftReady(Event, frozen=True):
-    """A draft waits for the hard trigger; its receipt is of the path that it was made for."""
+    """A draft is ready to be committed; its receipt is for the path at the time of drafting."""
 
     name: ClassVar[str] = "draft_ready"
     receipt: Receipt
 
 
 class DraftFailed(Event, frozen=True):
-    """A draft could not be made."""
+    """Making a draft failed."""
 
     name: ClassVar[str] = "draft_failed"
     why: Failure
@@ -63,7 +63,7 @@ class DraftFailed(Event, frozen=True):
 
 
 class CompactionStarted(Event, frozen=True):
-    """A compaction that somebody waits for begins, or the waiting does; `size` is the view's in tokens."""
+    """A caller starts to wait for a compaction or a draft; `size` is the view's size in tokens."""
 
     name: ClassVar[str] = "compaction_started"
     reason: Reason
@@ -71,9 +71,9 @@ class CompactionStarted(Event, frozen=True):
 
 
 class SummaryStreamed(Event, frozen=True):
-    """A piece of the summary that somebody waits for, as the model writes it; `anew`: what came is void.
+    """A piece of summary text as the model writes it; with `anew`, discard what came before.
 
-    It is what the model says, not checked yet: the checkpoint may be another text.
+    The text is not checked yet: the final checkpoint may differ.
     """
 
     name: ClassVar[str] = "summary"
@@ -91,7 +91,7 @@ class CompactionDone(Event, frozen=True):
 
 
 class PruneDone(Event, frozen=True):
-    """A prune alone was committed."""
+    """A prune without a checkpoint was committed."""
 
     name: ClassVar[str] = "pruned"
     entry: str
@@ -100,7 +100,7 @@ class PruneDone(Event, frozen=True):
 
 
 class ProviderCompacted(Event, frozen=True):
-    """A reply came in which the provider's server compacted; `size` is the view's in tokens behind it."""
+    """A reply contains a compaction by the provider's server; `size` is the new view's size in tokens."""
 
     name: ClassVar[str] = "provider_compacted"
     entry: str
@@ -117,7 +117,7 @@ class NothingDone(Event, frozen=True):
 
 
 class Struck(Event, frozen=True):
-    """A compaction failed: the `strikes`-th in a row; after three none starts by itself for a while."""
+    """A compaction failed: the `strikes`-th in a row; three pause automatic compactions for a while."""
 
     name: ClassVar[str] = "strike"
     reason: Reason
@@ -126,7 +126,7 @@ class Struck(Event, frozen=True):
 
 
 class CoolingDown(Event, frozen=True):
-    """No compaction starts by itself before `until`, Unix time."""
+    """Automatic compactions are paused until `until`, Unix time."""
 
     name: ClassVar[str] = "cooldown"
     until: float
@@ -134,9 +134,9 @@ class CoolingDown(Event, frozen=True):
 
 
 class OverflowSeen(Event, frozen=True):
-    """A request did not fit; sizes in the provider's tokens, `remedy` what is done about it.
+    """A request did not fit; sizes in the provider's tokens, `remedy` is how it is handled.
 
-    `newer_view`: it was made with a view that has been folded since, and the newer one is handed out.
+    `newer_view`: the request used a view that has been folded since, and the newer one is returned.
     """
 
     name: ClassVar[str] = "overflow"
@@ -156,7 +156,7 @@ class WindowLearnt(Event, frozen=True):
 
 
 class ModelChanged(Event, frozen=True):
-    """The session goes on with another model, whose context is `context` tokens."""
+    """The session uses another model, whose context is `context` tokens."""
 
     name: ClassVar[str] = "model"
     model: str | None
@@ -164,7 +164,7 @@ class ModelChanged(Event, frozen=True):
 
 
 class PolicyChanged(Event, frozen=True):
-    """The session goes on by another policy."""
+    """The session uses another policy."""
 
     name: ClassVar[str] = "policy"
     policy: str
@@ -178,7 +178,7 @@ class Undone(Event, frozen=True):
 
 
 class Redone(Event, frozen=True):
-    """An undone boundary counts again."""
+    """An undone boundary was restored."""
 
     name: ClassVar[str] = "redone"
     entry: str
@@ -193,21 +193,21 @@ class PinChanged(Event, frozen=True):
 
 
 class Branched(Event, frozen=True):
-    """The leaf moved to another place of the tree, by a branch or a rewind."""
+    """The leaf moved to another entry, by a branch or a rewind."""
 
     name: ClassVar[str] = "branched"
     leaf: str | None
 
 
 class HandedOff(Event, frozen=True):
-    """Another session was begun from this one."""
+    """A new session was started from this one by a hand-off."""
 
     name: ClassVar[str] = "handed_off"
     session: str
 
 
 class WarningGiven(Event, frozen=True):
-    """Something that a user should hear."""
+    """A warning for the user."""
 
     name: ClassVar[str] = "warning"
     kind: WarningKind
@@ -216,13 +216,13 @@ class WarningGiven(Event, frozen=True):
 
 
 KINDS: Final[dict[str, type[Event]]] = {kind.name: kind for kind in Event.__subclasses__()}
-"""Every event of this file by its name: a struct above is all that a new one needs."""
+"""Every event above by its name."""
 
 Callback = Callable[[Any], Any]
 
 
 class Events:
-    """Who is to be called, by the name of the event."""
+    """The callbacks of one session, by event name."""
 
     def __init__(self, session: str) -> None:
         self._session = session
@@ -230,29 +230,29 @@ class Events:
         self._tasks: set[asyncio.Future[Any]] = set()
 
     def on(self, name: str, callback: Callback) -> Callable[[], None]:
-        """Call back whenever something happens: `compacted`, `draft_ready`, `warning` ..., or `*` for all.
+        """Register a callback for an event: `compacted`, `draft_ready`, `warning` ..., or `*` for all.
 
-        The callback gets one struct of `foldline.session.events`; a coroutine function runs beside the
-        session. One that raises is logged. Returns a function that ends it; raises InputError for an unknown
-        name.
+        The callback gets the struct from `foldline.session.events`; a coroutine function runs in a task.
+        Errors in callbacks are logged. Returns a function that unregisters it; raises InputError for an
+        unknown name.
         """
         if name != EVERY and name not in KINDS:
             raise InputError(f"no event {name!r}; there are {', '.join(KINDS)}, and {EVERY} for all")
-        called = self._callbacks.setdefault(name, [])
-        called.append(callback)
+        callbacks = self._callbacks.setdefault(name, [])
+        callbacks.append(callback)
 
         def off() -> None:
-            if callback in called:
-                called.remove(callback)
+            if callback in callbacks:
+                callbacks.remove(callback)
 
         return off
 
-    def heard(self, name: str) -> bool:
-        """Whether anybody would be called with an event of that name."""
+    def has_listeners(self, name: str) -> bool:
+        """Whether any callback is registered for an event."""
         return bool(self._callbacks.get(name) or self._callbacks.get(EVERY))
 
     def emit(self, event: Event) -> None:
-        """Call everybody who asked for this event; one that raises is logged, and the session goes on."""
+        """Call the callbacks of an event; log those that raise."""
         for callback in (*self._callbacks.get(event.name, ()), *self._callbacks.get(EVERY, ())):
             try:
                 answer = callback(event)
@@ -265,17 +265,17 @@ class Events:
         task = asyncio.ensure_future(answer)
         self._tasks.add(task)
 
-        def ended(done: asyncio.Future[Any]) -> None:
-            self._tasks.discard(done)
-            if not done.cancelled() and (error := done.exception()) is not None:
+        def on_done(future: asyncio.Future[Any]) -> None:
+            self._tasks.discard(future)
+            if not future.cancelled() and (error := future.exception()) is not None:
                 self._failed(name, cast("Exception", error))
 
-        task.add_done_callback(ended)
+        task.add_done_callback(on_done)
 
     def _failed(self, name: str, error: Exception) -> None:
         log.error("session %s: a callback for %r raised", self._session, name, exc_info=error)
 
     async def drain(self) -> None:
-        """Wait for the coroutines that are running, but for the one that calls this."""
+        """Wait for running callback tasks other than the current one."""
         while others := self._tasks - {asyncio.current_task()}:
             await asyncio.wait(others)

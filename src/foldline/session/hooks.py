@@ -1,4 +1,4 @@
-"""What a host says before a compaction: nothing, what to look at first, or that none is to be made."""
+"""Hooks that run before a compaction: they may add a focus for the summary, or block it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from foldline.core.log.entries import Reason
 
 
 class PlannedCompaction(msgspec.Struct, frozen=True):
-    """A compaction that is about to be made: why, of how many tokens and messages, into at most `usable`."""
+    """A compaction that is about to start: its reason, and the view's tokens, messages and `usable` limit."""
 
     session: str
     reason: Reason
@@ -25,7 +25,7 @@ class PlannedCompaction(msgspec.Struct, frozen=True):
 
 
 class Blocked(msgspec.Struct, frozen=True):
-    """What a hook returns that does not want a compaction made: why, for people."""
+    """Returned by a hook to block a compaction; `why` is shown to the user."""
 
     why: str = ""
 
@@ -33,33 +33,33 @@ class Blocked(msgspec.Struct, frozen=True):
 Verdict = Blocked | str | None
 Hook = Callable[[PlannedCompaction], Verdict | Awaitable[Verdict]]
 
-# The hooks and live states of sessions that call their host back at the moment, in the context of the call.
+# The Hooks and LiveState objects whose callbacks are running in the current context.
 calling: ContextVar[frozenset[object] | set[object]] = ContextVar("foldline_calling", default=frozenset())
 
 
 @contextmanager
-def calls_back(who: object) -> Generator[None]:
-    """Have `calling` hold this while the host is called back; a task that outlives the call is free again."""
-    found = {*calling.get(), who}
-    token = calling.set(found)
+def calls_back(caller: object) -> Generator[None]:
+    """Add `caller` to `calling` while its callback runs, also for tasks that the callback starts."""
+    callers = {*calling.get(), caller}
+    token = calling.set(callers)
     try:
         yield
     finally:
         calling.reset(token)
-        found.discard(who)
+        callers.discard(caller)
 
 
 class Hooks:
-    """The hooks of one session, called one after the other."""
+    """The hooks of one session, called in order."""
 
     def __init__(self) -> None:
         self._before: list[Hook] = []
 
     def before(self, hook: Hook) -> Callable[[], None]:
-        """Call a hook before every compaction is made, a draft or a preview too; returns what ends that.
+        """Run a hook before every compaction, draft and preview; returns a function that removes it.
 
-        It gets a `PlannedCompaction` and returns None, a text for the summary to look at first, or `Blocked`:
-        then none is made. It may be a coroutine function. What it raises fails the compaction.
+        It gets a `PlannedCompaction` and returns None, a focus for the summary, or `Blocked`. It may be a
+        coroutine function. If it raises, the compaction fails.
         """
         self._before.append(hook)
 
@@ -69,13 +69,13 @@ class Hooks:
 
         return off
 
-    async def onto(self, ask: FoldRequest, planned: PlannedCompaction) -> FoldRequest | Nothing:
-        """Return what is asked, with the focus that hooks add; Nothing where one blocks the compaction."""
+    async def complete(self, ask: FoldRequest, planned: PlannedCompaction) -> FoldRequest | Nothing:
+        """Return the request with the focus that hooks add, or Nothing if a hook blocks the compaction."""
         focus = [planned.instructions] if planned.instructions else []
         for hook in tuple(self._before):
             with calls_back(self):
-                made = hook(planned)
-                verdict = await made if inspect.isawaitable(made) else made
+                answer = hook(planned)
+                verdict = await answer if inspect.isawaitable(answer) else answer
             if isinstance(verdict, Blocked):
                 return Nothing(
                     "disabled", f"blocked by a hook: {verdict.why}" if verdict.why else "blocked by a hook"

@@ -1,4 +1,4 @@
-"""What the processes that have a session open share: its drafts, and the turn to compact it."""
+"""Drafts and the turn to compact, shared by the processes that have a session open."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from foldline.core.decide.ask import Nothing
 
 
 class DraftJob(msgspec.Struct, frozen=True):
-    """A draft to make: `base` is it without its boundary, `prefix` the session's next request."""
+    """A draft to make: `base` lacks its boundary, `prefix` is the session's next request."""
 
     session: str
     base: Draft
@@ -23,41 +23,41 @@ class DraftJob(msgspec.Struct, frozen=True):
 
 
 class DraftJobs(Protocol):
-    """Has drafts made. At most one of a session is in the making, or ready, wherever that is."""
+    """Makes drafts: at most one per session is being made or ready, across all processes."""
 
     async def make(self, job: DraftJob, here: Callable[[], Awaitable[Outcome]]) -> Draft | Nothing | None:
-        """Have a draft made, by `here` in this process or by another one, and return it.
+        """Make a draft, with `here` in this process or in another one, and return it.
 
-        It may be one that was planned earlier, elsewhere. Nothing says why there is none; None that it was
-        cancelled, or failed where it was made. Raises what `here` raises.
+        It may be one that another process started earlier. Nothing says why there is no draft; None that it
+        was cancelled, or failed elsewhere. Raises what `here` raises.
         """
         ...
 
     async def find(self, session: str) -> Draft | Literal["making"] | None:
-        """Return the draft of a session that another process has made, or that it makes one."""
+        """Return the draft that another process has made, or "making" while it makes one."""
         ...
 
     def drop(self, session: str) -> None:
-        """Forget the draft of a session that was made or found here: it was committed, or will not do."""
+        """Drop a session's draft that was made or found here: it was committed, or no longer fits."""
         ...
 
     async def cancel(self, session: str) -> int:
-        """Have no draft of a session made, wherever that is, and forget the one that is ready.
+        """Cancel a session's draft in whatever process, and drop the ready one.
 
-        Returns how many processes have died while they made it.
+        Returns how many processes have died while making it.
         """
         ...
 
     def turn(self, session: str) -> AbstractAsyncContextManager[bool]:
-        """Hold the turn to compact a session, for a boundary that somebody waits for.
+        """Hold the turn to compact a session while a caller waits.
 
-        The value says whether other processes take turns too, so that the log has to be read again.
+        Yields whether other processes take turns too, so that the log has to be read again.
         """
         ...
 
 
 class OwnJobs:
-    """Drafts that are made in this process, for this process."""
+    """Drafts of a single process."""
 
     async def make(self, job: DraftJob, here: Callable[[], Awaitable[Outcome]]) -> Draft | Nothing | None:
         """Make a draft."""
@@ -67,19 +67,19 @@ class OwnJobs:
         )
 
     async def find(self, session: str) -> Draft | Literal["making"] | None:
-        """Return None: nobody else makes any."""
+        """Return None: no other process makes drafts."""
         del session
 
     def drop(self, session: str) -> None:
-        """Do nothing: the session itself keeps it."""
+        """Do nothing: the session keeps the draft."""
 
     async def cancel(self, session: str) -> int:
-        """Return 0: the session cancels its own task."""
+        """Return 0: the session cancels its task."""
         del session
         return 0
 
     @asynccontextmanager
     async def turn(self, session: str) -> AsyncGenerator[bool]:
-        """Hold nothing: the session has a lock of its own."""
+        """Hold nothing: the session's lock is enough."""
         del session
         yield False

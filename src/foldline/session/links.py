@@ -1,4 +1,4 @@
-"""Sessions that belong together, linked by notes: hand-offs and forks begin one, a sub-agent has its own."""
+"""Sessions linked by notes: hand-offs, forks and sub-agents."""
 
 from __future__ import annotations
 
@@ -24,21 +24,20 @@ from foldline.session.shared import Shared
 from foldline.session.state import NOTE, known_live
 from foldline.stores.base import Store
 
-LINK: Final = "link"  # the kind of note that links two sessions
-HEAD: Final = 64  # entries at the beginning of a session among which the link to its origin stands
-CHAIN: Final = 16  # sessions that are followed back
-SUBAGENTS: Final = "sub-agents"  # the name of the live state that lists those that are running
+LINK: Final = "link"  # kind of the note that links two sessions
+HEAD: Final = 64  # first entries of a session searched for the link to its origin
+CHAIN: Final = 16  # most hand-offs to follow back
+SUBAGENTS: Final = "sub-agents"  # name of the live state that lists running sub-agents
 
 How = Literal["handoff", "subagent", "fork", "compacted"]
 Way = Literal["from", "to"]
 
 
 class Link(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A session that this one came `from` or led `to`: a hand-off, a sub-agent, or a copy of its path.
+    """A session that this one came `from` or led `to`.
 
-    Where a client of the gateway went on with a summary of its own, it is `compacted`.
-
-    `entry` is the leaf that the older session had then, `goal` what the newer one is for.
+    `compacted`: a client of the gateway continued with a summary that it wrote itself. `entry` is the older
+    session's leaf at that time, `goal` the purpose of the newer one.
     """
 
     session: str
@@ -52,7 +51,7 @@ prepared(Link)
 
 
 class Links:
-    """Begins sessions from one session, and tells which belong to it."""
+    """Starts sessions from one session, and lists those linked to it."""
 
     def __init__(self, shared: Shared) -> None:
         self._shared = shared
@@ -60,45 +59,47 @@ class Links:
     async def handoff(
         self, goal: str | None = None, *, to: str | None = None, text: str | None = None
     ) -> str:
-        """Begin a new session for a goal (default: the newest request) with what serves it here.
+        """Start a new session for a goal (default: the newest request) with what is relevant from this one.
 
-        It starts with a checkpoint: the user's rules, pins and live state are in it; this session stays as it
-        is. `to` is its id, `text` the checkpoint as the user edited it (see `preview_handoff`). Both sessions
-        share a store. Raises InputError where nothing was said yet or the id is taken, FloorExceeded.
+        It starts with a checkpoint that includes the user's rules, pins and live state; this session is
+        unchanged. `to` is its id, `text` the checkpoint as the user edited it (see `preview_handoff`). Both
+        use the same store. Raises InputError if nothing was said yet or the id is taken, FloorExceeded.
         """
-        state, boundary = await self._planned(goal, text)
+        state, boundary = await self._plan_handoff(goal, text)
         path = state.entries()
         link = Link(self._shared.id, "handoff", "from", path[-1].id if path else None, goal or "")
-        session = await self._begun(to, link, opening(start_of(state, noted(link)), boundary))
+        session = await self._begin(to, link, opening(start_of(state, link_note(link)), boundary))
         self._shared.events.emit(HandedOff(session=session))
         return session
 
     async def preview_handoff(self, goal: str | None = None) -> str:
-        """Return the checkpoint's summary that `handoff` would write, for editing; begins nothing."""
-        _, boundary = await self._planned(goal, None)
+        """Return the summary of the checkpoint that `handoff` would write, for editing; starts no session."""
+        _, boundary = await self._plan_handoff(goal, None)
         return boundary.checkpoint.summary
 
-    async def _planned(self, goal: str | None, text: str | None) -> tuple[ViewState, Compacted]:
-        """Return the view state that a hand-off is planned on, and the checkpoint that it begins with."""
+    async def _plan_handoff(self, goal: str | None, text: str | None) -> tuple[ViewState, Compacted]:
+        """Plan a hand-off; return the view state it is based on and its checkpoint."""
         shared = self._shared
         counter = shared.model.setup.counter
         async with shared.locked() as cursor:
-            state = ViewState(cursor.state.entries(), counter=counter)  # appends may go on meanwhile
-            ask, prefix = await shared.live.onto(shared.model.ask("manual"), state), shared.prefix()
+            state = ViewState(
+                cursor.state.entries(), counter=counter
+            )  # a copy, as appends may change the original
+            ask, prefix = await shared.live.complete(shared.model.ask("manual"), state), shared.prefix()
         ask = msgspec.structs.replace(ask, goal=goal)
-        link = noted(Link(shared.id, "handoff", "from"))
+        link = link_note(Link(shared.id, "handoff", "from"))
         steps = handoff(CompactionInput(state, ask, counter), start_of(state, link), text=text)
-        made = await execute(steps, shared.summarizer, aside=True, prefix=prefix)
-        if not isinstance(made, Compacted):
-            why = made.why if isinstance(made, Nothing) else "nothing to fold"
+        boundary = await execute(steps, shared.summarizer, aside=True, prefix=prefix)
+        if not isinstance(boundary, Compacted):
+            why = boundary.why if isinstance(boundary, Nothing) else "nothing to fold"
             raise InputError(f"session {shared.id} has nothing to hand off ({why})")
-        return state, made
+        return state, boundary
 
     async def fork(self, to: str | None = None, *, at: str | None = None) -> str:
-        """Begin a new session with a copy of the path up to an entry (default: the leaf).
+        """Start a new session with a copy of the path up to an entry (default: the leaf).
 
-        `to` is its id. Holds the path in memory and writes it in one commit. Raises InputError where the id
-        is taken, for no entry of the session, and where nothing was said yet.
+        `to` is its id. Holds the path in memory and writes it in one commit. Raises InputError if the id is
+        taken, the session has no such entry, or nothing was said yet.
         """
         shared = self._shared
         async with shared.locked() as cursor:
@@ -107,23 +108,23 @@ class Links:
                 raise InputError(f"no entry {at!r} in session {shared.id}" if at else "nothing was said yet")
             path = [entry async for entry in shared.store.path(shared.id, end)]
         link = Link(shared.id, "fork", "from", end)
-        return await self._begun(to, link, [*path, chained(noted(link), end)])
+        return await self._begin(to, link, [*path, chained(link_note(link), end)])
 
     async def subagent(self, goal: str, *, to: str | None = None) -> str:
-        """Begin a session of a sub-agent, linked to this one; `to` is its id.
+        """Start a session for a sub-agent, linked to this one; `to` is its id.
 
-        No threshold compacts it, an overflow does. Until `finished(id)` the live state lists it as running.
-        Raises InputError where the id is taken.
+        It is compacted only after an overflow. The live state lists it as running until `finished(id)`.
+        Raises InputError if the id is taken.
         """
         shared = self._shared
         await shared.follow()
         link = Link(shared.id, "subagent", "from", shared.cursor.leaf, goal)
-        session = await self._begun(to, link, [chained(noted(link), None)])
+        session = await self._begin(to, link, [chained(link_note(link), None)])
         await self._note_subagents(lambda running: with_child(running, session, redact(goal)))
         return session
 
     async def finished(self, session: str) -> None:
-        """Say that a sub-agent has ended: the live state no longer lists it."""
+        """Remove a finished sub-agent from the live state."""
         await self._note_subagents(lambda running: without_child(running, session))
 
     async def _note_subagents(self, change: Callable[[str], str]) -> None:
@@ -131,12 +132,12 @@ class Links:
             running = known_live(cursor.state).get(SUBAGENTS, "")
             await cursor.write(Noted("", None, NOTE, {SUBAGENTS: change(running)}, at=time.time()))
 
-    async def _begun(self, to: str | None, link: Link, entries: Sequence[Entry]) -> str:
-        """Write the first entries of a new session, note it here as well, and return its id."""
+    async def _begin(self, to: str | None, link: Link, entries: Sequence[Entry]) -> str:
+        """Write the first entries of a new session, note the link here too, and return the new id."""
         session = to or f"{self._shared.id}-{uuid4().hex[:8]}"
         await begin(self._shared.store, session, entries)
         async with self._shared.locked() as cursor:
-            await cursor.write(noted(msgspec.structs.replace(link, session=session, way="to")))
+            await cursor.write(link_note(msgspec.structs.replace(link, session=session, way="to")))
         return session
 
     async def links(self) -> list[Link]:
@@ -144,17 +145,17 @@ class Links:
         return await links(self._shared.store, self._shared.id)
 
 
-# ---- the notes that link sessions
+# ---- link notes
 
 
-def noted(link: Link) -> Noted:
-    """Return the note of a link, not chained yet; its goal without secrets."""
+def link_note(link: Link) -> Noted:
+    """Return the note of a link, not chained yet, with secrets redacted from its goal."""
     link = msgspec.structs.replace(link, goal=redact(link.goal))
     return Noted("", None, LINK, cast("dict[str, Any]", msgspec.to_builtins(link)), at=time.time())
 
 
-def linked(entry: Entry) -> Link | None:
-    """Return the link that an entry notes; None where it notes none that can be read."""
+def link_in(entry: Entry) -> Link | None:
+    """Return the link in an entry; None if it holds none or cannot be read."""
     if not isinstance(entry, Noted) or entry.kind != LINK:
         return None
     try:
@@ -166,15 +167,15 @@ def linked(entry: Entry) -> Link | None:
 async def links(store: Store, session: str) -> list[Link]:
     """Return the links noted on the path, in order."""
     return [
-        link for entry in await store.marks(session, kinds=["noted"]) if (link := linked(entry)) is not None
+        link for entry in await store.marks(session, kinds=["noted"]) if (link := link_in(entry)) is not None
     ]
 
 
 async def origin(store: Store, session: str) -> Link | None:
-    """Return the link to the session that this one came from; reads its beginning alone."""
+    """Return the link to the session that this one came from; reads only the first entries."""
     count = 0
     async for entry in store.path(session):
-        link = linked(entry)
+        link = link_in(entry)
         if link is not None and link.way == "from":
             return link
         count += 1
@@ -184,7 +185,7 @@ async def origin(store: Store, session: str) -> Link | None:
 
 
 async def handed_from(store: Store, session: str) -> list[str]:
-    """Return the session and those whose work it goes on with in a summary, the newest first."""
+    """Return the session and those whose work it continues from a summary, newest first."""
     chain = [session]
     while len(chain) <= CHAIN:
         link = await origin(store, chain[-1])
@@ -195,7 +196,7 @@ async def handed_from(store: Store, session: str) -> list[str]:
 
 
 async def begin(store: Store, session: str, entries: Sequence[Entry]) -> None:
-    """Write the first entries of a new session; raises InputError where there is one of that id."""
+    """Write the first entries of a new session; raises InputError if the id is taken."""
     taken = InputError(f"a session {session!r} exists already: give another id")
     if await store.info(session) is not None:
         raise taken
@@ -206,18 +207,18 @@ async def begin(store: Store, session: str, entries: Sequence[Entry]) -> None:
 
 
 async def is_start(store: Store, session: str, boundary: str) -> bool:
-    """Whether a boundary is the checkpoint that a hand-off began with: there is nothing before it."""
+    """Whether a boundary is the checkpoint that a hand-off started with."""
     entry = await store.entry(session, boundary)
     before = await store.entry(session, entry.parent) if entry is not None and entry.parent else None
-    link = linked(before) if before is not None else None
+    link = link_in(before) if before is not None else None
     return isinstance(entry, Compacted) and link is not None and link.way == "from"
 
 
 def with_child(running: str, child: str, goal: str) -> str:
-    """Return the list of running sub-agents with one more."""
+    """Add a sub-agent to the list of running ones."""
     return "\n".join([*without_child(running, child).splitlines(), f"- {child}: {' '.join(goal.split())}"])
 
 
 def without_child(running: str, child: str) -> str:
-    """Return the list of running sub-agents without one."""
+    """Remove a sub-agent from the list of running ones."""
     return "\n".join(line for line in running.splitlines() if not f"{line} ".startswith(f"- {child}: "))

@@ -31,19 +31,19 @@ def open_session(
     summarizer: Summarizer | None = None,
     subagent: bool = False,
 ) -> Session:
-    """Open a session of a store, to be used with `async with`; it begins to exist at its first append.
+    """Open a session of a store, for use with `async with`; its first append creates it.
 
     `store` is a URL, or a `Store` of your own, which you close. `model` gives the window and prices, without
-    any network: only a summary calls it. `window` overrides its context, in tokens. Both are stored with the
-    session, and stand until others are given. Of these and `policy`, what is neither given nor stored is
-    taken from the settings files, else from the defaults: ~/.foldline/foldline.db, no model, "foldline". A
-    model of the settings, or one that is stored, gives its window and prices; it is not asked for summaries.
+    network access: only summaries call it. `window` overrides its context, in tokens. Both are stored with
+    the session until others are given. Defaults for these and `policy` come from the settings files, then
+    ~/.foldline/foldline.db, no model, "foldline". A stored model or one from the settings gives its window
+    and prices, but writes no summaries.
 
     `dialect` fixes what `context` returns (default: the newest message's). `system` and `tools` are what you
-    send beside the messages: they count, by `counter`. Summaries are written by `summarizer`; by default by
-    `model`, or the one that `use_model` goes on with, where it names its provider (`anthropic:...`) and the
-    key is in the environment, else by code alone, and the receipts say why. A `subagent` is compacted after
-    an overflow only. Raises InputError for an argument of the wrong type, PolicyError for an unknown policy.
+    send with the messages; `counter` counts their tokens. Summaries are written by `summarizer`; by default
+    by `model` or the one set by `use_model`, if it names its provider (`anthropic:...`) and the key is in the
+    environment, otherwise offline, and the receipts say why. A `subagent` is compacted only after an
+    overflow. Raises InputError for an argument of the wrong type, PolicyError for an unknown policy.
     """
     check(
         session=session,
@@ -86,7 +86,7 @@ def open_with(
     summarizer: Summarizer | None = None,
     subagent: bool = False,
 ) -> Session:
-    """Open a session by settings that were read: those of another folder than the current one, say."""
+    """Open a session with given settings, such as those of another folder than the current one."""
     rules = known.find_policy(policy)
     info = known.model_info(model, window)
     setup = Setup(
@@ -103,13 +103,13 @@ def open_with(
         given=KeptModel(model or "", window),
     )
     place = find_store(known.store if store is None else store)
-    # a model of the settings gives window and prices alone: a file must not choose who reads a session
-    asked = info if model is not None else setup.catalogue.look_up(None)
+    # a model from the settings gives only window and prices: a file must not choose who reads a session
+    summary_model = info if model is not None else setup.catalogue.look_up(None)
     return Session(
         place,
         session,
         with_info(setup, info),
         summarizer=summarizer,
-        summary_model=asked if summarizer is None else None,
+        summary_model=summary_model if summarizer is None else None,
         owns_store=place is not store,
     )

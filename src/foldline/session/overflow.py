@@ -1,6 +1,6 @@
-"""A request that did not fit: what the provider said of it, and what is done about it.
+"""Handle a request that did not fit the window.
 
-First its window is learnt. Then a shorter reply is tried, then one compaction for a user message.
+First learn the window, then try a shorter reply, then compact once for a user message.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from foldline.session.model import Setup
 from foldline.session.shared import Shared
 from foldline.session.view import ContextMessages, ViewToken, check_answered
 
-FULL = "model_context_window_exceeded"  # Anthropic's stop reason of a reply that the window cut short
+FULL = "model_context_window_exceeded"  # Anthropic's stop reason for a reply that filled the window
 
 
 class OverflowMender:
@@ -49,22 +49,21 @@ class OverflowMender:
     async def overflowed(
         self, seen: Any, *, view: list[Any] | None = None, max_tokens: int | None = None
     ) -> ContextMessages:
-        """Return the messages to send after a request that did not fit, compacted where that is what helps.
+        """Return the messages to send after a request that did not fit, compacted if that helps.
 
-        `seen` is what the provider raised (an SDK's exception or a ProviderError), or a reply that is an
-        overflow in disguise, one that the window cut short included; any other error is raised again,
-        InputError for any other reply. `view` is the list that was sent, as `context` or this method returned
-        it (default: the newest that was handed out); where its view has been folded since, the newer one is
-        returned as it is, whichever task or thread asks. `max_tokens` is what the request asked for: where a
-        smaller one fits, the messages stay as they are and `session.max_tokens` says which to send. Compacts
-        once for a user message, and again only when the model has replied since. Raises OverflowRemains with
-        what cannot be removed where nothing helps any more, and what was raised where the policy forbids to
-        mend it. An error in which a chat template asks for user and assistant in turn is mended as well: from
-        then on messages of one role in a row are joined.
+        `seen` is what the provider raised (an SDK's exception or a ProviderError), or a reply that shows an
+        overflow, such as one cut short by the window; any other error is raised again, and any other reply
+        raises InputError. `view` is the list that was sent, as returned by `context` or this method (default:
+        the newest); if it has been folded since, the newer one is returned unchanged. `max_tokens` is what
+        the request asked for: if a smaller value makes it fit, the messages stay the same and
+        `session.max_tokens` is the value to send. Compacts once for a user message, and again only after a
+        reply. Raises OverflowRemains with what cannot be removed if nothing helps, and the original error if
+        the policy forbids compaction. If a chat template rejects consecutive messages of one role, they are
+        joined from then on.
         """
         self._shared.check_free()
         if isinstance(seen, BaseException) and refuses_roles(str(seen)):
-            await self._speak_in_turn(seen)
+            await self._merge_roles(seen)
         else:
             await self._mend(seen, max_tokens, self._shared.view.asked_with(view))
         async with self._shared.locked() as cursor:
@@ -72,39 +71,39 @@ class OverflowMender:
             return self._shared.view.hand_out()
 
     async def _mend(self, seen: Any, max_tokens: int | None, shown: ViewToken | None) -> None:
-        """Make the next request fit: by a compaction, or by a shorter reply, which `Shared.reply` holds.
+        """Make the next request fit: by a compaction, or by a shorter reply, stored in `Shared.reply`.
 
-        `shown` is the token of the view that was asked with (None: not known). Where the view is another by
-        now, that one has not been tried, and nothing is done.
+        `shown` is the token of the view that was sent (None: unknown). Does nothing if the view has changed
+        since, as the new one was not tried yet.
         """
-        found, path, cure = await self._considered(seen, max_tokens, shown)
-        if cure is None:
+        found, path, remedy = await self._choose_remedy(seen, max_tokens, shown)
+        if remedy is None:
             self._emit(found, "newer_view")
-        elif isinstance(cure, Shorter):
-            self._emit(found, "max_tokens", cure.max_tokens)
+        elif isinstance(remedy, Shorter):
+            self._emit(found, "max_tokens", remedy.max_tokens)
         else:
             self._emit(found, "compaction")
-            done = await self._compactor.overflow(cure, path)
-            if isinstance(done, Nothing):
+            result = await self._compactor.overflow(remedy, path)
+            if isinstance(result, Nothing):
                 async with self._shared.locked() as cursor:
                     if cursor.state.boundaries == path:
-                        why = f"nothing could be folded ({done.why})"
-                        raise self._remains(found, why) from _cause(seen)
-        self._shared.reply.mended(cure if isinstance(cure, Shorter) else None)
+                        why = f"nothing could be folded ({result.why})"
+                        raise self._overflow_remains(found, why) from _cause(seen)
+        self._shared.reply.mended(remedy if isinstance(remedy, Shorter) else None)
 
-    async def _speak_in_turn(self, seen: BaseException) -> None:
-        """Have the view speak in turn, which a chat template asks for; raises what was seen if it does."""
+    async def _merge_roles(self, seen: BaseException) -> None:
+        """Join neighbouring messages of one role; raises the error again if they are joined already."""
         async with self._shared.locked():
             if self._shared.model.in_turn:
                 raise seen
             await self._shared.model.learn_turns()
 
-    async def _considered(
+    async def _choose_remedy(
         self, seen: Any, max_tokens: int | None, shown: ViewToken | None
     ) -> tuple[Overflow, ViewToken, Shorter | float | None]:
-        """Return the overflow, the path's boundaries, and what helps.
+        """Return the overflow, the path's boundaries, and the remedy.
 
-        That is a shorter reply, or a view of this share of the window; None where a newer view is there.
+        That is a shorter reply, a share of the window to compact to, or None if there is a newer view.
         """
         model, hint = self._shared.model, self._shared.reply.max_tokens
         async with self._shared.locked() as cursor:
@@ -116,7 +115,7 @@ class OverflowMender:
                 found, cut = _cut_off_or_raise(seen, model.setup, max_tokens), True
             if shown is not None and shown != path:
                 return found, path, None
-            if not cut:  # of one that was cut short the size is not sure, and a shorter one does not help
+            if not cut:  # the size of a truncated reply is unknown, and a shorter one does not help
                 await model.learn_window(found, size)
                 reply = shorter(found, model.setup, model.trigger_size(cursor.state), max_tokens)
                 if reply and (hint is None or reply.max_tokens < hint):
@@ -126,24 +125,26 @@ class OverflowMender:
             return found, path, share
 
     def _check_permitted(self, found: Overflow, seen: Any) -> None:
-        """Raise where an overflow is not to be folded away, or was and came again."""
+        """Raise if the policy forbids to fold after an overflow, or folding did not help."""
         decision = self._shared.watch.on_overflow(self._shared.model.trigger_facts())
         if isinstance(decision, Refuse):
             raise FloorExceeded(decision.floor, decision.usable, decision.breakdown) from _cause(seen)
         if isinstance(decision, Stay) and decision.why == "mended":
-            raise self._remains(found, "it was compacted for this message already") from _cause(seen)
+            raise self._overflow_remains(
+                found, "the session was already compacted for this message"
+            ) from _cause(seen)
         if isinstance(decision, Stay):
             self._emit(found, "none")
             if decision.why == "disabled" and isinstance(seen, BaseException):
                 raise seen
             why = "the policy forbids compaction" if decision.why == "disabled" else "three attempts failed"
-            raise self._remains(found, why) from _cause(seen)
+            raise self._overflow_remains(found, why) from _cause(seen)
 
     def _emit(self, found: Overflow, remedy: Remedy, max_tokens: int | None = None) -> None:
         event = OverflowSeen(limit=found.limit, asked=found.asked, remedy=remedy, max_tokens=max_tokens)
         self._shared.events.emit(event)
 
-    def _remains(self, found: Overflow, why: str) -> OverflowRemains:
+    def _overflow_remains(self, found: Overflow, why: str) -> OverflowRemains:
         model = self._shared.model
         floor = floor_of(
             CompactionInput(self._shared.cursor.state, model.ask("overflow"), model.setup.counter)
@@ -162,14 +163,14 @@ def _cause(seen: Any) -> BaseException | None:
     return seen if isinstance(seen, BaseException) else None
 
 
-# ---- what the provider said
+# ---- detecting an overflow
 
 
 def overflow_in(seen: Any, setup: Setup) -> Overflow | None:
-    """Return the overflow that an error or a reply tells of; None where it is something else.
+    """Return the overflow that an error or a reply shows; None for anything else.
 
-    `seen` is a ProviderError, what an official SDK raised, any other exception with the provider's words, a
-    `Reply` of ours, or an SDK reply: an overflow can come as an ordinary one.
+    `seen` is a ProviderError, an SDK's exception, any other exception with the provider's text, a `Reply`, or
+    an SDK reply: some providers report an overflow in an ordinary reply.
     """
     if isinstance(seen, ProviderError):
         return (seen.overflow or Overflow()) if seen.kind == "overflow" else None
@@ -185,23 +186,23 @@ def overflow_in(seen: Any, setup: Setup) -> Overflow | None:
 
 
 def cut_off(seen: Any, setup: Setup, max_tokens: int | None) -> Overflow | None:
-    """Return the overflow of a reply that the window cut short after some tokens; None for any other.
+    """Return the overflow of a reply that the window cut short; None for any other reply.
 
-    That is one that ended before the `max_tokens` that were asked for, one that its provider says so of, and,
-    where `max_tokens` is not known, one with which the window is full, or whose call was cut off and nothing
-    was counted. `limit` is how far it came. A reply that took all of its `max_tokens` is not an overflow.
+    The reply ended before the requested `max_tokens`, or its provider reports a full window. If `max_tokens`
+    is unknown: it filled the window, or has no usage and an incomplete call. `limit` is the size reached. A
+    reply that used all of its `max_tokens` is not an overflow.
     """
     if isinstance(seen, BaseException):
         return None
     reply = seen if isinstance(seen, Reply) else None
     message = _message(reply.native if reply is not None else seen)
-    usage, asked_for = message.usage, max_tokens or (reply.tokens_asked if reply is not None else None)
+    usage, requested = message.usage, max_tokens or (reply.tokens_asked if reply is not None else None)
     if usage is None:
         return Overflow() if cut_call(message) else None
     asked = usage.input + usage.cache_read + usage.cache_write
     full = _stop_reason(reply.native if reply is not None else seen) == FULL
-    if asked_for is not None:
-        full = full or cut_short(usage, message.stop, asked_for)
+    if requested is not None:
+        full = full or cut_short(usage, message.stop, requested)
     elif message.stop == "length":
         full = full or asked + usage.output >= STARVED_SHARE * setup.window.context
     return Overflow(limit=asked + usage.output, asked=asked) if full and asked else None
@@ -213,8 +214,8 @@ def _cut_off_or_raise(seen: Any, setup: Setup, max_tokens: int | None) -> Overfl
     found = cut_off(seen, setup, max_tokens)
     if found is None:
         raise InputError(
-            "this reply is not an overflow: append it, and ask for the context. If it stopped at its own "
-            "max_tokens, the window was not full: ask again with a larger max_tokens, or pass yours here"
+            "this reply is not an overflow: append it and call `context`. If it stopped at its own "
+            "max_tokens, the window was not full: retry with a larger max_tokens, or pass yours here"
         )
     return found
 
@@ -230,17 +231,17 @@ def _message(reply: Any) -> Message:
         return reply
     name = reply_dialect(reply)
     if name is None:
-        raise InputError("pass what the provider raised, or the reply that it sent")
+        raise InputError("pass the error that the provider raised, or its reply")
     return get(name).decode_reply(reply)
 
 
-# ---- what helps
+# ---- remedies
 
 
 def shorter(found: Overflow, setup: Setup, size: int, max_tokens: int | None) -> Shorter | None:
-    """Return the shorter reply with which the same messages fit; None if the reply was not the cause.
+    """Return the shorter reply that makes the same messages fit; None if the reply was not the cause.
 
-    `size` is the request's in tokens by our count, used where the provider names none.
+    `size` is our count of the request's tokens, used if the provider reports none.
     """
     wanted = max_tokens or found.max_tokens
     if found.asked is not None:

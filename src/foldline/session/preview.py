@@ -1,4 +1,4 @@
-"""Boundaries by hand: compactions, made at once or previewed and then committed, and exclusions."""
+"""Manual boundaries: compactions, immediate or previewed first, and exclusions."""
 
 from __future__ import annotations
 
@@ -25,30 +25,30 @@ from foldline.session.triggers import Triggers
 
 
 class Preview(msgspec.Struct, frozen=True):
-    """A boundary that is not appended; `Session.commit` appends this very one."""
+    """A boundary that is not appended yet; `Session.commit` appends it."""
 
     draft: Draft
     ask: FoldRequest
 
     @property
     def boundary(self) -> Boundary:
-        """The boundary as it would be appended now."""
+        """The boundary that would be appended."""
         return self.draft.boundary
 
     @property
     def receipt(self) -> Receipt:
-        """What it would do."""
+        """Its receipt."""
         return self.draft.boundary.receipt
 
     @property
     def summary(self) -> str | None:
-        """The checkpoint's summary, for editing; None for a prune. That of a range is not edited."""
+        """The checkpoint's summary, for editing; None for a prune. A range's summary cannot be edited."""
         boundary = self.draft.boundary
         return summary_of(boundary) if folds(boundary) else None
 
 
-class ByHand:
-    """Compacts one session, or takes messages out, when somebody says so; what runs meanwhile gives way."""
+class ManualCompaction:
+    """Compacts one session or excludes messages on request; cancels background work first."""
 
     def __init__(self, shared: Shared, compactor: Compactor, triggers: Triggers) -> None:
         self._shared = shared
@@ -67,17 +67,17 @@ class ByHand:
     ) -> Receipt | Nothing:
         """Compact now, by hand; returns the receipt, or why there was nothing to do.
 
-        `instructions` say what the summary should look at; `target` is a budget in tokens for the view;
-        `reason` is `agent` where the model asked for it. A draft in the making is dropped. The session can be
-        used meanwhile: what is said stays in order behind the boundary's cut.
+        `instructions` tell the summary what to focus on; `target` is a budget in tokens for the view;
+        `reason` is `agent` if the model requested it. A draft is dropped. The session stays usable meanwhile:
+        new messages follow the boundary's cut.
 
-        `up_to` an entry, all before it is folded and its exchange too (a user's message with its turn, a call
-        with its results), and what follows is kept word for word; `since` one, it and what follows is folded,
-        and what stands before is kept. Where no cut is legal there, less is folded, and the receipt notes it.
-        Raises InputError where that is nothing, or the entry is none of the view's.
+        `up_to` folds everything up to an entry, including its exchange (a user's message with its turn, a
+        call with its results), and keeps the rest verbatim. `since` folds an entry and what follows, and
+        keeps what precedes. If no cut is legal there, less is folded, and the receipt notes it. Raises
+        InputError if nothing is left to fold, or the entry is not in the view.
         """
         chosen = fold_range(up_to, since, target)
-        await self._give_way()
+        await self._stop_background()
         why = reason if target is None else "target"
         return await self._compactor.compact(why, instructions, target, chosen=chosen)
 
@@ -90,13 +90,13 @@ class ByHand:
         since: str | None = None,
         on_text: Callable[[str | None], None] | None = None,
     ) -> Preview | Nothing:
-        """Return what `compact` would append, and append nothing; `commit` appends that very boundary.
+        """Return what `compact` would append without appending it; `commit` appends that boundary.
 
-        `on_text` is called with each piece of the summary that a model writes, before it is checked, and with
-        None where it begins anew.
+        `on_text` is called with each piece of summary text as the model writes it, before it is checked, and
+        with None if the text starts over.
         """
         chosen = fold_range(up_to, since, target)
-        await self._give_way()
+        await self._stop_background()
         async with self._shared.locked(follow=False):
             reason = "manual" if target is None else "target"
             work = await self._maker.take(reason, instructions, target, chosen=chosen)
@@ -104,36 +104,36 @@ class ByHand:
         if isinstance(outcome, Nothing):
             return outcome
         if isinstance(outcome, Compacted):
-            outcome = await self._maker.certifier.priced(work.entries, outcome, work.ask.policy)
+            outcome = await self._maker.certifier.with_estimate(work.entries, outcome, work.ask.policy)
         return Preview(msgspec.structs.replace(work.base, boundary=outcome), work.ask)
 
     async def commit(self, preview: Preview, *, summary: str | None = None) -> Receipt | Nothing:
-        """Append the boundary that a preview showed, with pins and live state as they are now.
+        """Append the boundary of a preview, with the current pins and live state.
 
-        `summary` is its summary as the user edited it: a standing constraint that was taken out no longer
-        stands. What was said since stays behind the boundary's cut. Nothing, and why, where it no longer fits
-        the path: a boundary came since, or it would gain nothing. Raises InputError for an empty summary.
+        `summary` is its summary as the user edited it: constraints that were removed no longer apply.
+        Messages appended since follow the boundary's cut. Returns Nothing if it no longer fits: another
+        boundary came since, or it would gain nothing. Raises InputError for an empty summary.
         """
-        await self._give_way()
+        await self._stop_background()
         draft = preview.draft if summary is None else with_summary(preview.draft, summary)
-        async with self._maker.one:
+        async with self._maker.lock:
             await self._compactor.drafts.stop()
-            draft = await self._certified(draft, preview.ask)
+            draft = await self._certify(draft, preview.ask)
             size = self._shared.model.view_tokens
             with spans.compaction(self._shared.id, preview.ask.reason, size) as opened:
                 async with self._shared.locked(follow=False):
                     return await self._maker.commit(draft, preview.ask, opened, waited=True)
 
     async def exclude(self, at: str, part: int | None = None) -> Receipt:
-        """Take a message out of the context, or one part of it (a number from 0); `undo` brings it back.
+        """Exclude a message, or one of its parts (counted from 0), from the context; `undo` restores it.
 
-        No later fold tells of it, nor do the model's recall tools; the history keeps it, and your own search
-        finds it. A call takes its result along; a result alone leaves a note. Raises InputError, with why,
-        for what has to stay: system messages, pinned ones, what was folded, all that waits for an answer.
+        Later folds and the model's recall tools leave it out; the history keeps it, and the user's search
+        finds it. A call is excluded with its result; a result alone leaves a note. Raises InputError for what
+        has to stay: system and pinned messages, folded ones, and calls that wait for results.
         """
         check(at=at)
         shared = self._shared
-        await self._give_way()
+        await self._stop_background()
         async with shared.locked() as cursor:
             if not isinstance(await shared.store.entry(shared.id, at), Said):
                 raise InputError(f"no message {at!r} in session {shared.id}: take the id from `entries()`")
@@ -143,15 +143,15 @@ class ByHand:
                 with spans.compaction(shared.id, "manual", job.size) as opened:
                     entry = await cursor.commit(boundary, shared.model.notes())
                     if entry is not None:
-                        self._maker.told(entry, boundary, opened, waited=True)
+                        self._maker.announce(entry, boundary, opened, waited=True)
                         break
             else:
-                raise LeafMoved(f"session {shared.id} is written to faster than it can be followed")
-        await self._compactor.drafts.stop()  # one of the path as it was is void
+                raise LeafMoved(f"session {shared.id} changes too fast to append to: try again")
+        await self._compactor.drafts.stop()  # a draft of the old path is void
         return boundary.receipt
 
-    async def _certified(self, draft: Draft, ask: FoldRequest) -> Draft:
-        """Return the draft as it is committed, with a certificate in the place of what it was to cost."""
+    async def _certify(self, draft: Draft, ask: FoldRequest) -> Draft:
+        """Return the draft to commit, with a certificate instead of its cost estimate."""
         if not isinstance(draft.boundary, Compacted) or not ask.policy.certify:
             return draft
         async with self._shared.locked(follow=False) as cursor:
@@ -159,10 +159,10 @@ class ByHand:
         notes = tuple(note for note in draft.boundary.receipt.notes if not is_price(note))
         receipt = msgspec.structs.replace(draft.boundary.receipt, notes=notes)
         bare = msgspec.structs.replace(draft.boundary, receipt=receipt)
-        boundary = await self._maker.certifier.certified(entries, bare, ask.policy)
+        boundary = await self._maker.certifier.certify(entries, bare, ask.policy)
         return msgspec.structs.replace(draft, boundary=boundary)
 
-    async def _give_way(self) -> None:
+    async def _stop_background(self) -> None:
         self._shared.check_free()
         await self._shared.follow()
         await self._triggers.checks.stop()

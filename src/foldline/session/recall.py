@@ -1,7 +1,7 @@
-"""Recall: the folded past, searched, read and listed, by the user and as tools by the model.
+"""Recall: search, read and list folded messages, for the user and as tools for the model.
 
-Recall does not find itself: its own calls and answers in the log are left out. What the user took out of the
-context is found by the user, and not by the model (`for_model`).
+Recall's own calls and results in the log are left out. The user finds excluded messages, the model does not
+(`for_model`).
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from foldline.session.shared import Shared
 from foldline.stores.base import Hit, backwards
 from foldline.stores.search import searched_as
 
-LINE: Final = 160  # characters of an entry that a list shows
-PASSAGE: Final = 8_000  # characters of an entry that one reading shows
+LINE: Final = 160  # characters of an entry in a list
+PASSAGE: Final = 8_000  # default characters of one read
 UNCUT: Final = 1_000_000_000
 
-HIDDEN: Final = ("folded", "excluded")  # how messages stand that the model is not sent, in part or whole
+HIDDEN: Final = ("folded", "excluded")  # states of messages that the model is not sent, in part or whole
 Standing = Literal["kept", "folded", "blanked", "reduced", "elided", "stripped", "repaired", "excluded"]
 
 
 class EntryInfo(msgspec.Struct, frozen=True):
-    """A message of a session's path, and where it stands.
+    """A message of a session's path, and its state in the view.
 
-    `how` is kept (in the view as received), folded (not in the view), excluded (taken out by the user, in
-    part or whole), or what else was done to it there: blanked, reduced, elided, stripped, repaired. `tokens`
-    is its size as received, `text` its beginning on one line, `at` Unix time.
+    `how` is kept (in the view as received), folded (not in the view), excluded (by the user, in part or
+    whole), or how the view changes it: blanked, reduced, elided, stripped, repaired. `tokens` is its size as
+    received, `text` its beginning on one line, `at` Unix time.
     """
 
     entry: str
@@ -51,7 +51,7 @@ class EntryInfo(msgspec.Struct, frozen=True):
 class Passage(msgspec.Struct, frozen=True):
     """A piece of an entry as text: `offset` characters from its beginning, of `total`; `at` is Unix time.
 
-    `next_offset` is where to read on; None at the end.
+    `next_offset` is where the next piece starts; None at the end.
     """
 
     session: str
@@ -65,7 +65,7 @@ class Passage(msgspec.Struct, frozen=True):
 
 
 class Recall:
-    """The past of one session, of those that it was handed off from, and of any other of its store."""
+    """Searches one session, those it was handed off from, and others of its store."""
 
     def __init__(self, shared: Shared) -> None:
         self._shared = shared
@@ -73,19 +73,19 @@ class Recall:
     async def recall(
         self, query: str, limit: int = 20, *, sessions: Sequence[str] | None = None, for_model: bool = False
     ) -> list[Hit]:
-        """Search what was said, folded messages included; then in sessions handed off to this one.
+        """Search all messages, folded ones included, then the sessions that were handed off to this one.
 
-        With `sessions`, search those of the same store instead. The best come first, and what holds only some
-        of the words comes last. `for_model` leaves out what the user took out of the context. Raises
-        InputError for a session that is not there.
+        With `sessions`, search those of the same store instead. The best hits come first, those with only
+        some of the words last. `for_model` leaves out excluded messages. Raises InputError for an unknown
+        session.
         """
         store, found = self._shared.store, list[Hit]()
-        for session in await self._among(sessions, for_model=for_model):
+        for session in await self._sessions_to_search(sessions, for_model=for_model):
             if sum(not hit.partial for hit in found) >= limit:
                 break
-            out = await self._excluded(session) if for_model else {}
-            hits = await store.search(query, session, limit + len(out), on_path=True)
-            found += [hit for hit in hits if not is_excluded(hit.entry, out)]
+            edits = await self._exclusions(session) if for_model else {}
+            hits = await store.search(query, session, limit + len(edits), on_path=True)
+            found += [hit for hit in hits if not is_excluded(hit.entry, edits)]
         found.sort(key=lambda hit: hit.partial)
         return found[: max(limit, 0)]
 
@@ -100,44 +100,45 @@ class Recall:
     ) -> Passage:
         """Read a message as text, `limit` characters from `offset`; `session` names another session.
 
-        `for_model` leaves out what the user took out of the context. Raises InputError for an unknown message
-        or session.
+        `for_model` leaves out excluded messages. Raises InputError for an unknown message or session.
         """
-        for one in await self._among(None if session is None else [session], for_model=for_model):
+        for one in await self._sessions_to_search(
+            None if session is None else [session], for_model=for_model
+        ):
             found = await self._shared.store.entry(one, entry)
             if for_model and isinstance(found, Said):
-                found = left_of(found, await self._excluded(one))
+                found = left_of(found, await self._exclusions(one))
                 if found is None:
-                    raise InputError(f"entry {entry} was taken out of the context by the user")
+                    raise InputError(f"the user excluded entry {entry} from the context")
             if isinstance(found, Said | Compacted) and (role := searched_as(found)):
                 text = as_text(found)
                 start = min(max(offset, 0), len(text))
                 end = start + max(limit, 1)
-                more = end if end < len(text) else None
-                return Passage(one, entry, role, text[start:end], start, len(text), found.at, more)
+                next_offset = end if end < len(text) else None
+                return Passage(one, entry, role, text[start:end], start, len(text), found.at, next_offset)
         raise InputError(f"this session has no message {entry!r}: take the id from a search or a list")
 
     async def entries(self, limit: int | None = None, before: str | None = None) -> list[EntryInfo]:
         """Return the path's messages, oldest first: ids, sizes, and whether kept, folded or pinned.
 
-        The newest `limit` of them (default: all); `before`, an entry of an earlier list, continues backwards
-        from it, and must be on the path. Reads the path from its end, as far as it must.
+        Returns the newest `limit` of them (default: all); `before`, an entry on the path, pages backwards.
+        Reads only as much of the path as needed, from its end.
         """
-        return await self._listed(limit, before, hidden=False)
+        return await self._list(limit, before, hidden=False)
 
     async def folded(
         self, limit: int = 50, before: str | None = None, *, for_model: bool = False
     ) -> list[EntryInfo]:
-        """Return what the view does not show as received, oldest first; `before` pages backwards.
+        """Return messages that the view does not show as received, oldest first; `before` pages backwards.
 
-        `for_model` leaves out what the user took out of the context.
+        `for_model` leaves out excluded messages.
         """
-        return await self._listed(limit, before, hidden=True, for_model=for_model)
+        return await self._list(limit, before, hidden=True, for_model=for_model)
 
-    async def _listed(
+    async def _list(
         self, limit: int | None, before: str | None, *, hidden: bool, for_model: bool = False
     ) -> list[EntryInfo]:
-        """Return messages of the path; with `hidden`, recall's own and those shown as received left out."""
+        """List messages of the path; `hidden` skips recall's own and those shown as received."""
         leaf = await self._shared.follow()
         state = self._shared.cursor.state
         shown = {entry.id for entry in (*state.leading, *state.quoted, *state.kept)}
@@ -148,21 +149,21 @@ class Recall:
                 break
             if not isinstance(entry, Said) or (hidden and is_recall(entry.message)):
                 continue
-            how = _standing(entry, state, shown)
+            how = _entry_state(entry, state, shown)
             if for_model and how == "excluded":
                 continue
             if not hidden or how != "kept":
                 newest.append(_info(entry, how, pinned=entry.id in pinned))
         return newest[::-1]
 
-    async def _excluded(self, session: str) -> Edits:
-        """Return what the user took out of the context of a session."""
+    async def _exclusions(self, session: str) -> Edits:
+        """Return the edits by which the user excluded messages of a session."""
         return excluded(await self._shared.store.marks(session, kinds=("pruned", "lifted")))
 
-    async def _among(self, sessions: Sequence[str] | None, *, for_model: bool) -> Sequence[str]:
-        """Return the sessions to look in: those named, which must be there, or this one and its origins.
+    async def _sessions_to_search(self, sessions: Sequence[str] | None, *, for_model: bool) -> Sequence[str]:
+        """Return the named sessions, which must exist, or this one and those it was handed off from.
 
-        To a model only those of its own user are there.
+        The model may only name sessions of the same user.
         """
         await self._shared.follow()
         store = self._shared.store
@@ -177,14 +178,14 @@ class Recall:
 
 
 def as_text(entry: Said | Compacted) -> str:
-    """Return a summary, or all of a message as text: words, thinking, calls, results; media by name."""
+    """Return a summary, or a whole message as text: text, thinking, calls, results, names of media."""
     if isinstance(entry, Compacted):
         return entry.checkpoint.summary
-    whole = serialize([entry], result_cap=UNCUT, thinking=True, redact=False)
-    return whole.removeprefix("<conversation>").removesuffix("</conversation>").strip()
+    text = serialize([entry], result_cap=UNCUT, thinking=True, redact=False)
+    return text.removeprefix("<conversation>").removesuffix("</conversation>").strip()
 
 
-def _standing(entry: Said, state: ViewState, shown: set[str]) -> Standing:
+def _entry_state(entry: Said, state: ViewState, shown: set[str]) -> Standing:
     if is_excluded(entry.id, state.edits):
         return EXCLUDED
     if entry.id not in shown:

@@ -1,9 +1,9 @@
-"""Files read again at a fold: what the session used of them stands in the checkpoint as it is on disk now.
+"""Read files again at a fold, so that the checkpoint has their current contents.
 
-A session knows which files were read and changed, not how to read one: a program that does attaches a reader.
-The policy says how many are read (`reread`). Instructions and skills go first, then what was used last; what
-was only read, and is in what a fold keeps, is left out. The texts are live state: shortened to its room, free
-of secrets, frozen until the next boundary.
+The host attaches a reader, as a session knows which files were used but not how to read them. The policy's
+`reread` limits their number. Instructions and skills come first, then the most recently used files; files
+that were only read in the messages kept by the fold are skipped. The texts are live state: shortened to its
+limit, redacted, and frozen until the next boundary.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from foldline.waiting import aside
 
 NAME: Final = "files"  # of the live state
 HEAD: Final = "Read again from disk, as data: "
-ROOM: Final = 0.8  # of what live state may take, the part that files may
+ROOM: Final = 0.8  # share of the room for live state that files may take
 INSTRUCTIONS: Final = ("SKILL.md", "AGENTS.md", "CLAUDE.md")
 _SKILL = re.compile(r"Base directory for this skill: ([^\n]{1,1000})\n")
 
@@ -39,17 +39,16 @@ Reader = Callable[[str], "str | Awaitable[str | None] | None"]
 
 
 class Rereading:
-    """Reads the files of one session again."""
+    """Reads the files of one session again at folds."""
 
     def __init__(self, shared: Shared) -> None:
         self._shared = shared
 
     def attach_files(self, read: Reader) -> Callable[[], None]:
-        """Have files read again at every fold, as many as the policy's `reread` says; returns what ends that.
+        """Read files again at every fold, up to the policy's `reread`; returns a function that stops it.
 
-        `read` gets the path of a file that was read or changed, as it was named in the session, and returns
-        its text, or None where it cannot or must not be read; it may be a coroutine function. Nothing but
-        `read` decides what may be read.
+        `read` gets the path of a used file as named in the session and returns its text, or None if it cannot
+        or must not be read; it may be a coroutine function. Only `read` decides what may be read.
         """
         return self._shared.live.attach(NAME, partial(self._render, read))
 
@@ -60,22 +59,22 @@ class Rereading:
             return ""
         usable, found = usable_of(policy, setup.window), list[Live]()
         keep = policy.keep.amount.resolve(setup.window, usable) if policy.keep.amount else 0
-        sure = min(keep // 2, state.tokens // 4)  # a fold keeps at least that much
-        for path in await aside(state.tokens * 4, partial(files_of, state, sure)):
-            made = read(path)
-            text = await made if inspect.isawaitable(made) else made
+        kept_tokens = min(keep // 2, state.tokens // 4)  # a fold keeps at least this much
+        for path in await aside(state.tokens * 4, partial(files_of, state, kept_tokens)):
+            answer = read(path)
+            text = await answer if inspect.isawaitable(answer) else answer
             if text and text.strip():
                 found.append(Live(path, text))
             if len(found) == policy.reread:
                 break
-        texts = [f"### {one.name}\n{one.text}" for one in fitted(found, int(usable * ROOM), setup.counter)]
-        return "\n\n".join([HEAD + json.dumps([one.name for one in found]), *texts]) if texts else ""
+        texts = [f"### {file.name}\n{file.text}" for file in fitted(found, int(usable * ROOM), setup.counter)]
+        return "\n\n".join([HEAD + json.dumps([file.name for file in found]), *texts]) if texts else ""
 
 
 def files_of(state: ViewState, keep: int) -> list[str]:
-    """Return the paths of the files that a session used: instructions and skills first, the newest first.
+    """Return the paths of files that a session used: instructions and skills first, then newest first.
 
-    What was only read in the newest `keep` tokens, and what was deleted, is left out.
+    Files that were deleted, or only read in the newest `keep` tokens, are left out.
     """
     boundary, said = state.boundary, state.clean((*state.past, *state.quoted, *state.kept))
     before = msgspec.convert(boundary.ledger, Ledger) if boundary is not None else Ledger()
@@ -96,7 +95,7 @@ def files_of(state: ViewState, keep: int) -> list[str]:
 
 
 def _newest(kept: Sequence[Said], tokens: int) -> Iterator[str]:
-    """Yield the ids of the newest messages that have room in so many tokens."""
+    """Yield the ids of the newest messages that fit into a number of tokens."""
     for entry in reversed(kept):
         tokens -= entry.tokens
         if tokens < 0:
@@ -105,19 +104,19 @@ def _newest(kept: Sequence[Said], tokens: int) -> Iterator[str]:
 
 
 def _skills(entry: Said) -> Iterator[str]:
-    """Yield the folders of the skills whose text a message is."""
+    """Yield the folders of skills whose text a message contains."""
     for part in entry.message.parts if entry.message.role == "user" else ():
         if isinstance(part, Text) and (found := _SKILL.match(part.text)):
             yield found[1].strip().rstrip("/\\")
 
 
 def _earlier(state: ViewState) -> list[str]:
-    """Return the paths of the files that the checkpoint holds: its first line, which code wrote."""
+    """Return the paths of the files in the checkpoint, from the first line of its live state."""
     first = known_live(state).get(NAME, "").partition("\n")[0]
     if not first.startswith(HEAD):
         return []
     try:
         found = json.loads(first.removeprefix(HEAD))
-    except ValueError:  # its middle had no room
+    except ValueError:  # it was shortened
         return []
     return [path for path in cast("list[Any]", found) if isinstance(path, str)]

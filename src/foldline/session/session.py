@@ -1,7 +1,7 @@
-"""A stored session: append, context, append. The face of its parts, which are composed here.
+"""A stored session: append, context, append. A facade over its parts, which are composed here.
 
-Most methods are those of a part, where they are described; the table at the end of the class says of which.
-The session holds what its view needs, never its whole history.
+Most methods belong to a part and are documented there; the table at the end of the class maps them. A session
+holds the entries of its view, never the whole history.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from foldline.session.jobs import DraftJobs
 from foldline.session.links import Links
 from foldline.session.model import Setup
 from foldline.session.overflow import OverflowMender
-from foldline.session.preview import ByHand
+from foldline.session.preview import ManualCompaction
 from foldline.session.recall import Recall
 from foldline.session.reread import Rereading
 from foldline.session.rules import StoredRules
@@ -58,7 +58,7 @@ Part = TypeVar("Part")
 def _of(
     part: Callable[[Session], Part], method: Callable[Concatenate[Part, P], T]
 ) -> Callable[Concatenate[Session, P], T]:
-    """Make a method of the session of a method of one of its parts, whose signature and words it keeps."""
+    """Expose a method of a part on the session, keeping its signature and docstring."""
 
     @functools.wraps(method)
     def run(self: Session, /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -68,14 +68,14 @@ def _of(
     async def wait(self: Session, /, *args: P.args, **kwargs: P.kwargs) -> Any:
         return await cast("Coroutine[Any, Any, Any]", method(part(self), *args, **kwargs))
 
-    # so that who asks whether a method is a coroutine function, as mocks do, hears the truth
+    # mocks and others check whether a method is a coroutine function
     return cast("Callable[Concatenate[Session, P], T]", wait) if iscoroutinefunction(method) else run
 
 
 def _begins(
     begin: Callable[Concatenate[Session, P], Coroutine[Any, Any, str]], *, subagent: bool = False
 ) -> Callable[Concatenate[Session, P], Coroutine[Any, Any, Session]]:
-    """Make a method that returns the session which another one has begun under an id."""
+    """Wrap a method that creates a session and returns its id, to return the session."""
 
     @functools.wraps(begin)
     async def run(self: Session, /, *args: P.args, **kwargs: P.kwargs) -> Session:
@@ -86,7 +86,7 @@ def _begins(
 
 
 class Session:
-    """One conversation in a store; make it with `foldline.open`."""
+    """One conversation in a store; create it with `foldline.open`."""
 
     def __init__(
         self,
@@ -98,10 +98,10 @@ class Session:
         summary_model: ModelInfo | None = None,
         owns_store: bool = False,
     ) -> None:
-        """Compose a session, whose summaries are by `summarizer` (default: code alone).
+        """Compose a session with summaries by `summarizer` (default: offline).
 
-        With `summary_model`, that model writes them, then each that the session changes to; a `summarizer`
-        given beside it writes them until then.
+        With `summary_model`, that model writes them, then each model that the session changes to; with a
+        `summarizer` as well, that one writes them until the first change.
         """
         self.id = session
         self.store = store
@@ -110,7 +110,7 @@ class Session:
         self._maker = BoundaryMaker(self._shared)
         self._compactor = Compactor(self._shared, self._maker)
         self._triggers = Triggers(self._shared, self._compactor)
-        self._by_hand = ByHand(self._shared, self._compactor, self._triggers)
+        self._manual = ManualCompaction(self._shared, self._compactor, self._triggers)
         self._appends = Appends(self._shared, self._triggers)
         self._mender = OverflowMender(self._shared, self._compactor)
         self._tree = SessionTree(self._shared, self._compactor.drafts)
@@ -137,8 +137,8 @@ class Session:
         await self.close()
 
     async def close(self) -> None:
-        """Close the session, and its store if `foldline.open` opened that; background work is dropped."""
-        async with AsyncExitStack() as stack:  # in this order from the last on, whatever fails
+        """Close the session, and its store if `foldline.open` opened it; background work is cancelled."""
+        async with AsyncExitStack() as stack:  # run in reverse order, whatever fails
             if self._owns_store:
                 stack.push_async_callback(self.store.close)
             for closing in self._shared.at_close:
@@ -149,32 +149,32 @@ class Session:
             await self._shared.events.drain()
 
     def at_close(self, closing: Callable[[], Awaitable[None]]) -> None:
-        """Await this when the session is closed: to close the connections of its summariser, say."""
+        """Register a coroutine function to await on close, such as closing a summariser's connections."""
         self._shared.at_close.append(closing)
 
     def make_drafts_by(self, jobs: DraftJobs) -> None:
-        """Have the drafts of the session made so from now on: by default by this process, for itself."""
+        """Make drafts through `jobs` from now on; by default this process makes its own."""
         self._shared.jobs = jobs
 
     def follow_model(self) -> None:
-        """Go on with the model that another process changes the session to, even where one was given."""
+        """Adopt the model that another process switches the session to, even if one was given here."""
         self._shared.model.follows = True
 
-    # ---- what is read at once
+    # ---- properties
 
     @property
     def setup(self) -> Setup:
-        """How the session is kept: its model's window, its policy, and what is sent beside its messages."""
+        """The session's settings: its model's window, its policy, system prompt and tools."""
         return self._shared.model.setup
 
     @property
     def policy(self) -> Policy:
-        """The policy by which the session is folded, fitted to its model; `use_policy` changes it."""
+        """The policy of the session, fitted to its model; `use_policy` changes it."""
         return self.setup.policy
 
     @property
     def summarizer(self) -> Summarizer:
-        """Who writes the summaries, but for a call that brings another one (`summaries_by`)."""
+        """The summariser of the session, unless a call sets another one (`summaries_by`)."""
         return self._shared.own_summarizer
 
     @summarizer.setter
@@ -183,25 +183,25 @@ class Session:
 
     @property
     def compacting(self) -> bool:
-        """Whether a compaction is being made that the next `context` waits for; a draft is none."""
+        """Whether a compaction is running that the next `context` waits for; drafts do not count."""
         return self._compactor.busy
 
     @property
     def max_tokens(self) -> int | None:
-        """After an overflow: the most that the next reply may take; None where there is no limit."""
+        """After an overflow: the most tokens of the next reply; None for no limit."""
         return self._shared.reply.max_tokens
 
     @property
     def compact_at(self) -> int | None:
-        """The input in tokens past which the provider is to compact on its server; None: never."""
+        """The input size in tokens above which the provider compacts on its server; None: never."""
         return self._shared.model.compact_at
 
     @property
     def compaction_fields(self) -> dict[str, Any]:
-        """What to pass to the provider's SDK beside `context`, so that it compacts past `compact_at`.
+        """Fields to pass to the provider's SDK with `context`, so that it compacts above `compact_at`.
 
-        `client.responses.create(…, **fields)`, `client.beta.messages.create(…, **fields)`. {} where the
-        policy does not want it, or the API cannot.
+        `client.responses.create(…, **fields)`, `client.beta.messages.create(…, **fields)`. {} if the
+        policy does not use it, or the API does not support it.
         """
         at, dialect = self.compact_at, get(self.dialect)
         fields = dialect.compaction(at) if at is not None else {}
@@ -216,45 +216,45 @@ class Session:
 
     @property
     def said_key(self) -> str:
-        """A key of all that was said up to the leaf: folds, pins and notes leave it as it is."""
+        """A key of all messages up to the leaf: folds, pins and notes do not change it."""
         return self._shared.cursor.said_key
 
     @property
     def dialect(self) -> str:
-        """The dialect of the view: the one asked for, or the newest message's."""
+        """The dialect of the view: the one given at opening, or the newest message's."""
         return self._shared.view.dialect
 
     @property
     def system(self) -> Any:
-        """The system prompt to send beside `context`, where the dialect keeps it apart."""
+        """The system prompt to send with `context`, if the dialect sends it separately."""
         return self._shared.view.system
 
     @property
     def in_turn(self) -> bool:
-        """Whether messages of one role in a row are joined in the view, as chat templates want it."""
+        """Whether consecutive messages of one role are joined, as some chat templates require."""
         return self._shared.model.in_turn
 
     @property
     def view_tokens(self) -> int:
-        """The size of the view by Foldline's own count, system prompt and tools included."""
+        """The size of the view by our own count, system prompt and tools included."""
         return self._shared.model.view_tokens
 
     @property
     def pins(self) -> tuple[Pin, ...]:
-        """The pinned and the marked messages: their entries, and the text that every view holds of them."""
+        """The pinned and marked messages: their entries, and the text that every view keeps."""
         state = self._shared.cursor.state
         return tuple({**state.marks, **state.pins}.values())
 
     @property
     def cache(self) -> Cache:
-        """What the provider's cache holds of the next request, by the newest reply's usage."""
+        """How much of the next request the provider has cached, by the newest reply's usage."""
         return self._shared.view.cache
 
     def view(self) -> list[Item]:
-        """Return the view as it stands; nothing is compacted."""
+        """Return the current view without compacting."""
         return self._shared.cursor.state.view()
 
-    # ---- what takes several parts
+    # ---- methods over several parts
 
     async def stats(self) -> Stats:
         """Return the session's figures."""
@@ -262,22 +262,22 @@ class Session:
         return await self._shared.view.stats()
 
     async def verify(self) -> list[str]:
-        """Return what is wrong with the session as it is stored; [] proves it whole."""
+        """Return the problems of the stored session; [] if it is intact."""
         return await self.store.verify(self.id)
 
     async def export(self, form: str = "jsonl", *, view: bool = False) -> bytes:
         """Return the session in a form of `foldline export`: `jsonl` is every entry of the path, lossless.
 
-        With `view`, what the model is sent instead of all that was said (`jsonl`: in the session's dialect).
+        With `view`, what the model is sent instead of the whole history (`jsonl`: in the session's dialect).
         Raises InputError for an unknown form.
         """
         await self._shared.follow()
         return await self._shared.view.export(form, view=view)
 
     async def live(self) -> dict[str, str]:
-        """Return the live state as it is now, by name: what the next boundary would freeze."""
+        """Return the current live state by name, as the next boundary would store it."""
         await self._shared.follow()
-        return {one.name: one.text for one in await self._shared.live.now(self._shared.cursor.state)}
+        return {live.name: live.text for live in await self._shared.live.now(self._shared.cursor.state)}
 
     async def standing(self) -> Continuation:
         """Return where the session stands: mid_tool (the model continues), waiting for the user, or done."""
@@ -292,37 +292,37 @@ class Session:
         dialect: str | None = None,
         tools: Any = None,
     ) -> None:
-        """Change to another model; before its first request the view is made to fit a smaller window.
+        """Switch to another model; the view is compacted for a smaller window before the first request.
 
-        `dialect` is what `context` returns from now on, `tools` the definitions in it (default: as before).
+        `dialect` is what `context` returns from now on, `tools` their definitions (default: unchanged).
         """
         check(model=model, window=window, dialect=dialect, tools=tools)
         if model is not None:
             self.setup.catalogue.check(model)
         async with self._shared.locked():
-            self._shared.model.speak(dialect, tools)
-            await self._compactor.drafts.stop()  # it was made for the model before
+            self._shared.model.use_dialect(dialect, tools)
+            await self._compactor.drafts.stop()  # it was made for the previous model
             await self._shared.model.change(model, window)
             self._shared.reply.forget()
             if self._choice is not None:
                 self._choice.use_model(self.setup.info)
 
     async def use_policy(self, policy: str | Policy) -> None:
-        """Follow another policy from the next request on; a draft by the one before is dropped.
+        """Use another policy from the next request on; drops a draft of the previous one.
 
-        `policy` is a preset, one of the settings, a `.toml` file or a `Policy`. Raises PolicyError for any
-        other.
+        `policy` is a preset, a policy of the settings, a `.toml` file or a `Policy`. Raises PolicyError for
+        anything else.
         """
         rules = settings().find_policy(policy)
         async with self._shared.locked():
-            before = self.setup.policy.summary_model
+            previous_model = self.setup.policy.summary_model
             await self._compactor.drafts.stop()
             self._shared.model.follow(rules)
-            if self._choice is not None and self.setup.policy.summary_model != before:
+            if self._choice is not None and self.setup.policy.summary_model != previous_model:
                 self._choice.use_policy()
 
     def _sibling(self, session: str, *, subagent: bool = False) -> Session:
-        """Return another session of the store, kept as this one is; its summariser learns by itself."""
+        """Open another session of the store with the same settings and a copy of the summariser."""
         follows = self._choice is not None and self._choice.stands
         return Session(
             self.store,
@@ -332,7 +332,7 @@ class Session:
             summary_model=self.setup.info if follows else None,
         )
 
-    # ---- what a part does
+    # ---- methods of the parts
 
     append = _of(lambda self: self._appends, Appends.append)
     pin = _of(lambda self: self._appends, Appends.pin)
@@ -346,10 +346,10 @@ class Session:
     cancel_compaction = _of(lambda self: self._triggers, Triggers.cancel_compaction)
     overflowed = _of(lambda self: self._mender, OverflowMender.overflowed)
 
-    compact = _of(lambda self: self._by_hand, ByHand.compact)
-    preview = _of(lambda self: self._by_hand, ByHand.preview)
-    commit = _of(lambda self: self._by_hand, ByHand.commit)
-    exclude = _of(lambda self: self._by_hand, ByHand.exclude)
+    compact = _of(lambda self: self._manual, ManualCompaction.compact)
+    preview = _of(lambda self: self._manual, ManualCompaction.preview)
+    commit = _of(lambda self: self._manual, ManualCompaction.commit)
+    exclude = _of(lambda self: self._manual, ManualCompaction.exclude)
     display_summary = _of(lambda self: self._compactor, Compactor.display_summary)
 
     undo = _of(lambda self: self._tree, SessionTree.undo)

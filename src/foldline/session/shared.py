@@ -1,4 +1,4 @@
-"""What the parts of one session share: place in the log, model, events, lock, and who writes summaries."""
+"""What the parts of one session share: cursor, model, events, lock and summariser."""
 
 from __future__ import annotations
 
@@ -32,16 +32,15 @@ from foldline.summarizers import (
 
 log = logging.getLogger("foldline")
 
-# Who writes the summaries of the call at hand, and of the looks and drafts that it begins: each is a task
-# with the context of the one that began it. So a session that several callers share holds nothing that one of
-# them came with.
+# The summariser of the current call, and of the checks and drafts that it starts, whose tasks inherit its
+# context. So callers that share a session do not use each other's summarisers.
 summaries_by: ContextVar[Summarizer | None] = ContextVar("foldline_summaries_by", default=None)
 
 
 class Shared:
-    """The one value that every part of a session is made with.
+    """The state that all parts of a session are created with.
 
-    `own_summarizer` writes the summaries of calls that bring none. `lock` is held to read and to write the
+    `own_summarizer` writes the summaries of calls that set none. `lock` is held to read and to write the
     log, never while a summary is written.
     """
 
@@ -59,34 +58,36 @@ class Shared:
         self.hooks = Hooks()
         self.jobs: DraftJobs = OwnJobs()
         self.own_summarizer: Summarizer = summarizer or OfflineSummarizer(setup.counter)
-        self.at_close: list[Callable[[], Awaitable[None]]] = []  # awaited when the session is closed
+        self.at_close: list[Callable[[], Awaitable[None]]] = []  # awaited on close
         self.closed = False
-        self.untold = ""  # a warning on who writes the summaries, until somebody listens
+        self.pending_warning = ""  # a warning about the summariser, until a callback listens
         self._begun = False
 
     @property
     def summarizer(self) -> Summarizer:
-        """Who writes the summaries: the one that came with the call, else the session's own."""
+        """The current call's summariser, or else the session's own."""
         return summaries_by.get() or self.own_summarizer
 
     @asynccontextmanager
     async def locked(self, *, follow: bool = True) -> AsyncGenerator[Cursor]:
-        """Hold the lock over the loaded session; with `follow`, with what others have written since."""
+        """Hold the lock with the session loaded; `follow` also loads what others have appended."""
         if self.live in calling.get():
-            raise InputError("a callback for live state cannot use its own session: it is held meanwhile")
+            raise InputError(
+                "a live-state callback cannot use its own session, which is locked while it runs"
+            )
         async with self.lock:
             await self._ready(follow=follow)
             yield self.cursor
 
     def check_free(self) -> None:
-        """Raise InputError in a callback of a compaction: what waits for that one would never end."""
+        """Raise InputError inside a callback of a compaction, where waiting for it would deadlock."""
         if {self.hooks, self.live} & calling.get():
             raise InputError(
-                "a hook cannot compact its own session, or wait for it, while a compaction waits for the hook"
+                "a hook cannot compact or wait for its own session while a compaction waits for the hook"
             )
 
     async def follow(self) -> str | None:
-        """Read what other writers have appended since, and return the leaf; an `append` follows it then."""
+        """Load what other writers have appended, and return the leaf, after which `append` then appends."""
         async with self.locked() as cursor:
             return cursor.leaf
 
@@ -104,17 +105,17 @@ class Shared:
             self._begun = True
             self.model.begin()
             self.respect_undo()
-        if self.untold and self.events.heard(WarningGiven.name):
-            self.untold, text = "", self.untold
+        if self.pending_warning and self.events.has_listeners(WarningGiven.name):
+            self.pending_warning, text = "", self.pending_warning
             self.events.emit(WarningGiven(kind="summary_model", text=text))
 
-    def tell_of(self, entries: Sequence[Said]) -> None:
-        """Emit the event of messages that were appended."""
+    def emit_added(self, entries: Sequence[Said]) -> None:
+        """Emit the event of appended messages."""
         roles = tuple(entry.message.role for entry in entries)
         self.events.emit(MessageAdded(entries=tuple(entry.id for entry in entries), roles=roles))
 
     def respect_undo(self) -> None:
-        """Where the newest of the path is an undo, let it stand until something is said; the lock is held."""
+        """If the newest change is an undo, do not compact until a message comes; the lock is held."""
         entries = reversed(self.cursor.state.entries())
         newest = next((entry for entry in entries if isinstance(entry, Said | Lifted)), None)
         if isinstance(newest, Lifted) and newest.lifted:
@@ -129,12 +130,12 @@ class Shared:
             return None
         try:
             return self.view.prefix()
-        except DialectError:  # the summary can be written all the same, of the conversation as text
+        except DialectError:  # the summary is then written from the conversation as text
             return None
 
 
 class SummarizerChoice:
-    """Has a session's model write its summaries, or code, until another summariser is set by hand."""
+    """Chooses a session's summariser by its model, until one is set manually."""
 
     def __init__(self, shared: Shared, chosen: Summarizer | None = None) -> None:
         self._shared = shared
@@ -143,11 +144,11 @@ class SummarizerChoice:
 
     @property
     def stands(self) -> bool:
-        """Whether the session's summariser is the one that was chosen here."""
+        """Whether the session's summariser was chosen here and not set manually."""
         return self._chosen is None or self._shared.own_summarizer is self._chosen
 
     def use_model(self, info: ModelInfo) -> None:
-        """Have the summaries written by this model from now on; a summariser that was set by hand stays."""
+        """Write summaries with this model from now on, unless a summariser was set manually."""
         self._info = info
         if not self.stands:
             return
@@ -165,12 +166,12 @@ class SummarizerChoice:
         self._warn(unasked_warning(info, setup.policy, catalogue=setup.catalogue))
 
     def use_policy(self) -> None:
-        """Have the summaries written as the policy that the session now goes on by says."""
+        """Choose the summariser again after a change of policy."""
         if self._info is not None:
             self.use_model(self._info)
 
     def _warn(self, text: str) -> None:
-        """Have a warning told as soon as somebody listens; the log has it at once."""
-        self._shared.untold = text
+        """Log a warning, and emit it as soon as a callback listens."""
+        self._shared.pending_warning = text
         if text:
             log.warning("session %s: %s", self._shared.id, text)

@@ -8,12 +8,12 @@ from contextlib import contextmanager
 from foldline.core.checkpoint.request import SummaryReply, SummaryRequest
 from foldline.core.log.entries import Compacted, Pruned
 from foldline.core.measure.tokens import Counter
-from foldline.executor import written
+from foldline.executor import request_summary
 from foldline.summarizers.base import Summarizer
 from foldline.tracing import CONVERSATION, Span, span
 
 COMPACTION = "compaction"
-DRAFT = "compaction_draft"  # the summary made in the background; its commit is a `compaction`
+DRAFT = "compaction_draft"  # made in the background; its commit is a `compaction`
 RUNNING = "running compaction"
 COMPLETE = "compaction complete"
 COMMITTED = "session compacted"
@@ -32,8 +32,8 @@ def compaction(session: str, reason: str, tokens_before: int, *, name: str = COM
         yield opened
 
 
-def committed(opened: Span, boundary: Compacted | Pruned, *, drafted: bool) -> None:
-    """Say in the span what was committed."""
+def record_commit(opened: Span, boundary: Compacted | Pruned, *, drafted: bool) -> None:
+    """Record a committed boundary in the span."""
     receipt = boundary.receipt
     cut = boundary.first_kept if isinstance(boundary, Compacted) else None
     folded = receipt.dropped.get("messages")
@@ -58,8 +58,8 @@ def committed(opened: Span, boundary: Compacted | Pruned, *, drafted: bool) -> N
     )
 
 
-class Watched:
-    """A summariser whose requests and replies are events of a span, of a session of `total` messages."""
+class TracedSummarizer:
+    """A summariser that records its requests and replies in a span; the session has `total` messages."""
 
     def __init__(
         self,
@@ -77,11 +77,11 @@ class Watched:
 
     @property
     def name(self) -> str:
-        """The name of the summariser that is asked."""
+        """The name of the wrapped summariser."""
         return self._summarizer.name
 
     async def summarize(self, request: SummaryRequest) -> SummaryReply:
-        """Ask the summariser, and say how large question and answer are."""
+        """Call the summariser, recording the sizes of request and reply."""
         self._span.event(
             RUNNING,
             {
@@ -93,7 +93,7 @@ class Watched:
                 "kind": request.kind,
             },
         )
-        reply = await written(self._summarizer, request, aside=True)
+        reply = await request_summary(self._summarizer, request, aside=True)
         self._span.event(
             COMPLETE,
             {

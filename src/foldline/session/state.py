@@ -1,7 +1,7 @@
-"""Live state: what the program knows and the conversation does not, such as todos or open files.
+"""Live state: what the host knows and the conversation does not, such as todos or open files.
 
-Callbacks render it when a boundary is made; the checkpoint holds it frozen until the next one, so that a view
-never changes between two boundaries. What no callback renders any more (after a restart) is carried over.
+Callbacks render it for each boundary, and the checkpoint keeps it unchanged until the next one. State without
+a callback, as after a restart, is carried over.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from foldline.session.hooks import calls_back
 
 Render = Callable[[], str | Awaitable[str | None] | None]
 
-NOTE: Final = "live_state"  # the kind of note that sets live state without a callback: {name: text}
+NOTE: Final = "live_state"  # kind of the note that sets live state without a callback: {name: text}
 PATIENCE: Final = 10.0  # seconds that an asynchronous callback may take
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._/-]{0,63}\Z")
 
@@ -38,10 +38,10 @@ class LiveState:
         self._renders: dict[str, Render] = {}
 
     def attach(self, name: str, render: Render) -> Callable[[], None]:
-        """Have live state, such as `todos`, rendered into every checkpoint to come; returns what ends that.
+        """Render live state, such as `todos`, into every later checkpoint; returns a function that stops it.
 
-        `render` returns a text (None or "": there is none now), or is a coroutine function. The checkpoint
-        holds it frozen until the next boundary. Raises InputError for a name that is not short.
+        `render` returns a text, or None or "" for no state; it may be a coroutine function. The checkpoint
+        keeps the text until the next boundary. Raises InputError for an invalid name.
         """
         if not _NAME.match(name):
             raise InputError(f"{name!r} cannot name live state: use a short name such as 'todos'")
@@ -53,32 +53,32 @@ class LiveState:
 
         return off
 
-    async def onto(self, ask: FoldRequest, state: ViewState) -> FoldRequest:
-        """Return what is asked of a compaction, with live state as it is now and where the session stands."""
+    async def complete(self, ask: FoldRequest, state: ViewState) -> FoldRequest:
+        """Return a fold request with the current live state and continuation."""
         return msgspec.structs.replace(ask, live=await self.now(state), continuation=continuation_of(state))
 
     async def now(self, state: ViewState) -> tuple[Live, ...]:
-        """Return the live state as it is now: rendered, or as it was known before where nothing renders it.
+        """Return the current live state: rendered, or carried over without a callback.
 
-        A callback that raises or takes too long is logged, and what it said before stays.
+        A callback that raises or times out is logged, and its previous text is kept.
         """
         known = known_live(state)
         for name, render in list(self._renders.items()):
             try:
                 with calls_back(self):
-                    made = render()
-                    text = await asyncio.wait_for(made, PATIENCE) if inspect.isawaitable(made) else made
-            except Exception as error:  # a callback of the host's must not stop a compaction
-                log.warning("live state %r could not be rendered: %r; it stays as it was", name, error)
+                    answer = render()
+                    text = await asyncio.wait_for(answer, PATIENCE) if inspect.isawaitable(answer) else answer
+            except Exception as error:  # a callback must not stop a compaction
+                log.warning("live state %r could not be rendered: %r; its previous text is kept", name, error)
                 continue
             known[name] = text or ""
         return tuple(Live(name, text) for name, text in known.items() if text.strip())
 
 
 def known_live(state: ViewState) -> dict[str, str]:
-    """Return the live state that the log knows: the checkpoint's, and what was noted since; by name."""
+    """Return the stored live state by name: the checkpoint's, and notes since."""
     boundary = state.boundary
-    known = {one.name: one.text for one in boundary.checkpoint.live} if boundary is not None else {}
+    known = {live.name: live.text for live in boundary.checkpoint.live} if boundary is not None else {}
     since = boundary is None
     for entry in state.entries():
         if since and isinstance(entry, Noted) and entry.kind == NOTE:

@@ -1,7 +1,7 @@
-"""`foldline.open_sync`: a session for code that is not async. Every method is the async session's own.
+"""`foldline.open_sync`: a session for synchronous code, with the methods of the async session.
 
-One thread runs an event loop for the session; a call runs there, and the caller waits for its end. Nothing is
-written twice: the methods and their types are taken from `Session`.
+One thread runs an event loop for the session; each call runs there while the caller waits. The methods and
+their types are derived from `Session`.
 """
 
 from __future__ import annotations
@@ -28,28 +28,28 @@ CLOSED: Final = "this session is closed: open it again"
 
 
 class Portal:
-    """An event loop in a thread of its own, and the way into it."""
+    """Runs coroutines in an event loop in a separate thread."""
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
         self._closing = threading.Lock()
-        self.closed = False  # nothing begins any more
+        self.closed = False  # accepts no more work
         self._thread = threading.Thread(target=_serve, args=(self._loop,), name="foldline", daemon=True)
         self._thread.start()
-        weakref.finalize(self, _stop, self._loop).atexit = False  # whoever forgets to close it
+        weakref.finalize(self, _stop, self._loop).atexit = False  # in case it is not closed
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine in the loop and wait for its end; an interrupt cancels it first.
+        """Run a coroutine in the loop and wait for it; an interrupt cancels it first.
 
-        Raises InputError where the portal is closed, also while the coroutine runs.
+        Raises InputError if the portal is closed, even while the coroutine runs.
         """
-        with self._closing:  # what began before it closes is in the loop before what ends it
+        with self._closing:  # work started before closing is scheduled before the shutdown
             if self.closed or threading.current_thread() is self._thread:
                 coroutine.close()
                 raise InputError(
                     CLOSED
                     if self.closed
-                    else "a callback cannot wait for its own session: use the async one, in a coroutine"
+                    else "a callback cannot wait for its own session: use the async session in a coroutine"
                 )
             started, ended = self._begin(coroutine)
         task = started.result()
@@ -76,12 +76,12 @@ class Portal:
         return started, ended
 
     def close(self) -> None:
-        """End the loop and its thread; what still runs there is cancelled. A second call does nothing."""
+        """Cancel running work and end the loop and its thread. Closing again does nothing."""
         with self._closing:
             if self.closed:
                 return
             self.closed = True
-            _, ended = self._begin(_tidied())
+            _, ended = self._begin(_shut_down())
         ended.wait()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
@@ -95,12 +95,12 @@ def _serve(loop: asyncio.AbstractEventLoop) -> None:
 
 
 def _stop(loop: asyncio.AbstractEventLoop) -> None:
-    with suppress(RuntimeError):  # it has ended
+    with suppress(RuntimeError):  # it is closed
         loop.call_soon_threadsafe(loop.stop)
 
 
-async def _tidied() -> None:
-    """Cancel all other tasks of the loop, and end its generators and threads."""
+async def _shut_down() -> None:
+    """Cancel all other tasks of the loop, and close its generators and executor."""
     others = asyncio.all_tasks() - {asyncio.current_task()}
     for task in others:
         task.cancel()
@@ -113,7 +113,7 @@ async def _tidied() -> None:
 def _waits(
     method: Callable[Concatenate[Session, P], Coroutine[Any, Any, T]],
 ) -> Callable[Concatenate[SyncSession, P], T]:
-    """Make a method that runs an async one of `Session` to its end."""
+    """Wrap an async method of `Session` to wait for its result."""
 
     @functools.wraps(method)
     def run(self: SyncSession, /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -123,14 +123,14 @@ def _waits(
 
 
 def _direct(method: Callable[Concatenate[Session, P], T]) -> Callable[Concatenate[SyncSession, P], T]:
-    """Make a method that runs a plain one of `Session` in the session's thread."""
+    """Wrap a plain method of `Session` to run in the session's thread."""
 
     @functools.wraps(method)
     def run(self: SyncSession, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        async def called() -> T:
+        async def call() -> T:
             return method(self.session, *args, **kwargs)
 
-        return self.portal.run(called())
+        return self.portal.run(call())
 
     return run
 
@@ -138,7 +138,7 @@ def _direct(method: Callable[Concatenate[Session, P], T]) -> Callable[Concatenat
 def _begins(
     method: Callable[Concatenate[Session, P], Coroutine[Any, Any, Session]],
 ) -> Callable[Concatenate[SyncSession, P], SyncSession]:
-    """Make a method that begins another session of the same store: it shares the loop."""
+    """Wrap a method that starts another session, which shares the loop."""
 
     @functools.wraps(method)
     def run(self: SyncSession, /, *args: P.args, **kwargs: P.kwargs) -> SyncSession:
@@ -148,14 +148,14 @@ def _begins(
 
 
 def _reads(read: Callable[[Session], T]) -> T:
-    """Make a property of what is read from a session without waiting; to a type checker it is the value."""
+    """Make a property that reads from the session without waiting; typed as its value."""
     return cast("T", property(lambda self: read(self.session)))
 
 
 class SyncSession:
-    """A session for code that is not async; make it with `foldline.open_sync`, use it with `with`.
+    """A session for synchronous code; create it with `foldline.open_sync`, use it with `with`.
 
-    It may be used from several threads. Callbacks (`on`, `attach` ...) run in the session's own thread.
+    It is thread-safe. Callbacks (`on`, `attach` ...) run in the session's own thread.
     """
 
     def __init__(self, session: Session, portal: Portal | None = None) -> None:
@@ -175,18 +175,18 @@ class SyncSession:
         self.close()
 
     def close(self) -> None:
-        """Close the session, as `Session.close` does, and end its thread. A second call does nothing."""
+        """Close the session as `Session.close` does, and end its thread. Closing again does nothing."""
         if not self.portal.closed:
             try:
                 self.portal.run(self.session.close())
             except InputError:
-                if not self.portal.closed:  # else another thread closed it meanwhile
+                if not self.portal.closed:  # otherwise another thread closed it meanwhile
                     raise
             finally:
                 if self._owns_portal:
                     self.portal.close()
 
-    # ---- what is read at once
+    # ---- properties
 
     id = _reads(lambda session: session.id)
     store = _reads(lambda session: session.store)
@@ -206,10 +206,10 @@ class SyncSession:
     cache = _reads(lambda session: session.cache)
 
     def view(self) -> list[Item]:
-        """Return the view as it stands; nothing is compacted."""
+        """Return the current view without compacting."""
         return self.session.view()
 
-    # ---- what `Session` does
+    # ---- methods of `Session`
 
     append = _waits(Session.append)
     settled = _waits(Session.settled)

@@ -177,22 +177,22 @@ class Tools:
         if tool is None:
             raise InputError(f"unknown tool {name!r}; there are {', '.join(TOOLS)}")
         try:
-            return await self._called(name, arguments_of(tool, arguments))
+            return await self._run(name, arguments_of(tool, arguments))
         except InputError as error:
             if raises:
                 raise
             return refused(tool, error)
 
-    async def _called(self, name: str, given: Mapping[str, Any]) -> str:
+    async def _run(self, name: str, given: Mapping[str, Any]) -> str:
         if name == COMPACT:
-            self._triggers.wish(given.get("focus", ""))
+            self._triggers.request_compaction(given.get("focus", ""))
             return f"{WINDOW_MARK}The conversation is folded before your next step."
         if name == STATS_TOOL.name:
             return stats_text(await self._shared.view.stats())
         if name == "recall_read":
             return await self._read(given["entry"], given.get("offset", 0), given.get("session"))
         if name == "recall_list":
-            return await self._listed(capped(given, "limit", LISTED), given.get("before"))
+            return await self._list(capped(given, "limit", LISTED), given.get("before"))
         query, session = given["query"], self._shared.id
         among = [given["session"]] if given.get("session") else None
         hits = await self._recall.recall(query, capped(given, "limit", HITS), sessions=among, for_model=True)
@@ -207,7 +207,7 @@ class Tools:
             )
         return passage_text(passage)
 
-    async def _listed(self, limit: int, before: str | None) -> str:
+    async def _list(self, limit: int, before: str | None) -> str:
         entries = await self._recall.folded(limit, before, for_model=True)
         full = len(entries) >= limit
 

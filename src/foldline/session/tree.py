@@ -1,6 +1,6 @@
-"""The tree of a session: its branches, the way back to before a user's message, undo and redo of boundaries.
+"""The tree of a session: branches, rewinding to before a user's message, undo and redo of boundaries.
 
-A branch is a new leaf in the same session: nothing is copied, and the branch that is left stays where it is.
+A branch is a new leaf in the same session: nothing is copied, and the branch that is left stays available.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from foldline.core.view import ViewState
 from foldline.errors import InputError, LeafMoved, StoreError
 from foldline.executor import execute
 from foldline.session.branch_summary import (
-    cost_of,
-    done_on,
     left_behind,
-    left_told,
+    left_message,
     merged_into,
-    merged_told,
-    summarised,
+    merged_message,
+    plan_summary,
+    said_on_branch,
+    summary_note,
 )
 from foldline.session.cursor import is_boundary
 from foldline.session.drafts import Drafts
@@ -33,16 +33,16 @@ from foldline.session.links import is_start
 from foldline.session.shared import Shared
 from foldline.stores.base import Store
 
-LINE = 120  # characters of a message that a list of branches shows
-FIRST = 20  # messages in which the user's first words are looked for
+LINE = 120  # characters of a message in a list of branches
+FIRST = 20  # messages searched for the user's first words
 
 
 class Branch(msgspec.Struct, frozen=True):
     """A path of the session's tree.
 
-    `leaf` is its newest entry, `fork` the entry where it left another one (None: nowhere), `text` the user's
-    newest words on it, `messages` how many it has, `at` the Unix time of its newest entry; `current` says
-    that the session is on it.
+    `leaf` is its newest entry, `fork` the entry where it left another branch (None if it did not), `text` the
+    user's newest message on it, `messages` their number, `at` the Unix time of its newest entry; `current`
+    marks the session's own branch.
     """
 
     leaf: str
@@ -54,7 +54,7 @@ class Branch(msgspec.Struct, frozen=True):
 
 
 class Rewound(msgspec.Struct, frozen=True):
-    """What a rewind hands back: the user's text for editing, the message, and the leaf that was left."""
+    """The result of a rewind: the user's text for editing, the message, and the leaf that was left."""
 
     text: str
     message: Message
@@ -62,7 +62,7 @@ class Rewound(msgspec.Struct, frozen=True):
 
 
 class SessionTree:
-    """Moves one session in its tree."""
+    """Moves one session's leaf in its tree."""
 
     def __init__(self, shared: Shared, drafts: Drafts) -> None:
         self._shared = shared
@@ -76,11 +76,11 @@ class SessionTree:
     async def branch(
         self, at: str | None, *, summarize: bool = False, instructions: str | None = None
     ) -> str | None:
-        """Continue from an entry of the session; what is left stays as a branch. None: before the first.
+        """Continue from an entry (None: before the first); the abandoned part stays as a branch.
 
-        With `summarize`, a summary of what is left is appended, as data; `instructions` say what it should
-        look at. Returns the new leaf. Raises InputError for no entry of the session, LeafMoved where somebody
-        else appended meanwhile.
+        With `summarize`, its summary is appended as data; `instructions` tell what to focus on. Returns the
+        new leaf. Raises InputError if the session has no such entry, LeafMoved if another writer appended
+        meanwhile.
         """
         shared, cursor = self._shared, self._shared.cursor
         async with shared.locked(follow=False):
@@ -90,58 +90,57 @@ class SessionTree:
             if summarize:
                 left = await left_behind(shared.store, shared.id, cursor.state, at)
                 ask = shared.model.ask("manual", instructions)
-                steps, prefix = summarised("branch", left, ask, shared.model.setup.counter), shared.prefix()
+                steps, prefix = plan_summary("branch", left, ask, shared.model.setup.counter), shared.prefix()
         record = None
         if steps is not None:
             record = await execute(steps, shared.summarizer, aside=True, prefix=prefix)
         async with shared.locked(follow=False):
-            if cursor.said_key != seen:  # a fold of our own that came meanwhile is no matter
+            if cursor.said_key != seen:  # a fold made meanwhile does not matter
                 raise LeafMoved(f"something was appended to session {shared.id} meanwhile", leaf=cursor.leaf)
-            await self._go(at)
+            await self._move_leaf(at)
             if record is not None:
-                await cursor.write(cost_of(record))
-                shared.tell_of(await cursor.say([left_told(record.text)]))
+                await cursor.write(summary_note(record))
+                shared.emit_added(await cursor.say([left_message(record.text)]))
             return cursor.leaf
 
     async def merge(self, other: str, *, instructions: str | None = None) -> str:
-        """Append what was done on another branch as a note; returns its entry. The branch stays as it is.
+        """Append a summary of another branch, which stays unchanged; returns the entry of the summary.
 
-        `other` is the leaf of a branch (`branches`), or another session of the store, such as a fork of this
-        one. The note is a summary of what was said there, as data, but for what stands on this path or was
-        merged into it before; `instructions` say what it should look at. Raises InputError where there is no
-        such place, or nothing that is new.
+        `other` is the leaf of a branch (`branches`), or another session of the store, such as a fork. The
+        summary is data, and omits what is on this path or was merged into it before; `instructions` tell what
+        to focus on. Raises InputError if there is no such branch, or nothing new on it.
         """
         shared = self._shared
         async with shared.locked() as cursor:
             counter = shared.model.setup.counter
-            done, end = await done_on(shared.store, shared.id, cursor.leaf, other, counter)
-            steps = summarised("merge", done, shared.model.ask("manual", instructions), counter)
-        record = await execute(steps, shared.summarizer, aside=True)  # it is not told by what is said here
+            done, end = await said_on_branch(shared.store, shared.id, cursor.leaf, other, counter)
+            steps = plan_summary("merge", done, shared.model.ask("manual", instructions), counter)
+        record = await execute(steps, shared.summarizer, aside=True)
         if record is None:
             raise InputError(f"nothing was said on {other!r} that is not on this path or merged into it")
         async with shared.locked() as cursor:
             if cursor.leaf is not None and end in await merged_into(shared.store, shared.id, cursor.leaf):
                 raise InputError(f"{other!r} was merged into this path meanwhile")
-            (note,) = await cursor.say([merged_told(record.text)], [cost_of(record, merged=end)])
+            (note,) = await cursor.say([merged_message(record.text)], [summary_note(record, merged=end)])
             shared.watch.said([note.message])
-            shared.tell_of([note])
+            shared.emit_added([note])
             return note.id
 
     async def rewind(self, at: str | None = None) -> Rewound:
-        """Go back to before a message of the user's (default: the newest) and hand its text back for editing.
+        """Go back to before a user's message (default: the newest) and return its text for editing.
 
-        What is left stays as a branch: `branch(rewound.left)` returns to it. Raises InputError where the
-        entry is not a message of the user's.
+        The abandoned part stays as a branch: `branch(rewound.left)` returns to it. Raises InputError if the
+        entry is not a user's message.
         """
         shared = self._shared
         async with shared.locked(follow=False) as cursor:
             prompt = await prompt_at(shared.store, shared.id, at, cursor.leaf)
             left = cursor.leaf or prompt.id
-            await self._go(prompt.parent)
+            await self._move_leaf(prompt.parent)
             return Rewound(prompt.message.text, prompt.message, left)
 
-    async def _go(self, leaf: str | None) -> None:
-        """Move the leaf and look at the view there as at a new one; the lock is held."""
+    async def _move_leaf(self, leaf: str | None) -> None:
+        """Move the leaf and update what depends on the view; the lock is held."""
         shared = self._shared
         await shared.cursor.move(leaf)
         shared.watch.folded()
@@ -151,23 +150,23 @@ class SessionTree:
         shared.events.emit(Branched(leaf=leaf))
 
     async def undo(self) -> str | None:
-        """Undo the newest compaction, prune or exclusion; what was said since stays.
+        """Undo the newest compaction, prune or exclusion; messages since then stay.
 
-        Returns its id, None without one; of a compaction by the provider's server, that of the reply that
-        holds it. The checkpoint that a hand-off began with stays: what it folded is in the other session.
+        Returns its id, or None without one; for a compaction by the provider's server, the id of the reply
+        with it. The first checkpoint of a hand-off cannot be undone: what it folded is in the other session.
         """
         shared = self._shared
         async with shared.locked() as cursor:
-            found = to_undo(cursor.state)
-            if found is not None and await is_start(shared.store, shared.id, found):
-                found = None
-            undone = await self._lift(found, lift=True)
-        if undone is not None:  # a draft of the path as it was is void
+            target = to_undo(cursor.state)
+            if target is not None and await is_start(shared.store, shared.id, target):
+                target = None
+            undone = await self._lift(target, lift=True)
+        if undone is not None:  # a draft of the old path is void
             await self._drafts.stop()
         return undone
 
     async def redo(self) -> str | None:
-        """Take back the newest undo. Returns the boundary's id; None without one, or if a newer counts."""
+        """Restore the boundary undone last; returns its id, None without one or after a newer boundary."""
         async with self._shared.locked() as cursor:
             return await self._lift(to_redo(cursor.state), lift=False)
 
@@ -231,9 +230,9 @@ def _fork(entries: dict[str, _Place], leaf: str) -> str | None:
 
 
 async def first_words(store: Store, session: str) -> str:
-    """Return what the user of a session said first; "" where its beginning has none of it."""
+    """Return the user's first words in a session; "" if its first messages have none."""
     first: list[Said] = []
-    with suppress(StoreError):  # `verify` says what is damaged; a list must still be shown
+    with suppress(StoreError):  # damage is for `verify` to report; lists still work
         async for entry in store.path(session):
             if isinstance(entry, Said):
                 first.append(entry)
@@ -248,21 +247,21 @@ async def prompt_at(store: Store, session: str, at: str | None, leaf: str | None
         entry = await store.entry(session, at)
         if isinstance(entry, Said) and entry.message.is_prompt:
             return entry
-        raise InputError(f"entry {at} is not a message of the user's: rewind to one, or branch at any entry")
+        raise InputError(f"entry {at} is not a user message: rewind to one, or branch at any entry")
     here = leaf
     while here is not None:
         entry = await store.entry(session, here)
         if isinstance(entry, Said) and entry.message.is_prompt:
             return entry
         here = entry.parent if entry is not None else None
-    raise InputError("the user has said nothing yet: there is nothing to rewind")
+    raise InputError("there is no user message to rewind to")
 
 
 # ---- undo and redo
 
 
 def to_undo(state: ViewState) -> str | None:
-    """Return the id of the newest boundary that counts, or reply with a server's compaction; None without."""
+    """Return the id of the newest effective boundary, or reply with a server's compaction; None without."""
     path = state.entries()
     out = undone(path)
     found = (entry for entry in reversed(path) if is_boundary(entry) or entry is state.server)
@@ -270,7 +269,7 @@ def to_undo(state: ViewState) -> str | None:
 
 
 def to_redo(state: ViewState) -> str | None:
-    """Return the id of the boundary that was undone last; None if there is none or a newer one counts."""
+    """Return the id of the boundary undone last; None without one, or if a newer one is effective."""
     path = state.entries()
     out = undone(path)
     liftings = (e for e in reversed(path) if isinstance(e, Lifted) and e.lifted and e.target in out)

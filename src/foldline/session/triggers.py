@@ -1,7 +1,7 @@
-"""Compactions that nobody asked for: the triggers, looked at before a request and behind an append.
+"""Automatic compactions: triggers are checked before a request, and in the background after an append.
 
-The look behind an append is made in the background, at the moments that the policy names. What is due is
-decided in `foldline.core.decide.watch`; here it is done.
+The policy names the moments for background checks. `foldline.core.decide.watch` decides what is due; this
+module does it.
 """
 
 from __future__ import annotations
@@ -31,63 +31,63 @@ log = logging.getLogger("foldline")
 
 
 class Background:
-    """At most one task at a time that does `work` behind the session; what goes wrong in it is `told`."""
+    """Runs `work` in at most one background task at a time; errors go to `on_error`."""
 
     def __init__(
-        self, work: Callable[[], Coroutine[Any, Any, object]], told: Callable[[Exception], None]
+        self, work: Callable[[], Coroutine[Any, Any, object]], on_error: Callable[[Exception], None]
     ) -> None:
         self._work = work
-        self._told = told
+        self._on_error = on_error
         self._task: asyncio.Task[None] | None = None
-        self._context = Context()  # of whoever said the newest message
-        self._begun_in = self._context
+        self._context = Context()  # of the caller that appended the newest message
+        self._task_context = self._context
 
     @property
     def running(self) -> bool:
-        """Whether the work is under way."""
+        """Whether the task is running."""
         return self._task is not None and not self._task.done()
 
     def begin(self) -> None:
-        """Begin the work; what is under way hands over to another for what was said meanwhile."""
+        """Start the work; a running task hands over to a new one for the newest message."""
         self._context = copy_context()
-        self._context.run(calling.set, frozenset())  # whose callback began it does not wait for it
+        self._context.run(calling.set, frozenset())  # no callback waits for this task
         if not self.running:
             self._start()
 
     def _start(self) -> None:
-        self._begun_in = self._context
+        self._task_context = self._context
         self._task = asyncio.create_task(self._run(), context=self._context)
 
     async def _run(self) -> None:
         try:
             await self._work()
         except Exception as error:
-            self._told(error)
+            self._on_error(error)
 
-    def handed_over(self) -> bool:
-        """Return whether somebody has said something since the work began: theirs begins in its place.
+    def hand_over(self) -> bool:
+        """Start a new task and return True if a message was appended since this one started.
 
-        What is folded for their message is folded with the summariser, and the key, that they came with.
+        So each fold uses the summariser and the key of the caller whose message it is for.
         """
-        if self._begun_in is self._context:
+        if self._task_context is self._context:
             return False
         self._start()
         return True
 
     async def finished(self) -> None:
-        """Wait until the work has ended; where the wait is cancelled, the work is not."""
+        """Wait until the work has ended; cancelling the wait does not cancel the work."""
         if self._task is not None:
             await asyncio.wait({self._task})
 
     def cancel(self) -> bool:
-        """Cancel the work, and return whether there was any; `finished` waits for its end."""
+        """Cancel the work and return whether it was running; `finished` waits for its end."""
         running = self.running
         if self._task is not None:
             self._task.cancel()
         return running
 
     async def stop(self) -> None:
-        """Cancel the work and wait for its end: the session is as it was."""
+        """Cancel the work and wait for its end; the session is unchanged."""
         task, self._task = self._task, None
         if task is not None and not task.done():
             task.cancel()
@@ -95,26 +95,26 @@ class Background:
 
 
 class Triggers:
-    """What one session does about its triggers."""
+    """The automatic compactions of one session."""
 
     def __init__(self, shared: Shared, compactor: Compactor) -> None:
-        self.checks = Background(self._look_behind, self._failed_behind)
-        self.idle = Background(self._fold_idle, self._failed_behind)
-        self.timer: asyncio.TimerHandle | None = None  # runs out when the session is idle, behind
-        self._idle_behind = ""  # the message of this id
+        self.checks = Background(self._check_in_background, self._report_failure)
+        self.idle = Background(self._commit_idle_draft, self._report_failure)
+        self.timer: asyncio.TimerHandle | None = None  # fires when the session is idle after the message
+        self._idle_after = ""  # with this id
         self._shared = shared
         self._compactor = compactor
         self._drafts = compactor.drafts
         self._cursor = shared.cursor
         self._model = shared.model
-        self._wish: str | None = None  # what the model asked a compaction for
+        self._requested_focus: str | None = None  # the focus of a compaction that the model requested
 
-    def wish(self, focus: str) -> None:
-        """Compact before the next request, as the model asked; `focus` is what to look at first."""
-        self._wish = focus
+    def request_compaction(self, focus: str) -> None:
+        """Compact before the next request, as the model requested; `focus` is for the summary."""
+        self._requested_focus = focus
 
     async def close(self) -> None:
-        """Cancel what is under way in the background; the session is as it was."""
+        """Cancel background work; the session is unchanged."""
         self._shared.check_free()
         self._wait(None)
         await self.idle.stop()
@@ -124,28 +124,27 @@ class Triggers:
     async def context(self, *, shared: bool = False) -> ContextMessages:
         """Return the messages to send, in the session's dialect; compacts first if the policy says so.
 
-        A list that knows which view it is: hand it to `overflowed`. What other writers have said is in it. A
-        summary that was drafted in the background is committed here; only where none is ready and the view
-        would not fit is one waited for. The messages are the caller's to change; `shared` ones are not, which
-        saves copying a long view. Raises CallsOpen while tool calls wait for their results, FloorExceeded
-        where nothing can help.
+        Pass the returned list to `overflowed` if the request does not fit. It includes messages of other
+        writers. A ready draft is committed here; a summary is waited for only if none is ready and the view
+        would not fit. The caller may modify the messages; with `shared` it must not, which saves copying a
+        long view. Raises CallsOpen while tool calls wait for their results, FloorExceeded if nothing helps.
         """
         self._shared.check_free()
         while True:
             async with self._shared.locked() as cursor:
                 check_answered(cursor.state)
-                wait = await self._look()
+                wait = await self._next_step()
                 if wait is None:
-                    await self._carry_on()
+                    await self._append_continuation()
                     size = self._model.trigger_size(cursor.state)
                     self._shared.reply.look_ahead(size, self._model.setup.window)
                     return self._shared.view.hand_out(shared=shared)
             await wait()
 
     async def settled(self) -> None:
-        """Wait for background work: a look at the triggers behind an append, a compaction, a draft.
+        """Wait for background work: trigger checks, compactions, drafts.
 
-        Nothing has to: the session can be used meanwhile. What fails there is told by events, not raised.
+        This is optional: the session is usable meanwhile. Background failures are events, not exceptions.
         """
         self._shared.check_free()
         while self.checks.running or self._drafts.running:
@@ -153,15 +152,15 @@ class Triggers:
             await self._drafts.finished()
 
     async def commit_draft(self) -> Receipt | None:
-        """Commit the summary that was drafted in the background now, not when the view no longer fits.
+        """Commit the draft now, before the view is full.
 
-        For a session that is about to be closed: what a model wrote would be lost. Waits while one is still
-        written. None where there is none, where the path has left it, or while tool calls wait for results.
+        For a session that is about to be closed, which would lose the draft. Waits for a draft that is still
+        being made. None if there is none, if it no longer fits, or while tool calls wait for results.
         """
         return await self.commit_behind(None)
 
     async def commit_behind(self, behind: str | None) -> Receipt | None:
-        """Commit the draft; with the id of a message, only as long as nothing else was said."""
+        """Commit the draft; with the id of a message, only if that is still the newest."""
         await self.settled()
         async with self._shared.locked() as cursor:
             self._drafts.check(cursor.state)
@@ -169,31 +168,31 @@ class Triggers:
                 return None
             if behind is not None and (self.newest is None or self.newest.id != behind):
                 return None
-            done = await self._drafts.commit(self._model.ask("threshold"))
+            outcome = await self._drafts.commit(self._model.ask("threshold"))
             self._shared.watch.mark_checked()
-            return done if isinstance(done, Receipt) else None
+            return outcome if isinstance(outcome, Receipt) else None
 
     def cancel_compaction(self) -> bool:
-        """Cancel the compaction that is made in the background, and return whether there was one.
+        """Cancel the background compaction, and return whether there was one.
 
-        The session is as it was; the triggers are looked at again before the next request. One that somebody
-        waits for is cancelled by cancelling that, and a draft is not cancelled.
+        The session is unchanged; triggers are checked again before the next request. Drafts are not
+        cancelled, nor is a compaction that a caller waits for: cancel that call instead.
         """
         return self.checks.cancel()
 
-    # ---- at the policy's moments; the lock is held
+    # ---- checks; the lock is held
 
-    async def _look(self) -> Callable[[], Awaitable[object]] | None:
-        """Look at what a request needs: a compaction that the model asked for, else what the triggers say.
+    async def _next_step(self) -> Callable[[], Awaitable[object]] | None:
+        """Check what a request needs: a compaction that the model requested, or what the triggers say.
 
-        Returns what to wait for without the lock. Raises FloorExceeded where nothing can help.
+        Returns what to await without the lock. Raises FloorExceeded if nothing helps.
         """
-        if self._wish is not None:
-            wish, self._wish = self._wish, None
-            return partial(self._as_wished, wish)
-        return await self._look_at_triggers()
+        if self._requested_focus is not None:
+            focus, self._requested_focus = self._requested_focus, None
+            return partial(self._compact_on_request, focus)
+        return await self._check_triggers()
 
-    async def _look_at_triggers(self, *, looked: bool = False) -> Callable[[], Awaitable[object]] | None:
+    async def _check_triggers(self, *, adopted: bool = False) -> Callable[[], Awaitable[object]] | None:
         """Begin a draft, commit one, or return what to wait for without the lock; raises as `_look` does.
 
         Before anything is begun another process's draft is looked for, once.
@@ -207,26 +206,26 @@ class Triggers:
             if await self._drafts.commit(self._model.ask(due.reason)):
                 watch.mark_checked()
                 return None
-        if isinstance(due, StartDraft | Compact) and not looked and await self._drafts.adopt():
-            return await self._look_at_triggers(looked=True)
+        if isinstance(due, StartDraft | Compact) and not adopted and await self._drafts.adopt():
+            return await self._check_triggers(adopted=True)
         if isinstance(due, Refuse):
             raise FloorExceeded(due.floor, due.usable, due.breakdown)
         if isinstance(due, StartDraft):
             self._drafts.begin(due)
         if isinstance(due, Wait):
-            return self._draft_finished
+            return self._await_draft
         if isinstance(due, Compact):
-            return partial(self._by_itself, due, self._cursor.state.boundaries, watch.event_number)
+            return partial(self._compact_on_trigger, due, self._cursor.state.boundaries, watch.event_number)
         return None
 
     def appended(self) -> None:
-        """Begin a look in the background, if the policy wants one now; the lock is held."""
-        self._drafts.look_at(self._cursor.state)
+        """Start a background check if the policy wants one now; the lock is held."""
+        self._drafts.redact_newest(self._cursor.state)
         self._wait(self.newest)
         if self._shared.watch.checks_at_once(self._cursor.state.open_calls):
             self.checks.begin()
 
-    async def _carry_on(self) -> None:
+    async def _append_continuation(self) -> None:
         """Append the policy's request to continue, where a boundary left nothing else to send.
 
         Only behind a reply that was cut off: what waits for the user, or is done, is not continued.
@@ -237,55 +236,55 @@ class Triggers:
         if not isinstance(newest, Compacted) or newest.receipt.reason not in AUTOMATIC:
             return
         if continuation_of(self._cursor.state).because == "cut_off":
-            self._shared.tell_of(await self._cursor.say([Message("user", (Text(text),), injected=True)]))
+            self._shared.emit_added(await self._cursor.say([Message("user", (Text(text),), injected=True)]))
 
-    # ---- what is waited for; the lock is not held
+    # ---- awaited without the lock
 
-    async def _as_wished(self, focus: str) -> None:
-        """Compact because the model asked for it; where that fails, the work goes on."""
+    async def _compact_on_request(self, focus: str) -> None:
+        """Compact on the model's request; log a failure and continue."""
         try:
             await self.checks.stop()
             await self._compactor.compact("agent", focus or None)
         except asyncio.CancelledError:
-            self._wish = focus  # the next one that asks for the context waits for it
+            self._requested_focus = focus  # the next `context` does it
             raise
         except FoldlineError as error:
             session = self._shared.id
-            log.warning("session %s: the compaction that the model asked for failed: %s", session, error)
+            log.warning("session %s: the compaction that the model requested failed: %s", session, error)
 
-    async def _draft_finished(self) -> None:
-        """Wait for the draft that is being made: its beginning was an event of the background."""
+    async def _await_draft(self) -> None:
+        """Wait for the draft, and emit that a caller now waits for it."""
         self._shared.events.emit(CompactionStarted(reason="threshold", size=self._model.view_tokens))
         await self._drafts.finished()
 
-    async def _by_itself(self, due: Compact, seen: tuple[str, ...], event_number: int) -> None:
-        """Compact because of a trigger; where that fails, the session is used while its view fits the window.
+    async def _compact_on_trigger(self, due: Compact, seen: tuple[str, ...], event_number: int) -> None:
+        """Compact on a trigger; if that fails, continue while the view fits the window.
 
-        Until it has ended the moments stay: who asks for the context meanwhile waits for the same compaction,
-        and looks again. Those stay that came after the look.
+        The moments stay pending until it ends, so that concurrent calls of `context` wait for the same
+        compaction and check again. Moments since the check stay pending.
         """
         try:
-            done = await self._compactor.compact(due.reason, seen=seen, event_number=event_number)
-            if done is not FIRST:
+            outcome = await self._compactor.compact(due.reason, seen=seen, event_number=event_number)
+            if outcome is not FIRST:
                 self._shared.watch.mark_checked(event_number)
         except FoldlineError as error:
             self._shared.watch.mark_checked(event_number)
             hopeless = isinstance(error, FloorExceeded)
             if due.size > (due.usable if hopeless else self._model.setup.window.input_limit):
                 raise
-            self._warn(f"a compaction failed, the session goes on with its whole view: {error}")
+            self._warn(f"a compaction failed, the session continues with its whole view: {error}")
 
     # ---- in the background
 
-    async def _look_behind(self) -> None:
-        """Do what the triggers ask for behind a message."""
+    async def _check_in_background(self) -> None:
+        """Check the triggers after a message and do what is due."""
         while True:
             async with self._shared.locked(follow=False) as cursor:
-                if self.checks.handed_over():
+                if self.checks.hand_over():
                     return
                 if not self._shared.watch.checks_at_once(cursor.state.open_calls):
                     return
-                wait = await self._look_at_triggers()
+                wait = await self._check_triggers()
                 if wait is None:
                     return
             await wait()
@@ -297,22 +296,22 @@ class Triggers:
         return kept[-1] if kept else None
 
     def _wait(self, newest: Said | None) -> None:
-        """Wait until the session is idle behind its newest message, and for nothing that came before it."""
+        """Restart the idle timer for the newest message."""
         if self.timer is not None:
             self.timer.cancel()
         self.timer = None
         said, at = (newest.message, newest.at) if newest is not None else (None, None)
         seconds = idle_in(self._model.setup.policy, said, at, time.time())
         if seconds is not None and newest is not None:
-            self._idle_behind = newest.id
+            self._idle_after = newest.id
             self.timer = asyncio.get_running_loop().call_later(seconds, self.idle.begin)
 
-    async def _fold_idle(self) -> None:
-        """Commit the draft, if there is one: the provider is about to forget the view that it replaces."""
-        await self.commit_behind(self._idle_behind)
+    async def _commit_idle_draft(self) -> None:
+        """Commit a ready draft before the provider's cache of the old view expires."""
+        await self.commit_behind(self._idle_after)
 
-    def _failed_behind(self, error: Exception) -> None:
-        """Say what went wrong in the background."""
+    def _report_failure(self, error: Exception) -> None:
+        """Report a background failure."""
         if isinstance(error, FloorExceeded):  # the next request raises it
             log.info("session %s: nothing can be folded in the background: %s", self._shared.id, error)
             return

@@ -1,4 +1,4 @@
-"""A session as it is read: its view in the session's dialect, its history, its figures."""
+"""Read a session: its view in the session's dialect, its history, its figures."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ from foldline.session.cursor import Cursor
 from foldline.session.model import SessionModel, cache_of
 from foldline.tracing import COMPACTED, CONVERSATION, Value
 
-ViewToken = tuple[str, ...]  # the ids of the boundaries that a view was folded with
+ViewToken = tuple[str, ...]  # the ids of the boundaries in a view
 
 
 class ContextMessages(list[Any]):
-    """The messages to send: a list like any other, that also knows which view it is.
+    """The messages to send: a list with a token of its view.
 
-    Hand it to `overflowed` as `view`. A slice or a copy by `list(...)` is a plain list, without the token.
+    Pass it to `overflowed` as `view`. A slice or a copy by `list(...)` is a plain list, without the token.
     """
 
     token: ViewToken | None = None
-    traced: Mapping[str, Value] = {}  # what the span of a request with them says of their session
+    traced: Mapping[str, Value] = {}  # span attributes of a request with these messages
 
 
 class Stats(msgspec.Struct, frozen=True):
@@ -71,15 +71,15 @@ def check_answered(state: ViewState) -> None:
 
 
 class SessionView:
-    """What one session shows of itself."""
+    """The view, history and figures of one session."""
 
     def __init__(self, cursor: Cursor, model: SessionModel) -> None:
         self._cursor = cursor
         self._model = model
         self._native = NativeView()
-        self._newest: ViewToken | None = None  # of the view that was handed out last
+        self._newest: ViewToken | None = None  # of the view returned last
 
-    # ---- what the model is sent
+    # ---- the view
 
     @property
     def dialect(self) -> str:
@@ -105,13 +105,13 @@ class SessionView:
         return cache_of(self._cursor.state, self.dialect, time.time())
 
     def messages(self, *, shared: bool = False) -> list[Any]:
-        """Return the messages of the view as it stands; `shared` ones are not copied."""
+        """Return the messages of the current view; `shared` ones are not copied."""
         found = self._native.messages(self.dialect, self._cursor.state.items(), shared=shared)
         found = in_turn(found, self.dialect) if self._model.in_turn else found
         return within_marks(found, self.system, self._model.setup.tools) if self._native.marked else found
 
     def hand_out(self, *, shared: bool = False) -> ContextMessages:
-        """Return the messages of the view for a request; they know which view they are."""
+        """Return the messages of the view for a request, with the view's token."""
         messages = ContextMessages(self.messages(shared=shared))
         state = self._cursor.state
         messages.token = self._newest = state.boundaries
@@ -120,19 +120,16 @@ class SessionView:
         return messages
 
     def asked_with(self, messages: list[Any] | None) -> ViewToken | None:
-        """Return the token of the view that these messages are, else of the newest that was handed out.
-
-        None where no view was handed out yet.
-        """
+        """Return the token of these messages' view, or of the view returned last; None before the first."""
         known = messages.token if isinstance(messages, ContextMessages) else None
         return self._newest if known is None else known
 
     def call(self) -> Call:
-        """Return the session's next request as it stands, with system prompt and tools; compacts nothing."""
+        """Return the session's next request, with system prompt and tools, without compacting."""
         return Call(messages=self.messages(), system=self.system, tools=self._model.setup.tools)
 
     def prefix(self) -> Prefix:
-        """Return the session's next request as it stands, so that a summary can be asked for in it."""
+        """Return the session's next request as the prefix of a summary request."""
         setup, call = self._model.setup, self.call()
         return Prefix(
             model=setup.model or "",
@@ -145,7 +142,7 @@ class SessionView:
             cache=self.cache,
         )
 
-    # ---- what was said
+    # ---- the history
 
     async def history(self) -> list[Any]:
         """Return every message of the path, folded ones included, as received."""
