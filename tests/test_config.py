@@ -130,16 +130,16 @@ def test_a_table_may_stand_on_the_one_of_the_other_file(home, here):
 
 @pytest.mark.parametrize(("key", "value"), [("policy", "pie"), ("model", "opnai:gpt-5.2")])
 def test_a_name_that_is_set_wrongly_is_told_with_the_one_who_set_it(tmp_path, monkeypatch, key, value):
-    def ask(**given):
+    def ask(*given):
         known = settings(home=tmp_path, here=tmp_path)
-        return known.find_policy(**given) if key == "policy" else known.named_model(given.get("given"))
+        return known.find_policy(*given) if key == "policy" else known.named_model(*(given or [None]))
 
     variable = f"FOLDLINE_{key.upper()}"
     monkeypatch.setenv(variable, value)
     with pytest.raises(InputError, match=f"^{variable}: .*{value}"):
         ask()
     with pytest.raises(InputError, match=r"^(?!FOLDLINE)"):
-        ask(given=value)
+        ask(value)
     monkeypatch.delenv(variable)
     put(tmp_path, f'{key} = "{value}"')
     with pytest.raises(InputError, match=rf"^{key} in settings\.toml: .*{value}"):

@@ -133,7 +133,7 @@ def test_what_a_folder_may_not_set_is_named_and_has_no_effect(home, here, caplog
     (told,) = caplog.messages
     table, rest = key.split(".")[0], key.replace("*", name)
     assert told.split(": ")[1].startswith(
-        f"{table if table in ('hooks', 'serve', 'mcp') else rest} is left out"
+        f"{table if table in ('hooks', 'serve', 'mcp') else rest} is ignored"
     )
     assert str(home / ".foldline/settings.toml") in told
 

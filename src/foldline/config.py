@@ -15,15 +15,15 @@ context = 64_000
 enabled = true
 keep = 20_000
 
-A folder that was fetched must not decide what runs, what is allowed, who reads a session or where it is kept:
-its file may set what `fetched.py` lists, and nothing else.
+A downloaded folder must not decide what runs, what is allowed, who reads a session or where it is stored: its
+file may set only what `fetched.py` lists.
 """
 
 from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from functools import cache
@@ -46,10 +46,9 @@ log = logging.getLogger("foldline")
 FILE = Path(".foldline") / "settings.toml"
 FROM_ENVIRONMENT = ("store", "policy", "window", "model")
 SWITCH_OFF: Final = "FOLDLINE_DISABLE_AUTOCOMPACT"
-MOST_OF_A_FOLDER: Final = (
-    64 * 1024
-)  # bytes of a file that may have been fetched: reading long keys is quadratic
-IN_POLICIES: Final = {
+MAX_FOLDER_FILE: Final = 64 * 1024  # bytes; tomllib takes quadratic time for long keys
+POLICY_TABLES: Final = ("models", "policies", "compaction")
+COMPACTION_FIELDS: Final = {
     "enabled": "enabled",
     "reserve": "reserve",
     "keep": "keep",
@@ -61,11 +60,11 @@ IN_POLICIES: Final = {
     "instructions": "summary_instructions",
     "certify": "certify",
 }
-"""The keys of `[compaction]`, and the fields of a policy that they set."""
+"""The keys of `[compaction]`, and the policy fields that they set."""
 
 
 class CompactionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What holds over any policy; amounts as in `docs/presets.md`, `reserved_output` in tokens."""
+    """Overrides for every policy; amounts as in `docs/presets.md`, `reserved_output` in tokens."""
 
     enabled: bool | None = None
     reserve: Any = None
@@ -79,16 +78,19 @@ class CompactionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     certify: Annotated[int, msgspec.Meta(ge=0)] | None = None
 
     def over(self, policy: Policy) -> Policy:
-        """Return a policy with what is set here."""
-        set_here = {name: getattr(self, name) for name in IN_POLICIES if getattr(self, name) is not None}
-        if "reserved_output" in set_here:
-            set_here["reserved_output"] = f"-{set_here['reserved_output']}"
-        fields = {IN_POLICIES[name]: value for name, value in set_here.items()}
+        """Return the policy with these overrides."""
+        fields = {
+            field: value
+            for key, field in COMPACTION_FIELDS.items()
+            if (value := getattr(self, key)) is not None
+        }
+        if "hard" in fields:
+            fields["hard"] = f"-{fields['hard']}"
         return changed(policy, fields, where="[compaction]") if fields else policy
 
 
 class AgentSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The terminal agent: what it may do, where, and how much: replies to a prompt, tokens of a reply."""
+    """The terminal agent: permission rules, extra folders, `steps` (replies per prompt), `max_tokens`."""
 
     allow: tuple[str, ...] = ()
     deny: tuple[str, ...] = ()
@@ -108,7 +110,7 @@ class HookSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class McpServer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """An MCP server: a `command` with `args` and `env`, or a `url`; `timeout` in seconds, to come up."""
+    """An MCP server: a `command` with `args` and `env`, or a `url`; `timeout` in seconds, to start."""
 
     command: str = ""
     args: tuple[str, ...] = ()
@@ -118,13 +120,13 @@ class McpServer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 Scope = Literal["read", "write", "admin", "metrics"]
-EVERYTHING: Final[tuple[Scope, ...]] = ("read", "write", "admin")  # that a tenant may do
+EVERYTHING: Final[tuple[Scope, ...]] = ("read", "write", "admin")  # the scopes of a tenant
 
 
 class TokenGrant(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a token allows: the sessions of a tenant to `read`, to `write`, to delete (`admin`); until when.
+    """What a token allows, and until when: to `read`, `write` or delete (`admin`) the sessions of a tenant.
 
-    `metrics` allows the figures of all tenants, and nothing else. `name` is who has it, for logs.
+    `metrics` allows only the metrics of all tenants. `name` is the token's owner, for logs.
     """
 
     tenant: str = "default"
@@ -134,9 +136,9 @@ class TokenGrant(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Webhook(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """An address to which events of sessions are posted, signed with `secret`.
+    """A URL to which session events are posted, signed with `secret`.
 
-    `events` and `tenant` choose among them; without, all are posted.
+    `events` and `tenant` filter them; by default all events are posted.
     """
 
     url: str
@@ -146,16 +148,16 @@ class Webhook(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ServeSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The service: where it listens, where it sends requests, who may ask, and how much.
+    """The service: its address, its upstreams, who may use it, and its limits.
 
-    `tokens` maps a token, or its hash, to its tenant or to what it allows; without any, only this machine may
-    ask. `summaries` says who writes them: `upstream` (the model that is asked, with the key of the request),
-    `offline` (code alone), or a provider's name. `max_body` in bytes, `max_messages` in a request, `rate` in
-    requests a minute and tenant (0: no limit), `drain` the seconds that a stop waits for what is under way,
-    `workers` the processes, `at_once` how many requests one of them takes at the same time.
-    `summaries_at_once` and `summary_rate` (a minute; 0: no limit) bound the drafts of each provider, over all
-    workers. `log` is `json` for a line about each request and all that is told, `plain` for what goes wrong.
-    Sessions to which nothing was added or imported for `keep_days` are deleted (0: kept).
+    `tokens` maps a token, or its hash, to its tenant or grant; without tokens only this machine is served.
+    `summaries` says who writes them: `upstream` (the requested model, with the key of the request), `offline`
+    (no model), or a provider's name. `max_body` is in bytes, `max_messages` per request, `rate` in requests
+    per minute and tenant (0: no limit), `drain` the seconds that a stop waits for running requests, `workers`
+    the number of processes, `at_once` the concurrent requests of one process. `summaries_at_once` and
+    `summary_rate` (per minute; 0: no limit) limit the drafts per provider over all workers. `log` is `json`
+    for a line per request and per message, `plain` for errors only. Sessions that did not grow for
+    `keep_days` are deleted (0: never).
     """
 
     host: str = "127.0.0.1"
@@ -183,16 +185,16 @@ class ServeSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     webhooks: tuple[Webhook, ...] = ()
 
     def url_of(self, model: str) -> str | None:
-        """Return where a vendor's own model is, with `/v1`; None for one that its name places."""
+        """Return the upstream of a vendor's model, with `/v1`; None if the model's name holds its address."""
         urls = {"openai": self.openai_upstream, "anthropic": self.anthropic_upstream}
-        kind = model.partition(":")[0].removesuffix("-chat").removesuffix("-responses")
-        return f"{urls[kind].rstrip('/').removesuffix('/v1')}/v1" if kind in urls else None
+        vendor = model.partition(":")[0].removesuffix("-chat").removesuffix("-responses")
+        return f"{urls[vendor].rstrip('/').removesuffix('/v1')}/v1" if vendor in urls else None
 
 
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What can be set.
+    """All settings.
 
-    `policies` are tables as `docs/presets.md` describes them, `models` the user's own limits and prices.
+    `policies` are tables as in `docs/presets.md`, `models` the user's own limits and prices.
     """
 
     store: str | None = None
@@ -207,63 +209,58 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     serve: ServeSettings = ServeSettings()
     mcp: dict[str, McpServer] = {}
 
-    def try_tables(self) -> None:
-        """Raise PolicyError for a model, a policy or an amount of `[compaction]` that is not understood."""
+    def check_tables(self) -> None:
+        """Raise PolicyError for an invalid value in POLICY_TABLES."""
         self.catalogue()
         self.user_policies()
         self.compaction.over(Policy(name=""))
 
     def user_policies(self) -> dict[str, Policy]:
-        """Return the policies of the settings files."""
+        """Return the policies that the settings files define."""
         return load({"policies": self.policies}) if self.policies else {}
 
     def find_policy(
-        self, given: str | Policy | None = None, own: Mapping[str, Policy] | None = None
+        self, policy: str | Policy | None = None, user_policies: Mapping[str, Policy] | None = None
     ) -> Policy:
-        """Return a policy, or the one of that name (None: the one set) with what `[compaction]` sets over it.
+        """Return the policy of a name (None: the configured one) with the overrides of `[compaction]`.
 
-        Policies of the user's `own` (None: those of the settings) go first; a `Policy` is taken as it is.
-        Raises InputError where one that is to write summaries has a misspelt provider.
+        `user_policies` (None: those of the settings) go before the presets; a `Policy` is returned unchanged.
+        Raises InputError where a model that writes its summaries has an unknown provider.
         """
-        if isinstance(given, Policy):
-            return self.checked(given)
-        with _told(self._where("policy") if given is None else ""):
-            found = find_policy(
-                self.policy if given is None else given, self.user_policies() if own is None else own
-            )
-        return self.checked(self.compaction.over(found))
-
-    def checked(self, policy: Policy) -> Policy:
-        """Return a policy; InputError where a model that writes its summaries has a misspelt provider."""
-        named = [policy.summary_model, *(one.get("summary_model") for one in policy.per_model.values())]
-        for model in named:
+        if not isinstance(policy, Policy):
+            with _in(self._source("policy") if policy is None else ""):
+                user = self.user_policies() if user_policies is None else user_policies
+                policy = find_policy(self.policy if policy is None else policy, user)
+            policy = self.compaction.over(policy)
+        writers = [policy.summary_model, *(rules.get("summary_model") for rules in policy.per_model.values())]
+        for model in writers:
             if isinstance(model, str):
                 self.catalogue().check(model)
         return policy
 
     def catalogue(self) -> Catalogue:
-        """Return the catalogue with the user's own models."""
+        """Return the catalogue, with the user's own models."""
         return Catalogue(overrides=self.models)
 
     def named_model(self, model: str | None) -> str | None:
-        """Return a model that was named, else the one that is set; InputError for a misspelt provider."""
-        if named := model or self.model:
-            with _told("" if model else self._where("model")):
-                self.catalogue().check(named)
-        return named
+        """Return the model, or by default the configured one; InputError for an unknown provider."""
+        if name := model or self.model:
+            with _in("" if model else self._source("model")):
+                self.catalogue().check(name)
+        return name
 
-    def _where(self, key: str) -> str:
-        """Return where a key's value comes from."""
+    def _source(self, key: str) -> str:
+        """Return the environment variable, or the key of the file, that sets a value."""
         variable = f"FOLDLINE_{key.upper()}"
         return variable if os.environ.get(variable) == getattr(self, key) else f"{key} in settings.toml"
 
     def model_info(
         self, model: str | None = None, window: int | Window | None = None, *, recorded: str | None = None
     ) -> ModelInfo:
-        """Return what is known of a model (None: the one that is set, else the one that a file `recorded`).
+        """Return limits and prices of a model (None: the configured one, else the one a file `recorded`).
 
-        `window` stands above the window that is set, and that one above the model's. Raises InputError as
-        `named_model` does.
+        `window` overrides the configured window, and that one the model's. Raises InputError as `named_model`
+        does.
         """
         return self.catalogue().look_up(self.named_model(model) or recorded, window or self.window)
 
@@ -272,20 +269,25 @@ prepared(Settings)
 
 
 def settings(
-    *, home: Path | None = None, here: Path | None = None, environment: Mapping[str, str] | None = None
+    *,
+    home: Path | None = None,
+    here: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+    without: Sequence[str] = (),
 ) -> Settings:
-    """Read the settings; tables of both files are merged, the nearer file wins.
+    """Read the settings; tables of both files are merged, the nearer file wins. `without` skips some tables.
 
-    Raises InputError naming the file or the variable and what is allowed.
+    Raises InputError that names the file or the variable, and what is allowed.
     """
     own, near = _file(Path.home, home), _file(Path.cwd, here)
-    merged = _read(own)
+    merged = _read(own, without)
     layers = [(own, merged)]
-    if not _same(near, own):
-        merged, refused = with_fetched(merged, _read(near, MOST_OF_A_FOLDER))
+    if not _is_same(near, own):
+        merged, refused = with_fetched(merged, _read(near, without, MAX_FOLDER_FILE))
         layers.append((near, merged))
         for name in refused:
-            _warn_of(near, name, own)
+            advice = f"a folder may not set it; if you want it, set it in your own {own}"
+            _warn_once(f"{near}: {name} is ignored: {advice}")
     variables = os.environ if environment is None else environment
     for key in FROM_ENVIRONMENT:
         variable = f"FOLDLINE_{key.upper()}"
@@ -294,42 +296,52 @@ def settings(
             merged[key] = value
     if variables.get(SWITCH_OFF, "").strip().lower() not in ("", "0", "false", "no", "off"):
         merged["compaction"] = {**merged.get("compaction", {}), "enabled": False}
-    known = _checked(merged, "settings")
+    result = _checked(merged, "settings")
     try:
-        known.try_tables()
+        result.check_tables()
     except PolicyError:
         for file, table in layers:
-            with _told(str(file)):
-                _checked(table, "settings").try_tables()
+            with _in(str(file)):
+                _checked(table, "settings").check_tables()
         raise
-    return known
+    return result
+
+
+def basic_settings() -> Settings:
+    """Read the settings for work that needs none of POLICY_TABLES: mistakes in these are only logged."""
+    try:
+        return settings()
+    except InputError as error:
+        basic = settings(without=POLICY_TABLES)
+        _warn_once(f"ignoring a mistake in the settings: {error}")
+        return basic
 
 
 def own_tokens() -> dict[str, str | TokenGrant]:
-    """Return the tokens of the user's own settings file; raises InputError where it cannot be read."""
+    """Return the tokens of the user's own settings file; raises InputError if it cannot be read."""
     return _checked(_read(_file(Path.home)), "settings").serve.tokens
 
 
 def own_stamp() -> tuple[int, ...]:
-    """Return what differs where the user's own settings file is another, or was written or moved."""
+    """Return a stamp of the user's own settings file, which changes when the file is written or replaced."""
     try:
-        found = _file(Path.home).stat()
+        stat = _file(Path.home).stat()
     except OSError:
         return ()
-    return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+    return stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns
 
 
-def _file(find: Callable[[], Path], given: Path | None = None) -> Path:
-    """Return the settings file of a folder that is given or found; where there is no home or folder, none."""
+def _file(default: Callable[[], Path], folder: Path | None = None) -> Path:
+    """Return the settings file of a folder; one that does not exist where there is no default folder."""
     try:
-        return (given or find()) / FILE
+        return (folder or default()) / FILE
     except (OSError, RuntimeError):
         return Path(os.devnull) / FILE
 
 
 @contextmanager
-def _told(where: str) -> Generator[None]:
-    """Name the file or the variable that an error is about, where there is one."""
+def _in(where: str) -> Generator[None]:
+    """Put the file or the variable that an error is about before its text."""
     try:
         yield
     except InputError as error:
@@ -338,32 +350,31 @@ def _told(where: str) -> Generator[None]:
         raise type(error)(f"{where}: {error}") from error
 
 
-def _same(one: Path, other: Path) -> bool:
+def _is_same(file: Path, other: Path) -> bool:
     try:
-        return one.samefile(other)
+        return file.samefile(other)
     except OSError:
-        return one == other
+        return file == other
 
 
 @cache
-def _warn_of(file: Path, name: str, own: Path) -> None:
-    log.warning(
-        "%s: %s is left out: a folder may not set it; if you want it, set it in your own %s", file, name, own
-    )
+def _warn_once(text: str) -> None:
+    log.warning("%s", text)
 
 
-def _read(file: Path, most: int = MOST) -> Table:
+def _read(file: Path, without: Sequence[str] = (), most: int = MOST) -> Table:
     try:
-        found = read_toml(file, most)
+        table = read_toml(file, most)
     except (FileNotFoundError, NotADirectoryError):
         return {}
-    _checked(found, str(file))
-    return found
+    table = {key: value for key, value in table.items() if key not in without}
+    _checked(table, str(file))
+    return table
 
 
-def _checked(found: dict[str, Any], where: str) -> Settings:
+def _checked(table: Table, where: str) -> Settings:
     try:
-        return msgspec.convert(found, Settings, strict=False)
+        return msgspec.convert(table, Settings, strict=False)
     except msgspec.ValidationError as error:
         allowed = ", ".join(Settings.__struct_fields__)
         raise InputError(f"{where}: {error}. Settings are {allowed}.") from error

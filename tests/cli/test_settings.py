@@ -61,6 +61,23 @@ def test_a_mistake_in_the_settings_is_told_by_every_command(foldline, file, sett
     assert foldline("policies", "--help").code == 0
 
 
+@pytest.mark.parametrize(
+    "text", ['[models.x]\ncontext = "a"', '[policies.x]\nbase = "pie"', "[compaction]\nkeeep = 3"]
+)
+def test_a_mistake_in_a_table_stops_only_the_commands_that_use_it(foldline, file, settings, caplog, text):
+    settings(text)
+    for args in (["import", file, "--id", "work"], ["sessions"], ["show", "work"], ["verify"]):
+        result = foldline(*args)
+        assert result.code == 0, args
+    [warning] = caplog.messages  # in one process it is logged once
+    assert warning.startswith("ignoring a mistake in the settings: ")
+    assert "settings.toml: " in warning
+    for args in (["compact", file], ["policies"], ["inspect", file], ["undo", "work"]):
+        result = foldline(*args)
+        assert result.code == 2, args
+        assert "settings.toml: " in result.err
+
+
 def test_the_store_of_the_settings_is_used(foldline, file, settings, tmp_path):
     settings(f'store = "sqlite:///{tmp_path}/team.db"')
     foldline("import", file, "--id", "work")

@@ -10,7 +10,7 @@ from tempfile import TemporaryFile
 from typing import Any, BinaryIO, TypeVar
 
 from foldline.cli.output import warn
-from foldline.config import settings
+from foldline.config import basic_settings
 from foldline.errors import FormatError, SessionNotFound
 from foldline.exports.base import line
 from foldline.stores import MemoryStore, Store, open_store
@@ -24,7 +24,7 @@ T = TypeVar("T")
 @asynccontextmanager
 async def opened(url: str | None, *, make: bool = False) -> AsyncGenerator[Store]:
     """Open the store that a URL names, and close it; a missing one is empty, and created only if `make`."""
-    named = url or settings().store
+    named = url or basic_settings().store
     store = open_store(named)
     if not make and is_missing(store):
         if named:

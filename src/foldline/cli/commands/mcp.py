@@ -10,7 +10,7 @@ import click
 from foldline.cli.options import STORE, argument, command, option
 from foldline.cli.output import tell
 from foldline.cli.store import with_store
-from foldline.config import settings
+from foldline.config import basic_settings
 from foldline.errors import InputError
 from foldline.mcp.sessions import Sessions, StoredSessions, TranscriptSessions
 from foldline.stores import open_store
@@ -64,7 +64,7 @@ def mcp(
 
 def _sessions(source: str | None, agent: str | None, store_url: str | None) -> Sessions:
     folder = Path.cwd()
-    known_settings = settings()
+    known_settings = basic_settings()
     if agent in STORED and source is None:
         return StoredSessions(
             open_store(store_url or known_settings.serve.store or known_settings.store), None

@@ -11,7 +11,7 @@ import click
 from foldline.cli.options import STORE, Shown, argument, command, option
 from foldline.cli.output import err, escape, out, progress
 from foldline.cli.store import is_missing, opened, with_store
-from foldline.config import settings
+from foldline.config import basic_settings
 from foldline.errors import InputError
 from foldline.stores import SqliteStore, Store, open_store
 from foldline.stores.ids import find_session
@@ -25,7 +25,7 @@ def verify(
 ) -> Shown:
     """Hash every stored entry again and compare; exit 1 if anything changed."""
     problems = _emptied(store_url)
-    named = store_url or settings().store
+    named = store_url or basic_settings().store
     if named and not problems and is_missing(open_store(named)):
         raise InputError(f"there is no store at {named}")
     if not problems:
@@ -36,7 +36,7 @@ def verify(
 
 def _emptied(url: str | None) -> list[str]:
     """Return what is wrong with a file that is there, but holds nothing: a store never is so small."""
-    store = open_store(url or settings().store)
+    store = open_store(url or basic_settings().store)
     if not (isinstance(store, SqliteStore) and store.file.is_file() and is_missing(store)):
         return []
     return [f"{store.file} has 0 bytes: whatever it held is gone. Restore a backup, or delete the file."]
@@ -56,7 +56,7 @@ def backup(target: Path = argument("TARGET"), store_url: str | None = STORE) -> 
     while no program has that open.
     """
     with progress("copying the store"):
-        back_up(open_store(store_url or settings().store), target)
+        back_up(open_store(store_url or basic_settings().store), target)
     size = target.stat().st_size
     text = f"[green]backed up:[/] {escape(str(target))}, {size:,} bytes"
     return Shown(lambda: {"target": str(target), "bytes": size}, lambda: out().print(text, soft_wrap=True))

@@ -14,7 +14,7 @@ from urllib.request import ProxyHandler, build_opener
 
 from foldline.cli.options import Shown, argument, command, option
 from foldline.cli.output import err, escape, out, warn
-from foldline.config import settings
+from foldline.config import basic_settings
 from foldline.core.secrets.redact import redact
 from foldline.errors import InputError
 from foldline.transcripts.places import AGENTS as FOUND
@@ -290,7 +290,7 @@ def _advice(
 
 def _url(given: str | None) -> str:
     if given is None:
-        serve = settings().serve
+        serve = basic_settings().serve
         host = "127.0.0.1" if serve.host in ("0.0.0.0", "::") else serve.host  # noqa: S104 - not listened at
         return f"http://[{host}]:{serve.port}" if ":" in host else f"http://{host}:{serve.port}"
     found = urlsplit(given)
