@@ -6,6 +6,7 @@ import asyncio
 import logging
 import os
 import signal
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -13,13 +14,15 @@ from tests.support import waiting
 from tests.tui.screen import chat, until
 
 from foldline.agent.commands.registry import COMMANDS
+from foldline.agent.options import HostOptions
 from foldline.agent.permissions import PermissionRequest
 from foldline.cli.commands.chat import resuming
-from foldline.errors import StoreError
+from foldline.errors import InputError, StoreError
 from foldline.providers import Delta, Patience, Retrying
 from foldline.summarizers import ModelSummarizer
 from foldline.testing import Answer, Gate, Refusal, Scripted, call, calls
 from foldline.tui import dialogs
+from foldline.tui.app import ChatApp
 from foldline.tui.editor import History
 from foldline.tui.notices import Notices
 
@@ -495,13 +498,19 @@ async def test_hostile_text_steers_nothing(tmp_path):
 
 @pytest.mark.slow
 async def test_an_app_that_cannot_open_its_session_says_why(tmp_path):
-    from foldline.agent.options import HostOptions
-    from foldline.tui.app import ChatApp
-
     app = ChatApp(HostOptions(folder=tmp_path, home=tmp_path, store="memory://"))
     async with app.run_test():
         await waiting.until(lambda: app.return_code is not None)  # the pilot waits for a screen that goes
     assert app.return_code == 2
+
+
+def test_without_a_home_directory_it_says_what_to_set(tmp_path, monkeypatch):
+    def no_home(path):
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "expanduser", no_home)
+    with pytest.raises(InputError, match="set HOME"):
+        ChatApp(HostOptions(folder=tmp_path))
 
 
 @pytest.mark.slow

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from rich.text import Text
@@ -23,6 +22,7 @@ from textual.widgets import Static
 
 from foldline.agent.options import HostOptions
 from foldline.errors import FoldlineError
+from foldline.files import expanded
 from foldline.terminal import clean
 from foldline.tui.editor import Editor, History
 from foldline.tui.meter import ContextMeter, StatusLine
@@ -64,6 +64,7 @@ class ChatApp(App[None]):
         self._status: StatusLine
         self._meter: ContextMeter
         self._options = options
+        self._history = History((options.home or expanded("~")) / ".foldline" / "history")
         self._demo = demo
         self._waiting: list[str] = []  # sent before the agent was there
         self._leaving = False
@@ -73,9 +74,8 @@ class ChatApp(App[None]):
 
     def compose(self) -> ComposeResult:
         """Transcript above, editor and figures below."""
-        home = self._options.home or Path.home()
         self.transcript, self._hints = Transcript(), Static(id="hints")
-        self.editor = Editor(History(home / ".foldline" / "history"), self._completed)
+        self.editor = Editor(self._history, self._complete)
         self._status, self._meter = StatusLine(), ContextMeter()
         yield from (self.transcript, self._hints, self.editor, self._status, self._meter)
 
@@ -127,7 +127,7 @@ class ChatApp(App[None]):
         else:
             self.talk.send(event.text)
 
-    def _completed(self, word: str, first: bool) -> Sequence[str]:
+    def _complete(self, word: str, first: bool) -> Sequence[str]:
         return self.talk.complete(word, first) if self.talk is not None else ()
 
     @on(Editor.Typing)
