@@ -189,6 +189,21 @@ async def test_rules_for_other_tools_are_patterns_of_what_they_are_used_for():
     assert await rules.refused(PermissionRequest("write", "src/a.py")) is not None
 
 
+async def test_a_search_shows_no_line_of_a_file_that_may_not_be_read(tmp_path):
+    searches = [call("grep", pattern="KEY"), call("grep", pattern="KEY", path="src/.env")]
+    async with host_on(tmp_path, [calls(*searches), "Done."], deny=("read:*.env", "read:.env?*")) as host:
+        (tmp_path / "work/src").mkdir()
+        for name in (".env", "src/.env", ".env\nnotes", "notes", "src/a: KEY.txt"):
+            (tmp_path / "work" / name).write_text(f"KEY of {name}\n")
+        await host.prompt("Go.")
+        in_file, in_folder = sorted((event.text for event in host.heard.named("result")), key=len)
+        assert "notes:1:KEY of notes\n" in in_folder
+        assert "src/a: KEY.txt:1:KEY of src/a: KEY.txt\n" in in_folder
+        assert ".env" not in in_folder
+        assert in_folder.endswith("[3 files that the user's settings deny are left out]")
+        assert in_file == "No line matches.\n[1 file that the user's settings deny is left out]"
+
+
 @pytest.mark.parametrize(
     ("rule", "denied"),
     [
@@ -211,4 +226,6 @@ async def test_what_is_denied_is_refused_where_a_tool_does_not_ask(tmp_path, rul
         (tmp_path / "work/.env").write_text("KEY=1234\n")
         await host.prompt("Go.")
         results = host.heard.named("result")
-        assert {event.tool for event in results if "settings deny" in event.text} == denied
+        assert {
+            event.tool for event in results if event.text.startswith("The user's settings deny")
+        } == denied

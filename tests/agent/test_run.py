@@ -33,6 +33,18 @@ def test_a_key_that_is_missing_is_named(tmp_path):
     assert "ANTHROPIC_API_KEY" in done.stderr
 
 
+@pytest.mark.parametrize("kind", ["missing", "not PEM"])
+def test_certificates_that_cannot_be_used_are_named(tmp_path, kind):
+    file = tmp_path / "certificates.pem"
+    if kind == "not PEM":
+        file.write_text("nothing")
+    model = "openai-compatible:m@http://127.0.0.1:9/v1"
+    result = foldline(tmp_path, "run", "-p", "Hello.", "--model", model, SSL_CERT_FILE=str(file))
+    assert result.returncode == 2
+    [error] = result.stderr.splitlines()
+    assert error.startswith(f"error: SSL_CERT_FILE={file} cannot be used: ")
+
+
 def test_an_error_is_one_line_of_json(tmp_path):
     done = foldline(tmp_path, "run", "-p", "Hello.", "--model", "anthropic:claude-sonnet-4-5", "--json")
     [found] = lines(done)

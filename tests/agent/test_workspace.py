@@ -275,6 +275,23 @@ def test_files_of_the_folder_are_opened_by_the_workspace_alone():
     assert set(found) <= allowed
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "size"),
+    [("", "new\n" * 20_000, 20_003), ("old\n" * 9_000, "new\n" * 9_000, 18_003), ("", "x" * 1_000_000, 4)],
+)
+def test_a_change_that_is_asked_for_is_bounded_and_says_how_much_is_left_out(workspace, before, after, size):
+    (workspace.root / "f").write_text(before)
+    change = write(workspace).asks({"path": "f", "content": after}).change
+    assert len(change) < 100_000
+    shown = change.splitlines()
+    assert shown[0] == "--- a/f"
+    if size > 1_000:
+        assert len(shown) == 1_001
+        assert shown[-1] == f"[… {size - 1_000:,} more lines of the change are not shown]"
+    else:
+        assert shown[-1].endswith("… [999,501 more characters]")
+
+
 async def test_what_an_edit_tells_is_bounded(tmp_path):
     async with host_on(
         tmp_path, [call("edit", path="big.csv", old="foo", new="bar", all=True), "Done."]

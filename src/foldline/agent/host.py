@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import re
 import secrets
+import ssl
 import time
 from collections.abc import Callable
 from contextlib import AsyncExitStack
@@ -298,7 +300,7 @@ class Host:
         context = ContextTools(session)
         tools = [
             *(read.make(place), change.write(place), change.edit(place)),
-            *(bash.make(place), search.grep(place), search.find(place)),
+            *(bash.make(place), search.grep(place, self.permissions.may_read), search.find(place)),
             todo.make(session),
             task(refuse_nested if nested else self._delegated),
             *context.all(),
@@ -340,6 +342,14 @@ def check_model(model: str | None) -> None:
         raise InputError(HOW_TO_SET_A_MODEL)
     if why := missing(model):
         raise InputError(f"{model} cannot be asked: {why} (`foldline chat --demo` needs no model)")
+    if certificates := os.environ.get("SSL_CERT_FILE"):
+        try:
+            ssl.create_default_context(cafile=certificates)
+        except OSError as error:
+            reason = error.strerror or error
+            raise InputError(
+                f"SSL_CERT_FILE={certificates} cannot be used: {reason}; correct or unset it"
+            ) from error
 
 
 def connected(model: str, known: Settings) -> Provider:

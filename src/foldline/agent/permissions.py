@@ -81,6 +81,10 @@ class Permissions:
         of = f" of {request.detail[:SHOWN]!r}" if request.detail else ""
         return f"The user's settings deny {request.tool}{of}."
 
+    def may_read(self, path: str) -> bool:
+        """Return whether no rule denies reading a file; `path` is as tools show it."""
+        return self.denied(PermissionRequest("read", path)) is None
+
 
 class _Line:
     """A shell line, and its commands where it is plain, each as its words; None where it is not."""

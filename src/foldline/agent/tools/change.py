@@ -12,15 +12,17 @@ from foldline.agent.workspace import Workspace
 from foldline.errors import InputError
 from foldline.session.tools import Tool
 
+LINES = 1_000  # of a diff that the user is asked about
+LONGEST = 500  # characters of one of its lines
+
 
 def write(workspace: Workspace) -> AgentTool:
     """Return the tool that writes a whole file."""
 
     def asks(given: Arguments) -> PermissionRequest:
         path = workspace.resolve(given["path"], writing=True)
-        return PermissionRequest(
-            "write", workspace.shown(path), _diff(_known(path, workspace), given["content"], path.name)
-        )
+        diff = _diff(_current_text(path, workspace), given["content"], path.name)
+        return PermissionRequest("write", workspace.shown(path), _bounded(diff))
 
     async def run(given: Arguments) -> str:
         path = workspace.resolve(given["path"], writing=True)
@@ -48,7 +50,7 @@ def edit(workspace: Workspace) -> AgentTool:
     def asks(given: Arguments) -> PermissionRequest:
         path = workspace.resolve(given["path"], writing=True)
         before, after = _changed(path, given, workspace)
-        return PermissionRequest("edit", workspace.shown(path), _diff(before, after, path.name))
+        return PermissionRequest("edit", workspace.shown(path), _bounded(_diff(before, after, path.name)))
 
     async def run(given: Arguments) -> str:
         path = workspace.resolve(given["path"], writing=True)
@@ -96,8 +98,8 @@ def _changed(path: Path, given: Arguments, workspace: Workspace) -> tuple[str, s
     return before, before.replace(old, new)
 
 
-def _known(path: Path, workspace: Workspace) -> str:
-    """Return what a file holds; nothing where it is not there, no text or too large to be shown."""
+def _current_text(path: Path, workspace: Workspace) -> str:
+    """Return the text of a file; "" if it is missing, binary or too large."""
     try:
         return workspace.content(path).decode("utf-8")
     except (InputError, OSError, UnicodeDecodeError):
@@ -105,8 +107,20 @@ def _known(path: Path, workspace: Workspace) -> str:
 
 
 def _diff(before: str, after: str, name: str) -> str:
-    """Return what would change, as a unified diff."""
+    """Return a change as a unified diff."""
     lines = difflib.unified_diff(
         before.splitlines(), after.splitlines(), f"a/{name}", f"b/{name}", lineterm=""
     )
     return "\n".join(lines)
+
+
+def _bounded(diff: str) -> str:
+    """Return the first LINES lines of a diff, each cut at LONGEST characters, and how much is left out."""
+    lines = diff.splitlines()
+    shown = [
+        line if len(line) <= LONGEST else f"{line[:LONGEST]}… [{len(line) - LONGEST:,} more characters]"
+        for line in lines[:LINES]
+    ]
+    if len(lines) > LINES:
+        shown.append(f"[… {len(lines) - LINES:,} more lines of the change are not shown]")
+    return "\n".join(shown)

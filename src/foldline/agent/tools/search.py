@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from fnmatch import fnmatch
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from foldline.agent.workspace import SKIPPED, Workspace
 from foldline.errors import InputError
 from foldline.session.tools import Tool
 
+MATCH = re.compile(r"([^\0]+)\0(.*)\n?")  # a name may hold colons and line breaks
 LINES = 200  # matches that are shown
 LONGEST = 300  # characters of a line
 SECONDS = 30.0
@@ -23,19 +25,25 @@ SHOWN = 500  # files that are named
 VISITED = 200_000  # files that are looked at
 
 
-def grep(workspace: Workspace) -> AgentTool:
-    """Return the tool that searches files, by the machine's own grep in a process that can be stopped."""
+def grep(workspace: Workspace, may_read: Callable[[str], bool] = lambda _: True) -> AgentTool:
+    """Return the tool that searches files with the system's grep, without files that `may_read` refuses."""
 
     async def run(given: Arguments) -> str:
         path = workspace.resolve(given.get("path") or ".")
         if not (path.is_dir() or path.is_file()):
             raise InputError(f"{path}: no such file or folder")
-        words = ["-rnIE", *(["-i"] if given.get("ignore_case") else []), *_skipped()]
+        options = ["-rnIEH", "--null", *(f"--exclude-dir={name}" for name in sorted(SKIPPED))]
+        if given.get("ignore_case"):
+            options.append("-i")
         if glob := given.get("glob"):
-            words.append(f"--include={glob}")
+            options.append(f"--include={glob}")
         place = "." if path == workspace.root else workspace.shown(path)
-        found = await _found([*words, "-e", given["pattern"], "--", place], workspace)
-        return _told([line.removeprefix("./") for line in found])
+        output = await _grep([*options, "-e", given["pattern"], "--", place], workspace)
+        matches = [(name.removeprefix("./"), line) for name, line in MATCH.findall(output)]
+        denied = {name for name in dict(matches) if not may_read(name)}
+        prefix = "{}:" if path.is_dir() else ""
+        lines = [prefix.format(name) + line for name, line in matches if name not in denied]
+        return _matches_text(lines, len(denied))
 
     about = Tool(
         "grep",
@@ -51,29 +59,27 @@ def grep(workspace: Workspace) -> AgentTool:
     return AgentTool(about, run, reads=True, uses=workspace.named)
 
 
-def _skipped() -> list[str]:
-    return [f"--exclude-dir={name}" for name in sorted(SKIPPED)]
-
-
-async def _found(words: list[str], workspace: Workspace) -> list[str]:
+async def _grep(arguments: list[str], workspace: Workspace) -> str:
     program = shutil.which("grep")
     if program is None:
         raise InputError("there is no grep on this machine: use bash with another program")
     output, error = Beginning(BYTES, BYTES), Beginning(LONGEST * 4)
-    code = await ran([program, *words], workspace.root, SECONDS, output=output.take, error=error.take)
+    code = await ran([program, *arguments], workspace.root, SECONDS, output=output.take, error=error.take)
     if code is None and not output.full:
-        raise InputError(f"no end after {SECONDS:.0f} s: look into a smaller folder")
+        raise InputError(f"not finished after {SECONDS:.0f} s: search a smaller folder")
     if error.data and not output.data:
         raise InputError(error.data.decode("utf-8", "replace").strip()[:LONGEST])
-    return output.data.decode("utf-8", "replace").splitlines()
+    return output.data.decode("utf-8", "replace")
 
 
-def _told(lines: list[str]) -> str:
-    if not lines:
-        return "No line matches."
+def _matches_text(lines: list[str], denied: int) -> str:
     shown = [line if len(line) <= LONGEST else f"{line[:LONGEST]}…" for line in lines[:LINES]]
-    more = [f"[{len(lines) - LINES:,} more: narrow the search]"] if len(lines) > LINES else []
-    return "\n".join([*shown, *more])
+    if len(lines) > LINES:
+        shown.append(f"[{len(lines) - LINES:,} more: narrow the search]")
+    if denied:
+        files, verb = ("1 file", "is") if denied == 1 else (f"{denied} files", "are")
+        shown.append(f"[{files} that the user's settings deny {verb} left out]")
+    return "\n".join(shown if lines else ["No line matches.", *shown])
 
 
 def find(workspace: Workspace) -> AgentTool:
