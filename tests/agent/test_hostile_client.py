@@ -143,7 +143,7 @@ def test_undo_and_branch_right_behind_a_prompt_are_refused(tmp_path):
         for request, gate in zip(requests, gates, strict=True):
             rpc.send(type="prompt", message="Next.")
             rpc.send(**request)
-            assert rpc.wait("error")["error"].startswith("the agent is at work")
+            assert rpc.wait("error")["error"].startswith("the agent is busy")
             gate.open()
             rpc.wait("turn")
         assert rpc.close() == (0, "")

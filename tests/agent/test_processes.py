@@ -17,7 +17,7 @@ from tests.support import forked
 from tests.support.waiting import wait_until
 
 from foldline.agent import processes
-from foldline.agent.processes import Beginning, ran
+from foldline.agent.processes import Beginning, run_process
 from foldline.agent.tools import bash
 from foldline.agent.workspace import Workspace
 from foldline.testing import call
@@ -121,7 +121,7 @@ async def test_nothing_is_left_when_the_time_is_up(tmp_path, monkeypatch):
     now = loop.time
     monkeypatch.setattr(loop, "time", lambda: now() + 500)
     output = await running
-    assert output.text == "before\n[no end after 500 s: stopped]"
+    assert output.text == "before\n[not finished after 500 s: stopped]"
     assert output.failed
     assert gone(tmp_path)
 
@@ -164,7 +164,7 @@ async def test_what_prints_without_end_is_stopped_when_it_has_printed_too_much(t
     (kept,) = (tmp_path / "outputs").iterdir()
     assert output.text.endswith("[more than 50,000,000 bytes of output: stopped]")
     assert output.failed
-    assert f"[all of it: read {kept}]" in output.text
+    assert f"[full output: read {kept}]" in output.text
     assert kept.stat().st_size == 50_000_000
     assert kept.stat().st_mode & 0o777 == 0o600
     assert (tmp_path / "outputs").stat().st_mode & 0o777 == 0o700
@@ -181,9 +181,9 @@ async def test_a_long_output_is_shown_in_part_and_kept_in_full(tmp_path, size):
         assert (output.text, kept) == (text.rstrip("\n"), [])
     else:
         assert output.text.startswith(f"{text[:10_000]}\n[… {size - 30_000:,} characters left out …]\n")
-        assert output.text.endswith(f"{text[-20_000:].rstrip(chr(10))}\n[all of it: read {kept[0]}]")
+        assert output.text.endswith(f"{text[-20_000:].rstrip(chr(10))}\n[full output: read {kept[0]}]")
         assert kept[0].read_text(encoding="utf-8") == text
-    assert (await tool(tmp_path).run({"command": "cat text"})).text.count("all of it") == 0
+    assert (await tool(tmp_path).run({"command": "cat text"})).text.count("full output") == 0
 
 
 @pytest.mark.parametrize(
@@ -201,7 +201,9 @@ async def test_a_long_output_is_shown_in_part_and_kept_in_full(tmp_path, size):
 async def test_the_end_of_a_command_is_told_as_a_shell_tells_it(tmp_path, command, code, told):
     printed = Printed()
     assert (
-        await ran(["/bin/sh", "-c", command], tmp_path, 60, output=printed.take, variables={"PAGER": ""})
+        await run_process(
+            ["/bin/sh", "-c", command], tmp_path, 60, output=printed.take, variables={"PAGER": ""}
+        )
         == code
     )
     assert printed.data.decode("utf-8", "replace") == told
@@ -210,34 +212,34 @@ async def test_the_end_of_a_command_is_told_as_a_shell_tells_it(tmp_path, comman
 async def test_standard_input_is_what_is_given_and_need_not_be_read(tmp_path):
     given, output, error = b"x" * 1_000_000, Printed(), Printed()
     words = ["/bin/sh", "-c", "wc -c; echo e >&2"]
-    assert await ran(words, tmp_path, 60, output=output.take, error=error.take, given=given) == 0
+    assert await run_process(words, tmp_path, 60, output=output.take, error=error.take, stdin=given) == 0
     assert (output.data.split(), error.data) == ([b"1000000"], b"e\n")
-    assert await ran(["/bin/true"], tmp_path, 60, output=output.take, given=given) == 0
+    assert await run_process(["/bin/true"], tmp_path, 60, output=output.take, stdin=given) == 0
 
 
 async def test_both_outputs_are_read_at_once_and_kept_in_part(tmp_path):
     output, error = Beginning(10, 600_000), Beginning(10)
     flood = "head -c 500000 /dev/zero | tr '\\0' "
     words = ["/bin/sh", "-c", f"{flood} e >&2; {flood} o; {flood} e >&2"]
-    assert await ran(words, tmp_path, 60, output=output.take, error=error.take) == 0
+    assert await run_process(words, tmp_path, 60, output=output.take, error=error.take) == 0
     assert (output.data, error.data, output.full) == (b"o" * 10, b"e" * 10, False)
     output = Beginning(10, 400_000)
-    assert await ran(words, tmp_path, 60, output=output.take, error=error.take) is None
+    assert await run_process(words, tmp_path, 60, output=output.take, error=error.take) is None
     assert (output.data, output.full) == (b"o" * 10, True)
 
 
 async def test_what_cannot_be_started_or_kept_is_an_error(tmp_path):
     printed = Printed()
-    assert await ran(["/nonexistent/shell"], tmp_path, 60, output=printed.take) == 127
+    assert await run_process(["/nonexistent/shell"], tmp_path, 60, output=printed.take) == 127
     assert b"/nonexistent/shell: No such file" in printed.data
     with pytest.raises(OSError):
-        await ran(["/bin/true"], tmp_path / "gone", 60, output=printed.take)
+        await run_process(["/bin/true"], tmp_path / "gone", 60, output=printed.take)
 
     def full(_piece):
         raise OSError(28, "No space left on device")
 
     with pytest.raises(OSError, match="No space"):
-        await ran(["/bin/sh", "-c", f"echo x; {HOLD}"], tmp_path, 900, output=full)
+        await run_process(["/bin/sh", "-c", f"echo x; {HOLD}"], tmp_path, 900, output=full)
     assert gone(tmp_path)
 
 
@@ -259,9 +261,9 @@ async def test_commands_leave_no_files_open(tmp_path):
 @pytest.mark.parametrize(
     ("command", "told"),
     [
-        ("yes", "prints more than 1,000,000 bytes"),
-        ("yes >&2", "prints more than 1,000,000 bytes"),
-        (f"(sh -c '{HOLD}' &) ; sleep 1000", "no end after 1 s"),
+        ("yes", "more than 1,000,000 bytes printed"),
+        ("yes >&2", "more than 1,000,000 bytes printed"),
+        (f"(sh -c '{HOLD}' &) ; sleep 1000", "not finished after 1 s"),
     ],
 )
 async def test_a_hook_is_bounded_and_leaves_nothing(tmp_path, caplog, command, told):

@@ -42,7 +42,7 @@ def test_prompt_stats_compact_undo_redo(remote):
 def test_preview_and_commit_with_an_edited_summary(remote):
     for turn in range(4):
         remote.prompt(f"Turn {turn}.")
-    assert remote.ask(type="commit") == "there is no preview to commit: ask for one first"
+    assert remote.ask(type="commit") == "there is no preview to commit: request one first"
     shown = remote.ask(type="preview")
     assert remote.ask(type="stats")["summaryCount"] == 0
     assert remote.ask(type="commit", summary=shown["summary"] + "\nThe cat is called Tom.")["folded"]
@@ -79,7 +79,7 @@ def test_what_is_said_meanwhile_is_queued_and_an_abort_stops_the_turn(tmp_path):
         rpc.send(type="prompt", message="One.")
         rpc.wait("prompt")
         assert rpc.ask(type="prompt", message="Two.") == {"queued": True}
-        assert rpc.ask(type="undo").startswith("the agent is at work")
+        assert rpc.ask(type="undo").startswith("the agent is busy")
         assert rpc.ask(type="abort") == {"stopped": True}
         assert rpc.wait("turn")["how"] == "interrupted"
         assert rpc.wait("turn")["text"] == "On we go."

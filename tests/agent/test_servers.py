@@ -82,7 +82,7 @@ async def test_a_server_that_comes_up_too_late_is_stopped_and_the_rest_works(tmp
         f'[mcp.slow]\ncommand = "{sys.executable}"\nargs = ["{tmp_path / "server.py"}"]\ntimeout = 0.1\n',
     )
     async with host_on(tmp_path, ["Hello."]) as host:
-        assert "did not come up in 0.1 s (timeout in [mcp.slow])" in host.heard.named("warning")[0].text
+        assert "did not start in 0.1 s (timeout in [mcp.slow])" in host.heard.named("warning")[0].text
         assert (await host.prompt("Hello?")).text == "Hello."
     assert "the MCP server slow ended" not in caplog.text
 

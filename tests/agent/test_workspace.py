@@ -13,7 +13,7 @@ import pytest
 from tests.agent.working import host_on
 
 import foldline.agent
-from foldline.agent.attachments import attached, text_of
+from foldline.agent.attachments import attach_references, text_of
 from foldline.agent.prompt import instructions, system_prompt
 from foldline.agent.tools import read
 from foldline.agent.tools.change import edit, write
@@ -104,7 +104,7 @@ def test_instructions_that_lead_out_of_the_folder_are_not_sent(workspace, away, 
         (workspace.root / "docs").symlink_to(away)
         (away / "in.md").write_text(SECRET)
     assert SECRET not in system_prompt(workspace)
-    assert f"{name} is left out" in caplog.text
+    assert f"{name} is skipped" in caplog.text
 
 
 def test_instructions_are_taken_within_the_folder_and_where_the_user_allows(workspace, away):
@@ -123,7 +123,7 @@ def test_files_behind_an_at_sign_stay_in_the_folder(workspace, away):
     (workspace.root / "folder").symlink_to(away)
     text = "See @link.txt @folder/secret.txt @folder @../away/secret.txt @pipe"
     os.mkfifo(workspace.root / "pipe")
-    assert len(asyncio.run(attached(text, workspace))) == 1
+    assert len(asyncio.run(attach_references(text, workspace))) == 1
 
 
 @pytest.fixture(params=["pipe", "link to a pipe", "socket", "device"])
@@ -156,7 +156,7 @@ def test_what_is_no_file_is_refused_at_once(special):
         with pytest.raises(InputError):
             run(tool, path="AGENTS.md", **given)
     assert instructions(special) is None
-    assert len(asyncio.run(attached("See @AGENTS.md", special))) == 1
+    assert len(asyncio.run(attach_references("See @AGENTS.md", special))) == 1
     assert not (special.root / "AGENTS.md").is_file()
 
 
@@ -170,7 +170,7 @@ def test_a_part_of_a_file_does_not_load_the_file(workspace):
     try:
         first = run(read.make(workspace), path="large.txt", limit=1)
         last = run(read.make(workspace), path="large.txt", offset=200_000)
-        said = asyncio.run(attached("See @large.txt", workspace))[1]
+        said = asyncio.run(attach_references("See @large.txt", workspace))[1]
         most = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -205,7 +205,7 @@ def test_the_end_of_a_file_is_told(workspace):
     assert run(read.make(workspace), path="f", offset=3) == "     3\tc"
     assert run(read.make(workspace), path="f", limit=2).endswith("[1 more lines: read with offset 3]")
     assert run(read.make(workspace), path="empty") == "(an empty file)"
-    with pytest.raises(InputError, match="3 lines only"):
+    with pytest.raises(InputError, match="only 3 lines"):
         run(read.make(workspace), path="f", offset=4)
 
 

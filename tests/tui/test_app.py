@@ -630,7 +630,7 @@ async def test_what_is_only_logged_is_on_the_screen(tmp_path):
     (tmp_path / "work").mkdir()
     (tmp_path / "work/AGENTS.md").symlink_to("/etc/hostname")
     async with chat(tmp_path, answers) as talk:
-        await talk.sees("no theme 'textual-lite' (did you mean 'textual-light'?)", "AGENTS.md is left out")
+        await talk.sees("no theme 'textual-lite' (did you mean 'textual-light'?)", "AGENTS.md is skipped")
         for turn in range(3):
             await talk.say(f"Turn {turn}.")
         await talk.say("/compact")

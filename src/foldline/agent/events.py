@@ -1,4 +1,4 @@
-"""What an agent tells those who watch it, beside what its session tells; and all of it as JSON objects.
+"""Events of the agent, besides those of its session, and all of them as JSON objects.
 
 `run --json` prints these objects and `rpc` sends them, one a line, each with a `type`: see `docs/chat.md`.
 """
@@ -42,15 +42,15 @@ class ThinkingStreamed(Event, frozen=True):
 
 
 class ReplyRestarted(Event, frozen=True):
-    """What was streamed of this reply is void: it comes again."""
+    """The streamed part of this reply is void; the reply is streamed again."""
 
     name: ClassVar[str] = "restart"
 
 
 class ReplyDelayed(Event, frozen=True):
-    """The model did not answer, or said nothing, and is asked again in `wait` seconds or a little later.
+    """The model did not answer, or its reply was empty; it is asked again after about `wait` seconds.
 
-    `attempt` counts those that failed; `why` is the provider's word.
+    `attempt` counts the failed attempts; `why` is the provider's reason.
     """
 
     name: ClassVar[str] = "retrying"
@@ -81,7 +81,7 @@ class CallStarted(Event, frozen=True):
 
 
 class CallEnded(Event, frozen=True):
-    """A tool has answered; `failed` says that its text is an error."""
+    """A tool has returned; if it `failed`, the text is an error."""
 
     name: ClassVar[str] = "result"
     id: str
@@ -91,14 +91,14 @@ class CallEnded(Event, frozen=True):
 
 
 class OverflowRetried(Event, frozen=True):
-    """A request did not fit; it is made again with the folded view. `why` is the provider's word."""
+    """A request did not fit and is repeated with the folded view; `why` is the provider's reason."""
 
     name: ClassVar[str] = "retry"
     why: str
 
 
 class PromptTaken(Event, frozen=True):
-    """A prompt was stored: typed now, or queued while the agent was at work."""
+    """A prompt was stored: typed now, or queued while the agent was busy."""
 
     name: ClassVar[str] = "prompt"
     entry: str
@@ -107,9 +107,9 @@ class PromptTaken(Event, frozen=True):
 
 
 class TurnEnded(Event, frozen=True):
-    """The agent stopped: done, waiting for an answer, interrupted, or without an answer, as `detail` says.
+    """The turn has ended: done, waiting for an answer, interrupted, or without an answer (see `detail`).
 
-    Without one: failed, out of steps, refused by the model, an empty reply, or one cut off by its length.
+    Without an answer: failed, out of steps, refused by the model, or an empty or cut-off reply.
     """
 
     name: ClassVar[str] = "turn"
@@ -119,18 +119,18 @@ class TurnEnded(Event, frozen=True):
 
     @property
     def fell_short(self) -> bool:
-        """Whether the turn ended without what was asked for."""
+        """Whether the turn ended without an answer."""
         return self.how not in ("done", "waiting", "interrupted")
 
 
-def delayed(event: ReplyDelayed) -> str:
-    """Return what a person is told of a model that does not answer."""
-    after = f" in {event.wait:,.0f} s" if event.wait else ""
-    return f"The model does not answer ({event.why}): asked again{after}, and a few times more."
+def delay_text(event: ReplyDelayed) -> str:
+    """Return the message for a model that does not answer."""
+    delay = f" in {event.wait:,.0f} s" if event.wait else ""
+    return f"The model does not answer ({event.why}): retrying{delay}, a few times at most."
 
 
-def streamed(piece: Delta) -> Event | None:
-    """Return the event that tells of a piece of a reply; None for one of a call, which is told whole."""
+def delta_event(piece: Delta) -> Event | None:
+    """Return the event for a streamed piece; None for a piece of a call, which is announced when complete."""
     match piece.kind:
         case "text":
             return TextStreamed(text=piece.text)
@@ -144,33 +144,32 @@ def streamed(piece: Delta) -> Event | None:
             return None
 
 
-def replied(reply: Reply, entry: str, price: Price | None) -> ReplyEnded:
-    """Return the event that tells of a stored reply, with what it cost."""
+def reply_event(reply: Reply, entry: str, price: Price | None) -> ReplyEnded:
+    """Return the event for a stored reply, with its price."""
     usage = reply.usage
     usd = cost(usage, price) if usage is not None and price is not None else None
-    told = {"entry": entry, "text": reply.text, "stop": reply.stop, "model": reply.model}
-    return ReplyEnded(**told, usage=usage, usd=usd)
+    fields = {"entry": entry, "text": reply.text, "stop": reply.stop, "model": reply.model}
+    return ReplyEnded(**fields, usage=usage, usd=usd)
 
 
 def late_reply(reply: Reply) -> Message:
-    """Return a reply as a note, for where it answers what is no longer the newest; its calls are not made."""
+    """Return a reply as a note, for when others wrote to the session meanwhile; its calls are not run."""
     return Message("user", (Text(f"{LATE_REPLY}\n{reply.text}"),), injected=True)
 
 
-def compacted_by_provider(event: ProviderCompacted) -> str:
-    """Return what a person is told of a compaction by the provider."""
+def provider_compaction_text(event: ProviderCompacted) -> str:
+    """Return the message for a compaction by the provider."""
     return f"The provider compacted the conversation on its server: {event.size:,} tokens now."
 
 
-async def recorded(event: Event, session: Session) -> dict[str, Any]:
+async def event_json(event: Event, session: Session) -> dict[str, Any]:
     """Return an event as a JSON object."""
     if isinstance(event, CompactionDone | PruneDone):
-        return await _boundary(event, session)
+        return await _boundary_json(event, session)
     return {"type": event.name, **msgspec.to_builtins(event)}
 
 
-async def _boundary(event: CompactionDone | PruneDone, session: Session) -> dict[str, Any]:
-    """Return a compaction with its summary, the time, the tokens before and the first entry kept."""
+async def _boundary_json(event: CompactionDone | PruneDone, session: Session) -> dict[str, Any]:
     entry = await session.store.entry(session.id, event.entry)
     receipt = event.receipt
     return {
@@ -178,7 +177,7 @@ async def _boundary(event: CompactionDone | PruneDone, session: Session) -> dict
         "kind": "summary" if isinstance(event, CompactionDone) else "prune",
         "entry": event.entry,
         "reason": receipt.reason,
-        "timestamp": _time(entry.at if isinstance(entry, Compacted | Pruned) else None),
+        "timestamp": _iso_time(entry.at if isinstance(entry, Compacted | Pruned) else None),
         "tokensBefore": receipt.tokens_before,
         "tokensAfter": receipt.tokens_after,
         "summary": summary_of(entry) if isinstance(entry, Compacted | Pruned) else "",
@@ -188,11 +187,11 @@ async def _boundary(event: CompactionDone | PruneDone, session: Session) -> dict
     }
 
 
-def _time(at: float | None) -> str:
+def _iso_time(at: float | None) -> str:
     moment = datetime.now(UTC) if at is None else datetime.fromtimestamp(at, UTC)
     return moment.isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
-def failed(text: str) -> dict[str, str]:
-    """Return an error as an object: these two keys and no other."""
+def error_json(text: str) -> dict[str, str]:
+    """Return an error as a JSON object with exactly these two keys."""
     return {"type": "error", "error": text}

@@ -1,7 +1,7 @@
-"""The user's own commands before and after a compaction: each gets JSON on its standard input.
+"""The user's own commands before and after a compaction; each gets JSON on its standard input.
 
-Before: exit code 0 lets it be made, and what the command prints is added to its focus; 2 blocks it, and what
-it prints on standard error says why. Any other end is warned of, and the compaction is made.
+Before a compaction, exit code 0 allows it and adds the output to its focus; 2 blocks it, and standard error
+holds the reason. Any other exit code is a warning, and the compaction goes ahead.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from foldline.agent.processes import Beginning, ran
+from foldline.agent.processes import Beginning, run_process
 from foldline.config import HookSettings
 from foldline.core.log.codec import encode_utf8
 from foldline.session.events import CompactionDone, PruneDone
@@ -22,19 +22,19 @@ from foldline.session.session import Session
 log = logging.getLogger("foldline")
 
 BLOCKS = 2  # the exit code that blocks
-PRINTED = 1_000_000  # bytes; a command that prints more is stopped
-MOST = 4_000  # characters of what a command prints that are taken
+MAX_OUTPUT = 1_000_000  # bytes; a command that prints more is stopped
+MAX_TEXT = 4_000  # characters of the output that are used
 
 
 class CommandHooks:
-    """The commands of the settings, run in a folder."""
+    """The hook commands of the settings, run in a folder."""
 
     def __init__(self, settings: HookSettings, folder: Path) -> None:
         self._settings = settings
         self._folder = folder
 
     def watch(self, session: Session) -> None:
-        """Run the commands for every compaction of a session."""
+        """Run the commands at every compaction of a session."""
         if self._settings.before_compaction:
             session.before_compaction(self._before)
         if self._settings.after_compaction:
@@ -43,10 +43,9 @@ class CommandHooks:
 
     async def _before(self, planned: PlannedCompaction) -> Verdict:
         focus: list[str] = []
+        payload = {"event": "before_compaction", **msgspec.to_builtins(planned)}
         for command in self._settings.before_compaction:
-            code, output, error = await self._run(
-                command, {"event": "before_compaction", **_builtins(planned)}
-            )
+            code, output, error = await self._run(command, payload)
             if code == BLOCKS:
                 return Blocked(error or output or command)
             if code:
@@ -56,37 +55,35 @@ class CommandHooks:
         return "\n".join(focus) or None
 
     async def _after(self, event: CompactionDone | PruneDone) -> None:
-        told = {"event": "after_compaction", "kind": event.name, **_builtins(event)}
+        payload = {"event": "after_compaction", "kind": event.name, **msgspec.to_builtins(event)}
         for command in self._settings.after_compaction:
-            code, _, error = await self._run(command, told)
+            code, _, error = await self._run(command, payload)
             if code:
                 log.warning("hook %r ended with %s: %s", command, code, error)
 
-    async def _run(self, command: str, told: dict[str, Any]) -> tuple[int, str, str]:
-        """Run a command; return its exit code (-1: it could not be run to its end) and what it printed."""
-        output, error = Beginning(4 * MOST, PRINTED), Beginning(4 * MOST, PRINTED)
+    async def _run(self, command: str, payload: dict[str, Any]) -> tuple[int, str, str]:
+        """Run a command; return its exit code (-1: it did not finish), output and standard error."""
+        output, error = Beginning(4 * MAX_TEXT, MAX_OUTPUT), Beginning(4 * MAX_TEXT, MAX_OUTPUT)
         seconds = self._settings.timeout
         try:
-            code = await ran(
+            code = await run_process(
                 ("/bin/sh", "-c", command),
                 self._folder,
                 seconds,
                 output=output.take,
                 error=error.take,
-                given=encode_utf8(told),
+                stdin=encode_utf8(payload),
             )
-        except OSError as failed:
-            return -1, "", str(failed)
+        except OSError as failure:
+            return -1, "", str(failure)
         if code is None:
             full = output.full or error.full
-            return -1, "", f"it prints more than {PRINTED:,} bytes" if full else f"no end after {seconds:g} s"
-        return code, _words(output), _words(error)
+            reason = (
+                f"more than {MAX_OUTPUT:,} bytes printed" if full else f"not finished after {seconds:g} s"
+            )
+            return -1, "", reason
+        return code, _text(output), _text(error)
 
 
-def _words(printed: Beginning) -> str:
-    return printed.data.decode("utf-8", "replace").strip()[:MOST]
-
-
-def _builtins(value: msgspec.Struct) -> dict[str, Any]:
-    found: dict[str, Any] = msgspec.to_builtins(value)
-    return found
+def _text(output: Beginning) -> str:
+    return output.data.decode("utf-8", "replace").strip()[:MAX_TEXT]

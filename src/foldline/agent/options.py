@@ -1,4 +1,4 @@
-"""How a host works, as its faces say it; importing this loads nothing else."""
+"""The options of a host; importing this loads nothing else."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 
 class HostOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """How a host works; what is not given is the settings'.
+    """The options of a host; the settings provide the defaults.
 
-    `session` is an id or the beginning of one (None: a new session); `newest` takes the newest of the folder.
-    `provider` is a model in this process, in the place of the one that `model` names. `tools` come beside the
-    agent's own, none are offered without `use_tools`; `home` is the directory of the user's settings.
+    `session` is an id or a part of one (None: a new session); `newest` resumes the newest one of the folder.
+    `provider` is a model in this process, used instead of `model`. `tools` are added to the agent's own;
+    without `use_tools` there are none. `home` is the directory of the user's settings.
     """
 
     folder: Path = Path()

@@ -1,12 +1,12 @@
-"""What tools may do without asking: rules that allow, rules that deny, and somebody to ask.
+"""What tools may do: rules that allow, rules that deny, and a callback that asks the user.
 
-A rule names a tool, or a tool and what it may be used for: `write`, `write:docs/*`, `bash:git status*`, `*`.
-Deny goes before allow, and holds for tools that need no permission, too.
+A rule names a tool, optionally with a pattern for its use: `write`, `write:docs/*`, `bash:git status*`, `*`.
+Deny goes before allow, and also applies to tools that need no permission.
 
-A pattern for `bash` is compared with commands, and only a line of plain words is known to be commands: words
-without a character that a shell reads otherwise, or in quotes, with `;`, `&&`, `||` and `|` between them. It
-allows a line where each of its commands is allowed. A line that is not plain, or in which the words of a
-denied command stand anywhere, is asked for. What a program or a script does then is not looked into.
+A pattern for `bash` is compared with commands, and only a plain line can be split into commands: words
+without characters that are special to a shell, or quoted words, joined by `;`, `&&`, `||` and `|`. A line is
+allowed if each of its commands is. The user is asked about a line that is not plain, or that holds the words
+of a denied command anywhere. What a program or a script does is not checked.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Final, Literal
 import msgspec
 
 Answer = Literal["once", "always", "no"]
-SHOWN: Final = 500  # characters of what a tool is used for that a refusal names
+SHOWN: Final = 500  # characters of the detail in a refusal
 
 _QUOTED = r"""'[^'$`\\]*'|"[^"$`\\!]*\""""
 _BARE = r"""[^\s'"\\$`;&|<>()\[\]{}*?!#~]|(?<=[\w@^])[~#]"""
@@ -43,7 +43,7 @@ FoldRequest = Callable[[PermissionRequest], Awaitable[Answer]]
 
 
 class Permissions:
-    """Decides whether a tool may do something; with nobody to `ask`, what no rule allows is refused."""
+    """Decides whether a tool may do something; without `ask`, whatever no rule allows is refused."""
 
     def __init__(
         self, *, allow: Sequence[str] = (), deny: Sequence[str] = (), ask: FoldRequest | None = None
@@ -53,30 +53,30 @@ class Permissions:
         self.ask = ask
 
     async def refused(self, request: PermissionRequest) -> str | None:
-        """Return why it may not be done, in words for the model; None where it may."""
+        """Return why a request is refused, as text for the model; None if it is allowed."""
         if (why := self.denied(request)) is not None:
             return why
         line = _line_of(request)
-        unsure = line is not None and any(map(line.may_hold, _patterns(self.deny, request)))
+        unsure = line is not None and any(map(line.may_run, _patterns(self.deny, request)))
         allowed = _patterns(self.allow, request)
         if not unsure and _is_allowed(allowed, request.detail, line):
             return None
         if self.ask is None:
             return (
-                f"Permission denied: nobody is there to be asked for {request.tool}. "
+                f"Permission denied: there is no user to ask about {request.tool}. "
                 f"The user can allow it with --allow {shlex.quote(rule_for(request))}."
             )
         answer = await self.ask(request)
         if answer == "always":
             self.allow.append(rule_for(request))
         return (
-            "The user said no to this. Ask what to do instead, or go another way." if answer == "no" else None
+            "The user refused this. Ask what to do instead, or try another way." if answer == "no" else None
         )
 
     def denied(self, request: PermissionRequest) -> str | None:
-        """Return why a rule denies it, in words for the model; None where none does."""
+        """Return which rule denies a request, as text for the model; None if none does."""
         line = _line_of(request)
-        if not any(_is_denied(one, request.detail, line) for one in _patterns(self.deny, request)):
+        if not any(_is_denied(pattern, request.detail, line) for pattern in _patterns(self.deny, request)):
             return None
         of = f" of {request.detail[:SHOWN]!r}" if request.detail else ""
         return f"The user's settings deny {request.tool}{of}."
@@ -87,34 +87,39 @@ class Permissions:
 
 
 class _Line:
-    """A shell line, and its commands where it is plain, each as its words; None where it is not."""
+    """A shell line and its commands, each a list of words; None if the line is not plain."""
 
     def __init__(self, text: str) -> None:
         self.text = text
         self.commands = commands(text)
 
-    def is_all(self, patterns: Sequence[str]) -> bool:
-        """Whether each command of a plain line fits one of the patterns, and is no assignment or keyword."""
+    def all_match(self, patterns: Sequence[str]) -> bool:
+        """Return whether each command of a plain line matches a pattern and is no assignment or keyword."""
         return self.commands is not None and all(
             "=" not in words[0]
             and words[0] not in _KEYWORDS
-            and any(fnmatchcase(_spelt(words), pattern) for pattern in patterns)
+            and any(fnmatchcase(_join(words), pattern) for pattern in patterns)
             for words in self.commands
         )
 
-    def is_any(self, pattern: str) -> bool:
-        """Whether a command fits the pattern, assignments before it left out."""
+    def any_matches(self, pattern: str) -> bool:
+        """Return whether a command matches the pattern, with or without its leading assignments."""
         return any(
-            fnmatchcase(" ".join(words[at:]), pattern)
+            fnmatchcase(" ".join(words[start:]), pattern)
             for words in self.commands or ()
-            for at in range(_assigned(words) + 1)
+            for start in range(_assignments(words) + 1)
         )
 
-    def may_hold(self, pattern: str) -> bool:
-        """Whether a line may run what a pattern names: it is not plain, or has all of its words."""
+    def may_run(self, pattern: str) -> bool:
+        """Return whether a line may run what a pattern denies: `echo push | xargs git` pushes, too.
+
+        It may if it is not plain, or has all words of the pattern, anywhere.
+        """
         if self.commands is None:
             return True
-        return _holds(pattern, [word for words in self.commands for one in words for word in one.split()])
+        words = {word for command in self.commands for part in command for word in part.split()}
+        words |= {word.rpartition("/")[2] for word in words}
+        return all(any(fnmatchcase(word, part) for word in words) for part in pattern.split())
 
 
 def _line_of(request: PermissionRequest) -> _Line | None:
@@ -122,64 +127,54 @@ def _line_of(request: PermissionRequest) -> _Line | None:
 
 
 def _patterns(rules: Iterable[str], request: PermissionRequest) -> list[str]:
-    """Return what rules for a tool say of its use."""
-    return [pattern for tool, pattern in map(_parts, rules) if fnmatchcase(request.tool, tool)]
+    """Return the patterns of the rules for the tool of a request."""
+    parts = (rule.partition(":") for rule in rules)
+    return [pattern if colon else "*" for tool, colon, pattern in parts if fnmatchcase(request.tool, tool)]
 
 
 def _is_denied(pattern: str, detail: str, line: _Line | None) -> bool:
-    return fnmatchcase(detail, pattern) or (line is not None and line.is_any(pattern))
+    return fnmatchcase(detail, pattern) or (line is not None and line.any_matches(pattern))
 
 
 def _is_allowed(patterns: Sequence[str], detail: str, line: _Line | None) -> bool:
     if line is None:
         return any(fnmatchcase(detail, pattern) for pattern in patterns)
-    return "*" in patterns or literal(detail) in patterns or line.is_all(patterns)
+    return "*" in patterns or literal(detail) in patterns or line.all_match(patterns)
 
 
-def _spelt(words: Iterable[str]) -> str:
-    """Spell a command in one way: a word with a blank or a quote in it, or an empty one, in quotes."""
+def _join(words: Iterable[str]) -> str:
+    """Join the words of a command, with quotes around those that are empty or hold a blank or a quote."""
     return " ".join(word if re.fullmatch(r"[^\s'\"]+", word) else shlex.quote(word) for word in words)
 
 
-def _assigned(words: Sequence[str]) -> int:
+def _assignments(words: Sequence[str]) -> int:
     """Count the assignments before a command."""
-    return next((at for at, word in enumerate(words) if not re.match(r"\w+\+?=", word)), len(words))
-
-
-def _holds(pattern: str, words: Sequence[str]) -> bool:
-    """Whether each word of a pattern stands somewhere among words: `echo push | xargs git` pushes, too."""
-    bare = {*words, *(word.rpartition("/")[2] for word in words)}
-    return all(any(fnmatchcase(word, one) for word in bare) for one in pattern.split())
+    return next((n for n, word in enumerate(words) if not re.match(r"\w+\+?=", word)), len(words))
 
 
 def rule_for(request: PermissionRequest) -> str:
-    """Return the rule that allows it from now on: this very command, or the tool on any file."""
+    """Return a rule that always allows a request: this exact command, or the tool for any file."""
     return f"bash:{literal(request.detail)}" if request.tool == "bash" else request.tool
 
 
 def literal(text: str) -> str:
-    """Return a pattern that matches this text alone."""
+    """Return a pattern that matches only this text."""
     return "".join(f"[{char}]" if char in "*?[" else char for char in text)
 
 
 def commands(line: str) -> list[list[str]] | None:
-    """Return the commands of a plain line, each as its words; None where a shell could read more into it."""
+    """Return the commands of a plain line, each a list of words; None if the line is not plain."""
     if not line.replace("\t", " ").isprintable():
         return None
     found: list[list[str]] = [[]]
-    at, end = 0, len(line.rstrip(" \t"))
-    while at < end:
-        token = _TOKEN.match(line, at)
+    position, end = 0, len(line.rstrip(" \t"))
+    while position < end:
+        token = _TOKEN.match(line, position)
         if token is None:
             return None
         if token["cut"]:
             found.append([])
         else:
             found[-1].append(re.sub(r"'([^']*)'|\"([^\"]*)\"", r"\1\2", token["word"]))
-        at = token.end()
+        position = token.end()
     return found if all(found) else None
-
-
-def _parts(rule: str) -> tuple[str, str]:
-    tool, colon, pattern = rule.partition(":")
-    return tool, pattern if colon else "*"

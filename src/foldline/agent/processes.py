@@ -1,4 +1,4 @@
-"""Run a command to its end, with what it prints taken as it comes, and nothing of it left behind."""
+"""Run a command to its end, read its output as it comes, and leave no process behind."""
 
 from __future__ import annotations
 
@@ -12,37 +12,37 @@ from pathlib import Path
 from typing import Final
 
 Take = Callable[[bytes], bool]
-"""Takes what a command prints, a piece at a time; returns whether it takes more."""
+"""Takes a piece of a command's output; returns whether it wants more."""
 
 SUPERVISOR: Final = Path(__file__).with_name("supervisor.py")
-PIECE: Final = 65_536  # bytes, what a pipe holds
-PATIENCE: Final = 10.0  # seconds for a killed process to be gone
+PIECE: Final = 65_536  # bytes, the capacity of a pipe
+PATIENCE: Final = 10.0  # seconds to wait for a killed process
 
 
-async def ran(
-    words: Sequence[str],
+async def run_process(
+    command: Sequence[str],
     folder: Path,
     seconds: float,
     *,
     output: Take,
     error: Take | None = None,
-    given: bytes = b"",
+    stdin: bytes = b"",
     variables: Mapping[str, str] | None = None,
 ) -> int | None:
-    """Run a command in a folder; return its exit code, None where the time was up or too much was printed.
+    """Run a command in a folder; return its exit code, None after a time-out or too much output.
 
-    `error` takes what it prints on standard error (None: as its output), `given` is its standard input. It
-    and all that it started are killed when it ends, when this is cancelled, and when this process dies.
-    Raises OSError where it cannot be started, and what `output` and `error` raise.
+    `error` takes its standard error (None: `output` does). The command and all that it started are killed
+    when it ends, when this is cancelled, and when this process dies. Raises OSError if it cannot be started,
+    and whatever `output` and `error` raise.
     """
     pipes = [_Pipe(take) for take in (output, error) if take is not None]
     read, lifeline = os.pipe()
     try:
         with tempfile.TemporaryFile() as file:
-            file.write(given)
+            file.write(stdin)
             file.seek(0)
             process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-I", "-S", str(SUPERVISOR), str(read), *words),
+                *(sys.executable, "-I", "-S", str(SUPERVISOR), str(read), *command),
                 cwd=folder,
                 stdin=file,
                 stdout=pipes[0].end,
@@ -80,7 +80,7 @@ async def ran(
 
 
 class Beginning:
-    """The first `keep` bytes of what a command prints, which is stopped at `stop` bytes (None: never)."""
+    """The first `keep` bytes of a command's output; the command is stopped at `stop` bytes (None: never)."""
 
     def __init__(self, keep: int, stop: int | None = None) -> None:
         self.data = b""
@@ -88,7 +88,7 @@ class Beginning:
         self._keep, self._stop, self._size = keep, stop, 0
 
     def take(self, piece: bytes) -> bool:
-        """Take a piece; return whether the command may go on."""
+        """Take a piece; return whether the command may continue."""
         self._size += len(piece)
         self.data += piece[: self._keep - len(self.data)]
         self.full = self._stop is not None and self._size >= self._stop
@@ -96,7 +96,7 @@ class Beginning:
 
 
 class _Pipe:
-    """A pipe whose other `end` a command writes into; `full` is done when no more of it is taken."""
+    """A pipe with an `end` for a command to write to; `full` is done when no more output is wanted."""
 
     def __init__(self, take: Take) -> None:
         self._take = take
@@ -110,7 +110,7 @@ class _Pipe:
         return self.full
 
     def _read(self) -> bool:
-        """Take a piece; return whether there may be more of it now."""
+        """Take a piece; return whether more may be available now."""
         try:
             piece = os.read(self._open, PIECE)
             if piece and self._take(piece):
@@ -119,19 +119,19 @@ class _Pipe:
                 self.full.set_result(None)
         except BlockingIOError:
             return False
-        except Exception as error:  # of a disk that is full, for example
+        except Exception as error:  # such as a full disk
             self.full.set_exception(error)
         self._loop.remove_reader(self._open)
         return False
 
     def close(self) -> None:
-        """Take what is left, without waiting for a process that got away."""
+        """Take the rest, without waiting for a process that escaped."""
         while not self.full.done() and self._read():
             pass
         self._loop.remove_reader(self._open)
         os.close(self._open)
 
     def check(self) -> None:
-        """Raise what taking raised."""
+        """Raise what `take` raised."""
         if self.full.done():
             self.full.result()

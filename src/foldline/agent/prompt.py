@@ -1,4 +1,4 @@
-"""The system prompt: who the agent is, where it works, and the instructions that the folder holds."""
+"""The system prompt: what the agent is, where it works, and the instructions of the folder."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from foldline.errors import InputError
 
 log = logging.getLogger("foldline")
 
-FILES = ("AGENTS.md", "CLAUDE.md")  # the first that is there
-MOST = 20_000  # characters of it
+FILES = ("AGENTS.md", "CLAUDE.md")  # the first that exists is used
+LONGEST = 20_000  # characters of it
 
 BASE = """\
 You are a coding agent in a terminal. You work on the user's files with your tools and say what you do.
@@ -24,30 +24,31 @@ Nothing is lost: search it with recall_search before you ask the user again or d
 - When you are done, stop. When you need a decision, ask one question and stop."""
 
 
-def system_prompt(workspace: Workspace, more: str = "") -> str:
-    """Return the system prompt for work in a folder; `more` is what the caller adds."""
+def system_prompt(workspace: Workspace, extra: str = "") -> str:
+    """Return the system prompt for work in a folder; `extra` is appended."""
     parts = [BASE, f"Working folder: {workspace.root}\nSystem: {platform.system()}"]
     if (found := instructions(workspace)) is not None:
         name, text = found
         parts.append(f"The project's own instructions, from {name}:\n\n{text}")
-    return "\n\n".join([*parts, *([more] if more else [])])
+    return "\n\n".join([*parts, *([extra] if extra else [])])
 
 
 def instructions(workspace: Workspace) -> tuple[str, str] | None:
-    """Return the name and the text of the folder's instructions for agents; None without such a file.
+    """Return the name and the text of the folder's instructions for agents; None if there are none.
 
-    One that leads out of the folder, or is no file, is warned of and left out.
+    A file that links out of the folder, or is not a regular file, is skipped with a warning.
     """
     for name in FILES:
         try:
             with workspace.open(workspace.resolve(name)) as file:
-                text = file.read(MOST * 4 + 1).decode("utf-8", "replace").strip()
+                text = file.read(LONGEST * 4 + 1).decode("utf-8", "replace").strip()
         except InputError as error:
-            log.warning("%s is left out: %s", name, error)
+            log.warning("%s is skipped: %s", name, error)
             continue
         except OSError:
             continue
         if text:
-            whole = len(text) <= MOST
-            return name, text if whole else f"{text[:MOST]}\n[… the rest was left out: read {name}]"
+            if len(text) > LONGEST:
+                text = f"{text[:LONGEST]}\n[… the rest was left out: read {name}]"
+            return name, text
     return None

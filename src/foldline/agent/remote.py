@@ -1,6 +1,6 @@
-"""The agent for another program: requests in, responses and events out, both as JSON objects a line.
+"""The agent for another program: requests in, responses and events out, one JSON object per line.
 
-`foldline rpc --schema` prints the requests as JSON Schema. A request's `id` is handed back with the response.
+`foldline rpc --schema` prints the requests as JSON Schema. A response has the `id` of its request.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ import msgspec
 
 from foldline.agent.commands.command import Takes
 from foldline.agent.commands.figures import figures
-from foldline.agent.commands.places import back_to, chosen, prompts
-from foldline.agent.commands.registry import parsed, run
-from foldline.agent.events import VERSION, TurnEnded, failed, recorded
+from foldline.agent.commands.places import find_prompt, rewind_to, user_prompts
+from foldline.agent.commands.registry import parse_line, run
+from foldline.agent.events import VERSION, TurnEnded, error_json, event_json
 from foldline.agent.host import Host
 from foldline.agent.options import HostOptions
 from foldline.agent.permissions import Answer, PermissionRequest
@@ -34,7 +34,7 @@ log = logging.getLogger("foldline")
 Data = dict[str, Any]
 Send = Callable[[Data], None]
 F = TypeVar("F", bound=Callable[..., Any])
-_TAKES: dict[str, Takes] = {}  # every request, and what it takes the time of
+_TAKES: dict[str, Takes] = {}  # every request, and what it runs
 
 
 def request(takes: Takes = "") -> Callable[[F], F]:
@@ -48,53 +48,53 @@ def request(takes: Takes = "") -> Callable[[F], F]:
 
 
 class Remote:
-    """One client of one host: `send` gets every object in order, `take` each line that came."""
+    """One client of one host: `send` gets every object in order, `take` every line of the client."""
 
     def __init__(self, send: Send) -> None:
         self.host: Host
         self._send: Send = send
         self._events: asyncio.Queue[tuple[Event, Session] | dict[str, Any] | None] = asyncio.Queue()
-        self._asked: dict[str, asyncio.Future[Answer]] = {}
-        self._gone = False  # the input has ended: nobody answers any more
+        self._permissions: dict[str, asyncio.Future[Answer]] = {}
+        self._input_ended = False
         self._preview: Preview | None = None
         self._turns: set[asyncio.Task[None]] = set()
         self._fold: asyncio.Task[None] | None = None
         self._sending: asyncio.Task[None] | None = None
 
     async def open(self, options: HostOptions) -> None:
-        """Open the host and say which session it is at."""
+        """Open the host and send the session."""
         early: list[Event] = []
         host = self.host = await Host.open(options, emit=early.append, ask=self._ask)
         host.emit = self._emit
         self._put({"type": "session", "version": VERSION, "id": host.session.id, "model": host.model})
         for event in early:
             self._emit(event)
-        self._sending = asyncio.ensure_future(self._pass_on())
+        self._sending = asyncio.ensure_future(self._send_events())
 
     async def take(self, line: str) -> None:
-        """Do what a line asks for; what is wrong with it is answered by an error, and no more."""
+        """Run the request of a line; an invalid one is answered with an error."""
         try:
             await self._start(msgspec.json.decode(line, type=AnyRequest))
         except Exception as error:
-            self._put(failed(_words(error)))
+            self._put(error_json(_error_text(error)))
 
     async def _start(self, request: msgspec.Struct) -> None:
-        """Do what is asked and respond; a turn, or a compaction, goes on beside what is asked next."""
+        """Run a request and respond; turns and compactions run in the background."""
         kind = str(request.__struct_config__.tag)
-        given = msgspec.structs.asdict(request)
-        number = given.pop("id")
+        arguments = msgspec.structs.asdict(request)
+        request_id = arguments.pop("id")
         takes = _TAKES[kind]
         if kind == "command":
-            command, _ = parsed(given["line"])
+            command, _ = parse_line(arguments["line"])
             takes = command.takes
             if command.idle:
                 self.host.check_idle()
                 self._check_no_fold()
 
         async def respond() -> None:
-            data = await getattr(self, kind)(**given)
-            known = {} if number is None else {"id": number}
-            self._put({"type": "response", "command": kind, **known, "data": data})
+            data = await getattr(self, kind)(**arguments)
+            reference = {} if request_id is None else {"id": request_id}
+            self._put({"type": "response", "command": kind, **reference, "data": data})
 
         if takes == "turn":
             await self._begin_turn(respond())
@@ -104,103 +104,99 @@ class Remote:
             await respond()
 
     async def finish(self) -> None:
-        """Finish the turn under way and those that are queued, and send all that is to be sent.
-
-        What nobody can allow any more is refused.
-        """
-        self._gone = True
-        for waiting in self._asked.values():
-            if not waiting.done():
-                waiting.set_result("no")
-        await self._at_rest()
+        """Finish the running turn and the queue, and send all events; open permissions are refused."""
+        self._input_ended = True
+        for answer in self._permissions.values():
+            if not answer.done():
+                answer.set_result("no")
+        await self._wait_for_work()
         queue = self.host.agent.queue
         while queue:  # left by a turn that failed
-            await self._worked(self.host.agent.run(*queue.popleft()))
+            await self._report_errors(self.host.agent.run(*queue.popleft()))
         await self.host.session.settled()
-        await self._all_sent()
+        await self._flush()
 
     async def stop(self) -> None:
-        """Stop the work under way and what is queued; what is whole is stored, and told."""
+        """Stop the running work and drop the queue; complete messages are stored, and their events sent."""
         self.host.agent.queue.clear()
         await self.abort()
-        await self._at_rest()
-        await self._all_sent()
+        await self._wait_for_work()
+        await self._flush()
 
-    async def _at_rest(self) -> None:
-        while tasks := {one for one in (*self._turns, self._fold) if one is not None and not one.done()}:
+    async def _wait_for_work(self) -> None:
+        while tasks := {task for task in (*self._turns, self._fold) if task is not None and not task.done()}:
             await asyncio.wait(tasks)
 
-    async def _all_sent(self) -> None:
+    async def _flush(self) -> None:
         self._events.put_nowait(None)
         if self._sending is not None:
             await self._sending
 
-    # ---- what the client is sent
+    # ---- events for the client
 
     def _emit(self, event: Event) -> None:
         self._events.put_nowait((event, self.host.session))
         if isinstance(event, TurnEnded) and event.how == "failed":
-            self._put(failed(event.detail))
+            self._put(error_json(event.detail))
 
-    def _put(self, found: dict[str, Any]) -> None:
-        self._events.put_nowait(found)
+    def _put(self, data: Data) -> None:
+        self._events.put_nowait(data)
 
-    async def _pass_on(self) -> None:
-        """Send what there is, in order; a client that reads no more does not stop the work."""
-        while (found := await self._events.get()) is not None:
+    async def _send_events(self) -> None:
+        """Send events in order; a client that stops reading does not stop the work."""
+        while (item := await self._events.get()) is not None:
             try:
-                self._send(found if isinstance(found, dict) else await recorded(*found))
+                self._send(item if isinstance(item, dict) else await event_json(*item))
             except FoldlineError as error:
-                self._send(failed(str(error)))
+                self._send(error_json(str(error)))
             except BrokenPipeError:
-                self._send = _nowhere
+                self._send = lambda _: None
 
     async def _ask(self, request: PermissionRequest) -> Answer:
         """Ask the client for a permission, and wait for its answer."""
-        if self._gone:
+        if self._input_ended:
             return "no"
-        number = str(len(self._asked) + 1)
-        self._asked[number] = asyncio.get_running_loop().create_future()
-        told = {"tool": request.tool, "detail": request.detail, "change": request.change}
-        self._put({"type": "permission", "request": number, **told})
-        return await self._asked[number]
+        number = str(len(self._permissions) + 1)
+        self._permissions[number] = asyncio.get_running_loop().create_future()
+        self._put({"type": "permission", "request": number, **msgspec.structs.asdict(request)})
+        return await self._permissions[number]
 
-    # ---- work that goes on beside what is asked next
+    # ---- work in the background
 
     async def _begin_turn(self, work: Coroutine[Any, Any, object]) -> None:
-        task = asyncio.ensure_future(self._worked(work))
+        task = asyncio.ensure_future(self._report_errors(work))
         self._turns.add(task)
         task.add_done_callback(self._turns.discard)
-        await asyncio.sleep(0)  # its first step: from here on the agent is at work
+        await asyncio.sleep(0)  # its first step: from here on the agent is busy
 
-    async def _worked(self, work: Coroutine[Any, Any, object]) -> None:
+    async def _report_errors(self, work: Coroutine[Any, Any, object]) -> None:
         try:
             await work
         except Exception as error:
-            self._put(failed(_words(error)))
+            self._put(error_json(_error_text(error)))
 
     async def _begin_fold(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         self._check_no_fold()
 
-        async def do() -> None:
+        async def fold() -> None:
             try:
-                await self._worked(work())
+                await self._report_errors(work())
             except asyncio.CancelledError:
-                self._put(failed("aborted; the session is as it was"))
+                self._put(error_json("aborted; the session is unchanged"))
                 raise
 
-        self._fold = asyncio.ensure_future(do())
+        self._fold = asyncio.ensure_future(fold())
         await asyncio.sleep(0)  # its first step: from here on an abort is answered
 
     def _check_no_fold(self) -> None:
         if self._fold is not None and not self._fold.done():
-            raise InputError("a compaction is under way: wait for it, or abort it")
+            raise InputError("a compaction is running: wait for it, or abort it")
 
-    # ---- what it may ask for: a request has a method's name, and its parameters as fields
+    # ---- requests: each is named like its method, with the parameters as fields
 
     @request()
     async def prompt(self, message: str) -> Data:
-        """Say something to the agent; while it works, the prompt is queued."""
+        """Send a prompt to the agent; during a turn it is queued."""
         if self.host.agent.busy:
             await self.host.queue(message)
             return {"queued": True}
@@ -209,7 +205,7 @@ class Remote:
 
     @request()
     async def abort(self) -> Data:
-        """Stop the turn or the compaction under way; what is whole stays."""
+        """Stop the running turn or compaction; complete messages stay."""
         folding = self._fold is not None and self._fold.cancel()
         return {"stopped": self.host.interrupt() or folding}
 
@@ -221,53 +217,53 @@ class Remote:
         up_to: str | None = None,
         since: str | None = None,
     ) -> Data:
-        """Fold now; `target` is a budget in tokens. Or fold all up to an entry, or since one."""
+        """Fold now, to a `target` in tokens, or everything up to an entry or since one."""
         session = self.host.session
-        return _folded(await session.compact(instructions, target=target, up_to=up_to, since=since))
+        return _outcome_json(await session.compact(instructions, target=target, up_to=up_to, since=since))
 
     @request(takes="summary")
     async def preview(self, instructions: str | None = None) -> Data:
-        """Show what `compact` would do; `commit` does that very thing."""
-        found = await self.host.session.preview(instructions)
-        if isinstance(found, Nothing):
-            return _folded(found)
-        self._preview = found
-        return {"summary": found.summary, "receipt": msgspec.to_builtins(found.receipt)}
+        """Show what `compact` would do; `commit` does exactly that."""
+        preview = await self.host.session.preview(instructions)
+        if isinstance(preview, Nothing):
+            return _outcome_json(preview)
+        self._preview = preview
+        return {"summary": preview.summary, "receipt": msgspec.to_builtins(preview.receipt)}
 
     @request()
     async def commit(self, summary: str | None = None) -> Data:
         """Commit the newest preview, with its summary as the user edited it."""
         if self._preview is None:
-            raise InputError("there is no preview to commit: ask for one first")
+            raise InputError("there is no preview to commit: request one first")
         preview, self._preview = self._preview, None
-        return _folded(await self.host.session.commit(preview, summary=summary))
+        return _outcome_json(await self.host.session.commit(preview, summary=summary))
 
     @request()
     async def undo(self) -> Data:
-        """Take the newest compaction back."""
+        """Undo the newest compaction."""
         self.host.check_idle()
         return {"entry": await self.host.session.undo()}
 
     @request()
     async def redo(self) -> Data:
-        """Take the newest undo back."""
+        """Revert the newest undo."""
         self.host.check_idle()
         return {"entry": await self.host.session.redo()}
 
     @request()
     async def prompts(self) -> Data:
         """List the user's messages, for `branch`."""
-        return {"prompts": msgspec.to_builtins(await prompts(self.host))}
+        return {"prompts": msgspec.to_builtins(await user_prompts(self.host))}
 
     @request()
     async def branch(self, entry: str) -> Data:
-        """Go on from before a message of the user's; its words come back."""
-        outcome = await back_to(self.host, chosen(await prompts(self.host), entry))
+        """Continue from before a user message; returns its text."""
+        outcome = await rewind_to(self.host, find_prompt(await user_prompts(self.host), entry))
         return {"text": outcome.editor, "told": outcome.text}
 
     @request()
     async def stats(self) -> Data:
-        """Return messages, compactions, tokens by category, price and where the session stands."""
+        """Return messages, compactions, tokens by category, price and the state of the session."""
         session = self.host.session
         stats, money = await session.stats(), await spent(session)
         return {
@@ -293,21 +289,21 @@ class Remote:
     @request()
     async def permission(self, request: str, answer: Answer) -> Data:
         """Answer a `permission` event by its `request`."""
-        waiting = self._asked.get(request)
-        if waiting is None or waiting.done():
-            raise InputError(f"no permission {request!r} is asked for")
-        waiting.set_result(answer)
+        pending = self._permissions.get(request)
+        if pending is None or pending.done():
+            raise InputError(f"there is no open permission {request!r}")
+        pending.set_result(answer)
         return {}
 
 
-def _struct(kind: str) -> type[msgspec.Struct]:
-    """Return the form of a request, as the signature of its method says."""
+def _request_struct(kind: str) -> type[msgspec.Struct]:
+    """Return the struct of a request, made from the signature of its method."""
     method = getattr(Remote, kind)
     hints = get_type_hints(method)
     fields: list[Any] = [("id", str | int | None, None)]
-    for one in [*signature(method).parameters.values()][1:]:
-        default = () if one.default is one.empty else (one.default,)
-        fields.append((one.name, hints[one.name], *default))
+    for parameter in [*signature(method).parameters.values()][1:]:
+        default = () if parameter.default is parameter.empty else (parameter.default,)
+        fields.append((parameter.name, hints[parameter.name], *default))
     return msgspec.defstruct(
         f"{kind.title()}Request",
         fields,
@@ -319,22 +315,18 @@ def _struct(kind: str) -> type[msgspec.Struct]:
     )
 
 
-AnyRequest: Any = Union[tuple(map(_struct, _TAKES))]  # noqa: UP007 - they are found while it runs
+AnyRequest: Any = Union[tuple(map(_request_struct, _TAKES))]  # noqa: UP007 - known only at run time
 
 
-def _nowhere(_found: dict[str, Any]) -> None:
-    """Send nothing: nobody reads any more."""
-
-
-def _words(error: Exception) -> str:
-    """Return what went wrong, in words; what nobody foresaw goes to the log, too."""
+def _error_text(error: Exception) -> str:
+    """Return the text of an error; an unexpected one is logged, too."""
     if isinstance(error, FoldlineError | msgspec.DecodeError):
         return str(error)
     log.error("a request failed", exc_info=error)
     return f"{type(error).__name__}: {error}"
 
 
-def _folded(outcome: Receipt | Nothing) -> dict[str, Any]:
+def _outcome_json(outcome: Receipt | Nothing) -> Data:
     if isinstance(outcome, Nothing):
         return {"folded": False, "why": outcome.why, "detail": outcome.detail}
     return {"folded": True, "receipt": msgspec.to_builtins(outcome)}

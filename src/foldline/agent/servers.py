@@ -1,4 +1,4 @@
-"""Tools of MCP servers, as the settings name them; each runs in a task of its own until the host closes."""
+"""Tools of the MCP servers in the settings; each server runs in a separate task until the host closes."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from foldline.session.tools import Tool
 
 log = logging.getLogger("foldline")
 
-STOP: Final = 20.0  # seconds that the servers may take to end
-PATIENCE: Final = 120.0  # seconds for one call
+STOP_SECONDS: Final = 20.0
+CALL_SECONDS: Final = 120.0
 
 
 class McpServers:
@@ -32,7 +32,7 @@ class McpServers:
         self._tasks: list[asyncio.Task[None]] = []
 
     async def open(self) -> tuple[list[AgentTool], list[str]]:
-        """Start every server; return their tools, and why those that did not come up did not."""
+        """Start every server; return their tools, and an error text for each that failed to start."""
         ready = {name: asyncio.get_running_loop().create_future() for name in self._servers}
         tasks = {
             name: asyncio.ensure_future(self._serve(name, server, ready[name]))
@@ -40,88 +40,88 @@ class McpServers:
         }
         self._tasks += tasks.values()
         tools: list[AgentTool] = []
-        failed: list[str] = []
-        for name, made in ready.items():
+        failures: list[str] = []
+        for name, future in ready.items():
             try:
-                tools += await asyncio.wait_for(made, self._servers[name].timeout)
+                tools += await asyncio.wait_for(future, self._servers[name].timeout)
             except TimeoutError:
                 tasks[name].cancel()
                 limit = f"{self._servers[name].timeout:g} s (timeout in [mcp.{name}])"
-                failed.append(f"the MCP server {name} did not come up in {limit}")
-            except Exception as error:  # whatever a server of somebody else does
-                failed.append(f"the MCP server {name} failed: {error or type(error).__name__}")
-        return tools, failed
+                failures.append(f"the MCP server {name} did not start in {limit}")
+            except Exception as error:  # anything a third-party server may do
+                failures.append(f"the MCP server {name} failed: {error or type(error).__name__}")
+        return tools, failures
 
     async def close(self) -> None:
         """Stop every server."""
         self._closing.set()
         if self._tasks:
-            _, late = await asyncio.wait(self._tasks, timeout=STOP)
+            _, late = await asyncio.wait(self._tasks, timeout=STOP_SECONDS)
             for task in late:
                 task.cancel()
 
     async def _serve(self, name: str, server: McpServer, ready: asyncio.Future[list[AgentTool]]) -> None:
-        """Hold the connection to a server: it is opened and closed in this one task."""
+        """Keep the connection to a server open; it must be opened and closed in the same task."""
         try:
             async with AsyncExitStack() as stack:
                 client = await stack.enter_async_context(_client(server, stack))
-                ready.set_result([_tool(name, one, client) async for one in _listed(client)])
+                ready.set_result([_tool(name, tool, client) async for tool in _server_tools(client)])
                 await self._closing.wait()
         except asyncio.CancelledError:
             raise
         except BaseException as error:  # anyio raises groups
             if not ready.done():
-                ready.set_exception(InputError(_first(error)))
+                ready.set_exception(InputError(_first_text(error)))
             else:
-                log.warning("the MCP server %s ended: %s", name, _first(error))
+                log.warning("the MCP server %s ended: %s", name, _first_text(error))
 
 
 def _client(server: McpServer, stack: AsyncExitStack) -> Any:
     try:
         from mcp import Client, StdioServerParameters, stdio_client  # noqa: PLC0415  an optional extra
     except ImportError as error:
-        raise InputError("MCP servers need the SDK: pip install 'foldline[mcp]'") from error
+        raise InputError("MCP servers need the MCP SDK: pip install 'foldline[mcp]'") from error
     if server.url:
-        return Client(server.url, read_timeout_seconds=PATIENCE)
+        return Client(server.url, read_timeout_seconds=CALL_SECONDS)
     if not server.command:
-        raise InputError("give a command or a url")
-    silent = stack.enter_context(open(os.devnull, "w"))  # noqa: PTH123, SIM115 - a server must not write on the screen
-    given = StdioServerParameters(command=server.command, args=list(server.args), env=server.env or None)
-    return Client(stdio_client(given, errlog=silent), read_timeout_seconds=PATIENCE)
+        raise InputError("set a command or a url")
+    silent = stack.enter_context(open(os.devnull, "w"))  # noqa: PTH123, SIM115 - a server must not write to the screen
+    parameters = StdioServerParameters(command=server.command, args=list(server.args), env=server.env or None)
+    return Client(stdio_client(parameters, errlog=silent), read_timeout_seconds=CALL_SECONDS)
 
 
-async def _listed(client: Any) -> AsyncGenerator[Any]:
+async def _server_tools(client: Any) -> AsyncGenerator[Any]:
     """Yield the tools of a server, from all pages of its list."""
     page = await client.list_tools()
     while True:
-        for one in page.tools:
-            yield one
+        for tool in page.tools:
+            yield tool
         if page.next_cursor is None:
             return
         page = await client.list_tools(cursor=page.next_cursor)
 
 
-def _tool(server: str, found: Any, client: Any) -> AgentTool:
-    """Return a server's tool as one of the agent's."""
-    name = f"{server}_{found.name}"
-    schema: dict[str, Any] = found.input_schema or {"type": "object", "properties": {}}
-    about = Tool(name, found.description or f"The tool {found.name} of {server}.", foreign=schema)
+def _tool(server: str, tool: Any, client: Any) -> AgentTool:
+    """Return a server's tool as a tool of the agent."""
+    name = f"{server}_{tool.name}"
+    schema: dict[str, Any] = tool.input_schema or {"type": "object", "properties": {}}
+    about = Tool(name, tool.description or f"The tool {tool.name} of {server}.", foreign=schema)
 
-    async def run(given: Arguments) -> Output:
+    async def run(arguments: Arguments) -> Output:
         try:
-            answer = await client.call_tool(found.name, given)
+            answer = await client.call_tool(tool.name, arguments)
         except Exception as error:
             raise InputError(f"{name}: {error or type(error).__name__}") from error
         return _output(answer)
 
-    def asks(given: Arguments) -> PermissionRequest:
-        return PermissionRequest(name, json.dumps(given, ensure_ascii=False, default=str))
+    def asks(arguments: Arguments) -> PermissionRequest:
+        return PermissionRequest(name, json.dumps(arguments, ensure_ascii=False, default=str))
 
     return AgentTool(about, run, asks=asks)
 
 
 def _output(answer: Any) -> Output:
-    """Return what a server answered: its texts, and its pictures."""
+    """Return the answer of a server: its texts and pictures."""
     texts = [part.text for part in answer.content if part.type == "text"]
     pictures = tuple(
         Media("image", part.mime_type, data=part.data) for part in answer.content if part.type == "image"
@@ -130,9 +130,8 @@ def _output(answer: Any) -> Output:
     return Output("\n".join([*texts, *others]), pictures, failed=bool(answer.is_error))
 
 
-def _first(error: BaseException) -> str:
-    """Return the words of the first error in a group."""
-    found = error
-    while isinstance(found, BaseExceptionGroup):
-        found = cast("BaseExceptionGroup[BaseException]", found).exceptions[0]
-    return str(found) or type(found).__name__
+def _first_text(error: BaseException) -> str:
+    """Return the text of an error, or of the first one in a group."""
+    while isinstance(error, BaseExceptionGroup):
+        error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
+    return str(error) or type(error).__name__

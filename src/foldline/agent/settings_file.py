@@ -1,4 +1,4 @@
-"""Settings written back: the user's own file, its comments and its order kept."""
+"""Write to the user's settings file, and keep its comments and order."""
 
 from __future__ import annotations
 
@@ -15,37 +15,33 @@ from foldline.policies import MOST
 
 
 def save(home: Path, table: str, values: Mapping[str, Any]) -> Path:
-    """Set keys of a table in the user's settings, None takes one away; return the file.
+    """Set keys of a table in the user's settings (None removes a key); return the file.
 
-    Raises InputError where the file cannot be read or written, or a value is none that the key may have.
+    Raises InputError for an invalid value, or a file that cannot be read or written.
     """
     try:
         import tomlkit  # noqa: PLC0415  an optional extra
     except ModuleNotFoundError as error:
-        raise InputError("settings are written with tomlkit: pip install 'foldline[chat]'") from error
+        raise InputError("writing settings needs tomlkit: pip install 'foldline[chat]'") from error
     file = home / FILE
     try:
         document = tomlkit.parse(content(file, MOST).decode() if file.exists() else "")
     except (OSError, ValueError) as error:
         raise InputError(f"{file}: {error}") from error
-    own: Any = document.setdefault(table, tomlkit.table())
+    fields: Any = document.setdefault(table, tomlkit.table())
     for key, value in values.items():
         if value is None:
-            own.pop(key, None)
+            fields.pop(key, None)
         else:
-            own[key] = value
+            fields[key] = value
     try:
         msgspec.convert(document.unwrap(), Settings, strict=False)
     except msgspec.ValidationError as error:
         raise InputError(f"{table}: {error}; nothing was saved") from error
-    _write(file, tomlkit.dumps(document))  # pyright: ignore[reportUnknownMemberType]
-    return file
-
-
-def _write(file: Path, text: str) -> None:
-    """Write a file, all of it or nothing; private to its owner. One that is a link stays one."""
+    text: str = tomlkit.dumps(document)  # pyright: ignore[reportUnknownMemberType]
     try:
-        with written(file.resolve(), mode=PRIVATE) as half:
-            half.write(text.encode())
+        with written(file.resolve(), mode=PRIVATE) as stream:  # a link stays one
+            stream.write(text.encode())
     except (OSError, InputError) as error:
         raise InputError(f"{file} cannot be written: {error}") from error
+    return file

@@ -1,4 +1,4 @@
-"""What a session has cost so far: its replies, those of left branches included, and its summaries."""
+"""What a session has cost so far: its replies, including those of other branches, and its summaries."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from foldline.session.session import Session
 class Spending(msgspec.Struct, frozen=True):
     """Usage and dollars of replies and of summaries.
 
-    `unpriced` counts replies without a known price, `summaries_unpriced` such summaries: those of another
-    agent, and those of a model without one.
+    `unpriced` counts replies without a known price, `summaries_unpriced` summaries of other agents or of
+    models without one.
     """
 
     replies: int = 0
@@ -33,23 +33,23 @@ class Spending(msgspec.Struct, frozen=True):
 
     @property
     def words(self) -> str:
-        """The figures in two lines."""
+        """The figures as text."""
         usage = self.usage or Usage()
         read = f"{usage.input:,} new, {usage.cache_read:,} cached and {usage.cache_write:,} newly cached"
         counted = ((self.unpriced, "replies"), (self.summaries_unpriced, "summaries"))
-        unknown = "".join(f"; the price of {n} {what} is not known" for n, what in counted if n)
+        unknown = "".join(f"; the price of {n} {what} is unknown" for n, what in counted if n)
         return (
-            f"${self.usd + self.summaries_usd:.4f} in all: {self.replies} replies ${self.usd:.4f}, "
+            f"${self.usd + self.summaries_usd:.4f} in total: {self.replies} replies ${self.usd:.4f}, "
             f"{self.summaries} summaries ${self.summaries_usd:.4f}{unknown}.\n\n"
             f"Tokens read: {read}; written: {usage.output:,}."
         )
 
 
 class _Counted:
-    """What was counted of a session: its replies by model, and its summaries.
+    """The counted entries of a session: its replies by model, and its summaries.
 
-    `models` counts the notes that changed the model. A reply that does not name its own, or one that nobody
-    knows, has the session's price while that model holds.
+    `models` counts the changes of the model. A reply without a known model of its own has the price of the
+    session's model, until that changes.
     """
 
     def __init__(self) -> None:
@@ -81,40 +81,40 @@ class _Counted:
         )
 
     def priced(self, setup: Setup) -> Spending:
-        """Return what it comes to, each reply at the price of its own model."""
+        """Return the total, each reply at the price of its own model."""
         replies = unpriced = 0
-        whole, usd = None, 0.0
+        total, usd = None, 0.0
         for (model, models), (count, usage) in self.replies.items():
-            replies, whole = replies + count, added(whole, usage)
+            replies, total = replies + count, added(total, usage)
             price = _price(model, setup) or (setup.info.price if models == self.models else None)
             if price is None or usage is None:
                 unpriced += count
             else:
                 usd += cost(usage, price)
         return msgspec.structs.replace(
-            self.summaries, replies=replies, usage=whole, usd=usd, unpriced=unpriced
+            self.summaries, replies=replies, usage=total, usd=usd, unpriced=unpriced
         )
 
 
-_known: WeakKeyDictionary[Session, _Counted] = WeakKeyDictionary()
+_counted: WeakKeyDictionary[Session, _Counted] = WeakKeyDictionary()
 
 
 async def spent(session: Session) -> Spending:
-    """Add up what a session has cost; reads all of its entries at first, later only those that are new."""
+    """Return what a session has cost; reads all entries the first time, then only new ones."""
     info = await session.store.info(session.id)
     entries = info.entries if info else 0
-    read = _known.get(session)
-    if read is None or read.entries > entries:  # purged, and begun anew
-        read = _known[session] = _Counted()
-    start = read.entries
+    counted = _counted.get(session)
+    if counted is None or counted.entries > entries:  # purged and started again
+        counted = _counted[session] = _Counted()
+    start = counted.entries
     new = [entry async for entry in session.store.all(session.id, after=start)]
-    for entry in new if read.entries == start else ():  # another call may have read them meanwhile
-        read.take(entry)
-    return read.priced(session.setup)
+    for entry in new if counted.entries == start else ():  # another call may have counted them meanwhile
+        counted.take(entry)
+    return counted.priced(session.setup)
 
 
 def _price(model: str | None, setup: Setup) -> Price | None:
-    found = setup.catalogue.look_up(model)
-    if found.entry and found.entry == setup.info.entry:  # its name may say more: the user's own price
+    info = setup.catalogue.look_up(model)
+    if info.entry and info.entry == setup.info.entry:  # the session's name may have the user's own price
         return setup.info.price
-    return found.price
+    return info.price

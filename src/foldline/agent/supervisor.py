@@ -1,9 +1,9 @@
-"""Run one command, and end with it all that it started: a program of its own, which `processes.py` starts.
+"""Run one command, and kill all that it started when it ends: a program that `processes.py` starts.
 
-Its arguments are a descriptor and the words of the command. The descriptor is a pipe that nobody writes into:
-it ends when whoever started this wants the command stopped, or is gone, however that came about. On Linux
-what loses its parent becomes a child of this program (a subreaper, prctl(2)), also where it has made a
-session of its own. Elsewhere the command's own process group alone is ended.
+Its arguments are a file descriptor and the words of the command. The descriptor is the read end of a pipe: it
+is closed when the parent wants to stop the command, or dies in any way. On Linux, orphans become children of
+this program (a subreaper, prctl(2)), even if they started a new session. Elsewhere only the process group of
+the command is killed.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER, <linux/prctl.h>
 
 
 def main(lifeline: int, words: list[str]) -> int:
-    """Run a command to its end, or to that of the lifeline; return its exit code, as a shell counts it."""
-    adopts_orphans()
+    """Run a command until it ends or the lifeline closes; return its exit code, as in a shell."""
+    adopt_orphans()
     awake, wake = os.pipe()
     os.set_blocking(wake, False)
     signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
@@ -28,7 +28,7 @@ def main(lifeline: int, words: list[str]) -> int:
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGCHLD):
         signal.signal(number, lambda number, _: seen.append(number))
     try:
-        process = subprocess.Popen(words, start_new_session=True)  # noqa: S603 - that is what it is for
+        process = subprocess.Popen(words, start_new_session=True)  # noqa: S603 - its purpose
     except OSError as error:
         sys.stderr.write(f"{words[0]}: {error.strerror}\n")
         return 127
@@ -39,21 +39,21 @@ def main(lifeline: int, words: list[str]) -> int:
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
     code = process.wait()
-    while [pid for pid in children() if killed(pid)]:
+    while [pid for pid in children() if kill(pid)]:
         os.waitpid(-1, 0)
     return code if code >= 0 else 128 - code
 
 
-def adopts_orphans() -> None:
-    """Become the parent of what loses its own, where the system has that and says who its children are."""
-    if sys.platform == "linux" and os.path.exists("/proc/self/stat"):  # noqa: PTH110 - it starts faster so
+def adopt_orphans() -> None:
+    """Become the parent of orphaned processes, on Linux with /proc."""
+    if sys.platform == "linux" and os.path.exists("/proc/self/stat"):  # noqa: PTH110 - it starts faster
         import ctypes  # noqa: PLC0415  costs a few milliseconds
 
         ctypes.CDLL(None).prctl(SUBREAPER, 1, 0, 0, 0)
 
 
 def children() -> list[int]:
-    """Return the ids of this program's children, none where there is no /proc."""
+    """Return the ids of this program's children; empty without /proc."""
     found: list[int] = []
     own = str(os.getpid())
     try:
@@ -62,13 +62,13 @@ def children() -> list[int]:
         return found
     for name in names:
         with contextlib.suppress(OSError), open(f"/proc/{name}/stat", "rb") as file:  # noqa: PTH123
-            # pid (name) state parent; a name may hold blanks and brackets
+            # pid (name) state parent; the name may hold blanks and brackets
             if file.read().rpartition(b")")[2].split()[1] == own.encode():
                 found.append(int(name))
     return found
 
 
-def killed(pid: int) -> bool:
+def kill(pid: int) -> bool:
     """Kill a process; return whether that was allowed."""
     with contextlib.suppress(ProcessLookupError):
         try:

@@ -13,10 +13,10 @@ from textual.app import App
 
 from foldline.agent.attachments import REFERENCE
 from foldline.agent.commands import registry
-from foldline.agent.commands.boundaries import autocompact_text, done
+from foldline.agent.commands.boundaries import autocompact_text, result_text
 from foldline.agent.commands.command import Outcome
-from foldline.agent.commands.places import back_to, line, prompts
-from foldline.agent.commands.sessions import stands, subject, when
+from foldline.agent.commands.places import local_date, rewind_to, short_line, user_prompts
+from foldline.agent.commands.sessions import hand_off, session_title, state_text
 from foldline.agent.demo import demonstration
 from foldline.agent.events import (
     CallEnded,
@@ -133,7 +133,7 @@ class Conversation:
     async def begin(self) -> None:
         """Say where a session that goes on stands; from now on, show what happens."""
         if self.session.leaf is not None:
-            await self._transcript.note(await stands(self.host))
+            await self._transcript.note(await state_text(self.host))
         self._app.run_worker(self._show_events(), name="events")
 
     async def close(self) -> None:
@@ -198,7 +198,7 @@ class Conversation:
             if screen is None:
                 outcome = await registry.run(self.host, text)
             else:
-                if registry.named(name).idle:
+                if registry.find_command(name).idle:
                     self.host.check_idle()
                 outcome = await screen(argument.strip())
         except FoldlineError as error:
@@ -215,7 +215,7 @@ class Conversation:
         if outcome is not None:
             await self._show(outcome)
         if agent is not self.host.agent and agent.queue:  # what a turn that failed left
-            left = "\n".join(line(str(words[0])) for words in agent.queue)
+            left = "\n".join(short_line(str(words[0])) for words in agent.queue)
             await self._transcript.note(f"Not sent, since the session is another one:\n{left}", "warning")
 
     async def _stopped(self) -> None:
@@ -261,14 +261,11 @@ class Conversation:
         if not goal:
             return await registry.run(self.host, "/handoff")
         draft = await self.session.preview_handoff(goal)
-        title = f"What the session for “{line(goal)}” begins with"
+        title = f"What the session for “{short_line(goal)}” begins with"
         text = await self._app.push_screen_wait(TextDialog(title, draft))
         if text is None:
             return None
-        made = await self.session.handoff(goal, to=self.host.new_id(), text=text)
-        before = await self.host.short(self.session.id)
-        await self.host.resume(made.id)
-        return Outcome(f"A new session for “{goal}”. The other one: `/resume {before}`.", moved=True)
+        return await hand_off(self.host, goal, text)
 
     async def _autocompact(self, _argument: str) -> Outcome | None:
         shown = autocompact_text(self.host).replace("*", "").replace("`", "")
@@ -278,15 +275,16 @@ class Conversation:
         )
 
     async def _branch(self, _argument: str) -> Outcome | None:
-        asked = await prompts(self.host)
-        lines = [f"{'folded  ' if one.folded else '        '}{line(one.text)}" for one in asked]
+        asked = await user_prompts(self.host)
+        lines = [f"{'folded  ' if one.folded else '        '}{short_line(one.text)}" for one in asked]
         found = await self._picked("Go on from before which message?", lines, len(lines) - 1)
-        return None if found is None else await back_to(self.host, asked[found])
+        return None if found is None else await rewind_to(self.host, asked[found])
 
     async def _tree(self, _argument: str) -> Outcome | None:
         branches = await self.session.branches()
         lines = [
-            f"{'here  ' if one.current else '      '}{one.messages:>4}  {line(one.text)}" for one in branches
+            f"{'here  ' if one.current else '      '}{one.messages:>4}  {short_line(one.text)}"
+            for one in branches
         ]
         found = await self._picked("Go to which branch?", lines)
         return None if found is None else await registry.run(self.host, f"/tree {found + 1}")
@@ -294,14 +292,15 @@ class Conversation:
     async def _resume(self, _argument: str) -> Outcome | None:
         infos = await self.host.sessions()
         lines = [
-            f"{when(info)}  {info.messages:>4} messages  {line(await subject(self.host, info)) or info.id}"
+            f"{local_date(info.updated)}  {info.messages:>4} messages  "
+            f"{short_line(await session_title(self.host, info)) or info.id}"
             for info in infos
         ]
         found = await self._picked("Go on with which session?", lines)
         if found is None:
             return None
         await self.host.resume(infos[found].id)
-        return Outcome(await stands(self.host), moved=True)
+        return Outcome(await state_text(self.host), moved=True)
 
     async def _picked(self, title: str, lines: list[str], chosen: int = 0) -> int | None:
         if not lines:
@@ -415,7 +414,7 @@ def _said_of(event: Event) -> tuple[str, str] | None:
     """Return what is to be said of an event, and how; None where the status line is enough."""
     match event:
         case CompactionDone() | PruneDone() if event.receipt.reason != "manual":  # a command says it itself
-            return done(event.receipt), ""
+            return result_text(event.receipt), ""
         case DraftFailed() if event.why == "error":
             return f"A fold in the background failed: {event.detail}", "error"
         case Struck():

@@ -11,7 +11,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.widgets import Button, Input, OptionList, Static, TextArea
 
-from foldline.agent.commands.boundaries import done, sizes
+from foldline.agent.commands.boundaries import result_text, sizes_text
 from foldline.core.decide.ask import Nothing
 from foldline.core.log.entries import Compacted
 from foldline.errors import FoldlineError
@@ -98,11 +98,10 @@ class PreviewScreen(Dialog[str]):
             title.update(Text(clean(f"It cannot be drawn up: {error}")))
             return
         if isinstance(found, Nothing):
-            title.update(Text(done(found)))
+            title.update(Text(result_text(found)))
             return
-        title.update(
-            Text(f"{sizes(found.receipt)}. Enter ticks what shall stay word for word; Ctrl-R draws up anew.")
-        )
+        keys = "Enter marks a message to keep word for word, Ctrl-R drafts again"
+        title.update(Text(f"{sizes_text(found.receipt)}. {keys}."))
         self.query_one(TextArea).text = clean(found.summary or "(old tool results would be cleared)")
         await self._list(found)
         self._preview = found
@@ -165,7 +164,7 @@ class PreviewScreen(Dialog[str]):
         except FoldlineError as error:
             self.query_one("#sizes", Static).update(Text(clean(f"It cannot be committed: {error}")))
             return
-        self.dismiss(done(outcome))
+        self.dismiss(result_text(outcome))
 
     async def _left(self) -> None:
         """Pins are again what they were before the screen."""

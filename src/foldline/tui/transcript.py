@@ -16,7 +16,7 @@ from foldline.agent.events import (
     ReplyRestarted,
     TextStreamed,
     ThinkingStreamed,
-    compacted_by_provider,
+    provider_compaction_text,
 )
 from foldline.core.cut.edits import summary_of
 from foldline.core.log.entries import Compacted, Entry, Pruned, Said
@@ -145,7 +145,7 @@ class Transcript(VerticalScroll, can_focus=False):
                 await self.drop_summary()
                 await self._boundary(event, session)
             case ProviderCompacted():
-                await self.note(f"{compacted_by_provider(event)} /undo takes it back.")
+                await self.note(f"{provider_compaction_text(event)} /undo takes it back.")
                 await self.dim(session)
             case _:
                 return

@@ -1,1 +1,1 @@
-"""What a user types after a slash; one file a subject, the same for the screen, for `run` and for `rpc`."""
+"""Slash commands, one file per subject; the same for `chat`, `run` and `rpc`."""

@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from foldline.agent.commands.command import Outcome, command
-from foldline.agent.commands.places import chosen, prompt_list, prompts
+from foldline.agent.commands.places import find_prompt, prompt_list_text, user_prompts
 from foldline.agent.host import Host
 from foldline.agent.settings_file import save
 from foldline.core.compact.receipt import token_change
@@ -22,29 +22,31 @@ _RANGE: Final = re.compile(r"(up to|from)(?:\s+(\d+|[0-9a-f]{8,32})(?:\s+(.+))?)
 
 @command("[up to N|from N] [FOCUS]", takes="summary")
 async def compact(host: Host, argument: str) -> str:
-    """Fold the older part into a checkpoint, or all up to or from message N; FOCUS is looked at first."""
-    found = _RANGE.fullmatch(argument)
-    if found is None:
-        return done(await host.session.compact(argument or None))
-    way, place, focus = found.groups()
-    asked = await prompts(host)
-    if place is None:
-        which = "up to message N and its answer" if way == "up to" else "from message N on"
-        return prompt_list(asked, f"`/compact {way} N` folds all {which}, and keeps the rest as it is.")
-    entry = chosen(asked, place).entry
-    if way == "up to":
-        return done(await host.session.compact(focus, up_to=entry))
-    return done(await host.session.compact(focus, since=entry))
+    """Fold the older part into a checkpoint, or all up to or from message N; FOCUS guides the summary."""
+    match = _RANGE.fullmatch(argument)
+    if match is None:
+        return result_text(await host.session.compact(argument or None))
+    direction, number, focus = match.groups()
+    prompts = await user_prompts(host)
+    if number is None:
+        which = "up to message N and its answer" if direction == "up to" else "from message N on"
+        return prompt_list_text(
+            prompts, f"`/compact {direction} N` folds everything {which}, and keeps the rest."
+        )
+    entry = find_prompt(prompts, number).entry
+    if direction == "up to":
+        return result_text(await host.session.compact(focus, up_to=entry))
+    return result_text(await host.session.compact(focus, since=entry))
 
 
 @command("[FOCUS]", takes="summary")
 async def preview(host: Host, argument: str) -> str:
-    """Show what would be folded and what stays, before it is done."""
+    """Show what a fold would do, without doing it."""
     preview = await host.session.preview(argument or None)
     if isinstance(preview, Nothing):
-        return done(preview)
+        return result_text(preview)
     receipt = preview.receipt
-    lines = [f"Would fold {sizes(receipt)}; `/compact` does it.", ""]
+    lines = [f"Would fold {sizes_text(receipt)}; `/compact` does it.", ""]
     if preview.summary is None:
         lines.append("Only old tool results would be cleared.")
     else:
@@ -54,36 +56,33 @@ async def preview(host: Host, argument: str) -> str:
 
 @command(idle=True)
 async def undo(host: Host, _argument: str) -> Outcome:
-    """Take the newest compaction or exclusion back; what was said since stays."""
-    undone = await host.session.undo()
-    if undone is None:
+    """Undo the newest compaction or exclusion; later messages stay."""
+    if await host.session.undo() is None:
         return Outcome("There is no compaction or exclusion to undo.")
     return Outcome(
-        "The newest compaction or exclusion is undone: what it took is in view again. `/redo` takes it back.",
+        "The newest compaction or exclusion is undone: its messages are in view again. `/redo` reverts this.",
         moved=True,
     )
 
 
 @command(idle=True)
 async def redo(host: Host, _argument: str) -> Outcome:
-    """Take the newest undo back."""
-    redone = await host.session.redo()
-    return Outcome(
-        "The compaction counts again." if redone else "There is no undo to take back.", moved=bool(redone)
-    )
+    """Revert the newest undo."""
+    entry = await host.session.redo()
+    return Outcome("The compaction is back." if entry else "There is no undo to revert.", moved=bool(entry))
 
 
 @command("[on|off|reserve N|keep N]")
 async def autocompact(host: Host, argument: str) -> str:
-    """Show or set when the session compacts by itself; saved for good."""
+    """Show or set when the session compacts automatically; saved to the settings."""
     words = argument.split()
     if words and words != ["show"]:
-        await set_autocompact(host, setting(words))
+        await set_autocompact(host, parse_setting(words))
     return autocompact_text(host)
 
 
-def setting(words: list[str]) -> dict[str, Any]:
-    """Return the keys of `[compaction]` that a user's words set; raises InputError for others."""
+def parse_setting(words: list[str]) -> dict[str, Any]:
+    """Return the keys of `[compaction]` that the words set; raises InputError for other words."""
     match words:
         case ["on"]:
             return {"enabled": True}
@@ -95,33 +94,31 @@ def setting(words: list[str]) -> dict[str, Any]:
             number = amount.replace(",", "").replace("_", "")
             return {key: int(number) if number.isdecimal() else amount}
         case _:
-            pass
-    raise InputError("/autocompact on, off, reserve TOKENS, keep TOKENS; a share such as 15% is taken too")
+            raise InputError(
+                "/autocompact takes on, off, reserve N or keep N; N is in tokens or a share such as 15%"
+            )
 
 
 async def set_autocompact(host: Host, values: dict[str, Any]) -> None:
-    """Set keys of `[compaction]`, here and in the user's settings; a wrong value changes nothing."""
-    known = {
-        name: getattr(host.settings.compaction, name) for name in host.settings.compaction.__struct_fields__
-    }
-    over = type(host.settings.compaction)(**{**known, **values})
-    bare = msgspec.structs.replace(host.settings, compaction=type(over)())
-    policy = over.over(bare.find_policy(host.options.policy))
+    """Set keys of `[compaction]`, here and in the user's settings; an invalid value changes nothing."""
+    compaction = msgspec.structs.replace(host.settings.compaction, **values)
+    bare = msgspec.structs.replace(host.settings, compaction=type(compaction)())
+    policy = compaction.over(bare.find_policy(host.options.policy))
     save(host.home, "compaction", values)
-    host.settings = msgspec.structs.replace(host.settings, compaction=over)
+    host.settings = msgspec.structs.replace(host.settings, compaction=compaction)
     if "enabled" in values:
         host.options = msgspec.structs.replace(host.options, autocompact=values["enabled"])
-    await host.session.use_policy(host.as_asked(policy))
+    await host.session.use_policy(host.with_autocompact(policy))
 
 
 def autocompact_text(host: Host) -> str:
-    """Return how the session compacts by itself, in words."""
+    """Describe when the session compacts automatically."""
     policy, window = host.session.policy, host.session.setup.window
     reserve = policy.reserve.resolve(window)
     kept = policy.keep.amount.resolve(window, window.input_limit - reserve) if policy.keep.amount else 0
     messages = f", {policy.keep.messages} messages" if policy.keep.messages else ""
     at = thresholds(policy, window)
-    folds = f"Folds past {at.hard:,} tokens" if at.hard is not None else "Never folds by itself"
+    folds = f"Folds past {at.hard:,} tokens" if at.hard is not None else "Never folds automatically"
     drafts = f", a summary is prepared from {at.soft:,}" if at.soft is not None else ""
     return (
         f"Auto-compaction is **{'on' if policy.enabled else 'off'}** (policy {policy.name}). "
@@ -131,17 +128,17 @@ def autocompact_text(host: Host) -> str:
     )
 
 
-def done(outcome: Receipt | Nothing) -> str:
-    """Return what a compaction did, in words."""
+def result_text(outcome: Receipt | Nothing) -> str:
+    """Describe what a compaction did."""
     if isinstance(outcome, Nothing):
         return f"Nothing was folded: {outcome.words}."
     price = f", ${outcome.price:.4f}" if outcome.price else ""
     writer = outcome.summarizer if outcome.summarizer not in ("", "offline") else "code alone"
-    return f"Folded {sizes(outcome)}, by {writer}{price}. `/undo` takes it back."
+    return f"Folded {sizes_text(outcome)}, by {writer}{price}. `/undo` reverts it."
 
 
-def sizes(receipt: Receipt) -> str:
-    """Return tokens and messages before and after, in words."""
+def sizes_text(receipt: Receipt) -> str:
+    """Return tokens and messages before and after."""
     if receipt.reason == "imported":
         return token_change(receipt)
     return f"{token_change(receipt)}, {receipt.messages_before} → {receipt.messages_after} messages"

@@ -1,4 +1,4 @@
-"""A command that a user types after a slash: its name, its argument, and what it answers."""
+"""Slash commands: what one is, and what it returns."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ Takes = Literal["", "turn", "summary"]
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """What a command answers: Markdown, and a text for the editor. `leave`: the program is to end.
+    """The result of a command: Markdown, and a text for the editor. `leave` ends the program.
 
-    `ended` is the end of the turn that it had the agent work on.
+    `ended` is the end of the turn that the command ran.
     """
 
     text: str = ""
     editor: str | None = None
-    moved: bool = False  # another session, or another place in this one
+    moved: bool = False  # to another session or branch
     leave: bool = False
     ended: TurnEnded | None = None
 
@@ -31,9 +31,9 @@ Run = Callable[[Host, str], Awaitable[Outcome | str]]
 
 
 class Command(msgspec.Struct, frozen=True):
-    """A command; `hint` names its argument, `idle` says that it has to wait for the turn under way.
+    """A command; `hint` names its argument, an `idle` command may not run during a turn.
 
-    `takes` says what it takes the time of: a turn of the agent, or a summary. An interrupt stops it.
+    `takes` says what it runs: a turn of the agent, or a summary. An interrupt stops it.
     """
 
     name: str
@@ -45,10 +45,10 @@ class Command(msgspec.Struct, frozen=True):
 
 
 def command(hint: str = "", *, idle: bool = False, takes: Takes = "") -> Callable[[Run], Command]:
-    """Make a function a command of its name; the first line of its docstring is what users read of it."""
+    """Turn a function into a command of its name; the first line of its docstring is its help."""
 
-    def made(run: Run) -> Command:
+    def decorate(run: Run) -> Command:
         about = (inspect.getdoc(run) or "").partition("\n")[0]
         return Command(run.__name__.rstrip("_"), about, run, hint, idle, takes)
 
-    return made
+    return decorate

@@ -1,6 +1,8 @@
-"""/context, /stats, /cost, /model, /policy: what fills the window, at which price, and how it is folded."""
+"""/context, /stats, /cost, /model, /policy: use of the window, price, model and policy."""
 
 from __future__ import annotations
+
+import msgspec
 
 from foldline.agent.commands.command import command
 from foldline.agent.host import Host
@@ -29,18 +31,18 @@ async def context(host: Host, _argument: str) -> str:
 
 
 def _bar(tokens: int, stats: Stats, cell: str = "█") -> str:
-    """Return a bar of which the usable window is the whole; the smallest is a thin line."""
+    """Return a bar for a share of the usable window; a thin line for the smallest."""
     return cell * round(tokens * BAR / (stats.usable or 1)) or "▏"
 
 
 async def _largest(host: Host) -> str:
     infos = [info for info in await host.session.entries() if info.how == "kept"]
     top = sorted(infos, key=lambda info: -info.tokens)[:3]
-    return "; ".join(f"`{one.entry[:8]}` {one.role} {one.tokens:,}" for one in top) or "none"
+    return "; ".join(f"`{info.entry[:8]}` {info.role} {info.tokens:,}" for info in top) or "none"
 
 
 def meter(stats: Stats) -> str:
-    """Return how full the window is, in words."""
+    """Describe how full the window is."""
     share = stats.context_tokens / stats.usable if stats.usable else 1.0
     return (
         f"{stats.context_tokens:,} of {stats.usable:,} usable tokens ({share:.0%}); "
@@ -50,13 +52,13 @@ def meter(stats: Stats) -> str:
 
 @command()
 async def stats(host: Host, _argument: str) -> str:
-    """Show messages in all and in view, compactions, and their ratio."""
+    """Show all and active messages, compactions, and the compression ratio."""
     rows = [f"| {name} | {value} |" for name, value in figures(await host.session.stats()).items()]
     return "\n".join(["| figure | |", "| --- | ---: |", *rows])
 
 
 def figures(stats: Stats) -> dict[str, float]:
-    """Return the four figures of a long conversation, by their names in GenCode's design."""
+    """Return the four figures of `/stats`, under the names of GenCode's design."""
     return {
         "totalMessages": stats.total_messages,
         "activeMessages": stats.active_messages,
@@ -67,49 +69,49 @@ def figures(stats: Stats) -> dict[str, float]:
 
 @command()
 async def cost(host: Host, _argument: str) -> str:
-    """Show tokens and price of this session, summaries included."""
+    """Show tokens and price of this session, including summaries."""
     return (await spent(host.session)).words
 
 
 @command("[PROVIDER:NAME] [WINDOW]", idle=True)
 async def model(host: Host, argument: str) -> str:
-    """Show the model, or go on with another one."""
+    """Show the model, or switch to another one."""
     if not argument:
         setup = host.session.setup
         return f"The model is `{host.model_name}`, window {setup.window.context:,}."
     name, _, window = argument.partition(" ")
     await host.use_model(name, window=_tokens(window) if window else None)
-    return f"On with `{name}`, window {host.session.setup.window.context:,}; the view is made to fit it."
+    return f"Switched to `{name}`, window {host.session.setup.window.context:,}; the view will fit it."
 
 
 def _tokens(text: str) -> int:
     try:
         return int(text.replace(",", "").replace("_", ""))
     except ValueError as error:
-        raise InputError(f"the window is a number of tokens, not {text!r}") from error
+        raise InputError(f"the window must be a number of tokens, not {text!r}") from error
 
 
 @command("[NAME]", idle=True)
 async def policy(host: Host, argument: str) -> str:
-    """Show the policy, or go on by another one."""
+    """Show the policy, or switch to another one."""
     if argument:
         policy = host.settings.find_policy(argument)
-        host.options = host.with_policy(argument)
-        await host.session.use_policy(host.as_asked(policy))
-    own = host.session.policy
+        host.options = msgspec.structs.replace(host.options, policy=argument)  # for later sessions too
+        await host.session.use_policy(host.with_autocompact(policy))
+    current = host.session.policy
     names = ", ".join((*PRESETS, *host.settings.policies))
-    told = f"The policy is `{own.name}`: {own.summary}"
-    if argument and (warning := too_large(await host.session.stats(), own)):
-        told = f"{told}\n\n{warning}"
-    return f"{told}\n\nThere are {names}."
+    parts = [f"The policy is `{current.name}`: {current.summary}"]
+    if argument and (warning := too_large(await host.session.stats(), current)):
+        parts.append(warning)
+    return "\n\n".join([*parts, f"Available: {names}."])
 
 
 def too_large(stats: Stats, policy: Policy) -> str:
-    """Return what is to be said where a view is larger than a policy lets it be; "" where it is not."""
+    """Return a warning if a view is larger than the policy allows, else ""."""
     hard = thresholds(policy, stats.window).hard
     if hard is None or stats.context_tokens <= hard:
         return ""
     return (
-        f"The view takes {stats.context_tokens:,} tokens, and it folds above {hard:,}: "
+        f"The view has {stats.context_tokens:,} tokens, above the limit of {hard:,}: it will be folded "
         "before the next request. `/preview` shows how."
     )

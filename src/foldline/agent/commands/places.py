@@ -1,4 +1,4 @@
-"""/branch, /fork, /rewind, /tree, /merge: other places of the session, and copies of it."""
+"""/branch, /fork, /rewind, /tree, /merge: other points and branches of the session, and copies of it."""
 
 from __future__ import annotations
 
@@ -12,149 +12,146 @@ from foldline.core.log.entries import Said
 from foldline.errors import InputError
 from foldline.session.tree import Branch
 
-LINE = 90  # characters of a message that a list shows
+LONGEST = 90  # characters of a message in a list
 
 
-class Prompted(msgspec.Struct, frozen=True):
-    """A message of the user's on the path: its entry, its words, and whether the view no longer has it."""
+class UserPrompt(msgspec.Struct, frozen=True):
+    """A user message on the path: its entry, its text, and whether it is folded out of the view."""
 
     entry: str
     text: str
     folded: bool
 
 
-async def prompts(host: Host) -> list[Prompted]:
-    """Return all messages of the user's on the path, those before a boundary too, oldest first."""
+async def user_prompts(host: Host) -> list[UserPrompt]:
+    """Return all user messages on the path, including folded ones, oldest first."""
     session = host.session
     folded = {info.entry for info in await session.entries() if info.how == "folded"}
     path = session.store.path(session.id)
     said = [entry async for entry in path if isinstance(entry, Said) and entry.message.is_prompt]
-    return [Prompted(entry.id, entry.message.text, entry.id in folded) for entry in said]
+    return [UserPrompt(entry.id, entry.message.text, entry.id in folded) for entry in said]
 
 
 @command("[N]", idle=True)
 async def branch(host: Host, argument: str) -> Outcome:
-    """Go on from before an earlier message of yours, folded ones too."""
-    asked = await prompts(host)
+    """Continue from before an earlier message of yours, even a folded one."""
+    prompts = await user_prompts(host)
     if not argument:
-        how = "`/branch N` goes on from before message N, with its words in the editor."
-        return Outcome(prompt_list(asked, how))
-    return await back_to(host, chosen(asked, argument))
+        usage = "`/branch N` continues from before message N, with its text in the editor."
+        return Outcome(prompt_list_text(prompts, usage))
+    return await rewind_to(host, find_prompt(prompts, argument))
 
 
 @command("[N]", idle=True)
 async def rewind(host: Host, argument: str) -> Outcome:
-    """Go back to before your newest message, which comes into the editor."""
-    asked = await prompts(host)
-    if not asked:
+    """Go back to before your newest message, and put it into the editor."""
+    prompts = await user_prompts(host)
+    if not prompts:
         raise InputError("there is no message of yours to go back to")
-    return await back_to(host, chosen(asked, argument) if argument else asked[-1])
+    return await rewind_to(host, find_prompt(prompts, argument) if argument else prompts[-1])
 
 
-async def back_to(host: Host, place: Prompted) -> Outcome:
-    """Go back to before a message of the user's, whose words go into the editor."""
+async def rewind_to(host: Host, prompt: UserPrompt) -> Outcome:
+    """Go back to before a user message, and put its text into the editor."""
     host.check_idle()
     before = (await host.session.stats()).summaries
-    rewound = await host.session.rewind(place.entry)
-    undone = before - (await host.session.stats()).summaries
-    told = f" That leaves {undone} compaction{'s' if undone > 1 else ''} behind." if undone > 0 else ""
-    text = f"Back before “{line(place.text)}”.{told} What you left stays: `/tree` shows it."
+    rewound = await host.session.rewind(prompt.entry)
+    left = before - (await host.session.stats()).summaries
+    compactions = f" This leaves {left} compaction{'s' if left > 1 else ''} behind." if left > 0 else ""
+    text = f"Back before “{short_line(prompt.text)}”.{compactions} The branch you left is kept: see `/tree`."
     return Outcome(text, editor=rewound.text, moved=True)
 
 
 @command("[N]", idle=True)
 async def fork(host: Host, argument: str) -> Outcome:
-    """Go on in a copy of this session, or of what came before message N, which comes into the editor."""
-    place = chosen(await prompts(host), argument) if argument else None
-    end = await _before(host, place) if place else host.session.leaf
-    if place and end is None:
+    """Continue in a copy of this session, or of the part before message N, which goes into the editor."""
+    prompt = find_prompt(await user_prompts(host), argument) if argument else None
+    leaf = host.session.leaf
+    if prompt is not None:
+        entry = await host.store.entry(host.session.id, prompt.entry)
+        leaf = entry.parent if entry is not None else None
+    if prompt is not None and leaf is None:
         await host.resume(host.new_id())
     else:
-        made = await host.session.fork(host.new_id(), at=end)
-        await host.resume(made.id)
-    up_to = f" up to before “{line(place.text)}”" if place else ""
-    text = (
-        f"This is a copy{up_to}, session `{await host.short(host.session.id)}`; the other one stays as it is."
-    )
-    return Outcome(text, editor=place.text if place else None, moved=True)
-
-
-async def _before(host: Host, place: Prompted) -> str | None:
-    entry = await host.store.entry(host.session.id, place.entry)
-    return entry.parent if entry is not None else None
+        copy = await host.session.fork(host.new_id(), at=leaf)
+        await host.resume(copy.id)
+    part = f" of everything before “{short_line(prompt.text)}”" if prompt else ""
+    text = f"This is a copy{part}, session `{await host.short(host.session.id)}`; the original is unchanged."
+    return Outcome(text, editor=prompt.text if prompt else None, moved=True)
 
 
 @command("[N]", idle=True)
 async def tree(host: Host, argument: str) -> Outcome:
-    """Show the branches of this session, or go to one."""
+    """Show the branches of this session, or switch to one."""
     branches = await host.session.branches()
     if not argument:
-        return Outcome(branch_list(branches, "`/tree N` goes there."))
-    there = numbered(branches, argument, "tree")
-    await host.session.branch(there.leaf)
-    return Outcome(f"On the branch with “{line(there.text)}”.", moved=True)
+        return Outcome(branch_list_text(branches, "`/tree N` switches to branch N."))
+    target = find_branch(branches, argument, "tree")
+    await host.session.branch(target.leaf)
+    return Outcome(f"On the branch with “{short_line(target.text)}”.", moved=True)
 
 
 @command("[N|SESSION] [FOCUS]", takes="summary")
 async def merge(host: Host, argument: str) -> str:
-    """Note here what was done on another branch, or in a fork of this session."""
+    """Add a summary of another branch, or of a fork, to this session."""
     branches = await host.session.branches()
     if not argument:
-        return branch_list(
-            branches, "`/merge N` notes here what was done on branch N, `/merge SESSION` in a fork."
+        return branch_list_text(
+            branches, "`/merge N` adds a summary of branch N to this one, `/merge SESSION` of a fork."
         )
-    place, _, focus = argument.partition(" ")
-    other = numbered(branches, place, "merge").leaf if place.isdecimal() else await host.find(place)
-    note = await host.session.merge(other, instructions=focus.strip() or None)
-    return f"What was done there is noted here (`{note[:8]}`); it stays as it is."
+    name, _, focus = argument.partition(" ")
+    source = find_branch(branches, name, "merge").leaf if name.isdecimal() else await host.find(name)
+    note = await host.session.merge(source, instructions=focus.strip() or None)
+    return f"A summary of it was added here (`{note[:8]}`); the source is unchanged."
 
 
-def branch_list(branches: list[Branch], how: str) -> str:
-    """Return the branches of a session as a numbered list, and how a command takes a number."""
+def branch_list_text(branches: list[Branch], usage: str) -> str:
+    """Return the branches as a numbered list, then the usage of the command."""
     rows = [
-        f"{number}. {'**here** ' if one.current else ''}{one.messages} messages, {_when(one.at)}: "
-        f"{line(one.text)}"
-        for number, one in enumerate(branches, 1)
+        f"{number}. {'**here** ' if branch.current else ''}{branch.messages} messages, "
+        f"{'' if branch.at is None else local_date(branch.at)}: {short_line(branch.text)}"
+        for number, branch in enumerate(branches, 1)
     ]
-    more = f"\n\n{how}" if len(rows) > 1 else ""
-    return "\n".join(rows) + more if rows else "Nothing was said yet."
+    footer = f"\n\n{usage}" if len(rows) > 1 else ""
+    return "\n".join(rows) + footer if rows else "There are no messages yet."
 
 
-def numbered(branches: list[Branch], argument: str, name: str) -> Branch:
-    """Return the branch of a number in that list; raises InputError for another one."""
+def find_branch(branches: list[Branch], argument: str, name: str) -> Branch:
+    """Return the branch with a number of the list; raises InputError if there is none."""
     if not argument.isdecimal() or not 1 <= int(argument) <= len(branches):
         raise InputError(f"/{name} takes a number from 1 to {len(branches)}")
     return branches[int(argument) - 1]
 
 
-def prompt_list(asked: list[Prompted], how: str) -> str:
-    """Return the user's messages as a numbered list, and how a command takes a number."""
-    if not asked:
-        return "You said nothing yet."
+def prompt_list_text(prompts: list[UserPrompt], usage: str) -> str:
+    """Return the user's messages as a numbered list, then the usage of the command."""
+    if not prompts:
+        return "You have no messages yet."
     rows = [
-        f"{number}. {'(folded) ' if one.folded else ''}{line(one.text)}"
-        for number, one in enumerate(asked, 1)
+        f"{number}. {'(folded) ' if prompt.folded else ''}{short_line(prompt.text)}"
+        for number, prompt in enumerate(prompts, 1)
     ]
-    return "\n".join([*rows, "", how])
+    return "\n".join([*rows, "", usage])
 
 
-def chosen(asked: list[Prompted], argument: str) -> Prompted:
-    """Return the message that a number or the beginning of an entry id names; raises InputError."""
-    if argument.isdecimal() and 1 <= int(argument) <= len(asked):
-        return asked[int(argument) - 1]
-    found = [one for one in asked if argument and one.entry.startswith(argument)]
+def find_prompt(prompts: list[UserPrompt], argument: str) -> UserPrompt:
+    """Return a message by its number or the start of its entry id; raises InputError if there is none."""
+    if argument.isdecimal() and 1 <= int(argument) <= len(prompts):
+        return prompts[int(argument) - 1]
+    found = [prompt for prompt in prompts if argument and prompt.entry.startswith(argument)]
     if len(found) != 1:
         raise InputError(
-            f"no message of yours {argument!r}: take a number from 1 to {len(asked)}, as /branch lists them"
+            f"no message {argument!r} of yours: give a number from 1 to {len(prompts)}; /branch lists them"
         )
     return found[0]
 
 
-def line(text: str) -> str:
-    """Return a text on one short line."""
-    flat = " ".join(text.split())
-    return flat if len(flat) <= LINE else f"{flat[:LINE]}…"
+def short_line(text: str) -> str:
+    """Return a text on one line of at most LONGEST characters."""
+    line = " ".join(text.split())
+    return line if len(line) <= LONGEST else f"{line[:LONGEST]}…"
 
 
-def _when(at: float | None) -> str:
-    return "" if at is None else datetime.fromtimestamp(at).astimezone().strftime("%d %b %H:%M")
+def local_date(timestamp: float) -> str:
+    """Return a Unix time as a short date in the local time zone."""
+    return datetime.fromtimestamp(timestamp).astimezone().strftime("%d %b %H:%M")

@@ -1,4 +1,4 @@
-"""Every command by its name, and the running of a line that a user typed."""
+"""All commands by name, and running a line that a user typed."""
 
 from __future__ import annotations
 
@@ -14,18 +14,17 @@ from foldline.errors import InputError, did_you_mean
 
 @command("[COMMAND]")
 async def help_(_host: Host, argument: str) -> str:
-    """Say what the commands do."""
+    """Show what the commands do."""
     if argument:
-        found = named(argument.removeprefix("/"))
-        return f"`/{usage(found)}`: {found.about}"
-    lines = [f"- `/{usage(one)}`: {one.about}" for one in COMMANDS.values()]
-    keys = "`@path` attaches a file or a picture, `@session` what another session says to your words."
-    return "\n".join([*lines, "", keys])
+        return _help_line(find_command(argument.removeprefix("/")))
+    lines = [f"- {_help_line(one)}" for one in COMMANDS.values()]
+    references = "`@path` attaches a file or a picture, `@session` matching messages of another session."
+    return "\n".join([*lines, "", references])
 
 
 @command()
 async def exit_(_host: Host, _argument: str) -> Outcome:
-    """Leave; the session is saved as it is."""
+    """Leave; the session is saved."""
     return Outcome(leave=True)
 
 
@@ -39,28 +38,27 @@ COMMANDS: Final[dict[str, Command]] = {
 }
 
 
-def usage(one: Command) -> str:
-    """Return a command with its argument."""
-    return f"{one.name} {one.hint}".rstrip()
+def _help_line(one: Command) -> str:
+    return f"`/{f'{one.name} {one.hint}'.rstrip()}`: {one.about}"
 
 
-def named(name: str) -> Command:
-    """Return the command of a name; raises InputError with the closest one."""
+def find_command(name: str) -> Command:
+    """Return a command by name; raises InputError with the closest name."""
     if name not in COMMANDS:
         raise InputError(f"no command /{name}{did_you_mean(name, COMMANDS)}; /help lists them")
     return COMMANDS[name]
 
 
-def parsed(line: str) -> tuple[Command, str]:
-    """Return the command of a line such as `/compact the tests`, and its argument."""
+def parse_line(line: str) -> tuple[Command, str]:
+    """Return the command and the argument of a line such as `/compact the tests`."""
     name, _, argument = line.strip().removeprefix("/").partition(" ")
-    return named(name), argument.strip()
+    return find_command(name), argument.strip()
 
 
 async def run(host: Host, line: str) -> Outcome:
-    """Run a line such as `/compact the tests`; raises FoldlineError for what cannot be done."""
-    one, argument = parsed(line)
-    if one.idle:
+    """Run a line such as `/compact the tests`; raises FoldlineError if that fails."""
+    found, argument = parse_line(line)
+    if found.idle:
         host.check_idle()
-    found = await one.run(host, argument)
-    return found if isinstance(found, Outcome) else Outcome(found)
+    result = await found.run(host, argument)
+    return result if isinstance(result, Outcome) else Outcome(result)

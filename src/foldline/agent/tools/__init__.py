@@ -1,1 +1,1 @@
-"""What the agent's model can do: one file a tool."""
+"""The tools of the agent, one file each."""

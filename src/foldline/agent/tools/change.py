@@ -1,4 +1,4 @@
-"""write and edit: a whole file, or a text of a file replaced by another."""
+"""write and edit: write a whole file, or replace text in one."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ LONGEST = 500  # characters of one of its lines
 def write(workspace: Workspace) -> AgentTool:
     """Return the tool that writes a whole file."""
 
-    def asks(given: Arguments) -> PermissionRequest:
-        path = workspace.resolve(given["path"], writing=True)
-        diff = _diff(_current_text(path, workspace), given["content"], path.name)
+    def asks(arguments: Arguments) -> PermissionRequest:
+        path = workspace.resolve(arguments["path"], writing=True)
+        diff = _diff(_current_text(path, workspace), arguments["content"], path.name)
         return PermissionRequest("write", workspace.shown(path), _bounded(diff))
 
-    async def run(given: Arguments) -> str:
-        path = workspace.resolve(given["path"], writing=True)
+    async def run(arguments: Arguments) -> str:
+        path = workspace.resolve(arguments["path"], writing=True)
         before = path.exists()
-        await asyncio.to_thread(workspace.put, path, given["content"])
+        await asyncio.to_thread(workspace.put, path, arguments["content"])
         workspace.touch("modified" if before else "created", path)
-        lines = len(given["content"].splitlines())
+        lines = len(arguments["content"].splitlines())
         return f"{'Replaced' if before else 'Created'} {workspace.shown(path)}, {lines} lines."
 
     about = Tool(
         "write",
-        "Write a file: make it, or replace all that it holds. Use edit for a change of a part.",
+        "Write a file: create it, or replace its whole content. Use edit to change a part.",
         {
             "path": text("The file, relative to the working folder."),
-            "content": text("All that it shall hold.", empty=True),
+            "content": text("The whole content.", empty=True),
         },
         ("path", "content"),
     )
@@ -45,56 +45,54 @@ def write(workspace: Workspace) -> AgentTool:
 
 
 def edit(workspace: Workspace) -> AgentTool:
-    """Return the tool that replaces a text of a file by another."""
+    """Return the tool that replaces text in a file."""
 
-    def asks(given: Arguments) -> PermissionRequest:
-        path = workspace.resolve(given["path"], writing=True)
-        before, after = _changed(path, given, workspace)
+    def asks(arguments: Arguments) -> PermissionRequest:
+        path = workspace.resolve(arguments["path"], writing=True)
+        before, after = _changed(path, arguments, workspace)
         return PermissionRequest("edit", workspace.shown(path), _bounded(_diff(before, after, path.name)))
 
-    async def run(given: Arguments) -> str:
-        path = workspace.resolve(given["path"], writing=True)
-        before, after = await asyncio.to_thread(_changed, path, given, workspace)
+    async def run(arguments: Arguments) -> str:
+        path = workspace.resolve(arguments["path"], writing=True)
+        before, after = await asyncio.to_thread(_changed, path, arguments, workspace)
         await asyncio.to_thread(workspace.put, path, after)
         workspace.touch("modified", path)
         return f"Changed {workspace.shown(path)}:\n{_diff(before, after, path.name)}"
 
     about = Tool(
         "edit",
-        "Replace a text of a file. The old text must stand there exactly, with its blanks and breaks, and "
-        "once, unless `all` is set.",
+        "Replace text in a file. The old text must match exactly, including whitespace, and only once unless "
+        "`all` is set.",
         {
             "path": text("The file, relative to the working folder."),
             "old": text("The text to replace."),
-            "new": text("What takes its place.", empty=True),
-            "all": flag("Replace it wherever it stands."),
+            "new": text("The new text.", empty=True),
+            "all": flag("Replace every occurrence."),
         },
         ("path", "old", "new"),
     )
     return AgentTool(about, run, asks=asks)
 
 
-def _changed(path: Path, given: Arguments, workspace: Workspace) -> tuple[str, str]:
-    """Return what a file holds and would hold; raises InputError where the old text is not there once."""
+def _changed(path: Path, arguments: Arguments, workspace: Workspace) -> tuple[str, str]:
+    """Return a file's text before and after; raises InputError unless the old text is there once."""
     try:
         before = workspace.content(path).decode("utf-8")
     except FileNotFoundError:
         raise InputError(f"{path}: no such file") from None
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: {error}") from error
-    old, new = given["old"], given["new"]
+    old, new = arguments["old"], arguments["new"]
     count = before.count(old)
     if old == new:
         raise InputError("old and new are the same text")
-    if not count and "\r\n" in before and (with_breaks := old.replace("\n", "\r\n")) in before:
-        old, new = with_breaks, new.replace("\n", "\r\n")
+    if not count and "\r\n" in before and (crlf := old.replace("\n", "\r\n")) in before:
+        old, new = crlf, new.replace("\n", "\r\n")
         count = before.count(old)
     if not count:
         raise InputError("the old text is not in the file: read it again")
-    if count > 1 and not given.get("all"):
-        raise InputError(
-            f"the old text stands there {count} times: give more of what is around it, or set all"
-        )
+    if count > 1 and not arguments.get("all"):
+        raise InputError(f"the old text occurs {count} times: include more of the text around it, or set all")
     return before, before.replace(old, new)
 
 

@@ -1,7 +1,7 @@
-"""Tools by which the model looks after its context: recall, compaction, hand-off, rewind, sub-agents.
+"""Tools with which the model manages its context: recall, compaction, hand-off, rewind, sub-agents.
 
-Recall, figures and compaction are the session's own; hand-off and rewind change what comes next, so they are
-done when the batch that asked for them is answered.
+Recall, statistics and compaction are the session's own. A rewind happens only when all calls of the reply
+have their results.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from foldline.errors import InputError
 from foldline.session.session import Session
 from foldline.session.tools import COMPACT, COMPACT_TOOL, RECALL_TOOLS, STATS_TOOL, Tool
 
-After = Callable[[], Awaitable[None]]
+Deferred = Callable[[], Awaitable[None]]
 
 
 class ContextTools:
-    """The context tools of one session, and what they left to be done."""
+    """The context tools of one session, and the work that they deferred."""
 
     def __init__(self, session: Callable[[], Session]) -> None:
         self._current = session
-        self._after: list[After] = []
+        self._deferred: list[Deferred] = []
 
     @property
     def _session(self) -> Session:
@@ -30,58 +30,59 @@ class ContextTools:
 
     def all(self) -> list[AgentTool]:
         """Return the tools."""
-        own = [self._own(tool) for tool in (*RECALL_TOOLS, STATS_TOOL, COMPACT_TOOL)]
+        own = [self._session_tool(tool) for tool in (*RECALL_TOOLS, STATS_TOOL, COMPACT_TOOL)]
         return [*own, self._handoff(), self._rewind()]
 
     async def settle(self) -> None:
-        """Do what was left to be done, now that every call has its result."""
-        after, self._after = self._after, []
-        for work in after:
+        """Do the deferred work, now that every call has its result."""
+        deferred, self._deferred = self._deferred, []
+        for work in deferred:
             await work()
 
-    def _own(self, tool: Tool) -> AgentTool:
-        async def run(given: Arguments) -> str:
-            return await self._session.call_tool(tool.name, given)
+    def _session_tool(self, tool: Tool) -> AgentTool:
+        async def run(arguments: Arguments) -> str:
+            return await self._session.call_tool(tool.name, arguments)
 
         return AgentTool(tool, run, reads=tool.name != COMPACT)
 
     def _handoff(self) -> AgentTool:
-        async def run(given: Arguments) -> str:
-            draft = await self._session.preview_handoff(given["goal"])
-            new = await self._session.handoff(given["goal"], text=draft)
-            return f"Session {new.id} is ready, with what it needs to know. Tell the user: /resume {new.id}"
+        async def run(arguments: Arguments) -> str:
+            draft = await self._session.preview_handoff(arguments["goal"])
+            new = await self._session.handoff(arguments["goal"], text=draft)
+            return f"Session {new.id} is ready. Tell the user: /resume {new.id}"
 
         about = Tool(
             "handoff",
-            "Prepare a new session for the next task with what of this one serves it. The user goes there.",
+            "Prepare a new session for the next task with what it needs from this one. The user resumes it.",
             {"goal": text("What the new session is for.")},
             ("goal",),
         )
         return AgentTool(about, run)
 
     def _rewind(self) -> AgentTool:
-        async def run(given: Arguments) -> str:
-            place = given.get("entry") or await self._newest_prompt()
+        async def run(arguments: Arguments) -> str:
+            entry = arguments.get("entry") or await self._newest_prompt()
             session = self._session
-            if await session.store.entry(session.id, place) is None:
-                raise InputError(f"there is no entry {place!r}: take the id that recall_search gives")
+            if await session.store.entry(session.id, entry) is None:
+                raise InputError(f"there is no entry {entry!r}: use an id that recall_search returns")
 
-            async def back() -> None:
-                await session.branch(place)
-                told = "You went back to here from an attempt that is left. What you noted of it:"
-                note = f"{told} {given['note']}"
+            async def rewind() -> None:
+                await session.branch(entry)
+                note = (
+                    f"You came back here from an abandoned attempt. Your note about it: {arguments['note']}"
+                )
                 await session.append(Message("user", (Text(note),), injected=True))
 
-            self._after.append(back)
-            return "Going back. Files stay as they are."
+            self._deferred.append(rewind)
+            return "Going back. Files are not changed."
 
         about = Tool(
             "rewind",
-            "Leave the attempt that you are in and go back to the user's newest message, with a note of what "
-            "you learnt. Use it where the way led nowhere. Files stay as they are.",
+            "Abandon the current attempt and go back to the user's newest message, with a note of what you "
+            "learnt. Use it at a dead end. Files are not changed.",
             {
                 "note": text("What you learnt and will do instead."),
-                "entry": text("Go back to this entry instead, by its id; every call before it is answered."),
+                "entry": text("Go back to the entry with this id instead."),
             },
             ("note",),
         )
@@ -89,20 +90,20 @@ class ContextTools:
 
     async def _newest_prompt(self) -> str:
         infos = await self._session.entries()
-        return next(one.entry for one in reversed(infos) if one.role == "user")
+        return next(info.entry for info in reversed(infos) if info.role == "user")
 
 
 def task(work: Callable[[str], Awaitable[str]]) -> AgentTool:
-    """Return the tool that has a sub-agent work on a goal; `work` returns its report."""
+    """Return the tool that runs a sub-agent on a goal; `work` returns its report."""
 
-    async def run(given: Arguments) -> str:
-        return await work(given["goal"])
+    async def run(arguments: Arguments) -> str:
+        return await work(arguments["goal"])
 
     about = Tool(
         "task",
-        "Have a sub-agent do a piece of work of its own, such as a search of many files, and get its "
-        "report. It sees none of this conversation: say all that it needs to know.",
-        {"goal": text("What it shall do, and what its report shall hold.")},
+        "Let a sub-agent do a separate piece of work, such as a search of many files, and get its report. It "
+        "sees nothing of this conversation: tell it all that it needs to know.",
+        {"goal": text("What it should do, and what its report should contain.")},
         ("goal",),
     )
-    return AgentTool(about, run, reads=True, uses=lambda given: given["goal"])
+    return AgentTool(about, run, reads=True, uses=lambda arguments: arguments["goal"])

@@ -1,4 +1,4 @@
-"""read: a file, or a part of it, with line numbers; pictures as pictures."""
+"""read: a file, or a part of it, with line numbers; pictures as images."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from foldline.core.log.messages import Media
 from foldline.errors import InputError
 from foldline.session.tools import Tool
 
-LINES = 2_000  # lines at once, unless fewer are asked for
-CHARACTERS = 60_000  # characters at once
+LINES = 2_000  # the default limit
+CHARACTERS = 60_000  # per call
 LONGEST = 2_000  # characters of a line that are shown
-PIECE = 65_536  # characters that are held at a time
-COUNTED = 1_000_000  # lines behind those shown that are counted
-PICTURE = 5_000_000  # bytes; Anthropic takes no larger picture
+PIECE = 65_536  # characters in memory at a time
+COUNTED = 1_000_000  # at most so many of the lines that follow are counted
+PICTURE = 5_000_000  # bytes, the limit of Anthropic
 PICTURES = {
     b"\x89PNG\r\n\x1a\n": "image/png",
     b"\xff\xd8\xff": "image/jpeg",
@@ -34,17 +34,17 @@ PICTURES = {
 def make(workspace: Workspace) -> AgentTool:
     """Return the tool."""
 
-    async def run(given: Arguments) -> Output | str:
-        path = workspace.resolve(given["path"])
+    async def run(arguments: Arguments) -> Output | str:
+        path = workspace.resolve(arguments["path"])
         answer = await asyncio.to_thread(
-            shown, workspace, path, given.get("offset", 1), given.get("limit", LINES)
+            read_part, workspace, path, arguments.get("offset", 1), arguments.get("limit", LINES)
         )
         workspace.touch("read", path)
         return answer
 
     about = Tool(
         "read",
-        f"Read a text file with line numbers, {LINES} lines at once, or see a PNG, JPEG, GIF or WebP.",
+        f"Read a text file with line numbers, {LINES} lines at a time, or view a PNG, JPEG, GIF or WebP.",
         {
             "path": text("The file, relative to the working folder."),
             "offset": number("The first line, 1 by default."),
@@ -52,11 +52,11 @@ def make(workspace: Workspace) -> AgentTool:
         },
         ("path",),
     )
-    return AgentTool(about, run, reads=True, uses=workspace.named)
+    return AgentTool(about, run, reads=True, uses=workspace.path_argument)
 
 
-def shown(workspace: Workspace, path: Path, offset: int, limit: int) -> Output | str:
-    """Return a part of a file; raises InputError where it cannot be shown."""
+def read_part(workspace: Workspace, path: Path, offset: int, limit: int) -> Output | str:
+    """Return a part of a file; raises InputError if it cannot be shown."""
     try:
         with workspace.open(path) as file:
             size = os.fstat(file.fileno()).st_size
@@ -75,39 +75,39 @@ def shown(workspace: Workspace, path: Path, offset: int, limit: int) -> Output |
 
 
 def rows(file: BinaryIO) -> Iterator[str]:
-    """Yield the lines of a file, each cut where it is long; the file is never held as a whole."""
+    """Yield the lines of a file, long ones cut; the file is never in memory as a whole."""
     with TextIOWrapper(file, "utf-8", "replace") as text:
         while line := text.readline(LONGEST + 1):
-            more, piece = 0, line
+            cut, piece = 0, line
             while not piece.endswith("\n") and (piece := text.readline(PIECE)):
-                more += len(piece.removesuffix("\n"))
-            more += max(0, len(line.removesuffix("\n")) - LONGEST)
-            begun = line.removesuffix("\n")[:LONGEST]
-            yield f"{begun}… [{more} more characters]" if more else begun
+                cut += len(piece.removesuffix("\n"))
+            cut += max(0, len(line.removesuffix("\n")) - LONGEST)
+            start = line.removesuffix("\n")[:LONGEST]
+            yield f"{start}… [{cut} more characters]" if cut else start
 
 
 def numbered(lines: Iterator[str], offset: int, limit: int) -> str:
-    """Return lines with their numbers, as many as fit, and where to go on."""
-    found: list[str] = []
-    size = place = 0
-    for place, line in enumerate(lines, 1):
-        if place < offset:
+    """Return lines with their numbers, as many as fit, and where to continue."""
+    shown: list[str] = []
+    size = number = 0
+    for number, line in enumerate(lines, 1):
+        if number < offset:
             continue
         size += len(line) + 8
-        if len(found) == limit or (found and size > CHARACTERS):
-            more = 1 + sum(1 for _ in islice(lines, COUNTED))
-            left = f"more than {COUNTED:,}" if more > COUNTED else f"{more}"
-            return "\n".join([*found, f"[{left} more lines: read with offset {place}]"])
-        found.append(f"{place:>6}\t{line}")
-    if not place:
+        if len(shown) == limit or (shown and size > CHARACTERS):
+            left = 1 + sum(1 for _ in islice(lines, COUNTED))
+            count = f"more than {COUNTED:,}" if left > COUNTED else f"{left}"
+            return "\n".join([*shown, f"[{count} more lines: read with offset {number}]"])
+        shown.append(f"{number:>6}\t{line}")
+    if not number:
         return "(an empty file)"
-    if not found:
-        raise InputError(f"the file has {place} lines only")
-    return "\n".join(found)
+    if not shown:
+        raise InputError(f"the file has only {number} lines")
+    return "\n".join(shown)
 
 
 def picture_in(file: BinaryIO, name: str) -> Media | None:
-    """Return a picture as a part of a message, None where it is none; raises InputError for a large one."""
+    """Return a picture as a message part, None for other files; raises InputError if it is too large."""
     start = file.read(12)
     file.seek(0)
     mime = next((mime for head, mime in PICTURES.items() if start.startswith(head)), None)

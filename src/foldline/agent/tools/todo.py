@@ -1,4 +1,4 @@
-"""todo: the list of what is to be done, which every checkpoint carries on."""
+"""todo: a list of tasks that every checkpoint keeps."""
 
 from __future__ import annotations
 
@@ -15,36 +15,36 @@ NAME: Final = "todos"  # of the live state
 MARKS: Final = {"pending": " ", "in_progress": "~", "done": "x"}
 
 
-def _item(given: Any) -> tuple[str, str]:
-    """Return a task and its status; raises InputError for what is none. A text alone is a pending task."""
-    item = cast("dict[str, Any]", given) if isinstance(given, dict) else {"task": given}
-    what, status = item.get("task"), item.get("status", "pending")
-    if not isinstance(what, str) or not what.strip() or status not in MARKS:
-        raise InputError(f"each item has a task and a status, one of {', '.join(MARKS)}")
-    return " ".join(what.split()), status
+def _task(value: Any) -> tuple[str, str]:
+    """Return a task and its status; a plain string is a pending task. Raises InputError for anything else."""
+    item = cast("dict[str, Any]", value) if isinstance(value, dict) else {"task": value}
+    task, status = item.get("task"), item.get("status", "pending")
+    if not isinstance(task, str) or not task.strip() or status not in MARKS:
+        raise InputError(f"each item needs a task and a status, one of {', '.join(MARKS)}")
+    return " ".join(task.split()), status
 
 
 def make(session: Callable[[], Session]) -> AgentTool:
-    """Return the tool; the list is kept in the log."""
+    """Return the tool; the list is stored in the log."""
 
-    async def run(given: Arguments) -> str:
-        items = [_item(given_item) for given_item in given["items"]]
-        text = "\n".join(f"- [{MARKS[status]}] {what}" for what, status in items)
+    async def run(arguments: Arguments) -> str:
+        tasks = map(_task, arguments["items"])
+        text = "\n".join(f"- [{MARKS[status]}] {task}" for task, status in tasks)
         await session().note(NOTE, **{NAME: text})
         return text or "The list is empty."
 
     item = {
         "type": "object",
         "properties": {
-            "task": {"type": "string", "description": "What is to be done."},
+            "task": {"type": "string", "description": "What to do."},
             "status": {"type": "string", "enum": list(MARKS)},
         },
         "required": ["task", "status"],
     }
     about = Tool(
         "todo",
-        "Write the list of tasks anew: all of them, in order, with status. For work of several steps.",
-        {"items": {"type": "array", "items": item, "description": "All tasks, done ones included."}},
+        "Replace the list of tasks: all of them, in order, with status. For work of several steps.",
+        {"items": {"type": "array", "items": item, "description": "All tasks, including done ones."}},
         ("items",),
     )
     return AgentTool(about, run)

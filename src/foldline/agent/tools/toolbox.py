@@ -1,4 +1,4 @@
-"""What a tool is, what it needs permission for, and how the calls of a reply are run."""
+"""Tools, their permissions, and how the calls of a reply are run."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from foldline.errors import FoldlineError, did_you_mean
 from foldline.session.tools import Tool, arguments_of, definitions
 
 Arguments = dict[str, Any]
-MOST: Final = 64_000  # characters of an answer: what `read` shows at once, and a little more
+MAX_ANSWER: Final = 64_000  # characters; a little more than `read` returns
 
 
 class Output(msgspec.Struct, frozen=True):
-    """What a tool answers: a text, pictures beside it, and whether it failed."""
+    """The answer of a tool: a text, pictures, and whether it failed."""
 
     text: str
     media: tuple[Media, ...] = ()
@@ -27,11 +27,11 @@ class Output(msgspec.Struct, frozen=True):
 
 
 class AgentTool(msgspec.Struct, frozen=True):
-    """A tool of the agent's.
+    """A tool of the agent.
 
-    `run` gets checked arguments; it raises InputError with words for the model. `reads`: it changes nothing,
-    so that it may run beside others. `asks` says what it needs permission for (None: nothing); where it needs
-    none, `uses` says what a deny rule is compared with.
+    `run` gets checked arguments and raises InputError with a text for the model. A tool that only `reads` may
+    run in parallel with others. `asks` returns the permission it needs (None: none); without one, `uses`
+    returns what deny rules are compared with.
     """
 
     about: Tool
@@ -42,34 +42,36 @@ class AgentTool(msgspec.Struct, frozen=True):
 
 
 def in_part(begin: str, end: str, left_out: int) -> str:
-    """Return the beginning and the end of a long text, and how much of it is left out."""
+    """Return the beginning and the end of a long text, with a mark for what is left out."""
     return f"{begin}\n[… {left_out:,} characters left out …]\n{end}"
 
 
 def bounded(text: str) -> str:
-    """Return an answer, in part where it is longer than any may be."""
-    return text if len(text) <= MOST else in_part(text[: MOST // 3], text[-MOST * 2 // 3 :], len(text) - MOST)
+    """Return an answer, only in part if it is longer than MAX_ANSWER."""
+    if len(text) <= MAX_ANSWER:
+        return text
+    return in_part(text[: MAX_ANSWER // 3], text[-MAX_ANSWER * 2 // 3 :], len(text) - MAX_ANSWER)
 
 
 def text(description: str, *, empty: bool = False) -> dict[str, Any]:
-    """Return the schema of a string, which may be `empty` where that says something."""
+    """Return the schema of a string, which may be `empty`."""
     return {"type": "string", "description": description, **({"minLength": 0} if empty else {})}
 
 
-def number(description: str, least: int = 1) -> dict[str, Any]:
-    """Return the schema of a whole number."""
-    return {"type": "integer", "description": description, "minimum": least}
+def number(description: str) -> dict[str, Any]:
+    """Return the schema of a positive integer."""
+    return {"type": "integer", "description": description, "minimum": 1}
 
 
 def flag(description: str) -> dict[str, Any]:
-    """Return the schema of a switch."""
+    """Return the schema of a boolean."""
     return {"type": "boolean", "description": description}
 
 
 class Toolbox:
-    """Tools by name, and what they may do unasked.
+    """Tools by name, and their permissions.
 
-    `workspace` notes the files that they touch. `settle` is awaited when the calls of a reply are answered.
+    `workspace` records the files that they touch. `settle` is awaited when the calls of a reply have results.
     """
 
     def __init__(
@@ -86,35 +88,35 @@ class Toolbox:
         self._settle = settle
 
     def touched(self) -> dict[Touched, tuple[str, ...]]:
-        """Return the files that were touched since the last time."""
+        """Return the files touched since the last call."""
         return self._workspace.take() if self._workspace is not None else {}
 
     async def settle(self) -> None:
-        """Do what tools left to be done until every call has its result."""
+        """Do the work that tools deferred until every call has its result."""
         if self._settle is not None:
             await self._settle()
 
     def definitions(self, dialect: str) -> list[dict[str, object]]:
-        """Return the tools as a model is told of them."""
+        """Return the tool definitions for a request."""
         return definitions(dialect, [tool.about for tool in self.tools.values()])
 
     def batches(self, calls: Sequence[ToolCall]) -> Iterator[list[ToolCall]]:
-        """Yield calls in order, those together that may run at the same time: tools that only read."""
-        together: list[ToolCall] = []
+        """Yield calls in order, in batches that may run in parallel: calls of tools that only read."""
+        batch: list[ToolCall] = []
         for call in calls:
             tool = self.tools.get(call.name)
             if tool is not None and not tool.reads:
-                if together:
-                    yield together
+                if batch:
+                    yield batch
                 yield [call]
-                together = []
+                batch = []
             else:
-                together.append(call)
-        if together:
-            yield together
+                batch.append(call)
+        if batch:
+            yield batch
 
     async def run(self, call: ToolCall) -> ToolResult:
-        """Run a call; whatever is wrong with it is answered in words for the model."""
+        """Run a call; any error becomes a result for the model."""
         try:
             output = await self._output(call)
         except FoldlineError as error:
@@ -123,23 +125,21 @@ class Toolbox:
             raise
         except Exception as error:  # a tool's bug must not end the session
             output = Output(f"Error in {call.name}: {type(error).__name__}: {error}", failed=True)
-        told = Text(bounded(output.text) or "(nothing)")
-        return ToolResult(call.id, (told, *output.media), is_error=output.failed)
+        text = Text(bounded(output.text) or "(nothing)")
+        return ToolResult(call.id, (text, *output.media), is_error=output.failed)
 
     async def _output(self, call: ToolCall) -> Output:
         tool = self.tools.get(call.name)
         if tool is None:
-            known = ", ".join(self.tools)
-            return Output(
-                f"Error: no tool {call.name!r}{did_you_mean(call.name, self.tools)}; there are {known}",
-                failed=True,
-            )
-        given = arguments_of(tool.about, call.arguments)
-        if request := tool.asks(given):
-            why = await self.permissions.refused(request)
+            hint = did_you_mean(call.name, self.tools)
+            names = ", ".join(self.tools)
+            return Output(f"Error: no tool {call.name!r}{hint}; there are {names}", failed=True)
+        arguments = arguments_of(tool.about, call.arguments)
+        if request := tool.asks(arguments):
+            refusal = await self.permissions.refused(request)
         else:
-            why = self.permissions.denied(PermissionRequest(call.name, tool.uses(given)))
-        if why is not None:
-            return Output(why, failed=True)
-        found = await tool.run(given)
-        return found if isinstance(found, Output) else Output(found)
+            refusal = self.permissions.denied(PermissionRequest(call.name, tool.uses(arguments)))
+        if refusal is not None:
+            return Output(refusal, failed=True)
+        answer = await tool.run(arguments)
+        return answer if isinstance(answer, Output) else Output(answer)

@@ -13,10 +13,10 @@ from foldline.agent.events import (
     CallStarted,
     ReplyDelayed,
     TurnEnded,
-    compacted_by_provider,
-    delayed,
-    failed,
-    recorded,
+    delay_text,
+    error_json,
+    event_json,
+    provider_compaction_text,
 )
 from foldline.agent.host import Host
 from foldline.agent.options import HostOptions
@@ -106,7 +106,7 @@ def _told(ended: TurnEnded, *, as_json: bool) -> int:
     if not ended.fell_short:
         return 0
     if as_json:
-        print_line(failed(ended.detail))
+        print_line(error_json(ended.detail))
     err().print(f"[red]error:[/] {escape(ended.detail)}", soft_wrap=True)
     return 1
 
@@ -119,7 +119,7 @@ async def _print(events: asyncio.Queue[Event | None], host: Host, *, as_json: bo
     waited = ""
     while (event := await events.get()) is not None:
         if as_json:
-            print_line(await recorded(event, host.session))
+            print_line(await event_json(event, host.session))
         elif isinstance(event, CallStarted):
             given = ", ".join(str(value) for value in event.arguments.values())
             err().print(f"[dim]{escape(event.tool)} {escape(' '.join(given.split())[:100])}[/]")
@@ -127,9 +127,9 @@ async def _print(events: asyncio.Queue[Event | None], host: Host, *, as_json: bo
             sizes = f"{event.receipt.tokens_before:,} → {event.receipt.tokens_after:,} tokens"
             err().print(f"[dim]folded, {event.receipt.reason}: {sizes}[/]")
         elif isinstance(event, ProviderCompacted):
-            err().print(f"[dim]{compacted_by_provider(event)}[/]")
+            err().print(f"[dim]{provider_compaction_text(event)}[/]")
         elif isinstance(event, ReplyDelayed) and event.wait >= LONG and event.why != waited:
             waited = event.why
-            err().print(f"[yellow]{escape(delayed(event))}[/]", soft_wrap=True)
+            err().print(f"[yellow]{escape(delay_text(event))}[/]", soft_wrap=True)
         elif isinstance(event, WarningGiven):
             err().print(f"[yellow]warning:[/] {escape(event.text)}", soft_wrap=True)
