@@ -16,7 +16,7 @@ from tests.tui.screen import chat, until
 from foldline.agent.commands.registry import COMMANDS
 from foldline.agent.options import HostOptions
 from foldline.agent.permissions import PermissionRequest
-from foldline.cli.commands.chat import resuming
+from foldline.cli.commands.chat import resume_command
 from foldline.errors import InputError, StoreError
 from foldline.providers import Delta, Patience, Retrying
 from foldline.summarizers import ModelSummarizer
@@ -80,7 +80,7 @@ async def test_a_call_that_is_stopped_says_so(tmp_path):
         await talk.type("Run it.")
         await talk.sees("running bash")
         await talk.pilot.press("escape")
-        await talk.sees("bash sleep 600  stopped", "Stopped. What is whole stays")
+        await talk.sees("bash sleep 600  stopped", "Stopped. Complete messages")
 
 
 async def test_a_permission_that_is_asked_for_is_what_is_waited_for(tmp_path):
@@ -188,10 +188,10 @@ async def test_a_summary_is_in_view_while_a_model_writes_it(tmp_path):
         talk.host.session.summarizer = ModelSummarizer(model, window=model.window)
         model.gate = Gate()
         await talk.type("/compact")
-        await until(talk.pilot, lambda: "The summary, as it is written:" in talk.text)
+        await until(talk.pilot, lambda: "The summary so far:" in talk.text)
         model.gate.open()
         await until(talk.pilot, lambda: talk.app.transcript.query("BoundaryBlock"))
-        await until(talk.pilot, lambda: "The summary, as it is written:" not in talk.text)
+        await until(talk.pilot, lambda: "The summary so far:" not in talk.text)
 
 
 @pytest.mark.slow
@@ -202,7 +202,7 @@ async def test_what_was_taken_out_is_dimmed_and_a_marker_says_so(tmp_path):
         entry = talk.app.transcript.query("PromptBlock").first().entry
         await talk.say(f"/exclude {entry[:10]}")
         [marker] = talk.app.transcript.query("BoundaryBlock")
-        assert marker.title_line().startswith("taken out above:")
+        assert marker.title_line().startswith("excluded above:")
         assert [block.has_class("folded") for block in talk.app.transcript.query("PromptBlock")] == [
             True,
             False,
@@ -338,7 +338,7 @@ async def test_leaving_the_preview_leaves_everything_as_it_was(tmp_path):
         await talk.type("/preview")
         screen = await talk.opened("PreviewScreen")
         await until(talk.pilot, lambda: screen._infos)
-        screen._chosen.add(screen._infos[0].entry)
+        screen._pinned.add(screen._infos[0].entry)
         before = screen._preview
         await talk.pilot.press("ctrl+r")
         await until(talk.pilot, lambda: screen._preview not in (None, before))
@@ -602,10 +602,10 @@ async def test_a_fold_that_is_stopped_is_on_the_screen_no_more(tmp_path):
         talk.host.session.summarizer = ModelSummarizer(model, window=model.window)
         model.gate = Gate()
         await talk.type("/compact")
-        await talk.sees("The summary, as it is written:", "folding (manual)")
+        await talk.sees("The summary so far:", "folding (manual)")
         await talk.pilot.press("escape")
         await talk.sees("Stopped.")
-        await until(talk.pilot, lambda: "as it is written" not in talk.text and "folding" not in talk.text)
+        await until(talk.pilot, lambda: "summary so far" not in talk.text and "folding" not in talk.text)
 
 
 @pytest.mark.slow
@@ -659,7 +659,7 @@ async def test_prompts_that_another_session_does_not_get_are_told(tmp_path):
         await until(talk.pilot, lambda: "1 queued" in talk.text)
         (tmp_path / "work/done").touch()
         await until(talk.pilot, talk.quiet)
-        talk.app.talk._beside = "a fold is ready"
+        talk.app.talk._background = "a fold is ready"
         await talk.say("/clear")
         await talk.sees("Not sent", "Two, of which much was thought.")
         assert "a fold is ready" not in talk.text
@@ -675,6 +675,8 @@ async def test_a_program_that_is_ended_leaves_the_terminal_as_it_was(tmp_path):
 
 
 def test_how_to_go_on_names_the_store_and_no_password():
-    assert resuming("3fa1", None) == "foldline chat --resume 3fa1"
-    assert resuming("3fa1", "sqlite:///a b.db") == "foldline chat --resume 3fa1 --store 'sqlite:///a b.db'"
-    assert "secret" not in resuming("3fa1", "postgresql://me:secret@host/db")
+    assert resume_command("3fa1", None) == "foldline chat --resume 3fa1"
+    assert (
+        resume_command("3fa1", "sqlite:///a b.db") == "foldline chat --resume 3fa1 --store 'sqlite:///a b.db'"
+    )
+    assert "secret" not in resume_command("3fa1", "postgresql://me:secret@host/db")

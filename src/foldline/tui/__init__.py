@@ -1,1 +1,1 @@
-"""The screen of `foldline chat`, one file a widget; needs the extra `chat`."""
+"""The screen of `foldline chat`; needs the extra `chat`."""

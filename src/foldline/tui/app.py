@@ -1,7 +1,6 @@
-"""`foldline chat`: the transcript, the editor, and a line that says how full the window is.
+"""`foldline chat`: the transcript, the editor, and a line that shows how full the window is.
 
-The screen is there before the agent is: that is loaded beside it, and what is typed meanwhile waits. What is
-sent here is answered by `conversation.py`.
+The screen appears before the agent is loaded; prompts sent meanwhile wait. `conversation.py` handles them.
 """
 
 from __future__ import annotations
@@ -32,14 +31,14 @@ if TYPE_CHECKING:
     from foldline.tui.conversation import Conversation
 
 WELCOME: Final = """\
-**Foldline** keeps this session inside the model's window and loses nothing. `/help` lists the commands,
+**Foldline** keeps this session inside the model's window without losing anything. `/help` lists the commands,
 `@` attaches a file, Esc stops a turn, Ctrl-O opens tool calls, Ctrl-Q leaves."""
 SHOWN: Final = 8  # completions that are shown
-RESIZED: Final = 0.25  # seconds after which the meter is drawn anew
+RESIZE_DELAY: Final = 0.25  # seconds until the meter is redrawn
 
 
 class ChatApp(App[None]):
-    """The screen; `demo` makes the options of the demonstration."""
+    """The screen; `demo` shows the demonstration."""
 
     TITLE = "foldline chat"
     CSS = """
@@ -57,7 +56,7 @@ class ChatApp(App[None]):
     def __init__(self, options: HostOptions, *, demo: bool = False) -> None:
         super().__init__()
         self.talk: Conversation | None = None  # None until it is loaded
-        self.to_resume = ""  # once it was left: the session's id, where something was said
+        self.to_resume = ""  # after leaving: the session's id, unless it is empty
         self.transcript: Transcript
         self.editor: Editor
         self._hints: Static
@@ -66,30 +65,30 @@ class ChatApp(App[None]):
         self._options = options
         self._history = History((options.home or expanded("~")) / ".foldline" / "history")
         self._demo = demo
-        self._waiting: list[str] = []  # sent before the agent was there
+        self._unsent: list[str] = []  # prompts from before the agent was loaded
         self._leaving = False
         self._calls_opened = False
 
-    # ---- beginning and end
+    # ---- start and end
 
     def compose(self) -> ComposeResult:
-        """Transcript above, editor and figures below."""
+        """Show the transcript, the editor below, and the figures at the bottom."""
         self.transcript, self._hints = Transcript(), Static(id="hints")
         self.editor = Editor(self._history, self._complete)
         self._status, self._meter = StatusLine(), ContextMeter()
         yield from (self.transcript, self._hints, self.editor, self._status, self._meter)
 
     def on_mount(self) -> None:
-        """Let the user type, and load the agent beside it."""
+        """Focus the editor, and load the agent in the background."""
         self.editor.focus()
         self._status.show("loading")
-        with suppress(NotImplementedError, RuntimeError):  # not on Windows, not beside the main thread
+        with suppress(NotImplementedError, RuntimeError):  # not on Windows, not outside the main thread
             leave = partial(self.exit, return_code=128 + signal.SIGTERM)
             asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, leave)
         self.run_worker(self._load(), name="load")
 
     async def _load(self) -> None:
-        """Load the agent and open its session; a wrong call ends the program with its error."""
+        """Load the agent and open its session; an error ends the program."""
         options = self._options
         try:
             module = await asyncio.to_thread(import_module, "foldline.tui.conversation")
@@ -106,24 +105,24 @@ class ChatApp(App[None]):
         await self.transcript.load(talk.session)
         await self.transcript.note(WELCOME)
         await talk.begin()
-        waiting, self._waiting = self._waiting, []
-        for text in waiting:
+        unsent, self._unsent = self._unsent, []
+        for text in unsent:
             talk.send(text)
 
     async def on_unmount(self) -> None:
-        """Close what is open."""
+        """Close the conversation."""
         if self.talk is not None:
             if self.talk.session.leaf is not None and not self._demo:
                 self.to_resume = await self.talk.host.short(self.talk.session.id)
             await self.talk.close()
 
-    # ---- what the user types
+    # ---- input
 
     @on(Editor.Sent)
-    def _sent(self, event: Editor.Sent) -> None:
+    def _send(self, event: Editor.Sent) -> None:
         self._leaving = False
         if self.talk is None:
-            self._waiting.append(event.text)
+            self._unsent.append(event.text)
         else:
             self.talk.send(event.text)
 
@@ -131,19 +130,19 @@ class ChatApp(App[None]):
         return self.talk.complete(word, first) if self.talk is not None else ()
 
     @on(Editor.Typing)
-    def _typing(self, event: Editor.Typing) -> None:
-        self._hints.display = bool(event.found)
-        self._hints.update(Text("\n".join(clean(word) for word in event.found[:SHOWN])))
+    def _show_hints(self, event: Editor.Typing) -> None:
+        self._hints.display = bool(event.candidates)
+        self._hints.update(Text("\n".join(clean(word) for word in event.candidates[:SHOWN])))
 
     def on_resize(self) -> None:
-        """Draw the figures for the new width."""
+        """Redraw the figures for the new width."""
         if self.talk is not None:
-            self.set_timer(RESIZED, self.talk.draw)
+            self.set_timer(RESIZE_DELAY, self.talk.draw)
 
     # ---- keys
 
     def action_interrupt(self) -> None:
-        """Stop the turn or the compaction under way."""
+        """Stop the running turn or compaction."""
         if self.talk is not None:
             self.talk.interrupt()
 
@@ -154,15 +153,15 @@ class ChatApp(App[None]):
             return
         self._leaving = True
         self.action_interrupt()
-        self.notify("Ctrl-C again leaves; the session is saved.")
+        self.notify("Press Ctrl-C again to leave; the session is saved.")
 
     def action_toggle_calls(self) -> None:
-        """Open every tool call, or close them."""
+        """Open or close all tool calls."""
         self._calls_opened = not self._calls_opened
         self.transcript.open_calls(opened=self._calls_opened)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002
-        """Leave the keys that scroll to a dialog, where one is open."""
+        """Leave the scroll keys to an open dialog."""
         return action != "scroll" or len(self.screen_stack) == 1
 
     def action_scroll(self, pages: int) -> None:

@@ -1,4 +1,4 @@
-"""What stands in the transcript: prompts, replies, tool calls, boundaries, notes. One small widget each."""
+"""The widgets of the transcript: prompts, replies, tool calls, boundaries, notes."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from foldline.core.compact.receipt import token_change
 from foldline.core.log.entries import EXCLUDED, Receipt
 from foldline.terminal import clean
 
-LONGEST = 20_000  # characters of a tool's answer that are shown; all of it is in the log
+LONGEST = 20_000  # characters of a tool's answer that are shown; the log has all of it
 TITLE = 100  # characters of a call's arguments in its title
-DEGRADES = 3  # compactions from which the marker says that quality may degrade
+DEGRADES = 3  # compactions after which the marker warns about quality
 
 
 class Block(Vertical):
-    """A piece of the transcript that belongs to an entry of the log; dimmed where that is folded."""
+    """A part of the transcript that belongs to an entry of the log; dimmed when that is folded."""
 
     DEFAULT_CSS = """
     Block { height: auto; margin: 0 0 1 0; }
@@ -36,7 +36,7 @@ class Block(Vertical):
 
 
 class PromptBlock(Block):
-    """What the user said."""
+    """A prompt of the user."""
 
     DEFAULT_CSS = """
     PromptBlock { border-left: thick $accent; padding: 0 1; background: $boost; }
@@ -47,12 +47,12 @@ class PromptBlock(Block):
         self.text = text
 
     def compose(self) -> ComposeResult:
-        """Show the words as they were typed."""
+        """Show the text as it was typed."""
         yield Static(Text(clean(self.text)))
 
 
 class ReplyBlock(Block):
-    """What the model said, as Markdown; it grows while the reply streams in."""
+    """A reply of the model, as Markdown; it grows while the reply streams in."""
 
     DEFAULT_CSS = """
     ReplyBlock { padding: 0 1; margin: 0; }
@@ -76,25 +76,25 @@ class ReplyBlock(Block):
         yield self._markdown
 
     def on_mount(self) -> None:
-        """Show no empty line where there is no thinking."""
+        """Hide the line for thinking until there is any."""
         self._thought.display = False
 
     async def write(self, piece: str) -> None:
-        """Show the next piece of the text."""
+        """Append a piece of the text."""
         self.text += piece
         if self._stream is None:
             self._stream = Markdown.get_stream(self._markdown)
         await self._stream.write(clean(piece))
 
     def think(self, piece: str) -> None:
-        """Show the newest line of the thinking."""
+        """Append a piece of the thinking, and show its newest line."""
         self.thinking += piece
         lines = self.thinking.strip().splitlines()
         self._thought.display = bool(lines)
         self._thought.update(Text(clean(lines[-1]) if lines else ""))
 
     async def finish(self, text: str) -> None:
-        """Show the whole text; what streamed may have been void."""
+        """Show the complete text, which may differ from the streamed pieces."""
         if self._stream is not None:
             await self._stream.stop()
             self._stream = None
@@ -105,7 +105,7 @@ class ReplyBlock(Block):
 
 
 class CallBlock(Block):
-    """A tool call, folded to its title until it is opened."""
+    """A tool call, collapsed to its title until it is opened."""
 
     DEFAULT_CSS = """
     CallBlock { margin: 0 0 0 1; }
@@ -117,46 +117,46 @@ class CallBlock(Block):
         super().__init__(entry)
         self.tool = tool
         self.arguments = arguments
-        self._runs = True
+        self._running = True
         self._body = Static()
         self._fold = Collapsible(self._body, title=f"{self._title()} …", collapsed=True)
 
     def compose(self) -> ComposeResult:
-        """Show the title alone."""
+        """Show only the title."""
         yield self._fold
 
     def show_answer(self, text: str, *, failed: bool) -> None:
-        """Show what the tool answered."""
-        self._runs = False
+        """Show the answer of the tool."""
+        self._running = False
         self.set_class(failed, "failed")
         lines = text.count("\n") + 1
         self._fold.title = f"{self._title()}  {'failed' if failed else f'{lines} lines'}"
-        self._body.update(self._told(text))
+        self._body.update(self._answer(text))
 
     def stop(self) -> None:
-        """Say that it was stopped, unless it has answered."""
-        if self._runs:
+        """Mark it as stopped, unless it has an answer."""
+        if self._running:
             self.show_answer("Stopped by the user.", failed=True)
             self._fold.title = f"{self._title()}  stopped"
 
-    def _told(self, text: str) -> Syntax | Text:
+    def _answer(self, text: str) -> Syntax | Text:
         cut = text if len(text) <= LONGEST else f"{text[:LONGEST]}\n… {len(text) - LONGEST:,} more characters"
         if self.tool == "edit" and "\n@@ " in cut:
             return Syntax(clean(cut), "diff", theme="ansi_dark", background_color="default")
         return Text(clean(cut))
 
     def _title(self) -> str:
-        given = ", ".join(_value(value) for value in self.arguments.values())
-        flat = " ".join(clean(given).split())
-        return _plain(f"{self.tool} {flat[:TITLE]}{'…' if len(flat) > TITLE else ''}".rstrip())
+        arguments = ", ".join(_value(value) for value in self.arguments.values())
+        line = " ".join(clean(arguments).split())
+        return _escape(f"{self.tool} {line[:TITLE]}{'…' if len(line) > TITLE else ''}".rstrip())
 
     def toggle(self, *, opened: bool) -> None:
         """Open or close it."""
         self._fold.collapsed = not opened
 
 
-def _plain(text: str) -> str:
-    """Return a text for a title that takes Textual's markup: each bracket stands for itself."""
+def _escape(text: str) -> str:
+    """Escape brackets, which are Textual's markup in a title."""
     return text.replace("[", r"\[")
 
 
@@ -165,7 +165,7 @@ def _value(value: Any) -> str:
 
 
 class BoundaryBlock(Block):
-    """Where older messages were folded: a marker that opens to the receipt and the summary."""
+    """A marker where older messages were folded; it opens to the summary."""
 
     DEFAULT_CSS = """
     BoundaryBlock { border-top: heavy $accent; border-bottom: heavy $accent; padding: 0 1; }
@@ -183,19 +183,19 @@ class BoundaryBlock(Block):
 
     def compose(self) -> ComposeResult:
         """Show what was folded; the summary opens below."""
-        told = self.receipt.notes[-1] if self._excludes else "Old tool results are cleared."
-        body = Markdown(clean(self.summary)) if self.summary else Static(Text(clean(told)))
-        yield Collapsible(body, title=_plain(self.title_line()), collapsed=True)
+        note = self.receipt.notes[-1] if self._excludes else "Old tool results are cleared."
+        body = Markdown(clean(self.summary)) if self.summary else Static(Text(clean(note)))
+        yield Collapsible(body, title=_escape(self.title_line()), collapsed=True)
 
     @property
     def _excludes(self) -> bool:
-        """Whether the user took something out with it."""
+        """Whether the user excluded something with it."""
         return not self.summary and EXCLUDED in self.receipt.dropped.get("edits", {})
 
     def title_line(self) -> str:
-        """Return the marker's words."""
+        """Return the text of the marker."""
         receipt = self.receipt
-        what = "folded" if self.summary else "taken out" if self._excludes else "pruned"
+        what = "folded" if self.summary else "excluded" if self._excludes else "pruned"
         line = f"{what} above: {token_change(receipt)} ({receipt.reason})"
         if self.lifted:
             return f"undone: {line}; /redo brings it back"
@@ -205,7 +205,7 @@ class BoundaryBlock(Block):
 
 
 class SummaryBlock(Static):
-    """The end of a summary while a model writes it."""
+    """The newest lines of a summary while a model writes it."""
 
     DEFAULT_CSS = """
     SummaryBlock {
@@ -218,14 +218,14 @@ class SummaryBlock(Static):
         self._text = ""
 
     def write(self, text: str) -> None:
-        """Show one more piece: the newest lines of what there is."""
+        """Append a piece, and show the newest lines."""
         self._text += text
         lines = self._text[-8 * 500 :].splitlines()[-7:]
-        self.update(Text(clean("\n".join(["The summary, as it is written:", *lines]))))
+        self.update(Text(clean("\n".join(["The summary so far:", *lines]))))
 
 
 class NoteBlock(Block):
-    """What the program says: the answer of a command, a warning, an error."""
+    """A note of the program: the result of a command, a warning, an error."""
 
     DEFAULT_CSS = """
     NoteBlock { padding: 0 1; color: $text-muted; }
@@ -239,8 +239,10 @@ class NoteBlock(Block):
         self.text = text
         if kind:
             self.add_class(kind)
-        self._plain = bool(kind)
+        self._literal = bool(kind)
 
     def compose(self) -> ComposeResult:
-        """Show Markdown; errors word for word."""
-        yield Static(Text(clean(self.text))) if self._plain else Markdown(clean(self.text), open_links=False)
+        """Show Markdown; warnings and errors literally."""
+        yield (
+            Static(Text(clean(self.text))) if self._literal else Markdown(clean(self.text), open_links=False)
+        )

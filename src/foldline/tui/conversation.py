@@ -1,12 +1,13 @@
-"""The agent behind the screen: prompts and commands go to its host, and what that tells is shown in order.
+"""The agent behind the screen: prompts and commands go to its host, and events are shown in order.
 
-The host works in tasks of its own and tells through one queue, so that typing never waits.
+The host works in separate tasks and sends events through one queue, so that typing never waits.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from itertools import islice
 from typing import Any
 
 from textual.app import App
@@ -58,12 +59,12 @@ from foldline.tui.transcript import Transcript
 __all__ = ["Conversation", "demonstration"]
 
 COMPLETIONS = 8
-LISTED = 5_000  # files of the folder that are offered
-Screen = Callable[[str], Awaitable[Outcome | None]]
+MAX_FILES = 5_000  # of the folder, for completion
+ScreenCommand = Callable[[str], Awaitable[Outcome | None]]
 
 
 class Completion:
-    """Completes words in a folder; its files are listed once, in a thread."""
+    """Completes commands and files of a folder; its files are listed once, in a thread."""
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
@@ -71,25 +72,23 @@ class Completion:
 
     def load(self) -> None:
         """List the files of the folder."""
-        found: list[str] = []
-        for path in files(self._workspace.root):
-            found.append(self._workspace.shown(path))
-            if len(found) >= LISTED:
-                break
-        self._files = found
+        paths = islice(files(self._workspace.root), MAX_FILES)
+        self._files = [self._workspace.shown(path) for path in paths]
 
     def __call__(self, word: str, first: bool) -> Sequence[str]:
-        """Return what a word may become, the likeliest first."""
+        """Return completions of a word, the likeliest first."""
         if word.startswith("/"):
             return [f"/{name}" for name in registry.COMMANDS if f"/{name}".startswith(word)] if first else ()
         typed = word[1:].strip('"').lower()
-        begin = [name for name in self._files if name.lower().startswith(typed)]
-        inside = [name for name in self._files if typed in name.lower() and name not in begin[:COMPLETIONS]]
-        return [_reference(name) for name in (*begin, *inside)[:COMPLETIONS]]
+        starting = [name for name in self._files if name.lower().startswith(typed)]
+        others = [
+            name for name in self._files if typed in name.lower() and name not in starting[:COMPLETIONS]
+        ]
+        return [_reference(name) for name in (*starting, *others)[:COMPLETIONS]]
 
 
 def _reference(name: str) -> str:
-    """Return what attaches a file: its name, in quotes where it would not be read to its end."""
+    """Return the reference to a file, in quotes if its name needs them."""
     return f"@{name}" if REFERENCE.fullmatch(f"@{name}") else f'@"{name}"'
 
 
@@ -106,11 +105,11 @@ class Conversation:
         self._events: asyncio.Queue[Event] = asyncio.Queue()
         self._notices: Notices
         self._asking = asyncio.Lock()
-        self._showing = False  # an event that was taken and is not on the screen yet
-        self._doing = ""  # what goes on, for the status line
-        self._beside = ""  # what goes on in the background
-        self._why = ""  # why the model is waited for
-        self._asks = False  # whether the user is asked for a permission
+        self._showing = False  # an event was taken and is not on the screen yet
+        self._activity = ""  # for the status line
+        self._background = ""  # the activity in the background
+        self._reason = ""  # why the model is delayed
+        self._permission_open = False
 
     async def open(self, options: HostOptions) -> None:
         """Open the host; raises what `Host.open` raises."""
@@ -125,19 +124,19 @@ class Conversation:
         if theme in self._app.available_themes:
             self._app.theme = theme
         elif theme:
-            known = did_you_mean(theme, self._app.available_themes)
-            self._events.put_nowait(Logged(text=f"no theme {theme!r}{known}: Ctrl-P lists them"))
+            hint = did_you_mean(theme, self._app.available_themes)
+            self._events.put_nowait(Logged(text=f"no theme {theme!r}{hint}: Ctrl-P lists them"))
         self._app.run_worker(self.complete.load, name="files", thread=True)
         await self.draw()
 
     async def begin(self) -> None:
-        """Say where a session that goes on stands; from now on, show what happens."""
+        """Show the state of a resumed session, then events."""
         if self.session.leaf is not None:
             await self._transcript.note(await state_text(self.host))
         self._app.run_worker(self._show_events(), name="events")
 
     async def close(self) -> None:
-        """Stop what goes on and close what is open."""
+        """Stop the turn and close the host."""
         self.host.agent.interrupt()
         await self.host.close()
         self._notices.close()
@@ -149,51 +148,53 @@ class Conversation:
 
     @property
     def quiet(self) -> bool:
-        """Whether nothing goes on, and all is shown."""
+        """Whether nothing is running, and all events are shown."""
         groups = ("turns", "commands")
-        working = [one for one in self._app.workers if one.group in groups and not one.is_finished]
-        return not working and not self.host.agent.busy and self._events.empty() and not self._showing
+        running = [
+            worker for worker in self._app.workers if worker.group in groups and not worker.is_finished
+        ]
+        return not running and not self.host.agent.busy and self._events.empty() and not self._showing
 
     def interrupt(self) -> None:
-        """Stop the turn, the compaction or the command under way; what is asked meanwhile goes away."""
+        """Stop the running turn, compaction or command, and close open dialogs."""
         for screen in reversed(self._app.screen_stack):
             if isinstance(screen, Dialog):
                 screen.action_leave()
         if self.host.interrupt():
-            self._do("stopping")
-            self._app.run_worker(self._stopped(), group="turns")
+            self._set_activity("stopping")
+            self._app.run_worker(self._after_stop(), group="turns")
         for worker in self._app.workers:
             if worker.group == "commands":
                 worker.cancel()
 
-    # ---- what the user sends
+    # ---- input
 
     def send(self, text: str) -> None:
-        """Have a prompt worked on, or a command run."""
+        """Run a prompt or a command."""
         if text.startswith("/") and not text.startswith("//"):
-            self._app.run_worker(self._command(text), group="commands", exit_on_error=False)
+            self._app.run_worker(self._run_command(text), group="commands", exit_on_error=False)
         else:
-            self._app.run_worker(self._prompt(text), group="turns", exit_on_error=False)
+            self._app.run_worker(self._run_prompt(text), group="turns", exit_on_error=False)
 
-    async def _prompt(self, text: str) -> None:
+    async def _run_prompt(self, text: str) -> None:
         try:
             if self.host.agent.busy:
                 await self.host.queue(text)
             else:
-                self._do("waiting for the model")
+                self._set_activity("waiting for the model")
                 await self.host.prompt(text)
         except FoldlineError as error:
-            self._do("")
+            self._set_activity("")
             await self._transcript.note(str(error), "error")
         finally:
             await self.draw()
 
-    async def _command(self, text: str) -> None:
+    async def _run_command(self, text: str) -> None:
         name, _, argument = text[1:].strip().partition(" ")
-        screen = self._screen_of(name, bare=not argument.strip())
-        agent, shown = self.host.agent, f"/{name}"
-        if not self._doing and screen is None:
-            self._do(shown)
+        screen = self._screen_command(name, has_argument=bool(argument.strip()))
+        agent, activity = self.host.agent, f"/{name}"
+        if not self._activity and screen is None:
+            self._set_activity(activity)
         try:
             if screen is None:
                 outcome = await registry.run(self.host, text)
@@ -206,33 +207,33 @@ class Conversation:
             await self._transcript.note(str(error), "error")
             return
         except asyncio.CancelledError:
-            await self._stopped()
+            await self._after_stop()
             await self._transcript.note("Stopped.", "warning")
             raise
         finally:
-            if self._doing == shown:
-                self._do("")
+            if self._activity == activity:
+                self._set_activity("")
         if outcome is not None:
-            await self._show(outcome)
-        if agent is not self.host.agent and agent.queue:  # what a turn that failed left
-            left = "\n".join(short_line(str(words[0])) for words in agent.queue)
-            await self._transcript.note(f"Not sent, since the session is another one:\n{left}", "warning")
+            await self._show_outcome(outcome)
+        if agent is not self.host.agent and agent.queue:  # left by a turn that failed
+            unsent = "\n".join(short_line(str(words[0])) for words in agent.queue)
+            await self._transcript.note(f"Not sent, because the session changed:\n{unsent}", "warning")
 
-    async def _stopped(self) -> None:
-        """Show no more of what was stopped: a fold that is cancelled does not tell of its end."""
+    async def _after_stop(self) -> None:
+        """Remove a summary that was being written: a cancelled fold sends no event."""
         await self._events.join()
         await self._transcript.drop_summary()
         if not self.host.agent.busy:
-            self._do("")
+            self._set_activity("")
 
-    async def _show(self, outcome: Outcome) -> None:
-        """Show what a command answered, behind what happened meanwhile."""
+    async def _show_outcome(self, outcome: Outcome) -> None:
+        """Show the result of a command, after earlier events."""
         await self._events.join()
         if outcome.leave:
             self._app.exit()
             return
         if outcome.moved:
-            self._beside = ""
+            self._background = ""
             await self._transcript.load(self.session)
         if outcome.text:
             await self._transcript.note(outcome.text)
@@ -240,45 +241,44 @@ class Conversation:
             self._editor.put(outcome.editor)
         await self.draw()
 
-    # ---- commands with a screen of their own
+    # ---- commands with a screen
 
-    def _screen_of(self, name: str, *, bare: bool) -> Screen | None:
-        """Return what shows the screen of a command; some have one only without an argument."""
-        always: dict[str, Screen] = {"preview": self._preview, "handoff": self._handoff}
-        alone: dict[str, Screen] = {
+    def _screen_command(self, name: str, *, has_argument: bool) -> ScreenCommand | None:
+        """Return the method that shows the screen of a command; some have one only without an argument."""
+        always: dict[str, ScreenCommand] = {"preview": self._preview, "handoff": self._handoff}
+        bare: dict[str, ScreenCommand] = {
             "autocompact": self._autocompact,
             "branch": self._branch,
             "resume": self._resume,
             "tree": self._tree,
         }
-        return always.get(name) or (alone.get(name) if bare else None)
+        return always.get(name) or (None if has_argument else bare.get(name))
 
     async def _preview(self, focus: str) -> Outcome | None:
-        done = await self._app.push_screen_wait(PreviewScreen(self.session, focus))
-        return Outcome(done) if done is not None else None
+        result = await self._app.push_screen_wait(PreviewScreen(self.session, focus))
+        return Outcome(result) if result is not None else None
 
     async def _handoff(self, goal: str) -> Outcome | None:
         if not goal:
             return await registry.run(self.host, "/handoff")
         draft = await self.session.preview_handoff(goal)
-        title = f"What the session for “{short_line(goal)}” begins with"
+        title = f"The first message of the session for “{short_line(goal)}”"
         text = await self._app.push_screen_wait(TextDialog(title, draft))
         if text is None:
             return None
         return await hand_off(self.host, goal, text)
 
     async def _autocompact(self, _argument: str) -> Outcome | None:
-        shown = autocompact_text(self.host).replace("*", "").replace("`", "")
-        found = await self._picked(shown, ["on", "off"], 0 if self.session.policy.enabled else 1)
-        return (
-            None if found is None else await registry.run(self.host, f"/autocompact {('on', 'off')[found]}")
-        )
+        title = autocompact_text(self.host).replace("*", "").replace("`", "")
+        choices = ["on", "off"]
+        index = await self._pick(title, choices, 0 if self.session.policy.enabled else 1)
+        return None if index is None else await registry.run(self.host, f"/autocompact {choices[index]}")
 
     async def _branch(self, _argument: str) -> Outcome | None:
-        asked = await user_prompts(self.host)
-        lines = [f"{'folded  ' if one.folded else '        '}{short_line(one.text)}" for one in asked]
-        found = await self._picked("Go on from before which message?", lines, len(lines) - 1)
-        return None if found is None else await rewind_to(self.host, asked[found])
+        prompts = await user_prompts(self.host)
+        lines = [f"{'folded' if prompt.folded else '':<8}{short_line(prompt.text)}" for prompt in prompts]
+        index = await self._pick("Continue from before which message?", lines, len(lines) - 1)
+        return None if index is None else await rewind_to(self.host, prompts[index])
 
     async def _tree(self, _argument: str) -> Outcome | None:
         branches = await self.session.branches()
@@ -286,8 +286,8 @@ class Conversation:
             f"{'here  ' if one.current else '      '}{one.messages:>4}  {short_line(one.text)}"
             for one in branches
         ]
-        found = await self._picked("Go to which branch?", lines)
-        return None if found is None else await registry.run(self.host, f"/tree {found + 1}")
+        index = await self._pick("Switch to which branch?", lines)
+        return None if index is None else await registry.run(self.host, f"/tree {index + 1}")
 
     async def _resume(self, _argument: str) -> Outcome | None:
         infos = await self.host.sessions()
@@ -296,44 +296,44 @@ class Conversation:
             f"{short_line(await session_title(self.host, info)) or info.id}"
             for info in infos
         ]
-        found = await self._picked("Go on with which session?", lines)
-        if found is None:
+        index = await self._pick("Continue which session?", lines)
+        if index is None:
             return None
-        await self.host.resume(infos[found].id)
+        await self.host.resume(infos[index].id)
         return Outcome(await state_text(self.host), moved=True)
 
-    async def _picked(self, title: str, lines: list[str], chosen: int = 0) -> int | None:
+    async def _pick(self, title: str, lines: list[str], selected: int = 0) -> int | None:
         if not lines:
             await self._transcript.note("There is nothing to choose from yet.")
             return None
-        return await self._app.push_screen_wait(Picker(title, lines, chosen))
+        return await self._app.push_screen_wait(Picker(title, lines, selected))
 
     async def _ask(self, request: PermissionRequest) -> Answer:
-        """Ask for a permission, one at a time; a turn that is stopped meanwhile takes the question away."""
+        """Ask for a permission, one at a time; stopping the turn closes the dialog."""
         async with self._asking:
-            return await self._asked(request)
+            return await self._show_permission(request)
 
-    async def _asked(self, request: PermissionRequest) -> Answer:
-        asked: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+    async def _show_permission(self, request: PermissionRequest) -> Answer:
+        result: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         screen = PermissionScreen(request)
 
-        def answered(answer: Answer | None) -> None:
-            if not asked.done():
-                asked.set_result(answer or "no")
+        def on_answer(answer: Answer | None) -> None:
+            if not result.done():
+                result.set_result(answer or "no")
 
         try:
-            self._asks = True
-            self._tell()
-            await self._app.push_screen(screen, answered)
-            return await asked
+            self._permission_open = True
+            self._draw_status()
+            await self._app.push_screen(screen, on_answer)
+            return await result
         finally:
-            self._asks = False
-            self._tell()
+            self._permission_open = False
+            self._draw_status()
             if screen in self._app.screen_stack:
                 screen.pop_until_active()
                 screen.dismiss("no")
 
-    # ---- what the host tells
+    # ---- events of the host
 
     async def _show_events(self) -> None:
         while True:
@@ -341,46 +341,50 @@ class Conversation:
             self._showing = True
             try:
                 await self._transcript.show(event, self.session)
-                await self._noticed(event)
+                await self._update_status(event)
             finally:
                 self._showing = False
                 self._events.task_done()
 
-    async def _noticed(self, event: Event) -> None:
-        """Say what goes on in the status line; what went wrong stands in the transcript."""
-        said = _said_of(event)
-        if said is not None:
-            await self._transcript.note(*said)
+    async def _update_status(self, event: Event) -> None:
+        """Update the status line; warnings and errors go to the transcript."""
+        note = _note_for(event)
+        if note is not None:
+            await self._transcript.note(*note)
         match event:
             case ThinkingStreamed():
-                return self._do("thinking")
+                return self._set_activity("thinking")
             case TextStreamed():
-                return self._do("writing")
+                return self._set_activity("writing")
             case CallStarted():
-                return self._do(f"running {event.tool}")
+                return self._set_activity(f"running {event.tool}")
             case CallEnded() | ReplyEnded():
-                return self._rest()
+                return self._set_idle()
             case ReplyDelayed():
-                self._do(f"waiting to ask again, after attempt {event.attempt}", " ".join(event.why.split()))
+                self._set_activity(
+                    f"waiting to ask again, after attempt {event.attempt}", " ".join(event.why.split())
+                )
             case DraftStarted():
-                self._beside = "folding in the background"
+                self._background = "folding in the background"
             case DraftReady():
-                self._beside = "a fold is ready"
+                self._background = "a fold is ready"
             case CompactionStarted():
-                self._do(f"folding ({event.reason})")
+                self._set_activity(f"folding ({event.reason})")
             case CompactionDone() | PruneDone() | NothingDone() | DraftFailed():
-                self._beside = ""
-                self._rest()
+                self._background = ""
+                self._set_idle()
             case TurnEnded():
-                self._do("waiting for the model" if self.host.agent.queue and event.how != "failed" else "")
+                self._set_activity(
+                    "waiting for the model" if self.host.agent.queue and event.how != "failed" else ""
+                )
                 await self._transcript.end()
             case _:
-                if said is None:
+                if note is None:
                     return None
         return await self.draw()
 
     async def draw(self, *_: Any) -> None:
-        """Draw the figures and what goes on."""
+        """Redraw the figures and the status line."""
         policy = self.session.policy
         self._meter.show(
             await self.session.stats(),
@@ -388,50 +392,53 @@ class Conversation:
             usd=self.host.usd,
             autocompact=policy.enabled and policy.hard is not None,
         )
-        self._tell()
+        self._draw_status()
 
-    def _do(self, what: str, why: str = "") -> None:
-        """Say in the status line what goes on, and why."""
-        if (what, why) != (self._doing, self._why):
-            self._doing, self._why = what, why
-            self._tell()
+    def _set_activity(self, activity: str, reason: str = "") -> None:
+        """Show the current activity, and the reason for a delay, in the status line."""
+        if (activity, reason) != (self._activity, self._reason):
+            self._activity, self._reason = activity, reason
+            self._draw_status()
 
-    def _rest(self) -> None:
-        self._do("waiting for the model" if self.host.agent.busy else "")
+    def _set_idle(self) -> None:
+        self._set_activity("waiting for the model" if self.host.agent.busy else "")
 
-    def _tell(self) -> None:
+    def _draw_status(self) -> None:
         queued = len(self.host.agent.queue)
         parts = [
-            *(["Esc stops"] if self._doing and not self._asks else []),
-            *([f"{queued} queued"] if queued else []),
-            *([self._beside] if self._beside else []),
-            *([self._why] if self._why else []),
+            "Esc stops" if self._activity and not self._permission_open else "",
+            f"{queued} queued" if queued else "",
+            self._background,
+            self._reason,
         ]
-        self._status.show("waiting for your answer" if self._asks else self._doing, " · ".join(parts))
+        activity = "waiting for your answer" if self._permission_open else self._activity
+        self._status.show(activity, " · ".join(filter(None, parts)))
 
 
-def _said_of(event: Event) -> tuple[str, str] | None:
-    """Return what is to be said of an event, and how; None where the status line is enough."""
+def _note_for(event: Event) -> tuple[str, str] | None:
+    """Return the note for an event and its kind; None if the status line is enough."""
     match event:
-        case CompactionDone() | PruneDone() if event.receipt.reason != "manual":  # a command says it itself
+        case CompactionDone() | PruneDone() if (
+            event.receipt.reason != "manual"
+        ):  # a command returns its own text
             return result_text(event.receipt), ""
         case DraftFailed() if event.why == "error":
             return f"A fold in the background failed: {event.detail}", "error"
         case Struck():
-            return f"A compaction failed ({event.why}); the session is as it was.", "error"
+            return f"A compaction failed ({event.why}); the session is unchanged.", "error"
         case CoolingDown():
             return (
-                "Folding failed three times: it will not start by itself for a while. /compact still folds.",
+                "Folding failed three times: auto-compaction is paused for a while. /compact still folds.",
                 "error",
             )
         case OverflowRetried():
-            return f"The request did not fit, so it is folded and made again: {event.why}", "warning"
+            return f"The request did not fit; it is repeated with a folded view: {event.why}", "warning"
         case WarningGiven():
             return event.text, "error" if event.kind == "failed" else "warning"
         case Logged():
             return event.text, "warning"
         case TurnEnded() if event.how == "interrupted":
-            return "Stopped. What is whole stays; say how to go on.", "warning"
+            return "Stopped. Complete messages are kept; say how to continue.", "warning"
         case TurnEnded() if event.fell_short:
             return event.detail, "error"
         case _:

@@ -1,4 +1,4 @@
-"""Small screens that ask for one thing: a permission, a choice, a text to edit."""
+"""Dialogs that ask for a permission, a choice, or an edited text."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from foldline.agent.permissions import Answer, PermissionRequest
 from foldline.terminal import clean
 
 T = TypeVar("T")
-QUIET = 0.5  # seconds without another key before and behind one that answers
+QUIET = 0.5  # seconds without another key before and after one that answers
 
 
 class Dialog(ModalScreen[T | None]):
-    """A box over the conversation; Escape leaves it without an answer."""
+    """A box over the conversation; Escape closes it without an answer."""
 
     DEFAULT_CSS = """
     Dialog { align: center middle; }
@@ -36,14 +36,14 @@ class Dialog(ModalScreen[T | None]):
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave", "Leave")]
 
     def action_leave(self) -> None:
-        """Answer nothing."""
+        """Close it without an answer."""
         self.dismiss(None)
 
 
 class PermissionScreen(Dialog[Answer]):
     """Asks whether a tool may do something, and shows what would change.
 
-    It comes while the user may be typing: a letter answers alone only, with a pause before and behind it.
+    It may open while the user is typing: a letter answers only with a pause before and after it.
     """
 
     AUTO_FOCUS = ""
@@ -58,19 +58,18 @@ class PermissionScreen(Dialog[Answer]):
         super().__init__()
         self.request = request
         self._timer: Timer
-        self._quiet = False  # whether no key came for a while
-        self._alone = False  # whether it was so before the newest key
-        self._given: Answer | None = None  # the answer, unless another key follows
+        self._quiet = False  # no key was pressed for a while
+        self._after_pause = False  # it was quiet before the newest key
+        self._pending: Answer | None = None  # the answer, unless another key follows
 
     def compose(self) -> ComposeResult:
         """Show the request, what would change, and three answers."""
-        asked = self.request
         with Vertical():
-            yield Static(Text(clean(f"Allow {asked.tool}?")), classes="title")
+            yield Static(Text(clean(f"Allow {self.request.tool}?")), classes="title")
             with VerticalScroll():
-                yield Static(Text(clean(asked.detail)))
-                if asked.change:
-                    change = clean(asked.change)
+                yield Static(Text(clean(self.request.detail)))
+                if self.request.change:
+                    change = clean(self.request.change)
                     yield Static(Syntax(change, "diff", theme="ansi_dark", background_color="default"))
             with Horizontal():
                 yield Button("Yes, once (y)", id="once", variant="primary", compact=True, disabled=True)
@@ -82,20 +81,20 @@ class PermissionScreen(Dialog[Answer]):
         self._timer = self.set_timer(QUIET, self._listen)
 
     def on_resize(self, event: events.Resize) -> None:
-        """Leave room for the title and the buttons: what does not fit is scrolled to."""
+        """Leave room for the title and the buttons; the request scrolls."""
         self.query_one(VerticalScroll).styles.max_height = max(1, event.size.height * 9 // 10 - 5)
 
     def on_key(self, event: events.Key) -> None:
-        """Wait again: a letter with others around it was meant for the editor."""
+        """Wait again: a letter among others was meant for the editor."""
         if not event.is_printable and event.key != "enter":
             return
-        self._alone, self._quiet, self._given = self._quiet, False, None
+        self._after_pause, self._quiet, self._pending = self._quiet, False, None
         self._timer.stop()
         self._timer = self.set_timer(QUIET, self._listen)
 
     def _listen(self) -> None:
-        if self._given is not None:
-            self.dismiss(self._given)
+        if self._pending is not None:
+            self.dismiss(self._pending)
             return
         self._quiet = True
         for button in self.query(Button):
@@ -104,26 +103,26 @@ class PermissionScreen(Dialog[Answer]):
             self.query_one(VerticalScroll).focus()
 
     def on_button_pressed(self, event: Button.Pressed) -> None:
-        """Answer by a button."""
+        """Answer with a button."""
         answers: dict[str | None, Answer] = {"once": "once", "always": "always"}
         self.dismiss(answers.get(event.button.id, "no"))
 
     def action_answer(self, answer: Answer) -> None:
-        """Answer by a key, unless others came before it or follow."""
-        if self._alone:
-            self._given = answer
+        """Answer with a key, unless other keys come shortly before or after it."""
+        if self._after_pause:
+            self._pending = answer
 
 
 class Picker(Dialog[int]):
-    """Asks for one of several lines; Escape takes none."""
+    """Asks for one of several lines; Escape chooses none."""
 
     CSS = "Picker OptionList { max-height: 20; height: auto; text-wrap: nowrap; text-overflow: ellipsis; }"
 
-    def __init__(self, title: str, lines: Sequence[str], chosen: int = 0) -> None:
+    def __init__(self, title: str, lines: Sequence[str], selected: int = 0) -> None:
         super().__init__()
         self._title = title
         self._lines = lines
-        self._chosen = chosen
+        self._selected = selected
 
     def compose(self) -> ComposeResult:
         """Show the lines."""
@@ -132,18 +131,18 @@ class Picker(Dialog[int]):
             yield OptionList(*(Text(clean(line), no_wrap=True, overflow="ellipsis") for line in self._lines))
 
     def on_mount(self) -> None:
-        """Begin at the line that was named."""
-        found = self.query_one(OptionList)
-        found.highlighted = self._chosen
-        found.focus()
+        """Highlight the selected line."""
+        options = self.query_one(OptionList)
+        options.highlighted = self._selected
+        options.focus()
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
-        """Take a line."""
+        """Choose a line."""
         self.dismiss(event.option_index)
 
 
 class TextDialog(Dialog[str]):
-    """Has a text edited and confirmed; Escape leaves it."""
+    """Asks for an edited text; Escape cancels."""
 
     CSS = "TextDialog TextArea { height: 16; }"
     BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+s", "confirm", "Confirm")]
@@ -163,9 +162,9 @@ class TextDialog(Dialog[str]):
                 yield Button("Leave (Esc)", id="leave", compact=True)
 
     def on_button_pressed(self, event: Button.Pressed) -> None:
-        """Confirm or leave by a button."""
+        """Confirm or cancel with a button."""
         self.dismiss(self.query_one(TextArea).text if event.button.id == "confirm" else None)
 
     def action_confirm(self) -> None:
-        """Take the text as it stands."""
+        """Return the text."""
         self.dismiss(self.query_one(TextArea).text)

@@ -1,4 +1,4 @@
-"""Where the user types: several lines, a history, and completion of commands and files."""
+"""The editor: several lines, a history, and completion of commands and files."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ REMEMBERED = 500  # prompts
 
 
 class History:
-    """What was typed before, in a file of the user's, oldest first."""
+    """Earlier prompts, stored in a file, oldest first."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
         self._lines = self._read()
-        self._place = len(self._lines)
-        self._typed = ""  # before the user went back
+        self._position = len(self._lines)
+        self._draft = ""  # typed before the user went back
 
     def _read(self) -> list[str]:
         try:
@@ -36,12 +36,12 @@ class History:
             return []
         lines: list[str] = []
         for row in rows[-REMEMBERED:]:
-            with suppress(ValueError):  # a row that is broken is one prompt
+            with suppress(ValueError):  # only a broken row is lost
                 lines += [text] if isinstance(text := json.loads(row), str) else []
         return lines
 
     def add(self, text: str) -> None:
-        """Remember what was sent; a file that cannot be written is no reason to stop."""
+        """Store a prompt; ignores a file that cannot be written."""
         if not self._lines or self._lines[-1] != text:
             self._lines.append(text)
             try:
@@ -50,23 +50,23 @@ class History:
                 self._file.chmod(0o600)
             except OSError:
                 pass
-        self._place = len(self._lines)
+        self._position = len(self._lines)
 
     def older(self, shown: str) -> str | None:
-        """Return the prompt before the one shown; None at the first."""
-        if self._place == 0:
+        """Return the prompt before the one shown, None at the first; `shown` is stored as the draft."""
+        if self._position == 0:
             return None
-        if self._place == len(self._lines):
-            self._typed = shown
-        self._place -= 1
-        return self._lines[self._place]
+        if self._position == len(self._lines):
+            self._draft = shown
+        self._position -= 1
+        return self._lines[self._position]
 
     def newer(self) -> str | None:
-        """Return the prompt after the one shown, behind the newest what was being typed; None there."""
-        if self._place >= len(self._lines):
+        """Return the prompt after the one shown, then the draft, then None."""
+        if self._position >= len(self._lines):
             return None
-        self._place += 1
-        return self._lines[self._place] if self._place < len(self._lines) else self._typed
+        self._position += 1
+        return self._lines[self._position] if self._position < len(self._lines) else self._draft
 
 
 class Editor(TextArea):
@@ -85,11 +85,11 @@ class Editor(TextArea):
             self.text = text
 
     class Typing(Message):
-        """The word at the cursor begins a command or a reference; `found` are what it may become."""
+        """The text changed; `candidates` complete the command or reference at the cursor."""
 
-        def __init__(self, found: Sequence[str]) -> None:
+        def __init__(self, candidates: Sequence[str]) -> None:
             super().__init__()
-            self.found = found
+            self.candidates = candidates
 
     def __init__(self, history: History, complete: Callable[[str, bool], Sequence[str]]) -> None:
         super().__init__(show_line_numbers=False, soft_wrap=True, tab_behavior="focus")
@@ -126,32 +126,34 @@ class Editor(TextArea):
             self.put(text)
 
     def put(self, text: str) -> None:
-        """Put a text into the editor, the cursor behind it."""
+        """Replace the text, and move the cursor to its end."""
         self.text = text
         self.move_cursor(self.document.end)
 
     def _word(self) -> tuple[str, bool]:
-        """Return the word before the cursor where it begins with / or @, and whether it stands first."""
+        """Return the word before the cursor if it starts with / or @, and whether it is the first."""
         row, column = self.cursor_location
         before = self.document.get_line(row)[:column]
-        found = WORD.search(before)
-        return (found.group(1), row == 0 and found.start(1) == 0) if found else ("", False)
+        match = WORD.search(before)
+        return (match.group(1), row == 0 and match.start(1) == 0) if match else ("", False)
 
     def candidates(self) -> Sequence[str]:
-        """Return what the word before the cursor may become."""
+        """Return completions of the word before the cursor."""
         word, first = self._word()
         return self._complete(word, first) if word else ()
 
     def _complete_word(self) -> None:
         word, _ = self._word()
-        found = self.candidates()
-        if not found:
+        candidates = self.candidates()
+        if not candidates:
             return
         row, column = self.cursor_location
-        shared = commonprefix(found)  # noqa: RUF071 - letter by letter is what is wanted
-        whole = f"{found[0]} " if len(found) == 1 else shared if len(shared) > len(word) else found[0]
-        self.replace(whole, (row, column - len(word)), (row, column))
+        prefix = commonprefix(candidates)  # noqa: RUF071 - by characters, not by path parts
+        completed = prefix if len(prefix) > len(word) else candidates[0]
+        if len(candidates) == 1:
+            completed = f"{candidates[0]} "
+        self.replace(completed, (row, column - len(word)), (row, column))
 
     def on_text_area_changed(self) -> None:
-        """Tell what the word at the cursor may become."""
+        """Post the completions of the word at the cursor."""
         self.post_message(self.Typing(self.candidates()))

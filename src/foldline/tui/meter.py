@@ -1,4 +1,4 @@
-"""The lines that are always in view: what goes on; how full the window is, the model, the price so far."""
+"""The status line, and the meter: how full the window is, the model, the price so far."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 WARM, HOT, FULL = 0.70, 0.85, 0.95  # shares of the usable window from which the meter is coloured
 CELLS = 20
-WIDE = 110  # columns from which the categories are named
+WIDE = 110  # columns from which the categories are shown
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
-TICK = 0.1  # seconds between two of them
+TICK = 0.1  # seconds per frame
 
 
 def colour(share: float) -> str:
@@ -29,7 +29,7 @@ def colour(share: float) -> str:
 
 
 def meter_text(stats: Stats | None, *, model: str, usd: float, autocompact: bool, width: int) -> Text:
-    """Return the line for a width in columns; without figures, what is known before there are any."""
+    """Return the meter for a width in columns; without `stats`, only model and price."""
     line = Text()
     if stats is not None:
         share = stats.context_tokens / stats.usable if stats.usable else 1.0
@@ -56,7 +56,7 @@ def categories(stats: Stats) -> str:
 
 
 class StatusLine(Static):
-    """What goes on, for how many seconds, and what stops it."""
+    """The current activity, its seconds, and how to stop it."""
 
     DEFAULT_CSS = """
     StatusLine {
@@ -66,37 +66,37 @@ class StatusLine(Static):
 
     def __init__(self) -> None:
         super().__init__()
-        self._doing = ""
-        self._more = ""
+        self._activity = ""
+        self._details = ""
         self._since = 0.0
         self._timer: Timer | None = None
 
     def on_mount(self) -> None:
-        """Move while something goes on."""
-        self._timer = self.set_interval(TICK, self._draw, pause=not self._doing)
+        """Animate the line during an activity."""
+        self._timer = self.set_interval(TICK, self._draw, pause=not self._activity)
 
-    def show(self, doing: str, more: str = "") -> None:
-        """Say what goes on ("": nothing does), and what else there is to say."""
-        if doing and not self._doing:
+    def show(self, activity: str, details: str = "") -> None:
+        """Show an activity ("": none) and details."""
+        if activity and not self._activity:
             self._since = time.monotonic()
-        self._doing, self._more = doing, more
+        self._activity, self._details = activity, details
         if self._timer is not None:
-            (self._timer.resume if doing else self._timer.pause)()
+            (self._timer.resume if activity else self._timer.pause)()
         self._draw()
 
     def _draw(self) -> None:
-        if not self._doing:
-            self.update(Text(clean(self._more)))
+        if not self._activity:
+            self.update(Text(clean(self._details)))
             return
         seconds = time.monotonic() - self._since
         line = Text(f"{SPINNER[int(seconds / TICK) % len(SPINNER)]} ", style="bold")
-        words = [clean(self._doing), *([f"{seconds:.0f} s"] if seconds >= 1 else []), clean(self._more)]
+        words = [clean(self._activity), *([f"{seconds:.0f} s"] if seconds >= 1 else []), clean(self._details)]
         line.append(" · ".join(word for word in words if word), style="not bold")
         self.update(line)
 
 
 class ContextMeter(Static):
-    """The line; `show` draws it anew."""
+    """The meter; `show` redraws it."""
 
     DEFAULT_CSS = """
     ContextMeter {

@@ -1,4 +1,4 @@
-"""What is only logged, as events for the screen: standard error is not seen behind it."""
+"""Logged warnings as events for the screen, which hides standard error."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from foldline.session.events import Event
 
 log = logging.getLogger("foldline")
 
-TOLD: Final = ("session %s: ", "summary by ")  # begin what is logged beside an event that says the same
+DUPLICATES: Final = ("session %s: ", "summary by ")  # start of records that also have an event
 
 
 class Logged(Event, frozen=True):
@@ -22,20 +22,20 @@ class Logged(Event, frozen=True):
 
 
 class Notices(logging.Handler):
-    """Tells of what is logged, from whichever thread it comes, until it is closed."""
+    """Passes log records of any thread to `put`, until it is closed."""
 
-    def __init__(self, tell: Callable[[Logged], None]) -> None:
+    def __init__(self, put: Callable[[Logged], None]) -> None:
         super().__init__(logging.WARNING)
-        self._tell = tell
+        self._put = put
         self._loop = asyncio.get_running_loop()
         log.addHandler(self)
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Tell of one record, unless an event does."""
-        if not str(record.msg).startswith(TOLD):
-            self._loop.call_soon_threadsafe(self._tell, Logged(text=record.getMessage()))
+        """Pass on a record, unless it also has an event."""
+        if not str(record.msg).startswith(DUPLICATES):
+            self._loop.call_soon_threadsafe(self._put, Logged(text=record.getMessage()))
 
     def close(self) -> None:
-        """Tell of nothing more."""
+        """Stop listening."""
         log.removeHandler(self)
         super().close()
