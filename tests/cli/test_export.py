@@ -29,7 +29,7 @@ def test_a_file_goes_from_one_agent_to_another_and_back_in_one_command_each(fold
 
     assert (there.code, again.code) == (0, 0)
     assert "wrote 70 messages to" in there.err
-    assert "to go on: put it at ~/.claude/projects/" in there.err
+    assert "to continue: put it at ~/.claude/projects/" in there.err
     assert "claude --resume " in there.err
     open_in_claude_code(claude.read_bytes())
     open_in_pi(back.read_bytes())
@@ -81,7 +81,7 @@ def test_to_fold_needs_the_view(foldline, file):
     refused = foldline("export", file, "--format", "pi", "--target", 3000)
 
     assert refused.code == 2
-    assert "add --view" in refused.err
+    assert "need --view" in refused.err
 
 
 def test_what_a_form_cannot_carry_is_named(foldline, file, tmp_path):
@@ -167,12 +167,9 @@ def test_the_system_prompt_and_tools_beside_the_messages_come_back(foldline, tmp
 
 
 def test_lines_in_a_json_file_are_named(foldline, file, tmp_path):
+    assert "name the file .jsonl" in foldline("export", file, "--format", "pi", "-o", tmp_path / "x.json").err
     assert (
-        "a name that ends in .jsonl"
-        in foldline("export", file, "--format", "pi", "-o", tmp_path / "x.json").err
-    )
-    assert (
-        "a name that ends in .jsonl"
+        "name the file .jsonl"
         not in foldline("export", file, "--format", "pi", "-o", tmp_path / "x.jsonl").err
     )
 

@@ -78,7 +78,7 @@ def test_an_agent_is_named_and_without_a_target_a_fifth_of_the_window_is_left(fo
     example("claude-code", away_from_home)
     done = foldline("slim", "claude", "--window", 50_000)
     assert done.code == 0
-    assert "to go on: claude --resume" in done.out
+    assert "to continue: claude --resume" in done.out
     assert done.err == ""
     known = foldline("slim", "pi", "--window", 50_000, "--json").json
     assert known["agent"] == "pi"
@@ -136,7 +136,7 @@ def test_undo_leaves_a_session_alone_in_which_the_agent_went_on(foldline, away_f
         file.write(json.dumps({"type": "custom-title", "customTitle": "More"}) + "\n")
     refused = foldline("slim", "--undo")
     assert refused.code == 2
-    assert f"the agent went on in {written}" in refused.err
+    assert f"the agent has continued {written}" in refused.err
     assert written.exists()
 
 

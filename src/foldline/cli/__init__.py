@@ -1,4 +1,4 @@
-"""The command line: one file per command, loaded when it is called."""
+"""The command line; a command's module is loaded when it is called."""
 
 from foldline.cli.app import main
 

@@ -1,6 +1,6 @@
 """The `foldline` command: finds the subcommand, runs it, and turns errors into exit codes.
 
-Exit codes: 0 done, 1 the work failed, 2 the call or the input is wrong.
+Exit codes: 0 success, 1 the work failed, 2 wrong usage or input.
 """
 
 from __future__ import annotations
@@ -22,44 +22,44 @@ from foldline.errors import FoldlineError, did_you_mean
 from foldline.terminal import clean
 
 COMMANDS = {
-    "chat": "Talk to the agent in the terminal, its context in view.",
-    "run": "Send one prompt to the agent; its answer as text or JSON lines.",
-    "rpc": "Serve the agent to another program, JSON lines both ways.",
+    "chat": "Talk to the agent in the terminal.",
+    "run": "Send one prompt to the agent, and print the answer as text or JSON lines.",
+    "rpc": "Serve the agent to another program, as JSON lines both ways.",
     "serve": "Serve sessions over HTTP, and a gateway for any agent.",
-    "tokens": "Make a token for the service, to be kept by its hash.",
-    "mcp": "Serve a session to agents as MCP tools: recall, rules, figures.",
-    "compact": "Fit a session file into a budget of tokens.",
-    "wrap": "Lead an agent through the gateway, with MCP tools.",
-    "unwrap": "Put an agent's settings back as they were.",
-    "doctor": "Say which agents are wrapped, and what to do.",
+    "tokens": "Make a token for the service.",
+    "mcp": "Serve a session to agents as MCP tools.",
+    "compact": "Fit a session file into a token budget.",
+    "wrap": "Connect an agent to the gateway and the MCP server.",
+    "unwrap": "Restore an agent's settings.",
+    "doctor": "Show which agents are wrapped, and what to do.",
     "hook": "Answer a hook of Claude Code's plugin.",
     "statusline": "Print a status line for Claude Code.",
-    "slim": "Fold an agent's session of this folder; the agent resumes it.",
-    "inspect": "Show where a session's tokens are, and what is wrong with it.",
+    "slim": "Fold an agent's session of this folder into a new one to resume.",
+    "inspect": "Show where a session's tokens are, and its problems.",
     "constraints": "Show the rules that the user stated, and what ended them.",
     "replay": "Replay sessions under several policies, turn by turn.",
-    "check": "Fail where a replay loses a rule or exceeds the window.",
-    "bench": "Measure Foldline beside the systems of others.",
-    "batch": "Fold or replay an archive of sessions, resumable.",
+    "check": "Fail if a replay loses a rule or exceeds the window.",
+    "bench": "Compare Foldline with other systems.",
+    "batch": "Fold or replay an archive of sessions.",
     "import": "Put a session file into the store.",
     "export": "Write a session in the format of another tool.",
     "sessions": "List the stored sessions.",
     "show": "Show a stored session: history, view, boundaries.",
     "undo": "Undo the newest compaction of a stored session.",
-    "redo": "Take back the newest undo of a stored session.",
-    "merge": "Note in a session what was done on another branch.",
-    "exclude": "Take a message of a stored session out of its context.",
-    "search": "Search everything that was said, folded messages included.",
-    "verify": "Check that everything stored is intact.",
+    "redo": "Revert the newest undo of a stored session.",
+    "merge": "Add a summary of another branch to a session.",
+    "exclude": "Remove a message of a stored session from its context.",
+    "search": "Search all messages, including folded ones.",
+    "verify": "Check that the store is intact.",
     "backup": "Copy the store to a file while it is in use.",
     "migrate": "Copy every session to another store.",
     "purge": "Delete a stored session permanently.",
     "policies": "Show the policies as a table.",
     "demo": "Fold an example session and show every step.",
-    "completion": "Print the completion script of a shell.",
+    "completion": "Print a shell completion script.",
 }
 
-# the files of commands that are named otherwise
+# modules that are not named like their commands
 MODULES = {
     "import": "import_",
     **dict.fromkeys(("wrap", "unwrap", "doctor"), "wrap"),
@@ -70,8 +70,8 @@ MODULES = {
 }
 
 INTERRUPTED = 130  # as in shells: 128 + SIGINT
-# of our errors, for --json
-PARTS = frozenset(("where", "line", "index", "floor", "budget", "breakdown", "leaf", "detail"))
+# attributes of errors that --json includes
+ERROR_FIELDS = frozenset(("where", "line", "index", "floor", "budget", "breakdown", "leaf", "detail"))
 
 EXAMPLES = """
 \b
@@ -83,12 +83,12 @@ Examples:
 """
 
 
-class _ReaderLeft(Exception):
-    """The reader of standard output closed it, as in `| head`; click turns a BrokenPipeError into exit 1."""
+class _OutputClosed(Exception):
+    """The reader closed standard output, as in `| head`; click would turn a BrokenPipeError into exit 1."""
 
 
 class _Commands(click.Group):
-    """A group that loads a command's module when it is called, so that --help is quick."""
+    """A group that loads a command's module when it is called, so that --help is fast."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         del ctx
@@ -110,16 +110,16 @@ class _Commands(click.Group):
         return super().resolve_command(ctx, args)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem[str]]:
-        """Complete a command's name without loading any."""
-        found = [CompletionItem(name, help=about) for name, about in COMMANDS.items()]
+        """Complete a command's name without loading its module."""
+        commands = [CompletionItem(name, help=about) for name, about in COMMANDS.items()]
         options = click.Command.shell_complete(self, ctx, incomplete)
-        return [*(item for item in found if item.value.startswith(incomplete)), *options]
+        return [*(item for item in commands if item.value.startswith(incomplete)), *options]
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
         except BrokenPipeError:
-            raise _ReaderLeft from None
+            raise _OutputClosed from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         del ctx
@@ -134,65 +134,62 @@ class _Commands(click.Group):
 )
 @click.version_option(foldline.__version__, prog_name="foldline")
 def cli() -> None:
-    """Keep long LLM sessions inside the context window, and lose nothing.
+    """Keep long LLM sessions inside the context window without losing anything.
 
-    A command that prints takes --json. Exit codes: 0 done, 1 the work failed, 2 call or input is wrong.
+    Commands that print results take --json. Exit codes: 0 success, 1 the work failed, 2 wrong usage or input.
     """
 
 
 class _CleanFormatter(logging.Formatter):
-    """Of warnings on standard error: they may quote a session."""
+    """Formats warnings for the terminal; they may quote a session."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the message without what steers a terminal."""
+        """Return the message without terminal control characters."""
         return clean(super().format(record))
 
 
 def main(args: list[str] | None = None) -> None:
     """Run the command line and exit.
 
-    An error's text goes to standard error; with --json its parts also go to standard output as
-    {"error": {"type", "message", "exit_code", ...}}, that of `run` as an event: {"type": "error", "error"}.
+    The text of an error goes to standard error; with --json it also goes to standard output, as
+    {"error": {"type", "message", "exit_code", ...}}, for `run` as an event {"type": "error", "error"}.
     """
     _open_streams()
-    words = sys.argv[1:] if args is None else args
-    logging.getLogger("stamina").addHandler(logging.NullHandler())  # a wait is told in our words
+    arguments = sys.argv[1:] if args is None else args
+    logging.getLogger("stamina").addHandler(logging.NullHandler())  # we report waits ourselves
     if logging.lastResort is not None:
         logging.lastResort.setFormatter(_CleanFormatter())
     try:
-        code: Any = cli.main(words, prog_name="foldline", standalone_mode=False)
-        sys.stdout.flush()  # here a full disk can still be reported
+        code: Any = cli.main(arguments, prog_name="foldline", standalone_mode=False)
+        sys.stdout.flush()  # a full disk can still be reported here
     except Exception as error:
-        report = (_told if words[0] == "run" else _report) if "--json" in words else None
-        code = _failed(error, report)
+        as_json = "--json" in arguments
+        code = _handle(error, (_event_json if arguments[0] == "run" else _error_json) if as_json else None)
     except KeyboardInterrupt:
-        _complain("interrupted; finished work is kept")
-        code = INTERRUPTED
+        code = _print_error("interrupted; finished work is kept", INTERRUPTED)
     sys.exit(code if isinstance(code, int) else 0)
 
 
 def _open_streams() -> None:
-    """Open nothing for a standard stream that is closed; let output in no Unicode replace what it lacks."""
+    """Replace closed standard streams; let output that is not Unicode replace unknown characters."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
-            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115 - to the end
+            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115 - open until exit
     output: Any = sys.stdout
     if hasattr(output, "reconfigure") and "utf" not in output.encoding.lower():
         output.reconfigure(errors="replace")
 
 
-def _failed(error: Exception, report: Callable[[Exception, int], None] | None) -> int:
+def _handle(error: Exception, to_json: Callable[[Exception, int], object] | None) -> int:
     """Report an error and return the exit code; an unexpected error is a bug and is raised again."""
     match error:
-        case _ReaderLeft() | BrokenPipeError():
+        case _OutputClosed() | BrokenPipeError():
             _discard_output()
             return 0
         case click.Abort(__cause__=KeyboardInterrupt()):
-            _complain("interrupted; finished work is kept")
-            return INTERRUPTED
+            return _print_error("interrupted; finished work is kept", INTERRUPTED)
         case click.Abort():
-            _complain("aborted; nothing was changed")
-            return INTERRUPTED
+            return _print_error("aborted; nothing was changed", INTERRUPTED)
         case FoldlineError():
             code, text = error.exit_code, str(error)
         case click.ClickException():
@@ -205,10 +202,10 @@ def _failed(error: Exception, report: Callable[[Exception, int], None] | None) -
         case _:
             raise error
     if text:
-        _complain(text)
+        _print_error(text, code)
     try:
-        if report is not None:
-            report(error, code)
+        if to_json is not None:
+            click.echo(json.dumps(to_json(error, code)))
         sys.stdout.flush()
     except OSError:  # standard output itself failed
         _discard_output()
@@ -219,19 +216,21 @@ def _discard_output() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _complain(text: str) -> None:
+def _print_error(text: str, code: int) -> int:
     click.echo(click.style("error: ", fg="red") + clean(text), err=True)
+    return code
 
 
 def _message(error: Exception) -> str:
     return error.format_message() if isinstance(error, click.ClickException) else str(error)
 
 
-def _told(error: Exception, _code: int) -> None:
-    click.echo(json.dumps({"type": "error", "error": _message(error)}))
+def _event_json(error: Exception, _code: int) -> dict[str, Any]:
+    return {"type": "error", "error": _message(error)}
 
 
-def _report(error: Exception, code: int) -> None:
-    parts = {key: value for key, value in vars(error).items() if key in PARTS and value not in (None, "")}
-    found = {"type": type(error).__name__, "message": _message(error), "exit_code": code, **parts}
-    click.echo(json.dumps({"error": found}))
+def _error_json(error: Exception, code: int) -> dict[str, Any]:
+    fields = {
+        key: value for key, value in vars(error).items() if key in ERROR_FIELDS and value not in (None, "")
+    }
+    return {"error": {"type": type(error).__name__, "message": _message(error), "exit_code": code, **fields}}

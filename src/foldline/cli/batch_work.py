@@ -1,6 +1,6 @@
-"""What a batch does with one session: fold or replay it, write the result, return what is recorded.
+"""The work of a batch on one session: fold or replay it, write the result, return the record.
 
-Both run in processes of their own, where nothing is printed.
+Both run in worker processes and print nothing.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ SIZES = ("tokens_before", "tokens_after", "messages_before", "messages_after")
 
 
 class FoldFiles(msgspec.Struct, frozen=True):
-    """How to fold the sessions of an archive; `window` and `model` None: those of each.
+    """How to fold the sessions of an archive; `window` and `model` default to those of each session.
 
     `models` are the user's own limits and prices.
     """
@@ -54,43 +54,46 @@ def fold_one(folding: FoldFiles, file: str, target: Path) -> Found:
     with _as_file(file) as path:
         loaded = load_session(path, from_start=folding.from_start)
     info = Catalogue(folding.models).look_up(folding.model or loaded.model, folding.window)
-    done = fold_now(loaded, FoldOptions(folding.policy, info, target=folding.target, dialect=folding.dialect))
-    write_messages(done, loaded, target)
-    receipt: dict[str, Any] = msgspec.to_builtins(done.receipt)
-    for name in ("created_at", "duration_ms"):  # so that a batch gives the same bytes again
+    folded = fold_now(
+        loaded, FoldOptions(folding.policy, info, target=folding.target, dialect=folding.dialect)
+    )
+    write_messages(folded, loaded, target)
+    receipt: dict[str, Any] = msgspec.to_builtins(folded.receipt)
+    for name in ("created_at", "duration_ms"):  # to write the same bytes in every run
         receipt.pop(name, None)
     return {
         **{name: receipt[name] for name in SIZES},
-        "folded": done.boundary is not None,
+        "folded": folded.boundary is not None,
         "receipt": encode(receipt).decode(),
         "seconds": round(time.perf_counter() - started, 3),
-        "warnings": [*done.warnings, *tools_left_out(done, loaded)],
+        "warnings": [*folded.warnings, *tools_left_out(folded, loaded)],
     }
 
 
 def replay_one(setup: ReplaySetup, file: str, target: Path) -> Found:
-    """Replay a session and write its report; the totals and the means alone are recorded."""
+    """Replay a session and write its report; only totals and means are recorded."""
     with _as_file(file) as path:
         report = msgspec.structs.replace(replay_file(path, setup), session=file)
-    (shown,) = as_json([report])["sessions"]
-    for one in shown["policies"]:
-        one["totals"] = {name: value for name, value in one["totals"].items() if name != "compaction_seconds"}
-    beside = {"model": report.model, "note": report.note, "warnings": report.warnings}
-    written = encode({**shown, **beside}) + b"\n"
-    write_whole(target, lambda stream: stream.write(written))
-    short = msgspec.to_builtins(report)
-    for one in short["policies"]:
-        one["turns"] = []
-        if one["retention"] is not None:
-            one["retention"]["cuts"] = []
-    return {"report": short, "warnings": list(report.warnings)}
+    (document,) = as_json([report])["sessions"]
+    for policy in document["policies"]:
+        totals: dict[str, Any] = policy["totals"]
+        policy["totals"] = {name: value for name, value in totals.items() if name != "compaction_seconds"}
+    document |= {"model": report.model, "note": report.note, "warnings": report.warnings}
+    data = encode(document) + b"\n"
+    write_whole(target, lambda stream: stream.write(data))
+    record = msgspec.to_builtins(report)
+    for policy in record["policies"]:
+        policy["turns"] = []
+        if policy["retention"] is not None:
+            policy["retention"]["cuts"] = []
+    return {"report": record, "warnings": list(report.warnings)}
 
 
 @contextmanager
 def _as_file(name: str) -> Generator[str]:
-    """Give the path of a session file, or of a copy of a stored session, which is removed at the end.
+    """Yield the path of a session file, or of a temporary copy of a stored session.
 
-    Raises SessionNotFound where the store does not have the session any more.
+    Raises SessionNotFound if the session is no longer in the store.
     """
     if not is_stored(name):
         yield name
@@ -105,7 +108,7 @@ async def _copy(name: str, copy: IO[bytes]) -> None:
     store = open_store(url)
     try:
         if await store.leaf(session) is None:
-            raise SessionNotFound(f"{name}: this session is not in the store any more")
+            raise SessionNotFound(f"{name}: this session is no longer in the store")
         await write_log(store, session, copy.write)
         copy.flush()
     finally:

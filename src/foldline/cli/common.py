@@ -1,4 +1,4 @@
-"""What the commands share: policies and windows by name, and session files read as far as memory goes."""
+"""Shared by the commands: policies and windows by name, and reading session files that fit into memory."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from foldline.summarizers import Summarizer, unasked_warning
 from foldline.transcripts import MessageRecord, Record
 
 NONE = Policy(name="none", summary="Never compacts.", enabled=False)
-TEN = tuple(name for name in PRESETS if ":" not in name)  # the systems, without tunings of one
+TEN = tuple(name for name in PRESETS if ":" not in name)  # without variants
 
-# bytes of memory for one of a session file; 100 MB of JSON lines took 2.4 to read or store, 6.1 to fold
+# bytes of memory per byte of a session file; 100 MB of JSON lines took 2.4 to read or store, 6.1 to fold
 TO_READ = 3
 TO_FOLD = 8
 SMALL = 64 * 1024 * 1024  # never checked below this size
@@ -35,47 +35,47 @@ _CGROUP = Path("/sys/fs/cgroup")
 
 
 def find_policy(name: str | None, policy_file: Path | None) -> Policy:
-    """Return the policy of that name (default: the settings'); those of `policy_file` come first."""
+    """Return the policy of a name (default: the configured one); those of `policy_file` come first."""
     return settings().find_policy(name or None, known_policies(policy_file))
 
 
 def find_policies(
     names: Iterable[str], policy_file: Path | None, *, default: str | None = None
 ) -> dict[str, Policy]:
-    """Return the policies that comma-separated lists name, each once; without any, those of `default`."""
-    known, own = settings(), known_policies(policy_file)
-    text = ",".join(names) or default or known.policy
-    asked = [name.strip() for name in text.split(",") if name.strip()]
-    if not asked:
+    """Return the policies of comma-separated lists, each once; by default those of `default`."""
+    config, own = settings(), known_policies(policy_file)
+    text = ",".join(names) or default or config.policy
+    listed = [name.strip() for name in text.split(",") if name.strip()]
+    if not listed:
         raise PolicyError("no policy named; give --policy none,pi,foldline or --policy all")
-    each = [one for name in asked for one in (("none", *TEN, *own) if name == "all" else (name,))]
-    return {one: NONE if one == "none" else known.find_policy(one, own) for one in each}
+    expanded = [one for name in listed for one in (("none", *TEN, *own) if name == "all" else (name,))]
+    return {name: NONE if name == "none" else config.find_policy(name, own) for name in expanded}
 
 
 def known_policies(policy_file: Path | None) -> dict[str, Policy]:
-    """Return the user's own policies: those of the settings, then those of a file."""
+    """Return the user's own policies: those of the settings, and over them those of a file."""
     return {**settings().user_policies(), **(load(policy_file) if policy_file else {})}
 
 
 def find_window(model: str | None, window: int | None, recorded: str | None = None) -> Window:
-    """Return the limits to work with: the flags', the settings', or those of the model that a file names."""
+    """Return the limits of the flags, else of the settings, else of the model that a file `recorded`."""
     info = settings().model_info(model, window, recorded=recorded)
     warn([info.warning] if info.warning else [])
     return info.window
 
 
 def find_summarizer(model: str | None, options: FoldOptions) -> Summarizer:
-    """Return who writes the summary where a model may be asked; warn of a `summary_model` that cannot be."""
+    """Return the summarizer; warn about a `summary_model` that cannot be used."""
     catalogue, policy = settings().catalogue(), options.resolved_policy
     summarizer = asked_summarizer(model, options.model, policy, catalogue)
     info = catalogue.look_up(None) if model is None else options.model
-    told = unasked_warning(info, policy, catalogue=catalogue)
-    warn([told] if told else [])
+    warning = unasked_warning(info, policy, catalogue=catalogue)
+    warn([warning] if warning else [])
     return summarizer
 
 
 def shown_name(file: str) -> str:
-    """Return the name of a session file as messages show it."""
+    """Return the name of a session file for messages."""
     return "standard input" if file == "-" else file
 
 
@@ -84,7 +84,7 @@ def read_session(
 ) -> Loaded:
     """Read a session file of any known format, or a stored session, into entries; warnings are printed.
 
-    `room` is how many bytes of memory the work takes for a byte of the file.
+    `room` is the memory that the work takes per byte of the file.
     """
     with progress(f"reading {shown_name(file)}") as tick:
         loaded = load_session(file, store=store, from_start=from_start, room=room, tick=tick)
@@ -100,7 +100,7 @@ def load_session(
     room: int = TO_FOLD,
     tick: Callable[[int], None] = lambda _: None,
 ) -> Loaded:
-    """Read a session like `read_session`, but print nothing; `tick` gets the number of messages."""
+    """Read a session like `read_session`, but print nothing; `tick` gets the count of messages."""
     name = shown_name(file)
     with open_source(file, store) as stream:
         check_room(stream, name, room)
@@ -113,42 +113,37 @@ def load_session(
 
 
 def counted(records: Iterator[Record], tick: Callable[[int], None]) -> Iterator[Record]:
-    """Pass records on, telling every 500 messages how many there were."""
-    heard = 0
+    """Yield the records, and pass the count of messages to `tick` every 500 messages."""
+    count = 0
     for record in records:
-        heard += isinstance(record, MessageRecord)
-        if heard % 500 == 0:
-            tick(heard)
+        count += isinstance(record, MessageRecord)
+        if count % 500 == 0:
+            tick(count)
         yield record
 
 
 def check_room(stream: BinaryIO, name: str, factor: int) -> None:
     """Raise InputError if `factor` times the size of an open file exceeds the free memory."""
-    size = _size(stream)
-    left = available() if size > SMALL else None
-    if left is not None and size * factor > left:
+    try:
+        size = os.fstat(stream.fileno()).st_size
+    except OSError:  # it is unpacked while it is read
+        return
+    free = available() if size > SMALL else None
+    if free is not None and size * factor > free:
+        needed = f"{size / 1e9:,.1f} GB need about {size * factor / 1e9:,.0f} GB of memory"
         raise InputError(
-            f"{name}: too large for this machine: {size / 1e9:,.1f} GB need about {size * factor / 1e9:,.0f} "
-            "GB of memory, "
-            f"and {left / 1e9:,.0f} GB are free. Split it, or use a larger machine; nothing was changed."
+            f"{name}: too large for this machine: {needed}, and {free / 1e9:,.0f} GB are free. Split it, or "
+            "use a larger machine; nothing was changed."
         )
 
 
-def _size(stream: BinaryIO) -> int:
-    """Return the bytes of a file on disk; 0 for one unpacked while it is read."""
-    try:
-        return os.fstat(stream.fileno()).st_size
-    except OSError:
-        return 0
-
-
 def available() -> int | None:
-    """Return the free bytes of memory; None if the system does not tell (not Linux)."""
-    found: list[int] = []
+    """Return the free bytes of memory; None if unknown (not Linux)."""
+    limits: list[int] = []
     with suppress(OSError):
         lines = [line.split() for line in _MEMINFO.read_text().splitlines()]
-        found += [int(line[1]) * 1024 for line in lines if line[0] == "MemAvailable:"]
+        limits += [int(line[1]) * 1024 for line in lines if line[0] == "MemAvailable:"]
     with suppress(OSError, ValueError):  # "max": no limit
         most, now = (int((_CGROUP / name).read_text()) for name in ("memory.max", "memory.current"))
-        found.append(most - now)
-    return min(found, default=None)
+        limits.append(most - now)
+    return min(limits, default=None)

@@ -1,8 +1,7 @@
-"""What a shell completes for a parameter: the names of policies, ids of stored sessions, agents, files.
+"""Shell completion of parameters: names of policies, ids of stored sessions, agents, files.
 
-Which of them is told by the flag and the metavar of the parameter, so that no command names its own; types
-such as a choice or a path complete themselves. A mistake in the settings or a store that cannot be read
-completes nothing: a shell has no place for an error.
+The flag and the metavar of a parameter decide what completes it; types such as a choice or a path complete
+themselves. A mistake in the settings or an unreadable store completes nothing: a shell cannot show errors.
 """
 
 from __future__ import annotations
@@ -26,13 +25,13 @@ from foldline.transcripts.places import AGENTS, NAMES
 Items = list["CompletionItem[str]"]  # quoted: generic only since click 8.5
 Complete = Callable[[click.Context, click.Parameter, str], Items]
 
-MOST: Final = 100  # sessions that are offered
+MAX_SESSIONS: Final = 100
 _FILES: Final = {"FILE", "FILE.toml", "SOURCE"}
 _KNOWN: Final = {"POLICY", "ID", "AGENT", *_FILES}
 
 
-def completed(flags: Sequence[str], metavar: str) -> Complete | None:
-    """Return what completes a parameter with these flags and metavar; None where its type does."""
+def completion_for(flags: Sequence[str], metavar: str) -> Complete | None:
+    """Return the completion of a parameter with these flags and metavar; None to leave it to its type."""
     kinds = set(metavar.strip("[].").split("|"))
     if "--policy" in flags or kinds >= {"NAME", "FILE.toml"}:
         kinds = {"POLICY", *kinds}
@@ -41,33 +40,33 @@ def completed(flags: Sequence[str], metavar: str) -> Complete | None:
 
     def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
         del param
-        found: Items = []
+        items: Items = []
         if "POLICY" in kinds:
-            found += _policies(incomplete)
+            items += _policies(incomplete)
         if "ID" in kinds:
-            found += _begun(_sessions(ctx, incomplete), incomplete)
+            items += _matching(_sessions(ctx, incomplete), incomplete)
         if "AGENT" in kinds:
-            found += _begun([*NAMES, *AGENTS], incomplete)
+            items += _matching([*NAMES, *AGENTS], incomplete)
         if kinds & _FILES:
-            found.append(CompletionItem(incomplete, type="file"))
-        return found
+            items.append(CompletionItem(incomplete, type="file"))
+        return items
 
     return complete
 
 
-def _begun(names: Iterable[str], incomplete: str) -> Items:
+def _matching(names: Iterable[str], incomplete: str) -> Items:
     return [CompletionItem(name) for name in names if name.startswith(incomplete)]
 
 
 def _policies(incomplete: str) -> Items:
-    """Complete the last name of a list with commas."""
+    """Complete the last name of a comma-separated list."""
     before, comma, last = incomplete.rpartition(",")
     own: dict[str, Policy] = {}
     with suppress(FoldlineError):
         own = settings().user_policies()
     return [
-        CompletionItem(f"{before}{comma}{name}", help=one.summary)
-        for name, one in {**PRESETS, **own}.items()
+        CompletionItem(f"{before}{comma}{name}", help=policy.summary)
+        for name, policy in {**PRESETS, **own}.items()
         if name.startswith(last)
     ]
 
@@ -76,7 +75,7 @@ def _sessions(ctx: click.Context, incomplete: str) -> list[str]:
     async def ids() -> list[str]:
         store = open_store(ctx.params.get("store_url") or ctx.params.get("store") or settings().store)
         try:
-            return [] if is_missing(store) else await store.ids(incomplete, MOST)
+            return [] if is_missing(store) else await store.ids(incomplete, MAX_SESSIONS)
         finally:
             await store.close()
 

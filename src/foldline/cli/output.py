@@ -42,7 +42,7 @@ def out() -> Console:
 
 
 def err() -> Console:
-    """Return the console for everything but results."""
+    """Return the console for everything except results."""
     return _fitted(_Console(stderr=True, highlight=False))
 
 
@@ -61,19 +61,19 @@ def print_json(value: Any) -> None:
 
 
 def print_line(value: Any) -> None:
-    """Print one JSON object on a line of its own, at once; U+FFFD for a lone surrogate."""
+    """Print one JSON object as a line, and flush; U+FFFD replaces a lone surrogate."""
     line = json.dumps(in_utf8(value), ensure_ascii=False).encode()
     sys.stdout.buffer.write((clean_json(line) if sys.stdout.isatty() else line) + b"\n")
     sys.stdout.buffer.flush()
 
 
 def print_text(text: str) -> None:
-    """Print text of a session: as it is into a pipe, without what steers a terminal where it is one."""
+    """Print the text of a session; without control characters on a terminal."""
     click.echo(clean(text) if sys.stdout.isatty() else text)
 
 
 def warn(lines: Iterable[str], most: int = 10) -> None:
-    """Print the first warnings to standard error."""
+    """Print at most `most` warnings to standard error, and the count of the others."""
     console = err()
     count = 0
     for count, line in enumerate(lines, 1):
@@ -100,34 +100,34 @@ def rule(console: Console, title: str) -> None:
 
 
 def table(*columns: str, title: str = "") -> Table:
-    """Return an empty table. Columns named #... hold numbers; these and =... are never cut, others may be."""
-    made = Table(title=title or None, title_justify="left", title_style="bold", box=None, pad_edge=False)
+    """Return an empty table. Columns #... hold numbers; these and =... are never cut, others may be."""
+    result = Table(title=title or None, title_justify="left", title_style="bold", box=None, pad_edge=False)
     for column in columns:
         number, whole = column.startswith("#"), column[:1] in ("#", "=")
-        made.add_column(
+        result.add_column(
             column.lstrip("#="),
             justify="right" if number else "left",
             no_wrap=whole,
             min_width=len(column) - 1 if whole else 4,
             overflow="ellipsis",
         )
-    return made
+    return result
 
 
-def row(made: Table, *cells: str | Text, style: str = "") -> None:
-    """Add a row to a table; each cell stays on its line."""
-    shown: list[RenderableType] = []
+def row(to: Table, *cells: str | Text, style: str = "") -> None:
+    """Add a row to a table; cells do not wrap."""
+    texts: list[RenderableType] = []
     for cell in cells:
         text = cell if isinstance(cell, Text) else Text(clean(cell).replace("\n", " "))
         text.no_wrap, text.overflow = True, "ellipsis"
-        shown.append(text)
-    made.add_row(*shown, style=style)
+        texts.append(text)
+    to.add_row(*texts, style=style)
 
 
 def local_time(when: float | None) -> str:
-    """Return a Unix time as people read it; "" for none, and for one that is no date."""
+    """Return a Unix time as a local date and time; "" for None and for an invalid one."""
     date = date_of(when)
-    if date is None or date.year == 9999:  # whose last day not every time zone has
+    if date is None or date.year == 9999:  # its last day is out of range in some time zones
         return ""
     return date.astimezone().strftime("%Y-%m-%d %H:%M")
 
@@ -139,9 +139,9 @@ def share(part: int, whole: int) -> str:
 
 @contextmanager
 def progress_lines(total: int) -> Generator[Callable[[int], None]]:
-    """Write progress to standard error as lines of JSON; yields a function that takes the count so far.
+    """Write progress to standard error as JSON lines; yields a function that takes the count so far.
 
-    The first line is written before the work, the last one when it has succeeded.
+    The first line is written before the work, the last one after its success.
     """
 
     def tick(done: int) -> None:
@@ -154,10 +154,7 @@ def progress_lines(total: int) -> Generator[Callable[[int], None]]:
 
 @contextmanager
 def progress(what: str, total: int | None = None) -> Generator[Callable[[int], None]]:
-    """Show progress, only on a terminal; yields a function that takes the count so far.
-
-    `total` is the final count, if known.
-    """
+    """Show progress on a terminal, towards `total`; yields a function that takes the count so far."""
     bar = Progress(
         SpinnerColumn(),
         TextColumn("{task.description}", markup=False),
@@ -173,24 +170,24 @@ def progress(what: str, total: int | None = None) -> Generator[Callable[[int], N
         yield lambda done: bar.update(task, completed=done)
 
 
-def message_lines(messages: Sequence[Any], **around: Any) -> list[bytes]:
-    """Return messages as JSON lines, after a line with what belongs to them (`system`, `tools`)."""
-    header = {key: value for key, value in around.items() if value}
+def message_lines(messages: Sequence[Any], **extra: Any) -> list[bytes]:
+    """Return messages as JSON lines, after a line with their `system` and `tools`."""
+    header = {key: value for key, value in extra.items() if value}
     return [encode_utf8(item) + b"\n" for item in ([header] if header else []) + list(messages)]
 
 
 def write_whole(output: Path, write: Callable[[BinaryIO], object]) -> None:
-    """Write a file atomically; an old one of that name stays until then.
+    """Write a file atomically: an existing file stays until the new one is complete.
 
-    `-` is standard output; a device or a pipe is written directly. Raises InputError for a path that cannot
-    be a file, FoldlineError if writing fails (a full disk).
+    `-` is standard output; a device or a pipe is written directly. Raises InputError for an unusable path,
+    FoldlineError if writing fails (a full disk).
     """
     if str(output) == "-":
         _write_to_output(write)
         return
     target = output.resolve()
     if not target.parent.is_dir():
-        raise InputError(f"{output}: cannot be written: {target.parent} is no folder")
+        raise InputError(f"{output}: cannot be written: {target.parent} is not a folder")
     try:
         if target.exists() and not stat.S_ISREG(target.stat().st_mode):
             with target.open("wb") as stream:
@@ -203,16 +200,16 @@ def write_whole(output: Path, write: Callable[[BinaryIO], object]) -> None:
     except BrokenPipeError:
         raise
     except OSError as error:
-        kept = "; the old file is unchanged" if target.is_file() else ""
-        raise FoldlineError(f"{output}: cannot be written: {error.strerror or error}{kept}") from error
+        note = "; the old file is unchanged" if target.is_file() else ""
+        raise FoldlineError(f"{output}: cannot be written: {error.strerror or error}{note}") from error
 
 
 def _write_to_output(write: Callable[[BinaryIO], object]) -> None:
-    """Write to standard output: as it is into a pipe, without what steers a terminal where it is one."""
+    """Write to standard output; without control characters on a terminal."""
     if sys.stdout.isatty():
-        held = BytesIO()
-        write(held)
-        sys.stdout.buffer.write(clean_json(held.getvalue()))
+        buffer = BytesIO()
+        write(buffer)
+        sys.stdout.buffer.write(clean_json(buffer.getvalue()))
     else:
         write(sys.stdout.buffer)
     sys.stdout.buffer.flush()

@@ -1,4 +1,4 @@
-"""Sessions in a store, as the commands use them."""
+"""Access to stored sessions, for the commands."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ T = TypeVar("T")
 
 @asynccontextmanager
 async def opened(url: str | None, *, make: bool = False) -> AsyncGenerator[Store]:
-    """Open the store that a URL names, and close it; a missing one is empty, and created only if `make`."""
-    named = url or basic_settings().store
-    store = open_store(named)
+    """Open the store of a URL; a missing one is created if `make`, else an empty store is used."""
+    place = url or basic_settings().store
+    store = open_store(place)
     if not make and is_missing(store):
-        if named:
-            warn([f"there is no store at {named} yet: `foldline import FILE --store {named}` creates one"])
+        if place:
+            warn([f"there is no store at {place} yet: `foldline import FILE --store {place}` creates one"])
         store = MemoryStore()
     try:
         yield store
@@ -37,12 +37,12 @@ async def opened(url: str | None, *, make: bool = False) -> AsyncGenerator[Store
 
 
 def is_missing(store: Store) -> bool:
-    """Return whether a store is known not to be made yet; a store of another package need not say."""
+    """Return whether a store does not exist yet; False for a store of another package."""
     return isinstance(store, DatabaseStore) and store.is_missing()
 
 
 def with_store(url: str | None, work: Callable[[Store], Coroutine[Any, Any, T]], *, make: bool = False) -> T:
-    """Run work on a store to its end; see `opened`."""
+    """Run work on a store; see `opened`."""
 
     async def run() -> T:
         async with opened(url, make=make) as store:
@@ -52,13 +52,13 @@ def with_store(url: str | None, work: Callable[[Store], Coroutine[Any, Any, T]],
 
 
 def is_file(source: str) -> bool:
-    """Return whether a FILE|ID is a file, a pipe or standard input: those go before a stored session."""
+    """Return whether a FILE|ID is a file, a pipe or standard input, which win over a stored session."""
     return source == "-" or (os.path.exists(source) and not os.path.isdir(source))  # noqa: PTH110, PTH112
 
 
 @contextmanager
 def open_source(source: str, url: str | None) -> Generator[BinaryIO]:
-    """Open a session FILE, or the stored session ID in Foldline's own form, for reading."""
+    """Open a session FILE, or the stored session ID in Foldline's own format, for reading."""
     if is_file(source):
         with open_transcript(source) as stream:
             yield stream
@@ -71,18 +71,18 @@ def open_source(source: str, url: str | None) -> Generator[BinaryIO]:
 
 
 def find_stored(source: str, url: str | None) -> str:
-    """Return the id of the stored session that a FILE|ID names, which is no file."""
+    """Return the id of the stored session that a FILE|ID names if it is not a file."""
     try:
         return with_store(url, lambda store: find_session(store, source))
     except SessionNotFound as error:
         text = f"no such file, and {error}"
         if os.path.isdir(source):  # noqa: PTH112
-            text = "this is a directory; name a session file in it (`foldline batch` folds them all)"
+            text = "this is a directory; name a session file in it (`foldline batch` folds all)"
         raise FormatError(text, where=source) from error
 
 
 async def write_log(store: Store, session: str, put: Callable[[bytes], object]) -> int:
-    """Write a stored session in Foldline's own form, every branch; return the number of entries."""
+    """Write a stored session in Foldline's own format, with all branches; return the number of entries."""
     put(header_line(session=session, leaf=await store.leaf(session)))
     count = 0
     async for entry in store.all(session):

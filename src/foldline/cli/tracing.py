@@ -1,6 +1,6 @@
-"""Where spans go: as JSON lines to the file that FOLDLINE_TRACE_FILE names, and by OTLP to a collector.
+"""Export of spans: as JSON lines to the file in FOLDLINE_TRACE_FILE, and by OTLP to a collector.
 
-The collector (Langfuse, Phoenix, Jaeger) is set as OpenTelemetry has it, by OTEL_EXPORTER_OTLP_ENDPOINT.
+OpenTelemetry's own OTEL_EXPORTER_OTLP_ENDPOINT sets the collector (Langfuse, Phoenix, Jaeger).
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ SERVICE: Final = "OTEL_SERVICE_NAME"
 
 @contextmanager
 def traced() -> Generator[None]:
-    """Write every span of the block to where the environment says; nothing where it says nothing."""
+    """Export every span of the block as the environment says."""
     name = os.environ.get(VARIABLE)
     with ExitStack() as ends:
         processors = [_to_file(name, ends)] if name else []
-        if any(os.environ.get(one) for one in COLLECTOR) and (sent := _to_collector()) is not None:
-            processors.append(sent)
+        if any(map(os.environ.get, COLLECTOR)) and (processor := _to_collector()) is not None:
+            processors.append(processor)
         if processors:
             _install(processors, ends)
         yield
@@ -44,14 +44,14 @@ def _install(processors: list[Any], ends: ExitStack) -> None:
 
     resource = Resource.create({"service.name": os.environ.get(SERVICE, "foldline")})
     provider = TracerProvider(resource=resource)
-    for one in processors:
-        provider.add_span_processor(one)
+    for processor in processors:
+        provider.add_span_processor(processor)
     trace.set_tracer_provider(provider)
     ends.callback(provider.shutdown)
 
 
 def _to_file(name: str, ends: ExitStack) -> Any:
-    """Return what writes spans to a file, one JSON object a line."""
+    """Return a processor that writes spans to a file, one JSON object per line."""
     try:
         from opentelemetry.sdk.trace.export import ConsoleSpanExporter, SimpleSpanProcessor  # noqa: PLC0415
     except ModuleNotFoundError as error:
@@ -65,14 +65,14 @@ def _to_file(name: str, ends: ExitStack) -> Any:
 
 
 def _to_collector() -> Any:
-    """Return what sends spans by OTLP over HTTP; None where that is not installed: others may have set it."""
+    """Return a processor that sends spans by OTLP over HTTP; None, with a warning, if it is not installed."""
     try:
         from opentelemetry.sdk.trace.export import BatchSpanProcessor  # noqa: PLC0415
 
         exporter: Any = import_module("opentelemetry.exporter.otlp.proto.http.trace_exporter")
     except ModuleNotFoundError:
         needed = "pip install 'foldline[otel]' opentelemetry-exporter-otlp-proto-http"
-        log.warning("%s is set, and no span is sent: %s", COLLECTOR[0], needed)
+        log.warning("%s is set, but no spans are sent: %s", COLLECTOR[0], needed)
         return None
     return BatchSpanProcessor(exporter.OTLPSpanExporter())
 

@@ -1,4 +1,4 @@
-"""`foldline chat`: the agent on a screen of its own."""
+"""`foldline chat`: the agent on a full screen."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from foldline.errors import InputError
     "foldline chat --continue",
     json=False,
 )
-def chat(given: AgentOptions) -> None:
+def chat(agent: AgentOptions) -> None:
     """Talk to the agent, and see, fold, undo, branch and hand over its context.
 
-    Everything said is stored as it is said: --continue goes on with the newest session of the folder. /help
-    lists the commands.
+    Every message is stored at once: --continue continues the newest session of the folder. /help lists the
+    commands.
     """
-    options = given.host()
+    options = agent.host()
     if not sys.stdin.isatty() or not sys.stdout.isatty():
         raise InputError("chat needs a terminal; without one: foldline run -p TEXT, or foldline rpc")
     try:
@@ -37,16 +37,16 @@ def chat(given: AgentOptions) -> None:
             raise
         raise InputError("the screen needs Textual: pip install 'foldline[chat]'") from error
     with traced():
-        app = ChatApp(options, demo=given.demo)
+        app = ChatApp(options, demo=agent.demo)
         app.run()
-    if again := app.to_resume:
-        err().print(f"[dim]to go on:[/] {escape(resuming(again, given.store))}", soft_wrap=True)
+    if session := app.to_resume:
+        err().print(f"[dim]to continue:[/] {escape(resume_command(session, agent.store))}", soft_wrap=True)
     sys.exit(app.return_code or 0)
 
 
-def resuming(session: str, store: str | None) -> str:
-    """Return the command that goes on with a session."""
-    from foldline.stores.urls import without_password  # noqa: PLC0415  the screen comes before what it loads
+def resume_command(session: str, store: str | None) -> str:
+    """Return the command that continues a session."""
+    from foldline.stores.urls import without_password  # noqa: PLC0415  the screen appears first
 
-    where = f" --store {shlex.quote(without_password(store))}" if store else ""
-    return f"foldline chat --resume {session}{where}"
+    option = f" --store {shlex.quote(without_password(store))}" if store else ""
+    return f"foldline chat --resume {session}{option}"

@@ -1,4 +1,4 @@
-"""`foldline check SESSION...`: fail where a recorded session would have gone wrong under a policy."""
+"""`foldline check SESSION...`: fail if a recorded session would have gone wrong under a policy."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from foldline.lab.sources import session_files
 def check(
     files: tuple[str, ...] = argument("FILE..."),
     policies: tuple[str, ...] = option(
-        "Presets, or policies of your own  [default: the settings', else foldline]",
+        "Presets, or your own policies  [default: the settings', else foldline]",
         "--policy",
         metavar="NAME,...",
     ),
@@ -34,28 +34,29 @@ def check(
     model: str | None = option("Whose window to use  [default: the file's]", metavar="NAME"),
     jobs: int | None = option("Processes, for several files  [default: one per core]"),
 ) -> Shown:
-    """Replay recorded session FILEs, and fail where one would have gone wrong.
+    """Replay recorded session FILEs, and fail if one would have gone wrong.
 
-    It exits with 1 if a standing rule of the user's is not in a view, a view is invalid for its dialect, a
+    Exit code 1 if a standing rule of the user is missing from a view, a view is invalid for its dialect, a
     request exceeds the window, or a file cannot be replayed. FILE may be a folder or a pattern.
     """
     names = find_policies(policies, policy_file)
     setup = replay_setup(names.values(), window, model, checks=True)
     paths = session_files(files)
     with progress("checking sessions", len(paths) if len(paths) > 1 else None) as tick:
-        found = replay_many(paths, setup, jobs, tick)
-    failed = [one for one in found if isinstance(one, Failed)]
-    problems = [problem for one in found if isinstance(one, SessionReport) for problem in problems_of(one)]
+        results = replay_many(paths, setup, jobs, tick)
+    failed = [result for result in results if isinstance(result, Failed)]
+    reports = [result for result in results if isinstance(result, SessionReport)]
+    problems = [problem for report in reports for problem in problems_of(report)]
 
     def show() -> None:
         console = out()
-        for line in (*(one.error for one in failed), *map(str, problems)):
+        for line in (*(failure.error for failure in failed), *map(str, problems)):
             console.print(f"[red]failed:[/] {escape(line)}", soft_wrap=True)
-        bad = {one.session for one in (*failed, *problems)}
-        sessions = "1 session" if len(found) == 1 else f"{len(found):,} sessions"
+        sessions = "1 session" if len(results) == 1 else f"{len(results):,} sessions"
+        bad = {item.session for item in (*failed, *problems)}
         console.print(f"{sessions}, {len(bad):,} failed, under {', '.join(names)}")
 
     def document() -> dict[str, Any]:
-        return {"sessions": len(found), "policies": list(names), "problems": problems, "failed": failed}
+        return {"sessions": len(results), "policies": list(names), "problems": problems, "failed": failed}
 
     return Shown(document, show, 1 if failed or problems else 0)

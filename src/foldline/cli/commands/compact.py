@@ -39,40 +39,42 @@ from foldline.loading import Loaded
 )
 def compact(
     source: str = SOURCE,
-    target: int | None = option("The budget in tokens; never exceeded."),
+    target: int | None = option("The budget in tokens; it is never exceeded."),
     window: int | None = option("A context window; the policy says how much is usable."),
     model: str | None = option(
-        "Take the window of this model (anthropic:claude-sonnet-4-6), and have it write the summary "
-        "if its key is set.",
+        "Use the window of this model (anthropic:claude-sonnet-4-6), and let it write the summary if its key "
+        "is set.",
         metavar="NAME",
     ),
     up_to: int | None = option(
-        "Fold all up to this message (from 0) and its exchange, and keep what follows as it is.",
+        "Fold everything up to this message (from 0) and its exchange, and keep the rest.",
         type=click.IntRange(0),
     ),
     since: int | None = option(
-        "Fold from this message on, and keep what came before as it is.", type=click.IntRange(0)
+        "Fold everything from this message on, and keep the rest.", type=click.IntRange(0)
     ),
-    offline: bool = option("Ask no model, the policy's summary_model neither: take its window alone."),
+    offline: bool = option(
+        "Ask no model, not even the policy's summary_model; --model sets only the window."
+    ),
     policy_name: str | None = POLICY,
     policy_file: Path | None = POLICIES,
-    instructions: str | None = option("What the checkpoint should look at first.", metavar="TEXT"),
+    instructions: str | None = option("What the summary should focus on.", metavar="TEXT"),
     dialect: str | None = DIALECT,
     from_start: bool = FROM_START,
-    preview: bool = option("Say what would be folded; write nothing."),
-    full: bool = option("Print the whole checkpoint, not the beginning of each section alone."),
+    preview: bool = option("Show what would be folded; write nothing."),
+    full: bool = option("Print the whole checkpoint, not only the beginning of each section."),
     output: Path | None = option(
         "Write the messages here (.json: one document; else JSON lines; -: standard output).",
         *("-o", "--output"),
     ),
     store_url: str | None = STORE,
 ) -> Shown:
-    """Fit a session FILE into a budget of tokens, without a model or a network unless --model names one.
+    """Fit a session FILE into a token budget, without a model or a network unless --model names one.
 
-    ID names a stored session instead, which stays as it is. Where a file has that name, it goes first.
-    FILE is a list of messages (JSON or JSON lines, any dialect), a session of Claude Code, Codex, pi or
-    another agent that `foldline import` reads, or Foldline's own form; - is standard input. Its content
-    says which. What has compactions of its own is folded from the newest of them on.
+    ID is a stored session, which is not changed; a file of that name wins. FILE is a list of messages (JSON
+    or JSON lines, any dialect), a session of Claude Code, Codex, pi or another agent that `foldline import`
+    reads, or Foldline's own format; - is standard input. The format is detected. A file with compactions is
+    folded from the newest one on.
     """
     loaded = read_session(source, store=store_url, from_start=from_start)
     info = settings().model_info(model, window, recorded=loaded.model)
@@ -87,69 +89,69 @@ def compact(
     )
     summarizer = None if offline else find_summarizer(model, options)
     with progress("folding"):
-        done = fold_now(loaded, options, summarizer)
-    warn(done.warnings[len(loaded.warnings) :])
+        result = fold_now(loaded, options, summarizer)
+    warn(result.warnings[len(loaded.warnings) :])
     if preview:
         if output is not None:
             text = f"--preview writes nothing: run it without --preview to write {escape(str(output))}"
             err().print(f"[yellow]note:[/] {text}", soft_wrap=True)
-        shown = {name: value for name, value in as_dict(done).items() if name != "messages"}
-        return Shown(lambda: shown, lambda: print_preview(done, loaded, out(), full=full))
-    count = "1 message" if len(done.messages) == 1 else f"{len(done.messages):,} messages"
+        document = {name: value for name, value in as_dict(result).items() if name != "messages"}
+        return Shown(lambda: document, lambda: print_preview(result, loaded, out(), full=full))
+    count = "1 message" if len(result.messages) == 1 else f"{len(result.messages):,} messages"
     if output is not None:
-        write_messages(done, loaded, output)
-        warn(tools_left_out(done, loaded))
+        write_messages(result, loaded, output)
+        warn(tools_left_out(result, loaded))
         err().print(f"[green]wrote[/] {count} to {escape(str(output))}")
     on_output = str(output) == "-"
 
     def show() -> None:
         console = err() if on_output else out()
-        print_done(done, console, checkpoint=output is None, full=full)
+        print_done(result, console, checkpoint=output is None, full=full)
         if output is None:
             console.print(f"\n[dim]Nothing was written: add -o FILE to write {count}, or --json.[/]")
-        if target is None and done.boundary is None:
+        if target is None and result.boundary is None:
             _print_budget(options)
 
-    return Shown(None if on_output else lambda: as_dict(done), show)
+    return Shown(None if on_output else lambda: as_dict(result), show)
 
 
 def _entry(loaded: Loaded, number: int | None, which: int) -> str | None:
-    """Return the entry of a message of the file; where it is several, the first (0) or the last (-1)."""
+    """Return the entry of a message of the file; if it has several, the first (0) or the last (-1)."""
     if number is None:
         return None
     found = [entry for entry, index in loaded.index.items() if index == number]
     if not found:
-        raise InputError(f"no message {number} is read here: they are counted from 0")
+        raise InputError(f"there is no message {number}: they are counted from 0")
     return found[which]
 
 
 def _print_budget(options: FoldOptions) -> None:
-    """Say what a file that was not folded fits into, where nobody named a budget."""
+    """Explain the default budget of a file that was not folded."""
     err().print(
-        f"[dim]the budget is what {escape(options.policy.name)} uses of a window of "
-        f"{options.model.window.context:,} tokens, {options.budget:,}: --target N asks for less[/]",
+        f"[dim]the budget is {options.budget:,} tokens, what {escape(options.policy.name)} uses of a window "
+        f"of {options.model.window.context:,}: set a smaller one with --target N[/]",
         soft_wrap=True,
     )
 
 
-def tools_left_out(done: Done, loaded: Loaded) -> list[str]:
-    """Warn where the messages are written in another dialect than the tools beside them."""
+def tools_left_out(result: Done, loaded: Loaded) -> list[str]:
+    """Return a warning if the messages are written in another dialect than the tools."""
     own = loaded.system_dialect or loaded.dialect
-    if not loaded.tools or done.dialect == own:
+    if not loaded.tools or result.dialect == own:
         return []
-    return [f"the tools are left out: they are definitions for {own}, and {done.dialect} has another form"]
+    return [f"the tools are left out: they are definitions for {own}, not for {result.dialect}"]
 
 
-def write_messages(done: Done, loaded: Loaded, output: Path) -> None:
-    """Write the messages, and the system prompt and tools that stand beside them, ready to be read again."""
-    around = {"system": done.system, "tools": None if tools_left_out(done, loaded) else loaded.tools}
-    around = {key: value for key, value in around.items() if value}
+def write_messages(result: Done, loaded: Loaded, output: Path) -> None:
+    """Write the messages with their system prompt and tools, in a form that `compact` reads."""
+    extra = {"system": result.system, "tools": None if tools_left_out(result, loaded) else loaded.tools}
+    extra = {key: value for key, value in extra.items() if value}
 
     def write(stream: BinaryIO) -> None:
         if output.suffix == ".json":
-            whole = {**around, "messages": done.messages} if around else done.messages
-            stream.write(pretty(whole) + b"\n")
+            document = {**extra, "messages": result.messages} if extra else result.messages
+            stream.write(pretty(document) + b"\n")
         else:
-            stream.writelines(message_lines(done.messages, **around))
+            stream.writelines(message_lines(result.messages, **extra))
 
     write_whole(output, write)

@@ -41,7 +41,7 @@ Put = Callable[[bytes], object]  # takes the bytes of an export, a piece at a ti
 Write = Callable[[Put], ExportResult]
 
 
-class _Folding(msgspec.Struct, frozen=True):
+class _FoldSettings(msgspec.Struct, frozen=True):
     """How to fold a session before it is written."""
 
     policy: Policy
@@ -51,10 +51,10 @@ class _Folding(msgspec.Struct, frozen=True):
     async def entries(self, loaded: Loaded) -> list[Entry]:
         """Return the entries with a boundary that fits them into the budget; nothing is stored."""
         info = settings().model_info(None, self.window, recorded=loaded.model)
-        done = await fold_once(loaded, FoldOptions(self.policy, info, target=self.target))
+        result = await fold_once(loaded, FoldOptions(self.policy, info, target=self.target))
         if self.target is None and info.warning:
             warn([info.warning])
-        return [*loaded.entries, *([done.boundary] if done.boundary is not None else [])]
+        return [*loaded.entries, *([result.boundary] if result.boundary is not None else [])]
 
 
 @command(
@@ -67,18 +67,20 @@ class _Folding(msgspec.Struct, frozen=True):
 )
 def export(
     source: str = argument("ID|FILE"),
-    view: bool = option("What the model is sent, instead of all that was said (jsonl: as openai-chat)."),
+    view: bool = option(
+        "Export what the model is sent instead of the whole history (jsonl: as openai-chat)."
+    ),
     target: int | None = option("Fold it to N tokens first (with --view)."),
     window: int | None = option("Fold it for this context window (with --view)."),
     policy_name: str | None = POLICY,
     policy_file: Path | None = POLICIES,
     cwd: str | None = option(
-        "The folder to go on in  [default: the file's own, else this one]", metavar="DIR"
+        "The folder to continue in  [default: the file's own, else this one]", metavar="DIR"
     ),
     output: Path | None = option("Write here instead of to standard output.", "-o", "--output"),
     store_url: str | None = STORE,
     form: str = option(
-        "jsonl is our own, lossless; openai-chat and its like are lists of messages.",
+        "jsonl is Foldline's own, lossless; dialects such as openai-chat are lists of messages.",
         "--format",
         type=OneOf(formats()),
         default=OWN,
@@ -89,76 +91,76 @@ def export(
 ) -> Shown:
     """Write a stored session ID, or a session FILE of any known format, in the form of another tool.
 
-    Without --view all that was said is written, with its compactions as the other tool writes its own; with
-    it the folded form. What a form cannot carry is named on standard error. Where a file has that name, it is
-    taken before a session. jsonl of a stored session holds every branch. With --json and no -o: one document;
-    a list of messages is one as well in a file whose name ends in .json.
+    Without --view the whole history is written, with its compactions in the way of the other tool; with it
+    the folded view. Losses of a format are reported on standard error. A file wins over a session of the same
+    name. jsonl of a stored session has all branches. --json without -o prints one document; a list of
+    messages is also one document in a file named .json.
     """
     folds = bool(target or window or policy_name)
     if folds and not view:
-        raise InputError("--target, --window and --policy say how to fold: add --view")
+        raise InputError("--target, --window and --policy need --view")
     if policy_file and not folds:
-        raise InputError("--policies names a file of policies: say with --policy which one is to fold")
+        raise InputError("--policies needs --policy: say which policy of the file to use")
     if results == "whole" and form != "markdown":
-        raise InputError("--results is for --format markdown: every other form has them whole")
-    folding = _Folding(find_policy(policy_name, policy_file), target, window) if folds else None
-    wish = ExportRequest(
+        raise InputError("--results is only for --format markdown: other formats have whole results")
+    folding = _FoldSettings(find_policy(policy_name, policy_file), target, window) if folds else None
+    request = ExportRequest(
         form=dialects.OPENAI_CHAT if form == OWN and view else form,
         view=view,
         cwd=str(Path(cwd).expanduser().resolve()) if cwd else None,
         cap=None if results == "whole" else RESULT_CAP,
     )
     if is_file(source):
-        write = _from_file(source, wish, folding)
+        write = _from_file(source, request, folding)
     else:
-        write = _from_store(source, wish, folding, store_url)
+        write = _from_store(source, request, folding, store_url)
 
     def to_output() -> None:
-        _written(write, wish.form, Path("-"))
+        _write_export(write, request.form, Path("-"))
 
     if output is None:
-        return Shown(lambda: _document(source, wish, write), to_output)
+        return Shown(lambda: _document(source, request, write), to_output)
     if str(output) == "-":
         to_output()
         return Shown(None, lambda: None)
-    told = _written(write, wish.form, output)
-    known = {"session": source, "file": str(output), "format": wish.form, "view": wish.view}
+    result = _write_export(write, request.form, output)
+    fields = {"session": source, "file": str(output), "format": request.form, "view": request.view}
 
     def show() -> None:
-        what = "entries" if wish.form == OWN else "messages"
-        err().print(f"[green]wrote[/] {told.count:,} {what} to {escape(str(output))}")
-        if told.place and told.command:
-            text = f"to go on: put it at {escape(told.place)}, then {escape(told.command)}"
+        what = "entries" if request.form == OWN else "messages"
+        err().print(f"[green]wrote[/] {result.count:,} {what} to {escape(str(output))}")
+        if result.place and result.command:
+            text = f"to continue: put it at {escape(result.place)}, then run {escape(result.command)}"
             err().print(f"[dim]{text}[/]", soft_wrap=True)
 
-    return Shown(lambda: {**known, **result_fields(told)}, show)
+    return Shown(lambda: {**fields, **result_fields(result)}, show)
 
 
-# ---- what is written
+# ---- sources
 
 
-def _from_file(source: str, wish: ExportRequest, folding: _Folding | None) -> Write:
-    """Return what writes a session file; it is read first, so that nothing is written where that fails."""
+def _from_file(source: str, request: ExportRequest, folding: _FoldSettings | None) -> Write:
+    """Return a function that exports a session file; the file is read now, so that errors come first."""
     loaded = read_session(source)
     name = loaded.session or Path(shown_name(source)).name
-    if wish.form == OWN:
-        return lambda put: _own(loaded, name, put)
+    if request.form == OWN:
+        return lambda put: _write_own(loaded, name, put)
     cwd = loaded.about.get("session", {}).get("cwd")
     own_cwd = cwd if isinstance(cwd, str) and cwd else None
-    whole = msgspec.structs.replace(
-        wish,
+    complete = msgspec.structs.replace(
+        request,
         title=loaded.title,
         model=loaded.model,
-        cwd=wish.cwd or own_cwd,
+        cwd=request.cwd or own_cwd,
         system=read_system(loaded.system, loaded.system_dialect or loaded.dialect) if loaded.system else None,
         tools=loaded.tools,
     )
     entries = run_sync(folding.entries(loaded)) if folding else loaded.entries
-    return lambda put: export_entries(entries, name, whole, put)
+    return lambda put: export_entries(entries, name, complete, put)
 
 
-def _own(loaded: Loaded, name: str, put: Put) -> ExportResult:
-    """Write our own form of a file that was read."""
+def _write_own(loaded: Loaded, name: str, put: Put) -> ExportResult:
+    """Write a file in Foldline's own format."""
     log = with_notes(loaded)
     put(header_line(session=name, leaf=(loaded.entries if loaded.log else log)[-1].id))
     for entry in log:
@@ -166,61 +168,62 @@ def _own(loaded: Loaded, name: str, put: Put) -> ExportResult:
     return ExportResult(name, len(log))
 
 
-def _from_store(source: str, wish: ExportRequest, folding: _Folding | None, url: str | None) -> Write:
-    """Return what writes a stored session."""
+def _from_store(source: str, request: ExportRequest, folding: _FoldSettings | None, url: str | None) -> Write:
+    """Return a function that exports a stored session."""
     name = find_stored(source, url)
 
-    async def stored(store: Store, put: Put) -> ExportResult:
-        if wish.form == OWN:
+    async def write(store: Store, put: Put) -> ExportResult:
+        if request.form == OWN:
             return ExportResult(name, await write_log(store, name, put))
         if folding is None:
-            return await export_stored(store, name, wish, put)
+            return await export_stored(store, name, request, put)
         entries = await folding.entries(from_entries([entry async for entry in store.path(name)]))
-        return export_entries(entries, name, wish, put)
+        return export_entries(entries, name, request, put)
 
-    return lambda put: with_store(url, lambda store: stored(store, put))
-
-
-# ---- where it goes
+    return lambda put: with_store(url, lambda store: write(store, put))
 
 
-def _written(write: Write, form: str, output: Path) -> ExportResult:
-    """Write an export to a file, `-` is standard output, and say what was lost."""
-    told: list[ExportResult] = []
+# ---- output
+
+
+def _write_export(write: Write, form: str, output: Path) -> ExportResult:
+    """Write an export to a file (`-` is standard output), and warn about what was lost."""
+    results: list[ExportResult] = []
     json_file = output.suffix == ".json"
 
     def write_list(put: Put) -> ExportResult:
-        """Write a list of messages as one JSON document, which `compact` and the others read."""
-        raw, result = _collected(write)
+        """Write a list of messages as one JSON document."""
+        raw, result = _collect(write)
         system, messages = _list_of(raw)
-        beside = {} if system is None else {"system": system}
-        put(pretty({"dialect": form, **beside, "messages": messages}) + b"\n")
+        extra = {} if system is None else {"system": system}
+        put(pretty({"dialect": form, **extra, "messages": messages}) + b"\n")
         return result
 
     chosen = write_list if json_file and form in dialects.names() else write
     replaces = str(output) == "-" or output.exists()
 
     def write_alone(stream: BinaryIO) -> None:
-        """Write the export, unless a new one would replace a file beside it that nobody named."""
-        told.append(chosen(stream.write))
-        for path in (_path_beside(output, name) for name in told[0].beside):
+        """Write the export, unless it would replace additional files that the user did not name."""
+        results.append(chosen(stream.write))
+        for path in (_path_beside(output, name) for name in results[0].beside):
             if not replaces and path.exists():
-                raise InputError(f"{path} is there already, and would be replaced: give -o another name")
+                raise InputError(f"{path} already exists and would be replaced: give -o another name")
 
     with progress("writing"):
         write_whole(output, write_alone)
-    for name, content in told[0].beside.items():
+    [result] = results
+    for name, content in result.beside.items():
         write_beside(output, name, content)
-    warn(told[0].warnings)
+    warn(result.warnings)
     if json_file and form in LINES:
-        warn([f"{form} is a form of JSON lines: a name that ends in .jsonl says so"])
-    return told[0]
+        warn([f"{form} is written as JSON lines: name the file .jsonl"])
+    return result
 
 
 def write_beside(output: Path, name: str, content: bytes) -> Path | None:
-    """Write a further file of an export and return it; on standard output it has no place."""
+    """Write an additional file of an export and return its path; None for standard output."""
     if str(output) == "-":
-        warn([f"{name.lstrip('/')} left out: it stands beside the file that -o names"])
+        warn([f"{name.lstrip('/')} left out: it can only be written next to a file given with -o"])
         return None
     path = _path_beside(output, name)
     write_whole(path, lambda stream: stream.write(content))
@@ -228,41 +231,41 @@ def write_beside(output: Path, name: str, content: bytes) -> Path | None:
 
 
 def _path_beside(output: Path, name: str) -> Path:
-    """Return where a further file of an export goes.
+    """Return the path of an additional file of an export.
 
-    `meta.json` is of `events` alone, or two exports would share it.
+    Only an export named `events` writes `meta.json`, or two exports would share it.
     """
     if name.startswith("/"):
         return output.with_name(name[1:] if output.stem == "events" else f"{output.stem}.{name[1:]}")
     return output.with_name(output.stem + name)
 
 
-def _collected(write: Write) -> tuple[bytes, ExportResult]:
+def _collect(write: Write) -> tuple[bytes, ExportResult]:
     pieces: list[bytes] = []
-    told = write(pieces.append)
-    return b"".join(pieces), told
+    result = write(pieces.append)
+    return b"".join(pieces), result
 
 
 def _list_of(raw: bytes) -> tuple[Any, list[Any]]:
-    """Return the system prompt of an exported list, if it stands apart, and the messages."""
+    """Return the system prompt of an exported list, if it is separate, and the messages."""
     lines = [json.loads(text) for text in raw.splitlines()]
     if lines and set(lines[0]) == {"system"}:
         return lines[0]["system"], lines[1:]
     return None, lines
 
 
-def _document(source: str, wish: ExportRequest, write: Write) -> dict[str, Any]:
+def _document(source: str, request: ExportRequest, write: Write) -> dict[str, Any]:
     """Return the whole export as one JSON document."""
-    raw, told = _collected(write)
-    known = {"session": source, "format": wish.form, "view": wish.view, **result_fields(told)}
-    if told.beside:
-        known["beside"] = {name: content.decode() for name, content in told.beside.items()}
-    if wish.form == "markdown":
+    raw, result = _collect(write)
+    known = {"session": source, "format": request.form, "view": request.view, **result_fields(result)}
+    if result.beside:
+        known["beside"] = {name: content.decode() for name, content in result.beside.items()}
+    if request.form == "markdown":
         return {**known, "text": raw.decode()}
-    if wish.form in dialects.names():
+    if request.form in dialects.names():
         system, messages = _list_of(raw)
-        return {"dialect": wish.form, "system": system, "messages": messages, "warnings": told.warnings}
+        return {"dialect": request.form, "system": system, "messages": messages, "warnings": result.warnings}
     lines = [json.loads(text) for text in raw.splitlines()]
-    if wish.form == OWN:
-        return {"session": told.session, "leaf": lines[0]["leaf"], "entries": lines[1:]}
+    if request.form == OWN:
+        return {"session": result.session, "leaf": lines[0]["leaf"], "entries": lines[1:]}
     return {**known, "lines": lines}

@@ -24,19 +24,18 @@ from foldline.cli.tracing import traced
     """foldline rpc --schema | jq '."$defs" | keys'""",
     json=False,
 )
-def rpc(given: AgentOptions, schema: bool = option("Print the requests as JSON Schema, and leave.")) -> None:
+def rpc(agent: AgentOptions, schema: bool = option("Print the requests as JSON Schema, and exit.")) -> None:
     """Serve the agent on standard input and output: one JSON object a line, both ways.
 
     Requests: prompt, abort, compact, preview, commit, undo, redo, prompts, branch, stats, command and
-    permission.
-    Whatever is wrong is answered by {"type": "error", "error": "message"}, and the next line is read. It ends
-    at the end of the input, when the turn under way has ended. docs/chat.md has all of it.
+    permission. A wrong request is answered with {"type": "error", "error": "message"}. At the end of the
+    input the running turn is finished first. See docs/chat.md.
     """
     if schema:
         print_json({"version": VERSION, **msgspec.json.schema(AnyRequest)})
         return
     with traced():
-        asyncio.run(_serve(given.demonstrated()))
+        asyncio.run(_serve(agent.host_or_demo()))
 
 
 async def _serve(options: HostOptions) -> None:
@@ -50,18 +49,18 @@ async def _serve(options: HostOptions) -> None:
                 await remote.take(line)
         await remote.finish()
     finally:
-        await remote.stop()  # after an interrupt there may be work under way
+        await remote.stop()  # after an interrupt work may be running
         await remote.host.close()
 
 
 def _read(lines: asyncio.Queue[str | None]) -> None:
-    """Read standard input in a thread: a pipe, a file or a terminal, on every system."""
+    """Read standard input in a thread, which works for pipes, files and terminals on every system."""
     loop = asyncio.get_running_loop()
-    # a stream of its own: the interpreter cannot end while a thread reads its standard input
+    # a separate stream: the interpreter cannot exit while a thread reads sys.stdin
     stream = open(sys.stdin.fileno(), "rb", closefd=False)  # noqa: SIM115
 
     def read() -> None:
-        with suppress(RuntimeError):  # the loop is closed: nobody listens any more
+        with suppress(RuntimeError):  # the loop is closed
             try:
                 for line in stream:
                     loop.call_soon_threadsafe(lines.put_nowait, line.decode("utf-8", "replace"))

@@ -27,9 +27,7 @@ from foldline.cli.tracing import traced
 from foldline.session.events import CompactionDone, Event, ProviderCompacted, PruneDone, WarningGiven
 
 CHARACTERS = 400_000  # of standard input
-LONG = (
-    5.0  # seconds of a wait that a person is told of; a server that is not there is told once, by the error
-)
+LONG_WAIT = 5.0  # seconds; shorter waits of the model are not reported
 
 
 @command(
@@ -41,33 +39,30 @@ LONG = (
     json=False,
 )
 def run(
-    given: AgentOptions,
-    prompt: str | None = option(
-        "What to say; standard input, if it is piped, comes behind it.", "-p", "--prompt"
-    ),
+    agent: AgentOptions,
+    prompt: str | None = option("The prompt; piped standard input is appended.", "-p", "--prompt"),
     as_json: bool = option("Print events, one JSON object a line.", "--json"),
 ) -> None:
     """Send one prompt to the agent and print its answer.
 
-    The work is stored like any session: --continue goes on with it. Tools that change something need --allow,
-    because nobody is asked. A prompt that begins with / is a command, as in `foldline chat`. Exit code 1: no
-    answer came (a failure, a refusal, an empty or cut-off reply).
+    The work is stored like any session: --continue continues it. Tools that change something need --allow,
+    because there is no user to ask. A prompt that starts with / is a command, as in `foldline chat`. Exit
+    code 1: there was no answer (a failure, a refusal, an empty or cut-off reply).
     """
-    text = prompted(prompt)
+    text = read_prompt(prompt)
     with traced():
-        sys.exit(asyncio.run(_run(given.demonstrated(), text, as_json=as_json)))
+        sys.exit(asyncio.run(_run(agent.host_or_demo(), text, as_json=as_json)))
 
 
-def prompted(prompt: str | None) -> str:
-    """Return the prompt with what is piped in behind it; raises UsageError where there is neither."""
+def read_prompt(prompt: str | None) -> str:
+    """Return the prompt, followed by piped input; raises UsageError if there is neither."""
     piped = "" if sys.stdin is None or sys.stdin.isatty() else sys.stdin.read(CHARACTERS + 1)
     if len(piped) > CHARACTERS:
-        raise click.UsageError(
-            f"standard input has more than {CHARACTERS:,} characters: put it into a file, @FILE"
-        )
+        limit = f"standard input has more than {CHARACTERS:,} characters"
+        raise click.UsageError(f"{limit}: put it into a file, and refer to it as @FILE")
     text = "\n\n".join(part for part in (prompt or "", piped.strip()) if part)
     if not text.strip():
-        raise click.UsageError('say something: foldline run -p "..."')
+        raise click.UsageError('give a prompt: foldline run -p "..."')
     return text
 
 
@@ -77,19 +72,19 @@ async def _run(options: HostOptions, text: str, *, as_json: bool) -> int:
     try:
         if as_json:
             print_line({"type": "session", "version": VERSION, "id": host.session.id, "model": host.model})
-        printing = asyncio.ensure_future(_print(events, host, as_json=as_json))
+        printing = asyncio.ensure_future(_print_events(events, host, as_json=as_json))
         try:
-            ended = await _answer(host, text)
+            ended = await _prompt(host, text)
             await host.session.settled()
         finally:
             events.put_nowait(None)
             await printing
     finally:
         await host.close()
-    return _told(ended, as_json=as_json)
+    return _print_end(ended, as_json=as_json)
 
 
-async def _answer(host: Host, text: str) -> TurnEnded:
+async def _prompt(host: Host, text: str) -> TurnEnded:
     if not text.startswith("/"):
         return await host.prompt(text)
     outcome = await run_command(host, text)
@@ -100,7 +95,7 @@ async def _answer(host: Host, text: str) -> TurnEnded:
     return ended
 
 
-def _told(ended: TurnEnded, *, as_json: bool) -> int:
+def _print_end(ended: TurnEnded, *, as_json: bool) -> int:
     if not as_json and (ended.text or not ended.fell_short):
         print_text(ended.text)
     if not ended.fell_short:
@@ -111,25 +106,25 @@ def _told(ended: TurnEnded, *, as_json: bool) -> int:
     return 1
 
 
-async def _print(events: asyncio.Queue[Event | None], host: Host, *, as_json: bool) -> None:
-    """Print events as they come: all as JSON, or what a person wants to know on standard error.
+async def _print_events(events: asyncio.Queue[Event | None], host: Host, *, as_json: bool) -> None:
+    """Print events as they come: all as JSON, or the important ones as text on standard error.
 
-    Of long waits for one reason the first alone is told.
+    A long wait is reported only once per reason.
     """
-    waited = ""
+    reported = ""
     while (event := await events.get()) is not None:
         if as_json:
             print_line(await event_json(event, host.session))
         elif isinstance(event, CallStarted):
-            given = ", ".join(str(value) for value in event.arguments.values())
-            err().print(f"[dim]{escape(event.tool)} {escape(' '.join(given.split())[:100])}[/]")
+            arguments = ", ".join(str(value) for value in event.arguments.values())
+            err().print(f"[dim]{escape(event.tool)} {escape(' '.join(arguments.split())[:100])}[/]")
         elif isinstance(event, CompactionDone | PruneDone):
             sizes = f"{event.receipt.tokens_before:,} → {event.receipt.tokens_after:,} tokens"
             err().print(f"[dim]folded, {event.receipt.reason}: {sizes}[/]")
         elif isinstance(event, ProviderCompacted):
             err().print(f"[dim]{provider_compaction_text(event)}[/]")
-        elif isinstance(event, ReplyDelayed) and event.wait >= LONG and event.why != waited:
-            waited = event.why
+        elif isinstance(event, ReplyDelayed) and event.wait >= LONG_WAIT and event.why != reported:
+            reported = event.why
             err().print(f"[yellow]{escape(delay_text(event))}[/]", soft_wrap=True)
         elif isinstance(event, WarningGiven):
             err().print(f"[yellow]warning:[/] {escape(event.text)}", soft_wrap=True)

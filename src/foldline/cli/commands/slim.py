@@ -1,6 +1,6 @@
-"""`foldline slim`: fold the session that an agent has in this folder into one that the same agent resumes.
+"""`foldline slim`: fold an agent's session of this folder into a new one that the same agent resumes.
 
-What it wrote is kept in a list under the home directory, so that `--undo` takes away that and nothing else.
+A list in the home directory records the written files, so that `--undo` removes exactly these.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from foldline.transcripts.places import AGENTS, agent_of, home_of, newest_transc
 
 OPENCODE: Final = "opencode"  # it keeps sessions in a database, and imports files
 RESUMED: Final = ("claude-code", "codex", "pi", "klaude-code", OPENCODE)
-WRITTEN: Final = "~/.foldline/slimmed.json"
+RECORDS: Final = "~/.foldline/slimmed.json"
 LONGEST: Final = 16 * 1024 * 1024  # bytes of that list
 
 
-class _Written(msgspec.Struct, frozen=True):
-    """What was written for a folder: the files with their SHA-256."""
+class _SlimRecord(msgspec.Struct, frozen=True):
+    """The files written for a folder, with their SHA-256."""
 
     folder: str
     files: dict[str, str]
 
 
 @command(
-    "foldline slim                    the newest session of this folder, whoever's it is",
+    "foldline slim                    the newest session of this folder, of any agent",
     "foldline slim claude --target 40000",
     "foldline slim codex --dry-run",
     "foldline slim session.jsonl --model anthropic:claude-haiku-4-5",
@@ -52,70 +52,70 @@ def slim(
     ),
     window: int | None = option("The context window  [default: as known of the session's model]"),
     model: str | None = option(
-        "Take the window of this model, and have it write the summary if its key is set.", metavar="NAME"
+        "Use the window of this model, and let it write the summary if its key is set.", metavar="NAME"
     ),
     policy_name: str | None = POLICY,
     policy_file: Path | None = POLICIES,
-    instructions: str | None = option("What the checkpoint should look at first.", metavar="TEXT"),
-    dry_run: bool = option("Say what would be written; write nothing."),
+    instructions: str | None = option("What the summary should focus on.", metavar="TEXT"),
+    dry_run: bool = option("Show what would be written; write nothing."),
     undo: bool = option("Remove what the last slim in this folder wrote."),
 ) -> Shown:
-    """Fold the session that an agent has in this folder into a new one, which the same agent resumes.
+    """Fold an agent's session of this folder into a new one, which the same agent resumes.
 
-    AGENT is claude, codex, pi or klaude; without it, whoever wrote last here. FILE is a session file of one
-    of them or an export of OpenCode. The original stays as it is. It prints the command that resumes the new
-    session.
+    AGENT is claude, codex, pi or klaude, by default the one that wrote here last. FILE is a session file of
+    one of them or an export of OpenCode. The original is not changed. It prints the command that resumes the
+    new session.
     """
     if undo:
-        return _undone(Path.cwd())
+        return _undo_last(Path.cwd())
     file = _file_of(source)
     loaded = read_session(str(file))
     if loaded.format not in RESUMED:
         raise InputError(
-            f"{file}: a session in the form {loaded.format} cannot be written for an agent to resume, only "
-            f"{', '.join(RESUMED)}: `foldline export {file} --view --format codex` writes one for Codex"
+            f"{file}: no agent can resume a session of the form {loaded.format}, only {', '.join(RESUMED)}; "
+            f"`foldline export {file} --view --format codex` writes one for Codex"
         )
-    done = _folded(loaded, target, window, model, find_policy(policy_name, policy_file), instructions)
+    folded = _fold(loaded, target, window, model, find_policy(policy_name, policy_file), instructions)
     known: dict[str, Any] = {
         "agent": loaded.format,
         "source": str(file),
-        "tokens_before": done.receipt.tokens_before,
-        "tokens_after": done.view_tokens,
+        "tokens_before": folded.receipt.tokens_before,
+        "tokens_after": folded.view_tokens,
     }
-    if done.boundary is None:
-        words = f"{escape(str(file))} has {done.view_tokens:,} tokens already: nothing was written"
+    if folded.boundary is None:
+        words = f"{escape(str(file))} has {folded.view_tokens:,} tokens already: nothing was written"
         return Shown(
             lambda: {**known, "file": None, "command": None}, lambda: out().print(words, soft_wrap=True)
         )
-    raw, told = _exported(loaded, done, str(file))
-    path, resume = _place(loaded.format, told)
+    data, export = _export(loaded, folded, str(file))
+    path, resume = _target(loaded.format, export)
     if path.exists():
-        raise InputError(f"{path} is there already: this session was folded before, {resume} resumes it")
-    warn([one for one in told.warnings if not one.startswith(MEASURED_BEFORE)])  # of the fold asked for
+        raise InputError(f"{path} already exists: this session was folded before, {resume} resumes it")
+    warn([text for text in export.warnings if not text.startswith(MEASURED_BEFORE)])  # of this fold
     if not dry_run:
-        _write(path, raw, told)
+        _write_files(path, data, export)
 
     def show() -> None:
         console = out()
-        size = f"{done.receipt.tokens_before:,} tokens -> {done.view_tokens:,}"
+        size = f"{folded.receipt.tokens_before:,} tokens -> {folded.view_tokens:,}"
         verb = "[yellow]would write[/]" if dry_run else "[green]wrote[/]"
         console.print(f"{size}; {verb} {escape(str(path))}", soft_wrap=True)
         if not dry_run:
-            console.print(f"to go on: [bold]{escape(resume)}[/]", soft_wrap=True)
-            console.print("[dim]the original is as it was; `foldline slim --undo` removes the new one[/]")
+            console.print(f"to continue: [bold]{escape(resume)}[/]", soft_wrap=True)
+            console.print("[dim]the original is unchanged; `foldline slim --undo` removes the new one[/]")
 
     document = {
         **known,
         "file": str(path),
-        "session": told.session,
+        "session": export.session,
         "command": resume,
         "written": not dry_run,
     }
-    return Shown(lambda: {**document, "warnings": list(told.warnings)}, show)
+    return Shown(lambda: {**document, "warnings": list(export.warnings)}, show)
 
 
 def _file_of(source: str | None) -> Path:
-    """Return the file that is meant: one that is named, or the newest of an agent in this folder."""
+    """Return a named file, or the newest session of an agent in this folder."""
     if source is not None and Path(source).is_file():
         return Path(source)
     if source == OPENCODE:
@@ -126,7 +126,7 @@ def _file_of(source: str | None) -> Path:
     return newest_transcript(Path.cwd(), agent_of(source) if source else None).path
 
 
-def _folded(
+def _fold(
     loaded: Loaded, target: int | None, window: int | None, model: str | None, policy: Any, focus: str | None
 ) -> Done:
     info = settings().model_info(model, window, recorded=loaded.model)
@@ -136,61 +136,61 @@ def _folded(
         return fold_now(loaded, options, summarizer)
 
 
-def _exported(loaded: Loaded, done: Done, name: str) -> tuple[bytes, ExportResult]:
-    """Return the folded session in the form of its agent."""
+def _export(loaded: Loaded, folded: Done, name: str) -> tuple[bytes, ExportResult]:
+    """Return the folded session in the format of its agent."""
     cwd = loaded.about.get("session", {}).get("cwd")
-    wish = ExportRequest(
+    request = ExportRequest(
         loaded.format,
         view=True,
         title=f"{loaded.title} (folded)" if loaded.title else None,
         model=loaded.model,
         cwd=cwd if isinstance(cwd, str) and cwd else None,
     )
-    entries = [*loaded.entries, *([done.boundary] if done.boundary is not None else [])]
+    entries = [*loaded.entries, *([folded.boundary] if folded.boundary is not None else [])]
     stream = BytesIO()
-    told = export_entries(entries, name, wish, stream.write)
-    return stream.getvalue(), told
+    export = export_entries(entries, name, request, stream.write)
+    return stream.getvalue(), export
 
 
-def _place(agent: str, told: ExportResult) -> tuple[Path, str]:
+def _target(agent: str, export: ExportResult) -> tuple[Path, str]:
     """Return where the agent looks for the session, and the command that resumes it there."""
-    place = told.place or ""
+    place = export.place or ""
     if agent in AGENTS:
         place = place.replace(AGENTS[agent].default, str(home_of(agent)), 1)
     path = Path(place)
-    return path, f"pi --session {quoted(str(path))}" if agent == "pi" else told.command or ""
+    return path, f"pi --session {quoted(str(path))}" if agent == "pi" else export.command or ""
 
 
-def _write(path: Path, raw: bytes, told: ExportResult) -> None:
+def _write_files(path: Path, data: bytes, export: ExportResult) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     written = [path]
-    write_whole(path, lambda stream: stream.write(raw))
-    for name, content in told.beside.items():
-        beside = write_beside(path, name, content)
-        written += [beside] if beside is not None else []
-    hashes = {str(one.absolute()): _hash(one) for one in written}
-    _keep([*_kept(), _Written(str(Path.cwd()), hashes)])
+    write_whole(path, lambda stream: stream.write(data))
+    for name, content in export.beside.items():
+        extra = write_beside(path, name, content)
+        written += [extra] if extra is not None else []
+    hashes = {str(file.absolute()): _hash(file) for file in written}
+    _save_records([*_load_records(), _SlimRecord(str(Path.cwd()), hashes)])
 
 
-# ---- what was written
+# ---- records of written files
 
 
-def _undone(folder: Path) -> Shown:
-    """Remove what the last slim in a folder wrote, unless somebody changed it since."""
-    kept = _kept()
-    last = next((one for one in reversed(kept) if one.folder == str(folder)), None)
+def _undo_last(folder: Path) -> Shown:
+    """Remove what the last slim in a folder wrote, unless it changed since."""
+    records = _load_records()
+    last = next((record for record in reversed(records) if record.folder == str(folder)), None)
     if last is None:
-        raise InputError(f"nothing was written by `foldline slim` in {folder}: there is nothing to undo")
+        raise InputError(f"`foldline slim` wrote nothing in {folder}: there is nothing to undo")
     changed = [
-        name for name, known in last.files.items() if Path(name).exists() and _hash(Path(name)) != known
+        name for name, digest in last.files.items() if Path(name).exists() and _hash(Path(name)) != digest
     ]
     if changed:
         raise InputError(
-            f"the agent went on in {changed[0]}: it stays; to lose what was said there, remove it yourself"
+            f"the agent has continued {changed[0]}: to discard its new messages, remove the file yourself"
         )
     for name in last.files:
         Path(name).unlink(missing_ok=True)
-    _keep([one for one in kept if one is not last])
+    _save_records([record for record in records if record is not last])
     removed = list(last.files)
     return Shown(
         lambda: {"removed": removed},
@@ -202,16 +202,16 @@ def _hash(path: Path) -> str:
     return sha256(path.read_bytes()).hexdigest()
 
 
-def _kept() -> list[_Written]:
-    path = Path(WRITTEN).expanduser()
+def _load_records() -> list[_SlimRecord]:
+    path = files.expanded(RECORDS)
     if not path.exists():
         return []
     try:
-        return msgspec.json.decode(files.content(path, LONGEST), type=list[_Written])
+        return msgspec.json.decode(files.content(path, LONGEST), type=list[_SlimRecord])
     except (msgspec.DecodeError, OSError) as error:
         raise InputError(f"{path}: cannot be read: {error}") from error
 
 
-def _keep(written: list[_Written]) -> None:
-    with files.written(Path(WRITTEN).expanduser(), mode=files.PRIVATE) as stream:
-        stream.write(msgspec.json.encode(written))
+def _save_records(records: list[_SlimRecord]) -> None:
+    with files.written(files.expanded(RECORDS), mode=files.PRIVATE) as stream:
+        stream.write(msgspec.json.encode(records))
