@@ -23,7 +23,7 @@ from foldline.terminal import clean
 
 COMMANDS = {
     "chat": "Talk to the agent in the terminal.",
-    "run": "Send one prompt to the agent, and print the answer as text or JSON lines.",
+    "run": "Send one prompt to the agent, and print the answer.",
     "rpc": "Serve the agent to another program, as JSON lines both ways.",
     "serve": "Serve sessions over HTTP, and a gateway for any agent.",
     "tokens": "Make a token for the service.",
@@ -34,7 +34,7 @@ COMMANDS = {
     "doctor": "Show which agents are wrapped, and what to do.",
     "hook": "Answer a hook of Claude Code's plugin.",
     "statusline": "Print a status line for Claude Code.",
-    "slim": "Fold an agent's session of this folder into a new one to resume.",
+    "slim": "Fold an agent's session of this folder into a new one.",
     "inspect": "Show where a session's tokens are, and its problems.",
     "constraints": "Show the rules that the user stated, and what ended them.",
     "replay": "Replay sessions under several policies, turn by turn.",
