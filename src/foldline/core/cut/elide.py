@@ -230,7 +230,7 @@ def shorten_all(
 # ---- what must stay, shortened until it fits
 
 
-RESULT_FLOOR = 60  # tokens that a shortened result keeps at least
+RESULT_FLOOR = 24  # tokens that a shortened result keeps at least: the marker alone
 LARGE = 10  # a message larger than usable / LARGE may be elided
 
 
