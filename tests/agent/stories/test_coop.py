@@ -126,7 +126,7 @@ def traced(tmp_path_factory):
         while not any(event["type"] == "compaction" for event in rpc.seen):
             assert rpc.prompt(f"u{len(asked_to_reply(model)) + 1}")["how"] == "done"
         assert rpc.prompt("And then?")["how"] == "done"
-        assert "Written" in rpc.ask(type="command", line="/export jsonl log.jsonl")["text"]
+        assert "Wrote" in rpc.ask(type="command", line="/export jsonl log.jsonl")["text"]
         assert rpc.close()[0] == 0
     return model, rpc.seen, [json.loads(line) for line in trace.read_text().splitlines()], folder
 

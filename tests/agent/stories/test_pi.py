@@ -440,7 +440,7 @@ def test_over_rpc_compactions_are_sent_to_the_client_and_can_be_aborted(tmp_path
         rpc.send(type="compact", instructions="the schema")
         rpc.wait("compaction_started")
         assert rpc.ask(type="abort") == {"stopped": True}
-        assert rpc.wait("error") == {"type": "error", "error": "aborted; the session is as it was"}
+        assert rpc.wait("error") == {"type": "error", "error": "aborted; the session is unchanged"}
         assert rpc.ask(type="stats")["summaryCount"] == 0
         wait[0] = 0.0
         assert rpc.ask(type="compact")["folded"]
