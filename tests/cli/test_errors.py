@@ -240,7 +240,7 @@ def test_what_can_be_read_once_is_not_replayed(foldline, tmp_path, command):
     for name in ("-", place):
         done = foldline(command, name)
         assert done.code == 2
-        assert "save it to one first" in done.err
+        assert "save it to a file first" in done.err
 
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])

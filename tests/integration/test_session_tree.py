@@ -517,7 +517,7 @@ async def test_rewinds_and_appends_of_several_tasks_leave_one_path_that_is_whole
 
 async def test_there_is_no_way_back_where_nobody_spoke(url):
     async with foldline.open(url, "s") as session:
-        with pytest.raises(foldline.InputError, match="nothing to rewind"):
+        with pytest.raises(foldline.InputError, match="no user message to rewind to"):
             await session.rewind()
 
 

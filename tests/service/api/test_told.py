@@ -101,7 +101,7 @@ def test_an_import_that_went_on_differently_is_a_conflict():
         client.say("one", user("It goes on here."))
         other = json.dumps([user("Begin."), user("Go another way.")])
         told = client.send("POST", "/imports?id=one", 409, content=other.encode()).json()
-    assert "differently" in told["detail"]
+    assert "with different messages" in told["detail"]
 
 
 PLACE = "PostgreSQL at db.internal:5432, cannot be reached"
