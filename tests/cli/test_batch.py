@@ -105,7 +105,7 @@ def test_progress_is_a_line_a_file_where_there_is_no_terminal(batch):
         (["replay", "-", "-o", "out"], "standard input"),
         (["fold", "ARCHIVE/*.txt", "-o", "out"], "no file matches this pattern"),
         (["fold", "sqlite:///gone.db", "-o", "out"], "there is no store"),
-        (["fold", "memory://", "-o", "out"], "seen by one process alone"),
+        (["fold", "memory://", "-o", "out"], "belongs to one process"),
         (["fold", "redis://here", "-o", "out"], "unknown store URL"),
         (["fold", "postgresql://me:secret@host/db", "-o", "out"], "set PGPASSWORD"),
         (["fold", "postgresql://host/db?password=secret", "-o", "out"], "set PGPASSWORD"),

@@ -44,7 +44,7 @@ def test_a_wheel_holds_the_package_and_nothing_else(wheel):
 def test_the_dependencies_alone_are_enough(programs, tmp_path):
     helped = run(programs, tmp_path, "--help")
     assert (helped.returncode, helped.stderr) == (0, "")
-    assert "Fit a session file into a budget of tokens." in helped.stdout
+    assert "Fit a session file into a token budget." in helped.stdout
 
     looked = run(programs, tmp_path, "inspect", SESSION, "--json")
     assert (looked.returncode, looked.stderr) == (0, "")

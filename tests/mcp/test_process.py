@@ -121,7 +121,7 @@ async def test_several_clients_ask_over_http_and_sigterm_ends_it(home, here, sta
 @pytest.mark.parametrize(
     ("args", "told"),
     [
-        (["--http", "0.0.0.0:0"], b"anybody could read"),
+        (["--http", "0.0.0.0:0"], b"other machines could read"),
         (["--http", "8402"], b"give HOST:PORT"),
         (["nothing-stored"], b"no session 'nothing-stored'"),
         (["--agent", "codx"], b"did you mean 'codex'"),
