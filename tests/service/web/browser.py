@@ -99,7 +99,8 @@ def fold(page, how, focus=""):
 
 
 def steer(message, action):
-    """Choose an action of a message."""
+    """Choose an action of a message, once nothing is about to move it."""
+    still(message.page)
     message.locator("> header .menu > summary").click()
     message.get_by_role("button", name=action).click()
 

@@ -191,6 +191,17 @@ def test_a_fold_and_its_undo_stay_in_place(page, service):
     assert page.evaluate("window.same")  # no page was loaded anew
 
 
+def test_a_panel_that_is_filled_anew_moves_no_message(page, service):
+    service.begin("unmoved", messages=talk(20))
+    page.goto("/web/s/unmoved")
+    still(page)
+    scroller = page.locator("#scroller")
+    place = scroller.evaluate("one => (one.scrollTop = one.scrollHeight - one.clientHeight - 30, one.scrollTop)")
+    page.evaluate("new Promise(requestAnimationFrame)")  # the page has heard of it
+    panel(page, "Tokens")
+    assert scroller.evaluate("one => one.scrollTop") == place
+
+
 def test_the_map_beside_the_history_leads_to_every_part_of_it(page, service):
     service.begin("mapped", messages=talk(60))
     service.post("/sessions/mapped/compact")

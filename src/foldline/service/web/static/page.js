@@ -101,7 +101,8 @@ if (scroller && document.getElementById("live")) {
   document.addEventListener("htmx:afterSettle", soon);
   document.addEventListener("scroll", soon, { capture: true, passive: true });
   document.addEventListener("scroll", look, { capture: true, passive: true });
-  document.addEventListener("htmx:afterSwap", follows);
+  // a panel made anew moves no message: somebody may be about to press a button there
+  document.addEventListener("htmx:afterSwap", ({ target }) => scroller.contains(target) && follows());
   // what is put in place begins where the page does
   document.addEventListener("htmx:configRequest", ({ detail: { headers } }) => {
     headers["foldline-first"] = document.querySelector("#history article")?.id.slice("e-".length) ?? "";
