@@ -179,6 +179,8 @@ def test_a_fold_and_its_undo_stay_in_place(page, service):
     page.locator("#said").get_by_role("button", name="Undo").click()
     seen(page, "The newest fold is undone")
     page.locator(".fold-line.undone").wait_for()
+    page.wait_for_timeout(1_000)  # what says that a request takes long is no longer due
+    seen(page, "The newest fold is undone")
     page.locator("#history article.user").last.hover()
     steer(page.locator("#history article.user").last, "Pin")
     seen(page, "Pinned: the model always gets")

@@ -345,9 +345,8 @@ if (going) {
 }
 
 // what takes more than a moment says so, and can be stopped: a model may write the summary
-let moment = 0;
 const takesLong = (stop) => {
-  moment = setTimeout(() => {
+  const timer = setTimeout(() => {
     said("Working …");
     const button = document.createElement("button");
     button.textContent = "Cancel";
@@ -357,24 +356,28 @@ const takesLong = (stop) => {
     });
     toast.append(button);
   }, 600);
+  return () => clearTimeout(timer);
 };
 document.addEventListener("submit", (event) => {
   if (event.defaultPrevented || event.target.method !== "post" || event.target === drop) return;
   takesLong(() => window.stop());
 });
 addEventListener("pageshow", (event) => event.persisted && said(""));
-document.addEventListener("htmx:beforeRequest", ({ detail: { elt, target } }) => {
+const UNREACHABLE = "The service does not answer. The page goes on when it does.";
+document.addEventListener("htmx:beforeRequest", ({ detail: { target, xhr } }) => {
   if (target !== toast) return;
-  said("");
-  takesLong(() => htmx.trigger(elt, "htmx:abort"));
-});
-document.addEventListener("htmx:afterRequest", (event) => {
-  if (event.detail.target !== toast) return;
-  clearTimeout(moment);
-  if (event.detail.successful) {
+  said(""); // a button inside it is gone then, and htmx tells the document nothing of its request
+  const inTime = takesLong(() => xhr.abort());
+  xhr.addEventListener("error", () => {
+    inTime();
+    said(UNREACHABLE);
+  });
+  xhr.addEventListener("load", () => {
+    inTime();
+    if (xhr.status >= 400) return said(`It was not done: the service answers ${xhr.status}.`);
     close(null);
     going_away(20);
-  } else if (event.detail.xhr.status) said(`It was not done: the service answers ${event.detail.xhr.status}.`);
+  });
 });
 // an open menu ends at Escape, at a click beside it, and where another one is opened
 const menus = ".actions > details, .menu";
@@ -397,9 +400,7 @@ document.addEventListener(
   },
   true,
 );
-document.addEventListener("htmx:sendError", () =>
-  said("The service does not answer. The page goes on when it does."),
-);
+document.addEventListener("htmx:sendError", () => said(UNREACHABLE));
 document.addEventListener("htmx:afterOnLoad", () => {
   if (document.getElementById("said").textContent.startsWith("The service")) said("");
 });
