@@ -198,7 +198,9 @@ def test_a_panel_that_is_filled_anew_moves_no_message(page, service):
     page.goto("/web/s/unmoved")
     still(page)
     scroller = page.locator("#scroller")
-    place = scroller.evaluate("one => (one.scrollTop = one.scrollHeight - one.clientHeight - 30, one.scrollTop)")
+    place = scroller.evaluate(
+        "one => (one.scrollTop = one.scrollHeight - one.clientHeight - 30, one.scrollTop)"
+    )
     page.evaluate("new Promise(requestAnimationFrame)")  # the page has heard of it
     panel(page, "Tokens")
     assert scroller.evaluate("one => one.scrollTop") == place
