@@ -83,7 +83,7 @@ def test_a_bad_file_among_several_is_left_out_and_told(foldline, tmp_path, sessi
 def test_rounds_are_shown(foldline):
     done = foldline("replay", EXAMPLES / "session.jsonl", "--policy", "foldline", "--rounds", 3)
     assert done.code == 0
-    assert "folded again and again" in done.out
+    assert "folded repeatedly" in done.out
     assert "6/6" in done.out
 
 
@@ -179,3 +179,13 @@ def test_where_nothing_was_folded_the_text_says_so_and_what_to_try(foldline):
     assert "--window N" in whole.out
     assert "nothing was folded" not in small.out
     assert "handle to steps:" in small.out
+
+
+@pytest.mark.parametrize("columns", [60, 80, 110])
+def test_no_figure_is_cut_on_a_narrow_terminal(foldline, monkeypatch, columns):
+    monkeypatch.setenv("COLUMNS", str(columns))
+    text = foldline("replay", EXAMPLES / "session.jsonl", "--policy", "none,foldline", "--window", 16_000).out
+    rows = [line for line in text.splitlines() if line.startswith(("policy ", "none ", "foldline "))]
+    assert len(rows) >= 6
+    assert max(map(len, rows)) <= columns
+    assert "…" not in text

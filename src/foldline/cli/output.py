@@ -15,9 +15,10 @@ from typing import Any, BinaryIO
 import click
 from rich.console import Console, RenderableType
 from rich.markup import escape as markup_escape
+from rich.measure import Measurement
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.rule import Rule
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from foldline.core.log.codec import encode_utf8, in_utf8, pretty
@@ -26,13 +27,13 @@ from foldline.files import written
 from foldline.terminal import clean, clean_json
 from foldline.transcripts.lines import date_of
 
-WIDEST = 120  # columns of a rule; wider ones are hard to read across
+WIDEST = 120  # columns of a rule: a wider one is hard to read
 PIPE = 4_000  # columns of a table outside a terminal: no cell is cut, one row is one line
 
 
 class _Console(Console):
     def on_broken_pipe(self) -> None:
-        """Raise it to the caller, which ends the command without an error."""
+        """Raise the error to the caller, which ends the command without a message."""
         raise  # noqa: PLE0704 - rich calls this while it handles the BrokenPipeError
 
 
@@ -84,7 +85,7 @@ def warn(lines: Iterable[str], most: int = 10) -> None:
 
 
 def tell(line: str) -> None:
-    """Print a note to standard error."""
+    """Print a line to standard error."""
     err().print(escape(line), soft_wrap=True)
 
 
@@ -124,10 +125,32 @@ def row(to: Table, *cells: str | Text, style: str = "") -> None:
     to.add_row(*texts, style=style)
 
 
+def print_table(wide: Table, console: Console) -> None:
+    """Print a table; if it is wider than the console, in parts that repeat the first column."""
+    first, *others = wide.columns
+    while others:
+        count = len(others)
+        while _width(part := _part([first, *others[:count]]), console) > console.width and count > 1:
+            count -= 1
+        others = others[count:]
+        console.print(part, *([""] if others else []))
+
+
+def _part(columns: Sequence[Column]) -> Table:
+    part = Table(*(column.copy() for column in columns), box=None, pad_edge=False)
+    for cells in zip(*(column.cells for column in columns), strict=True):
+        part.add_row(*cells)
+    return part
+
+
+def _width(part: Table, console: Console) -> int:
+    return Measurement.get(console, console.options.update(width=PIPE), part).maximum
+
+
 def local_time(when: float | None) -> str:
     """Return a Unix time as a local date and time; "" for None and for an invalid one."""
     date = date_of(when)
-    if date is None or date.year == 9999:  # its last day is out of range in some time zones
+    if date is None or date.year == 9999:  # 9999-12-31 is out of range in some time zones
         return ""
     return date.astimezone().strftime("%Y-%m-%d %H:%M")
 
@@ -141,7 +164,7 @@ def share(part: int, whole: int) -> str:
 def progress_lines(total: int) -> Generator[Callable[[int], None]]:
     """Write progress to standard error as JSON lines; yields a function that takes the count so far.
 
-    The first line is written before the work, the last one after its success.
+    The first line is written before the work, the last one only if the work succeeds.
     """
 
     def tick(done: int) -> None:
@@ -171,7 +194,7 @@ def progress(what: str, total: int | None = None) -> Generator[Callable[[int], N
 
 
 def message_lines(messages: Sequence[Any], **extra: Any) -> list[bytes]:
-    """Return messages as JSON lines, after a line with their `system` and `tools`."""
+    """Return messages as JSON lines, after a line with the values of `extra`, if any."""
     header = {key: value for key, value in extra.items() if value}
     return [encode_utf8(item) + b"\n" for item in ([header] if header else []) + list(messages)]
 

@@ -1,4 +1,4 @@
-"""`foldline bench`: Foldline's presets, simple controls and the systems of others, measured side by side."""
+"""`foldline bench`: Foldline's presets, simple controls and other systems, measured side by side."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from foldline.bench.report import columns, headline, leads, lines, made, page
 from foldline.bench.run import Bench, measures, run_bench
 from foldline.bench.systems import FIRST, chosen
 from foldline.cli.options import Shown, command, option
-from foldline.cli.output import escape, out, progress, row, rule, table, tell, warn, write_whole
+from foldline.cli.output import escape, out, print_table, progress, row, rule, table, tell, warn, write_whole
 from foldline.dialects import OPENAI_CHAT
 from foldline.errors import FoldlineError, InputError
 from foldline.lab.sources import session_files
@@ -35,31 +35,31 @@ DECISION = "decision"
 )
 def bench(
     systems: str = option(
-        "Names, or the groups presets, controls and rivals  [default: all]",
+        "The systems, by name or by group: presets, controls, rivals  [default: all]",
         metavar="NAME,...",
         default="",
         show_default=False,
     ),
     names: str = option(
-        f"Of {', '.join(MEASURES)}  [default: all, decision with --model]",
+        f"The measures: {', '.join(MEASURES)}  [default: all; decision only with --model]",
         "--measures",
         metavar="NAME,...",
         default="",
         show_default=False,
     ),
     sessions: tuple[str, ...] = option(
-        "Measure retention and decision on the sessions of a folder or file.", metavar="DIR"
+        "Measure retention and decision on the sessions of this folder or file.", metavar="DIR"
     ),
     model: str | None = option(
         "Ask this model for decisions: openai:NAME, openai-compatible:NAME@URL.", metavar="NAME"
     ),
-    full: bool = option("Time turns at 100,000 messages too."),
+    full: bool = option("Also time turns at 100,000 messages."),
     window: int = option("The context window of live sessions, in tokens.", default=USUAL.window),
     messages: int = option("Messages of a live session.", default=USUAL.messages),
     context: int = option("Tokens of a session that is folded once.", default=USUAL.context),
-    seed: int = option("Other made-up sessions.", default=7),
+    seed: int = option("The seed of the made-up sessions.", default=7),
     timeout: int | None = option(
-        "Seconds that one measure of one system may take  [default: 120, with --full 1200]"
+        "The most seconds for one measure of one system  [default: 120, with --full 1200]"
     ),
     jobs: int | None = option("Processes  [default: one per core]"),
     as_json: Path | None = option(
@@ -69,19 +69,19 @@ def bench(
         is_flag=False,
         flag_value="-",
     ),
-    html: Path | None = option("Write a page.", metavar="FILE"),
+    html: Path | None = option("Write an HTML page.", metavar="FILE"),
 ) -> Shown:
     """Measure systems that fit a conversation into a budget, on the same made-up sessions.
 
-    No model, key or network is needed, but for --model. A row is a preset of Foldline, a simple control, or a
-    system of others where its package is installed; docs/bench.md says what is measured. The first lines name
-    what Foldline is not first in.
+    Without --model, no key or network is needed. A row is a preset of Foldline, a simple control, or
+    another system whose package is installed. The first lines name the measures in which Foldline is not
+    first. docs/bench.md describes the measures.
     """
     rows = chosen(_split(systems))
-    asked = measures(_split(names))
-    if model is not None and DECISION not in asked:
-        asked = (*asked, DECISION)
-    if DECISION in asked:
+    selected = measures(_split(names))
+    if model is not None and DECISION not in selected:
+        selected = (*selected, DECISION)
+    if DECISION in selected:
         _check_decision(model, sessions)
     setup = BenchSetup(
         seed=seed,
@@ -89,12 +89,14 @@ def bench(
         messages=messages,
         context=context,
         sizes=FULL_SIZES if full else FULL_SIZES[:2],
-        sessions=_readable(sessions) if {"retention", DECISION} & set(asked) else (),
+        sessions=_readable(sessions) if {"retention", DECISION} & set(selected) else (),
         model=model or "",
         seconds=timeout or USUAL.seconds * (10 if full else 1),
     )
-    with progress(f"measuring {len(rows)} systems", len(rows) * len(asked)) as tick:
-        found = run_bench(rows, asked, setup, shlex.join(["foldline", *sys.argv[1:]]), jobs=jobs, tick=tick)
+    with progress(f"measuring {len(rows)} systems", len(rows) * len(selected)) as tick:
+        found = run_bench(
+            rows, selected, setup, shlex.join(["foldline", *sys.argv[1:]]), jobs=jobs, tick=tick
+        )
     if html is not None:
         raw = page(found).encode()
         write_whole(html, lambda file: file.write(raw))
@@ -108,17 +110,17 @@ def bench(
 
 
 def _check_decision(model: str | None, sessions: Sequence[str]) -> None:
-    """Raise InputError where no model can be asked, or there is nothing to ask about."""
+    """Raise InputError unless a usable model and sessions are named."""
     if model is None or not sessions:
         missing = "--model" if model is None else "--sessions"
         raise InputError(f"{DECISION} needs {missing}: a model is asked what comes next in your own sessions")
-    if why := choose.missing(model):
-        raise InputError(f"{model}: {why}")
+    if problem := choose.missing(model):
+        raise InputError(f"{model}: {problem}")
     choose.get(model, dialect=OPENAI_CHAT)
 
 
 def _readable(names: Sequence[str]) -> tuple[str, ...]:
-    """Return the session files that can be read, and warn of the others; InputError where none can be."""
+    """Return the session files that can be read, and warn of the others; raises InputError if none can."""
     found: list[str] = []
     for file in session_files(names):
         try:
@@ -139,19 +141,18 @@ def _print(found: Bench) -> None:
     console = out()
     first, *others = headline(found)
     console.print(f"[bold]{escape(first)}[/]", soft_wrap=True)
-    for one in others:
-        console.print(f"  {escape(one)}", soft_wrap=True)
+    for line in others:
+        console.print(f"  {escape(line)}", soft_wrap=True)
     for name in found.measures:
         measure = MEASURES[name]
-        some = columns(found, measure)
+        shown = columns(found, measure)
         rule(console, name)
         console.print(escape(measure.about), soft_wrap=True)
-        made_table = table(
-            "=system", *(one.title if one.form == "text" else f"#{one.title}" for one in some), ""
-        )
-        for line in lines(found, measure, some):
+        titles = (column.title if column.form == "text" else f"#{column.title}" for column in shown)
+        result = table("=system", *titles, "")
+        for line in lines(found, measure, shown):
             styles = {"best": "bold green", "over": "dim"}
             cells = [Text(text, styles.get(kind, "")) for text, kind in line.cells]
-            row(made_table, line.row.label, *(cells or [""] * len(some)), line.problem)
-        console.print(made_table)
-    console.print("", *(f"[dim]{escape(one)}[/]" for one in made(found)), sep="\n", soft_wrap=True)
+            row(result, line.row.label, *(cells or [""] * len(shown)), line.problem)
+        print_table(result, console)
+    console.print("", *(f"[dim]{escape(line)}[/]" for line in made(found)), sep="\n", soft_wrap=True)

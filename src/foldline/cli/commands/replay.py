@@ -21,14 +21,14 @@ from foldline.lab.runner import Failed
 from foldline.lab.sources import session_files
 from foldline.transcripts import MessageRecord, read
 
-EACH = 3  # up to so many files every turn is printed, beyond that only sums
+EACH = 3  # with more files, only sums are printed
 
 
 class ReplayOptions(msgspec.Struct, frozen=True):
-    """What to replay under, and what to measure; `batch replay` takes the same."""
+    """Policies, window and measures of a replay; `batch replay` takes the same options."""
 
     policies: tuple[str, ...] = option(
-        "Presets, or policies of your own; `none` never compacts, `all` is none and the ten systems  "
+        "Presets, or your own policies; `none` never compacts, `all` is none and the ten systems  "
         "[default: none and the settings' policy]",
         "--policy",
         metavar="NAME,...",
@@ -37,17 +37,19 @@ class ReplayOptions(msgspec.Struct, frozen=True):
     window: int | None = option(
         "The context window, in tokens  [default: the file's own, else its model's, else 200000]",
     )
-    model: str | None = option("Whose window and prices to use  [default: the file's]", metavar="NAME")
+    model: str | None = option(
+        "The model whose window and prices to use  [default: the file's]", metavar="NAME"
+    )
     rounds: int | None = option("Fold N times while the session grows.", type=click.IntRange(min=1, max=50))
     cuts: str = option(
-        "Where in a session retention is measured, as shares of its tokens.",
+        "Where to measure retention, as shares of the session's tokens.",
         metavar="SHARES",
         default="0.5,0.75",
     )
     retention: bool = option("Measure retention  [default: yes]", "--retention/--no-retention", default=True)
 
     def setup(self, *, fills: bool = False) -> ReplaySetup:
-        """Return how to replay; `fills` keeps what filled the window."""
+        """Return the setup of the replay; with `fills` its report lists what filled the window."""
         found = find_policies(self.policies, self.policy_file, default=f"none,{settings().policy}")
         return replay_setup(
             found.values(),
@@ -67,70 +69,69 @@ class ReplayOptions(msgspec.Struct, frozen=True):
     "foldline replay session.jsonl --policy foldline,pi --rounds 5",
 )
 def replay(
-    asked: ReplayOptions,
+    options: ReplayOptions,
     files: tuple[str, ...] = argument("FILE..."),
     plots: tuple[Path, ...] = PLOTS,
-    jobs: int | None = option("Processes, for several files  [default: one per core]"),
+    jobs: int | None = option("Processes for several files  [default: one per core]"),
     lines: bool = option(
-        "Write progress to standard error as lines of JSON: messages replayed, or files of several.",
+        "Write progress to standard error as JSON lines: messages replayed, or files if there are several.",
         "--progress",
     ),
 ) -> Shown:
     """Replay session FILEs as they would have gone under one or more policies.
 
-    For every turn: calls, the context of the first, input tokens, boundaries. In all: input tokens, price
-    without and with prompt caching, compactions, overflows, retention. A folder stands for the session files
-    in it. Nothing is sent anywhere; checkpoints are written without a model. docs/replay.md says how it
-    counts.
+    For each turn: calls, the context of the first call, boundaries. In total: input tokens, price without and
+    with prompt caching, compactions, overflows, retention. FILE may be a folder or a pattern. Nothing is sent
+    anywhere; checkpoints are written without a model. docs/replay.md explains the figures.
     """
-    setup = asked.setup(fills=bool(plots))
+    setup = options.setup(fills=bool(plots))
     paths = session_files(files)
     _check(paths, plots)
     several = len(paths) if len(paths) > 1 else None
     if lines:
-        shown = progress_lines(several or sum(isinstance(one, MessageRecord) for one in read(paths[0])))
+        shown = progress_lines(several or sum(isinstance(record, MessageRecord) for record in read(paths[0])))
     else:
-        what = f"{several:,} sessions" if several else shown_name(paths[0])
-        shown = progress(f"replaying {what}", several)
+        name = f"{several:,} sessions" if several else shown_name(paths[0])
+        shown = progress(f"replaying {name}", several)
     with shown as tick:
-        found = replay_many(paths, setup, jobs, tick)
-    reports = [report for report in found if isinstance(report, SessionReport)]
-    failed = [one for one in found if isinstance(one, Failed)]
-    _complain(found)
+        results = replay_many(paths, setup, jobs, tick)
+    reports = [result for result in results if isinstance(result, SessionReport)]
+    failed = [result for result in results if isinstance(result, Failed)]
+    _print_problems(results)
     for target in plots:
         draw(reports[0], target)
         tell(f"wrote {target}")
     if failed:
-        err().print(f"[red]error:[/] {len(failed):,} of {len(found):,} files could not be replayed")
+        err().print(f"[red]error:[/] {len(failed):,} of {len(results):,} files could not be replayed")
     document = {**as_json(reports), **({"failed": failed} if failed else {})}
     return Shown(lambda: document, lambda: _print(reports), 1 if failed else 0)
 
 
 def _shares(text: str) -> tuple[float, ...]:
-    """Return the cuts of --cuts; raises InputError with what is allowed."""
+    """Return the shares of --cuts; raises InputError if one is not between 0 and 1."""
     try:
-        found = tuple(float(share) for share in text.split(",") if share.strip())
+        shares = tuple(float(share) for share in text.split(",") if share.strip())
     except ValueError:
-        found = ()
-    if not found or not all(0 < share < 1 for share in found):
+        shares = ()
+    if not shares or not all(0 < share < 1 for share in shares):
         raise InputError(f"--cuts {text}: give shares between 0 and 1, such as 0.5,0.75")
-    return found
+    return shares
 
 
 def _check(paths: Sequence[str], plots: Sequence[Path]) -> None:
-    """Refuse impossible calls before any long work begins."""
+    """Raise InputError for plots that cannot be drawn, before the long work begins."""
     if plots and len(paths) > 1:
         raise InputError(f"--plot draws one session; {len(paths):,} files were named")
     check_targets(plots)
 
 
-def _complain(found: Sequence[SessionReport | Failed]) -> None:
+def _print_problems(results: Sequence[SessionReport | Failed]) -> None:
     console = err()
-    for one in found:
-        if isinstance(one, Failed):
-            console.print(f"[red]left out:[/] {escape(one.error)}", soft_wrap=True)
+    for result in results:
+        if isinstance(result, Failed):
+            console.print(f"[red]left out:[/] {escape(result.error)}", soft_wrap=True)
         else:
-            warn([f"{one.session}: {text}" for text in one.warnings], most=3)
+            warn([f"{result.session}: {text}" for text in result.warnings], most=3)
 
 
 def _print(reports: Sequence[SessionReport]) -> None:

@@ -8,28 +8,26 @@ from typing import Any
 
 from rich.console import Console
 
-from foldline.cli.output import escape, row, rule, share, table
+from foldline.cli.output import escape, print_table, row, rule, share, table
 from foldline.lab.report import MEASURES, ReplaySums, SessionReport
 
 LEGEND = (
-    "handle to steps: the share of the names that the session needed later which a view still has, 1.00 at "
-    "best "
-    "(docs/replay.md)"
+    "handle to steps: share of the names needed later that a view still has; 1.00 is best (docs/replay.md)"
 )
-TURNS = 40  # turns that are printed
+TURNS = 40  # the most turns to print
 
 
 def print_session(report: SessionReport, console: Console) -> None:
     """Print one session under all its policies."""
     rule(console, escape(report.session))
-    model = f", priced as {escape(report.model)}" if report.model else ", prices not known"
+    model = f", priced as {escape(report.model)}" if report.model else ", prices unknown"
     console.print(f"window {report.window:,} tokens{model}", soft_wrap=True)
-    print_rows([(one.policy, one.totals, one.retention) for one in report.policies], console)
+    print_rows([(item.policy, item.totals, item.retention) for item in report.policies], console)
     _print_untouched(report, console)
     print_turns(report, console)
-    for one in report.policies:
-        if one.rounds is not None:
-            print_rounds(one.policy, one.rounds, console)
+    for item in report.policies:
+        if item.rounds is not None:
+            print_rounds(item.policy, item.rounds, console)
     if report.note:
         console.print(f"[dim]{escape(report.note)}[/]", soft_wrap=not console.is_terminal)
 
@@ -38,7 +36,7 @@ def print_rows(rows: Sequence[tuple[str, dict[str, Any], dict[str, Any] | None]]
     """Print a row for each policy."""
     money = any(totals["price"] is not None for _, totals, _ in rows)
     scored = any(retention is not None for _, _, retention in rows)
-    made = table(
+    result = table(
         "=policy",
         "#calls",
         "#input tokens",
@@ -56,7 +54,7 @@ def print_rows(rows: Sequence[tuple[str, dict[str, Any], dict[str, Any] | None]]
     for name, totals, retention in rows:
         prices = (totals["price"], totals["price_cached"], totals["price_summaries"])
         row(
-            made,
+            result,
             name,
             f"{totals['calls']:,}",
             f"{totals['input_tokens']:,}",
@@ -70,16 +68,17 @@ def print_rows(rows: Sequence[tuple[str, dict[str, Any], dict[str, Any] | None]]
             f"{totals['compaction_seconds']:,.2f}",
             *(_score((retention or {}).get(measure)) for measure in MEASURES if scored),
         )
-    console.print(made, "")
+    print_table(result, console)
+    console.print()
     if scored:
         console.print(f"[dim]{LEGEND}[/]\n", soft_wrap=not console.is_terminal)
 
 
 def _print_untouched(report: SessionReport, console: Console) -> None:
-    """Explain equal results when no policy had anything to fold."""
-    totals = [one.totals for one in report.policies]
-    peak = max((one["peak"] for one in totals), default=0)
-    if not peak or any(one["compactions"] or one["prunes"] or one["overflows"] for one in totals):
+    """Explain equal results if no policy folded anything."""
+    totals = [item.totals for item in report.policies]
+    peak = max((sums["peak"] for sums in totals), default=0)
+    if not peak or any(sums["compactions"] or sums["prunes"] or sums["overflows"] for sums in totals):
         return
     console.print(
         f"nothing was folded: at most {peak:,} tokens were sent, which fits a window of {report.window:,}; "
@@ -94,21 +93,22 @@ def _score(value: float | None) -> str:
 
 def print_turns(report: SessionReport, console: Console) -> None:
     """Print the context of each turn's first call, marked if a boundary was made in the turn."""
-    made = table("#turn", "#calls", *(f"#{one.policy}" for one in report.policies))
+    names = [item.policy for item in report.policies]
+    result = table("#turn", "#calls", *(f"#{name}" for name in names))
     by_turn: defaultdict[int, dict[str, dict[str, Any]]] = defaultdict(dict)
-    for one in report.policies:
-        for turn in one.turns:
-            by_turn[turn["turn"]][one.policy] = turn
+    for item in report.policies:
+        for turn in item.turns:
+            by_turn[turn["turn"]][item.policy] = turn
     for number in sorted(by_turn)[:TURNS]:
         turns = by_turn[number]
-        cells = [_baseline(turns.get(one.policy)) for one in report.policies]
-        row(made, str(number), f"{next(iter(turns.values()))['calls']:,}", *cells)
+        cells = [_baseline(turns.get(name)) for name in names]
+        row(result, str(number), f"{next(iter(turns.values()))['calls']:,}", *cells)
     console.print(
         "context of each turn's first call; v: a boundary in the turn, !: a request too large", soft_wrap=True
     )
-    console.print(made)
+    print_table(result, console)
     if len(by_turn) > TURNS:
-        console.print(f"[dim]… {len(by_turn) - TURNS:,} more turns; --json has them all[/]")
+        console.print(f"[dim]… {len(by_turn) - TURNS:,} more turns; --json prints all[/]")
     console.print()
 
 
@@ -120,10 +120,10 @@ def _baseline(turn: dict[str, Any] | None) -> str:
 
 
 def print_rounds(policy: str, rounds: Sequence[dict[str, Any]], console: Console) -> None:
-    """Print what survived each round of a decay."""
-    made = table(
+    """Print what the view still had after each round of a decay."""
+    result = table(
         "#round",
-        "#said",
+        "#session",
         "#view",
         "#rules",
         "#settings",
@@ -131,37 +131,39 @@ def print_rounds(policy: str, rounds: Sequence[dict[str, Any]], console: Console
         "#first names",
         *(f"#{name}" for name in MEASURES),
     )
-    for one in rounds:
-        retention: dict[str, Any] = one["retention"] or {}
+    for figures in rounds:
+        retention: dict[str, Any] = figures["retention"] or {}
         row(
-            made,
-            str(one["round"]),
-            f"{one['said_tokens']:,}",
-            f"{one['view_tokens']:,}",
-            f"{one['rules']}/{one['rules_planted']}",
-            f"{one['settings']}/{one['settings_planted']}",
-            str(one["stale"]),
-            _score(one["first_names"]),
+            result,
+            str(figures["round"]),
+            f"{figures['said_tokens']:,}",
+            f"{figures['view_tokens']:,}",
+            f"{figures['rules']}/{figures['rules_planted']}",
+            f"{figures['settings']}/{figures['settings_planted']}",
+            str(figures["stale"]),
+            _score(figures["first_names"]),
             *(_score(retention.get(name)) for name in MEASURES),
         )
     console.print(
-        f"[bold]{escape(policy)}[/], folded again and again to a tenth of what was said", soft_wrap=True
+        f"[bold]{escape(policy)}[/], folded repeatedly, each time to a tenth of the session so far",
+        soft_wrap=True,
     )
-    console.print(made)
-    for one in rounds:
-        if "problem" in one:
-            console.print(f"[yellow]round {one['round']}:[/] {escape(one['problem'])}", soft_wrap=True)
+    print_table(result, console)
+    for figures in rounds:
+        if "problem" in figures:
+            problem = escape(figures["problem"])
+            console.print(f"[yellow]round {figures['round']}:[/] {problem}", soft_wrap=True)
     console.print()
 
 
 def print_totals(sums: ReplaySums, console: Console) -> None:
     """Print the sums over all sessions, and the mean of their retention."""
     rule(console, f"{sums.sessions:,} sessions")
-    rows = [(name, one.totals(), one.retention()) for name, one in sums.policies.items()]
+    rows = [(name, item.totals(), item.retention()) for name, item in sums.policies.items()]
     print_rows(rows, console)
-    console.print("retention: the mean over the sessions in which it could be measured", soft_wrap=True)
+    console.print("retention: the mean of the sessions in which it can be measured", soft_wrap=True)
     if 0 < sums.unpriced < sums.sessions:
         console.print(
-            f"USD: without {sums.unpriced:,} sessions whose model has no known price (--model)",
+            f"USD: without {sums.unpriced:,} sessions whose price is unknown; --model NAME gives one",
             soft_wrap=True,
         )
