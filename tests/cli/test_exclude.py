@@ -33,7 +33,7 @@ def test_a_message_is_taken_out_and_brought_back(foldline, entries):
 
 def test_what_was_done_last_is_undone_and_redone(foldline, entries):
     assert "there is no compaction to undo in work" in foldline("undo", "work").err
-    assert "there is no undo to take back in work" in foldline("redo", "work").err
+    assert "there is no undo to revert in work" in foldline("redo", "work").err
     foldline("exclude", "work", entries[0])
     less = foldline("undo", "wor", "--json").json
     assert "Is it a zebra?" in viewed(foldline)
@@ -41,13 +41,13 @@ def test_what_was_done_last_is_undone_and_redone(foldline, entries):
     assert "Is it a zebra?" not in viewed(foldline)
     assert (less["entry"], less["session"]) == (more["entry"], "work")
     assert less["view_tokens"] > more["view_tokens"]
-    assert "`foldline redo work` takes it back" in foldline("undo", "work").out
-    assert "counts again" in foldline("redo", "work").out
+    assert "`foldline redo work` reverts this" in foldline("undo", "work").out
+    assert "redone: " in foldline("redo", "work").out
     assert foldline("undo", "none").code == 2
     assert foldline("verify").code == 0
 
 
 def test_what_cannot_be_done_is_refused(foldline, entries):
-    assert "0 messages begin with" in foldline("exclude", "work", "zzz").err
+    assert "0 messages have an id that begins with 'zzz'" in foldline("exclude", "work", "zzz").err
     assert "has no part 3" in foldline("exclude", "work", entries[0], "--part", 3).err
     assert foldline("exclude", "none", entries[0]).code == 2

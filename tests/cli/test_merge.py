@@ -47,4 +47,6 @@ def test_the_branches_are_listed_and_one_is_noted(foldline):
 def test_what_cannot_be_noted_is_refused(foldline):
     own = foldline("merge", "work", "--json").json[0]["leaf"]
     assert "nothing was said on" in foldline("merge", "work", own).err
-    assert foldline("merge", "work", "nowhere").code == foldline("merge", "none").code == 2
+    unknown = foldline("merge", "work", "7")
+    assert "no branch '7' (`foldline merge work` lists the branches), and no session '7'" in unknown.err
+    assert unknown.code == foldline("merge", "none").code == 2

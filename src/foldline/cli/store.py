@@ -1,4 +1,4 @@
-"""Access to stored sessions, for the commands."""
+"""Access to stored sessions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 @asynccontextmanager
 async def opened(url: str | None, *, make: bool = False) -> AsyncGenerator[Store]:
-    """Open the store of a URL; a missing one is created if `make`, else an empty store is used."""
+    """Open the store of a URL. A missing store is created if `make`; else an empty one in memory is used."""
     place = url or basic_settings().store
     store = open_store(place)
     if not make and is_missing(store):
@@ -37,7 +37,7 @@ async def opened(url: str | None, *, make: bool = False) -> AsyncGenerator[Store
 
 
 def is_missing(store: Store) -> bool:
-    """Return whether a store does not exist yet; False for a store of another package."""
+    """Return whether a store does not exist yet; False if another package provides the store."""
     return isinstance(store, DatabaseStore) and store.is_missing()
 
 
@@ -52,7 +52,7 @@ def with_store(url: str | None, work: Callable[[Store], Coroutine[Any, Any, T]],
 
 
 def is_file(source: str) -> bool:
-    """Return whether a FILE|ID is a file, a pipe or standard input, which win over a stored session."""
+    """Return whether a FILE|ID is a file, a pipe or standard input; these win over a stored session."""
     return source == "-" or (os.path.exists(source) and not os.path.isdir(source))  # noqa: PTH110, PTH112
 
 
@@ -71,13 +71,13 @@ def open_source(source: str, url: str | None) -> Generator[BinaryIO]:
 
 
 def find_stored(source: str, url: str | None) -> str:
-    """Return the id of the stored session that a FILE|ID names if it is not a file."""
+    """Return the id of the stored session that a FILE|ID names; raises FormatError if no session matches."""
     try:
         return with_store(url, lambda store: find_session(store, source))
     except SessionNotFound as error:
         text = f"no such file, and {error}"
         if os.path.isdir(source):  # noqa: PTH112
-            text = "this is a directory; name a session file in it (`foldline batch` folds all)"
+            text = "this is a directory; name a session file in it (`foldline batch fold` folds all of them)"
         raise FormatError(text, where=source) from error
 
 

@@ -1,4 +1,4 @@
-"""`foldline exclude SESSION ENTRY`: take a message, or a part of it, out of a stored session's context."""
+"""`foldline exclude SESSION ENTRY`: remove a message, or a part of it, from a stored session's context."""
 
 from __future__ import annotations
 
@@ -20,31 +20,32 @@ from foldline.stores.ids import find_session
 @command(
     "foldline exclude login-bug 1f09a2           a message, by the beginning of its id",
     "foldline exclude login-bug 1f09a2 --part 1  its second part, such as an image",
-    "foldline undo login-bug                     brings it back",
+    "foldline undo login-bug                     restores it",
 )
 def exclude(
     session: str = argument("ID"),
     entry: str = argument("ENTRY"),
-    part: int | None = option("Only this part of it, from 0.", type=click.IntRange(min=0)),
+    part: int | None = option("Only this part of the message, counted from 0.", type=click.IntRange(min=0)),
     store_url: str | None = STORE,
 ) -> Shown:
-    """Take the message ENTRY out of the context of the stored session ID.
+    """Remove the message ENTRY from the context of the stored session ID.
 
     Neither the model nor any later fold sees it; the history keeps it. `foldline show ID` lists the entries,
-    `foldline show ID --entry ENTRY` the parts of one.
+    `foldline show ID --entry ENTRY` the parts of a message.
     """
 
     async def work(store: Store) -> Receipt:
         async with open_session(store, await find_session(store, session)) as opened:
-            return await opened.exclude(await _named(opened, entry), part)
+            return await opened.exclude(await _find_message(opened, entry), part)
 
     receipt = with_store(store_url, work)
     return Shown(lambda: {"receipt": msgspec.to_builtins(receipt)}, lambda: print_figures(receipt, out()))
 
 
-async def _named(session: Session, start: str) -> str:
-    """Return the id of the message that the beginning of it names."""
+async def _find_message(session: Session, start: str) -> str:
+    """Return the one message id that begins with `start`; raises InputError if none or several do."""
     found = [info.entry for info in await session.entries() if info.entry.startswith(start)]
     if len(found) != 1:
-        raise InputError(f"{len(found)} messages begin with {start!r}: foldline show {session.id} lists them")
+        text = f"{len(found)} messages have an id that begins with {start!r}"
+        raise InputError(f"{text}: `foldline show {session.id}` lists the ids")
     return found[0]

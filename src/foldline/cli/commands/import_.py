@@ -25,7 +25,7 @@ def import_(
         "--id",
         metavar="ID",
     ),
-    from_start: bool = option("Leave out the compactions that the file holds."),
+    from_start: bool = option("Leave out the compactions in the file."),
     store_url: str | None = STORE,
 ) -> Shown:
     """Put a session FILE of any known format into the store.
@@ -43,21 +43,21 @@ def import_(
             lambda store: restore(store, name, log, leaf, tick, agent=loaded.agent),
             make=True,
         )
-    said = sum(isinstance(entry, Said) for entry in log)
-    folds = sum(isinstance(entry, Compacted) for entry in log)
+    messages = sum(isinstance(entry, Said) for entry in log)
+    compactions = sum(isinstance(entry, Compacted) for entry in log)
 
     def show() -> None:
-        folded = "1 compaction" if folds == 1 else f"{folds} compactions"
-        what = f"{said:,} messages, {folded} ({loaded.format}), {new:,} entries new"
-        out().print(f"[green]{escape(name)}[/]: {what}")
+        folded = "1 compaction" if compactions == 1 else f"{compactions} compactions"
+        counts = f"{messages:,} messages, {folded} ({loaded.format}), {new:,} new entries"
+        out().print(f"[green]{escape(name)}[/]: {counts}")
         if loaded.orphans:
-            out().print(f"[yellow]{len(loaded.orphans)} results had no call and were left out[/]")
+            out().print(f"[yellow]results left out because they answer no call: {len(loaded.orphans)}[/]")
 
     document = {
         "session": name,
         "format": loaded.format,
-        "messages": said,
-        "compactions": folds,
+        "messages": messages,
+        "compactions": compactions,
         "new_entries": new,
         "orphans": [{"index": index, "call_id": call} for index, call in loaded.orphans],
         "warnings": loaded.warnings,

@@ -24,7 +24,7 @@ from foldline.stores import Hit, SessionInfo, Store
 from foldline.stores.ids import ShortIds, find_session, short_ids
 from foldline.stores.search import words
 
-TITLE = 60  # characters of a first request that stand for a title
+TITLE = 60  # characters of a title that is made from the first request
 
 
 @command("foldline sessions", "foldline sessions --store sqlite:///team.db --json")
@@ -47,45 +47,47 @@ def sessions(store_url: str | None = STORE) -> Shown:
             row(rows, short(info.id), info.title, *agent, *figures, local_time(info.updated))
         out().print(rows)
 
-    return Shown(lambda: [{**msgspec.to_builtins(i), "agent": agents.get(i.id, "")} for i in found], show)
+    return Shown(
+        lambda: [{**msgspec.to_builtins(info), "agent": agents.get(info.id, "")} for info in found], show
+    )
 
 
 async def _sessions(store: Store) -> tuple[list[SessionInfo], dict[str, str]]:
     """Return every session, titled by its first request if it has no title, and the agents by session id."""
     infos = [
-        msgspec.structs.replace(info, title=redact(info.title).strip() or await _begins(store, info))
+        msgspec.structs.replace(info, title=redact(info.title).strip() or await _made_title(store, info))
         for info in await store.sessions()
     ]
     return infos, await agents_of(store)
 
 
-async def _begins(store: Store, info: SessionInfo) -> str:
+async def _made_title(store: Store, info: SessionInfo) -> str:
     text = " ".join(redact(await first_words(store, info.id)).split())
     return text if len(text) <= TITLE else text[: TITLE - 1].rstrip() + "…"
 
 
 @command(
     "foldline show login-bug               the history, one line per message",
-    "foldline show login-bug --view        what the model is sent",
+    "foldline show login-bug --view        the view, as the model receives it",
     "foldline show login-bug --receipts    what each boundary did",
-    "foldline show login-bug --entry 1f09  one entry, whole",
+    "foldline show login-bug --entry 1f09  one entry in full",
 )
 def show(
     session: str = argument("ID"),
-    view: bool = option("Show what the model is sent instead of the whole history."),
-    receipts: bool = option("Show what each boundary did."),
+    view: bool = option("Show the view, as the model receives it, instead of the whole history."),
+    receipts: bool = option("Show only the boundaries, and what each did."),
     entry: str | None = option("Show the entry whose id begins with this.", metavar="ENTRY"),
     store_url: str | None = STORE,
 ) -> Shown:
     """Show the stored session ID: its history with its boundaries, its view, or one entry."""
     entries = with_store(store_url, lambda store: _path(store, session))
     if entry is not None:
-        one = _beginning_with(entry, entries)
-        return Shown(lambda: one, lambda: print_text(pretty(one).decode(), out()))
+        found = _find_entry(entry, session, entries)
+        return Shown(lambda: found, lambda: print_text(pretty(found).decode(), out()))
     if view:
         items = ViewState(entries, counter=OFFLINE).view()
         return Shown(lambda: list(map(_item, items)), lambda: print_view(items, out(), most=len(items)))
-    shown = [one for one in entries if not receipts or isinstance(one, Compacted | Pruned)]
+    shown = [item for item in entries if not receipts or isinstance(item, Compacted | Pruned)]
     return Shown(lambda: shown, lambda: _print_path(entries, out(), receipts=receipts))
 
 
@@ -94,12 +96,15 @@ async def _path(store: Store, session: str) -> list[Entry]:
     return [entry async for entry in store.path(name)]
 
 
-def _beginning_with(start: str, entries: list[Entry]) -> Entry:
-    found = [one for one in entries if one.id.startswith(start)]
+def _find_entry(start: str, session: str, entries: list[Entry]) -> Entry:
+    """Return the one entry whose id begins with `start`; raises InputError if none or several do."""
+    found = [entry for entry in entries if entry.id.startswith(start)]
     if not found:
-        raise InputError(f"no entry {start!r} on this session's path")
+        raise InputError(
+            f"no entry of this session begins with {start!r}: `foldline show {session}` lists them"
+        )
     if len(found) > 1:
-        ids = ", ".join(one.id[:16] for one in found[:5])
+        ids = ", ".join(entry.id[:16] for entry in found[:5])
         raise InputError(f"{start!r} is ambiguous, it matches {len(found)} entries: {ids}")
     return found[0]
 
@@ -111,7 +116,7 @@ def _item(item: Item) -> dict[str, Any]:
 
 
 def _print_path(entries: list[Entry], console: Console, *, receipts: bool) -> None:
-    """Print a line for each entry; with `receipts` boundaries alone, and what they did."""
+    """Print a line for each entry; with `receipts` only the boundaries, with their receipts."""
     for entry in entries:
         line = ""
         match entry:
@@ -140,11 +145,11 @@ def search(
     query: str = argument("QUERY"),
     session: str | None = option("Only in this session.", metavar="ID"),
     store_url: str | None = STORE,
-    limit: int = option("Matches at most.", default=20),
+    limit: int = option("The most matches to show.", default=20),
 ) -> Shown:
-    """Search everything that was said in the stored sessions, the best matches first."""
+    """Search all messages of the stored sessions, and list the best matches first."""
     if not words(query):
-        raise InputError("nothing to search for: give a word, such as foldline search migrations")
+        raise InputError("nothing to search for: give a word, as in `foldline search migrations`")
     hits, short = with_store(store_url, lambda store: _search(store, query, session, limit))
 
     def show() -> None:

@@ -1,4 +1,4 @@
-"""`foldline undo SESSION` and `redo SESSION`: the newest compaction taken back, and done again."""
+"""`foldline undo SESSION` and `redo SESSION`: undo the newest compaction, and revert the undo."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ from foldline.stores.ids import find_session
 
 
 class Changed(msgspec.Struct, frozen=True):
-    """What was undone or redone: the session, the boundary's entry, and the view's size in tokens since."""
+    """The result of an undo or redo: the session, the boundary's entry, and the view's new size in tokens."""
 
     session: str
     entry: str
     view_tokens: int
 
 
-@command("foldline undo login-bug     the newest compaction or exclusion: what it took is in view again")
+@command("foldline undo login-bug     restores what the newest compaction or exclusion removed")
 def undo(session: str = argument("ID"), store_url: str | None = STORE) -> Shown:
-    """Undo the newest compaction or exclusion of the stored session ID; what was said since stays."""
+    """Undo the newest compaction or exclusion of the stored session ID; later messages stay."""
     found = _changed(session, store_url, Session.undo, "there is no compaction to undo")
-    words = f"undone: {found.entry[:8]}, the view has {found.view_tokens:,} tokens"
-    return _shown(found, f"{words}; `foldline redo {found.session}` takes it back")
+    text = f"undone: {found.entry[:8]}, the view has {found.view_tokens:,} tokens"
+    return _shown(found, f"{text}; `foldline redo {found.session}` reverts this")
 
 
-@command("foldline redo login-bug     the compaction that was undone last counts again")
+@command("foldline redo login-bug     restores the compaction that was undone last")
 def redo(session: str = argument("ID"), store_url: str | None = STORE) -> Shown:
-    """Take back the newest undo of the stored session ID."""
-    found = _changed(session, store_url, Session.redo, "there is no undo to take back")
-    return _shown(found, f"counts again: {found.entry[:8]}, the view has {found.view_tokens:,} tokens")
+    """Revert the newest undo of the stored session ID."""
+    found = _changed(session, store_url, Session.redo, "there is no undo to revert")
+    return _shown(found, f"redone: {found.entry[:8]}, the view has {found.view_tokens:,} tokens")
 
 
 def _changed(
@@ -52,5 +52,5 @@ def _changed(
     return with_store(url, work)
 
 
-def _shown(found: Changed, words: str) -> Shown:
-    return Shown(lambda: msgspec.to_builtins(found), lambda: out().print(words))
+def _shown(found: Changed, text: str) -> Shown:
+    return Shown(lambda: msgspec.to_builtins(found), lambda: out().print(text))
