@@ -36,7 +36,7 @@ SIZES = ("tokens_before", "tokens_after", "messages_before", "messages_after")
 class FoldFiles(msgspec.Struct, frozen=True):
     """How to fold the sessions of an archive; `window` and `model` default to those of each session.
 
-    `models` are the user's own limits and prices.
+    `models` holds the limits and prices from the user's settings.
     """
 
     policy: Policy

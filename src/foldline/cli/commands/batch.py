@@ -23,7 +23,7 @@ from foldline.cli.options import (
     examples,
     option,
 )
-from foldline.cli.reports.batch import answer, check_format, ticking, write_table
+from foldline.cli.reports.batch import check_format, shown_results, ticking, write_table
 from foldline.config import settings
 from foldline.errors import InputError
 from foldline.lab.batch import TABLES, BatchFolder, Work
@@ -46,15 +46,15 @@ class BatchPlace(msgspec.Struct, frozen=True):
 
     files: tuple[str, ...] = argument("SOURCE...")
     folder: Path = option(
-        "The folder for results, one a session, their table and the manifest.",
+        "The folder for the results (one file per session), their table and the manifest.",
         *("-o", "--out", "--output"),
         metavar="DIR",
         type=click.Path(path_type=Path, file_okay=False),
     )
     form: str = option(
-        "What the table is written as.", "--format", type=click.Choice(list(TABLES)), default="jsonl"
+        "The format of the table.", "--format", type=click.Choice(list(TABLES)), default="jsonl"
     )
-    jobs: int | None = option("At once  [default: one a core]")
+    jobs: int | None = option("Sessions at once  [default: one per core]")
     ray: str | None = option(
         "Run on a Ray cluster: --ray=local starts one here, --ray=auto or --ray=HOST:PORT joins one.",
         is_flag=False,
@@ -62,14 +62,14 @@ class BatchPlace(msgspec.Struct, frozen=True):
         metavar="[ADDRESS]",
     )
     timeout: float | None = option(
-        "What one session may take  [default: any]",
+        "The longest time for one session  [default: no limit]",
         type=click.FloatRange(min=0, min_open=True),
         metavar="SECONDS",
     )
-    force: bool = option("Do everything again, with other options too.")
+    force: bool = option("Redo every session, even if the options changed.")
 
     def runner(self) -> Runner:
-        """Return where the work runs; raises InputError for a Ray that cannot be used."""
+        """Return where the work runs; raises InputError if Ray cannot be used."""
         if self.ray is None:
             return LocalPool(self.jobs, self.timeout)
         cluster = RayCluster(self.ray, self.jobs, self.timeout)
@@ -80,9 +80,9 @@ class BatchPlace(msgspec.Struct, frozen=True):
 @command(*EXAMPLES)
 def fold(
     place: BatchPlace,
-    target: int | None = option("Fold each to N tokens at most."),
-    window: int | None = option("The context window to fold for."),
-    model: str | None = option("Whose window to use  [default: each file's]", metavar="NAME"),
+    target: int | None = option("Fold each session to at most N tokens."),
+    window: int | None = option("The context window to fold for, in tokens."),
+    model: str | None = option("The model whose window to use  [default: each file's]", metavar="NAME"),
     policy_name: str | None = POLICY,
     policy_file: Path | None = POLICIES,
     dialect: str | None = DIALECT,
@@ -90,32 +90,33 @@ def fold(
 ) -> Shown:
     """Fold session files.
 
-    A SOURCE is a file, a pattern, a folder (it stands for the session files in it) or a store's URL. Results
-    are laid out as it is, JSON lines, ready to send (as by `compact`). The table has a row a session. One
-    that fails has its error there and the others go on; the exit code is then 1.
+    A SOURCE is a file, a pattern, a folder (all session files in it) or a store's URL. Each result is a file
+    of JSON lines, ready to send (as `compact` writes it); the results are in folders like the sources. The
+    table has a row per session. If a session fails, the table has its error, the others continue, and the
+    exit code is 1.
     """
-    known = settings()
-    wish = FoldFiles(
+    config = settings()
+    setup = FoldFiles(
         find_policy(policy_name, policy_file),
         target=target,
-        window=window or known.window,
-        model=known.named_model(model),
+        window=window or config.window,
+        model=config.named_model(model),
         dialect=dialect,
         from_start=from_start,
-        models=known.models,
+        models=config.models,
     )
-    return _run(wish, fold_one, place, ".jsonl")
+    return _run(setup, fold_one, place, ".jsonl")
 
 
 @command(*EXAMPLES)
-def replay(place: BatchPlace, asked: ReplayOptions) -> Shown:
+def replay(place: BatchPlace, options: ReplayOptions) -> Shown:
     """Replay session files under one or more policies.
 
-    A SOURCE is a file, a pattern, a folder (it stands for the session files in it) or a store's URL. Each
-    result is a report (as by `replay --json`); the table has a row for each session and policy. A session
-    that fails has its error there and the others go on; the exit code is then 1.
+    A SOURCE is a file, a pattern, a folder (all session files in it) or a store's URL. Each result is a
+    report, as `replay --json` prints it; the table has a row for each session and policy. If a session fails,
+    the table has its error, the others continue, and the exit code is 1.
     """
-    return _run(asked.setup(), replay_one, place, ".json")
+    return _run(options.setup(), replay_one, place, ".json")
 
 
 batch = click.Group(
@@ -123,24 +124,24 @@ batch = click.Group(
     [fold, replay],
     help="""Fold or replay an archive of sessions on all cores, or on a Ray cluster.
 
-    The same command goes on where it stopped: after Ctrl-C, after a crash, or when there are new sessions.
+    Run the same command again to continue: after Ctrl-C, after a crash, or with new sessions.
     """,
     epilog=examples(EXAMPLES),
 )
 
 
-def _run(wish: W, work: Work[W], place: BatchPlace, ending: str) -> Shown:
-    """Run the batch with progress on standard error, write its table, and answer with what came of it."""
+def _run(setup: W, work: Work[W], place: BatchPlace, ending: str) -> Shown:
+    """Run the batch with progress on standard error, write its table, and return the results."""
     if "-" in place.files:
-        raise InputError("a batch goes over files: save standard input to one first")
+        raise InputError("a batch cannot read standard input: save it to a file first")
     check_format(place.form)
-    runner, replays = place.runner(), isinstance(wish, ReplaySetup)
-    options = {**msgspec.to_builtins(wish), "version": foldline.__version__}
+    runner, replays = place.runner(), isinstance(setup, ReplaySetup)
+    options = {**msgspec.to_builtins(setup), "version": foldline.__version__}
     with BatchFolder(place.folder, options, force=place.force) as folder:
         folder.add(sources(place.files), ending)
         count = len(folder.tasks)
         with ticking("replaying" if replays else "folding", count) as tick:
-            folder.run(work, wish, runner=runner, tick=tick)
+            folder.run(work, setup, runner=runner, tick=tick)
         write_table(folder, place.folder, place.form, replays=replays)
         results = list(folder.results())
-    return answer(results, place.folder)
+    return shown_results(results, place.folder)

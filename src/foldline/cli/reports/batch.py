@@ -1,4 +1,4 @@
-"""What a batch tells: a line for each session while it runs, its table, and the results at the end."""
+"""The output of a batch: a line for each session while it runs, its table, and the results."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def ticking(verb: str, count: int) -> Generator[Callable[[Result], None]]:
 
 
 def check_format(form: str) -> None:
-    """Raise InputError where a format needs an extra that is not installed."""
+    """Raise InputError if a format needs an extra that is not installed."""
     if form == "parquet":
         _arrow("pyarrow.parquet")
 
@@ -61,7 +61,7 @@ def check_format(form: str) -> None:
 def write_table(batch: BatchFolder, folder: Path, form: str, *, replays: bool) -> None:
     """Write the table of a batch atomically, as JSON lines or Parquet; see `write_whole` for errors.
 
-    Rows stand in the order of the sources, and hold nothing that depends on when or where the work ran.
+    Rows are in the order of the sources, and do not depend on when or where the work ran.
     """
     rows = (row for result in batch.results() for row in _rows(result, replays=replays))
 
@@ -75,7 +75,7 @@ def write_table(batch: BatchFolder, folder: Path, form: str, *, replays: bool) -
 
 
 def _write_parquet(rows: list[dict[str, Any]], stream: BinaryIO) -> None:
-    """Write rows under a schema of their own, since a column may be null throughout."""
+    """Write rows with an explicit schema, since a column may be null in all of them."""
     arrow = _arrow("pyarrow")
     types = {
         **dict.fromkeys(
@@ -97,52 +97,52 @@ def _arrow(module: str) -> Any:
 
 
 def _rows(result: Result, *, replays: bool) -> Iterator[dict[str, Any]]:
-    """Yield the rows of a session: one, or of a replay one for each policy; what is not known is null."""
+    """Yield the row of a session, or for a replay a row for each policy; unknown values are null."""
     failed = result.state == "failed"
-    known = {
+    common = {
         "session": result.file,
         "state": "failed" if failed else "ok",
         "error": result.error if failed else None,
         "output": None if failed else result.output,
     }
     if not replays:
-        yield {**known, **{name: result.found.get(name) for name in FOLDED}}
+        yield {**common, **{name: result.found.get(name) for name in FOLDED}}
         return
     nothing: dict[str, Any] = {"policies": [{"policy": None, "totals": {}, "retention": None}]}
     report: dict[str, Any] = nothing if failed else result.found["report"]
-    for one in report["policies"]:
-        retention: dict[str, Any] = one["retention"] or {}
+    for policy in report["policies"]:
+        retention: dict[str, Any] = policy["retention"] or {}
         yield {
-            **known,
-            "policy": one["policy"],
+            **common,
+            "policy": policy["policy"],
             **{name: report.get(name) for name in ("model", "window")},
-            **{name: one["totals"].get(name) for name in TOTALS},
+            **{name: policy["totals"].get(name) for name in TOTALS},
             **{name.replace("-", "_"): retention.get(name) for name in MEASURES},
         }
 
 
-def answer(results: Sequence[Result], folder: Path) -> Shown:
-    """Return the results of all sessions."""
+def shown_results(results: Sequence[Result], folder: Path) -> Shown:
+    """Return the results of all sessions, with exit code 1 if one failed."""
     replays = ReplaySums()
     for result in results:
         if "report" in result.found:
             replays.add(msgspec.convert(result.found["report"], SessionReport))
     totals = _totals(results)
     if failed := totals["failed"]:
-        text = f"{failed:,} of {totals['files']:,} files failed; the same command tries them again"
+        text = f"{failed:,} of {totals['files']:,} files failed; run the same command again to retry them"
         err().print(f"[red]error:[/] {text}", soft_wrap=True)
 
     def document() -> dict[str, Any]:
         policies = [
-            {"policy": name, "totals": one.totals(), "retention": one.retention()}
-            for name, one in replays.policies.items()
+            {"policy": name, "totals": sums.totals(), "retention": sums.retention()}
+            for name, sums in replays.policies.items()
         ]
-        known = {"policies": policies} if policies else {}
-        return {"files": list(map(_file, results)), "totals": totals, **known}
+        document = {"files": list(map(_file, results)), "totals": totals}
+        return {**document, "policies": policies} if policies else document
 
     def show() -> None:
-        warned = [one for one in results if one.state == "done"]
-        warn((f"{one.file}: {text}" for one in warned for text in one.found["warnings"]), most=5)
+        done = [result for result in results if result.state == "done"]
+        warn((f"{result.file}: {text}" for result in done for text in result.found["warnings"]), most=5)
         if replays.sessions:
             print_totals(replays, out())
         _print_totals(totals, folder)
@@ -151,11 +151,11 @@ def answer(results: Sequence[Result], folder: Path) -> Shown:
 
 
 def _totals(results: Sequence[Result]) -> dict[str, int]:
-    """Return how many sessions there are in each state, and the sums of what was folded."""
-    states = {state: sum(one.state == state for one in results) for state in STATES}
-    folds = [one.found for one in results if "folded" in one.found]
+    """Return the number of sessions in each state, and the sums of the folds."""
+    states = {state: sum(result.state == state for result in results) for state in STATES}
+    folds = [result.found for result in results if "folded" in result.found]
     names = ("tokens_before", "tokens_after", "folded") if folds else ()
-    return {"files": len(results), **states, **{name: sum(one[name] for one in folds) for name in names}}
+    return {"files": len(results), **states, **{name: sum(fold[name] for fold in folds) for name in names}}
 
 
 def _file(result: Result) -> dict[str, Any]:
@@ -167,10 +167,11 @@ def _file(result: Result) -> dict[str, Any]:
 
 def _print_totals(totals: dict[str, int], folder: Path) -> None:
     console = out()
-    told = [f"{totals[state]:,} {text}" for state, text in STATES.items() if totals[state]]
-    console.print(f"{totals['files']:,} files: {', '.join(told)}", soft_wrap=True)
+    counts = [f"{totals[state]:,} {text}" for state, text in STATES.items() if totals[state]]
+    files = "1 file" if totals["files"] == 1 else f"{totals['files']:,} files"
+    console.print(f"{files}: {', '.join(counts)}", soft_wrap=True)
     if "folded" in totals:
         before, after = totals["tokens_before"], totals["tokens_after"]
         less = f"{before:,} tokens -> {after:,} ({share(before - after, before)} less)"
-        console.print(f"{less}; {totals['folded']:,} were folded, the others fit as they are", soft_wrap=True)
+        console.print(f"{less}; {totals['folded']:,} were folded, the others already fit", soft_wrap=True)
     console.print(f"[dim]results and {MANIFEST} are in {escape(str(folder))}[/]", soft_wrap=True)
