@@ -254,13 +254,13 @@ def test_a_token_is_taken_from_a_file_the_environment_or_a_flag_in_place_of_thos
 @pytest.mark.parametrize(
     ("options", "token", "told"),
     [
-        (["--token-file", "none"], "", "--token-file none: cannot be read"),
+        (["--token-file", "none"], "", "--token-file none: cannot be read: No such file or directory\n"),
         (["--token-file", "."], "", "--token-file .: cannot be read"),
         (["--token-file", "empty"], "", "openssl rand"),
         (["--token-file", "two"], "", "openssl rand"),
-        (["--token-file", "latin"], "", "--token-file latin: cannot be read"),
+        (["--token-file", "latin"], "", "--token-file latin: cannot be read: it is not UTF-8 text"),
         (["--token-file", "pipe"], "", "pipe"),
-        (["--token-file", "two", "--token", TOKEN], "", "give one of them"),
+        (["--token-file", "two", "--token", TOKEN], "", "give only one of them"),
         (["--token", ""], OTHER, "openssl rand"),
         ([], "short", "openssl rand"),
         (["--host", "0.0.0.0"], "", "--token-file"),

@@ -26,18 +26,18 @@ SERVICE: Final = "OTEL_SERVICE_NAME"
 
 @contextmanager
 def traced() -> Generator[None]:
-    """Export every span of the block as the environment says."""
+    """Export every span of the block to the targets that the environment variables name."""
     name = os.environ.get(VARIABLE)
-    with ExitStack() as ends:
-        processors = [_to_file(name, ends)] if name else []
+    with ExitStack() as stack:
+        processors = [_to_file(name, stack)] if name else []
         if any(map(os.environ.get, COLLECTOR)) and (processor := _to_collector()) is not None:
             processors.append(processor)
         if processors:
-            _install(processors, ends)
+            _install(processors, stack)
         yield
 
 
-def _install(processors: list[Any], ends: ExitStack) -> None:
+def _install(processors: list[Any], stack: ExitStack) -> None:
     from opentelemetry import trace  # noqa: PLC0415  an optional extra
     from opentelemetry.sdk.resources import Resource  # noqa: PLC0415
     from opentelemetry.sdk.trace import TracerProvider  # noqa: PLC0415
@@ -47,10 +47,10 @@ def _install(processors: list[Any], ends: ExitStack) -> None:
     for processor in processors:
         provider.add_span_processor(processor)
     trace.set_tracer_provider(provider)
-    ends.callback(provider.shutdown)
+    stack.callback(provider.shutdown)
 
 
-def _to_file(name: str, ends: ExitStack) -> Any:
+def _to_file(name: str, stack: ExitStack) -> Any:
     """Return a processor that writes spans to a file, one JSON object per line."""
     try:
         from opentelemetry.sdk.trace.export import ConsoleSpanExporter, SimpleSpanProcessor  # noqa: PLC0415
@@ -60,7 +60,7 @@ def _to_file(name: str, ends: ExitStack) -> Any:
         opened = append_private(Path(name))
     except OSError as error:
         raise InputError(f"{VARIABLE}: {name} cannot be written: {error.strerror or error}") from error
-    file = ends.enter_context(TextIOWrapper(opened, encoding="utf-8"))
+    file = stack.enter_context(TextIOWrapper(opened, encoding="utf-8"))
     return SimpleSpanProcessor(ConsoleSpanExporter(out=file, formatter=_line))
 
 

@@ -26,33 +26,37 @@ LONGEST = 10_000  # bytes of a file with a token
 
 
 class ServeOptions(msgspec.Struct, frozen=True):
-    """What goes before the settings."""
+    """Options that override the settings."""
 
-    host: str | None = option("Where to listen  [default: 127.0.0.1]", metavar="ADDRESS")
-    port: int | None = option("0 takes a free one  [default: 8400]", type=click.IntRange(0, 65_535))
+    host: str | None = option("The address to listen on  [default: 127.0.0.1]", metavar="ADDRESS")
+    port: int | None = option(
+        "The port to listen on; 0 picks a free one  [default: 8400]", type=click.IntRange(0, 65_535)
+    )
     store: str | None = STORE
     policy: str | None = option(
-        "How sessions are folded  [default: the settings', else foldline]", metavar="NAME"
+        "The policy that folds sessions  [default: the settings', else foldline]", metavar="NAME"
     )
-    window: int | None = option("The models' context in tokens  [default: as known]")
-    model: str | None = option("Who answers the turns of sessions under /api", metavar="NAME")
-    openai_upstream: str | None = option("Where OpenAI's APIs are  [default: api.openai.com]", metavar="URL")
+    window: int | None = option("The context window of all models, in tokens  [default: each model's]")
+    model: str | None = option("The model that answers in sessions under /api.", metavar="NAME")
+    openai_upstream: str | None = option(
+        "The address of OpenAI's APIs  [default: api.openai.com]", metavar="URL"
+    )
     anthropic_upstream: str | None = option(
-        "Where Anthropic's is  [default: api.anthropic.com]", metavar="URL"
+        "The address of Anthropic's API  [default: api.anthropic.com]", metavar="URL"
     )
     google_upstream: str | None = option(
-        "Where Gemini's is  [default: generativelanguage.googleapis.com]", metavar="URL"
+        "The address of Gemini's API  [default: generativelanguage.googleapis.com]", metavar="URL"
     )
     summaries: str | None = option(
-        "Who writes summaries: upstream (the model that is asked), offline (code alone), PROVIDER:MODEL "
-        " [default: upstream]",
+        "What writes summaries: upstream (the requested model), offline (no model), or PROVIDER:MODEL  "
+        "[default: upstream]",
         metavar="WHO",
     )
     log: Literal["plain", "json"] | None = option(
-        "On standard error: what goes wrong, or each request too, as JSON lines  [default: plain]",
+        "What to write to standard error: errors (plain), or also each request (json)  [default: plain]",
         type=OneOf(("plain", "json")),
     )
-    workers: int | None = option("Processes that serve together  [default: 1]", type=click.IntRange(1, 256))
+    workers: int | None = option("Processes that share the work  [default: 1]", type=click.IntRange(1, 256))
 
 
 @command(
@@ -66,32 +70,31 @@ class ServeOptions(msgspec.Struct, frozen=True):
     json=False,
 )
 def serve(
-    given: ServeOptions,
+    options: ServeOptions,
     token_file: Path | None = option(
-        f"Answer those alone who send the token in it; {VARIABLE} in the environment may hold one, too.",
+        f"Require the token in this file from clients; {VARIABLE} in the environment may hold it, too.",
         metavar="FILE",
     ),
     token: str | None = option(
-        "The token itself: every user of the machine sees it in `ps`.", metavar="TOKEN"
+        "The token itself; every user of this machine can see it in `ps`.", metavar="TOKEN"
     ),
     opened: bool = option("Open the page in the browser.", "--open"),
-    demo: bool = option("Show the example session, with a scripted model; keep nothing."),
+    demo: bool = option("Serve the example session with a scripted model; store nothing."),
 ) -> None:
     """Serve sessions over HTTP, and a gateway that folds what agents send to their models.
 
-    Point an agent at http://HOST:PORT/v1 in place of its provider; its sessions never overflow from then on.
-    Only this machine may ask, unless a token is set. All of it can be set under [serve] in
-    ~/.foldline/settings.toml. It prints its address when it is ready, and ends at Ctrl-C or SIGTERM when
-    what is under way has ended.
+    Set an agent's provider URL to http://HOST:PORT/v1; its sessions then never overflow. Without a token,
+    only this machine is served. The options can also be set under [serve] in ~/.foldline/settings.toml. The
+    service prints its address when it is ready. Ctrl-C or SIGTERM stops it after the requests in progress.
     """
-    changes = {name: value for name, value in msgspec.structs.asdict(given).items() if value is not None}
+    changes = {name: value for name, value in msgspec.structs.asdict(options).items() if value is not None}
     if (secret := _token(token, token_file)) is not None:
         changes["tokens"] = {secret: "default"}
-    wanted = msgspec.structs.replace(settings().serve, **changes)
-    if wanted.host not in LOOPBACK and not wanted.tokens:
+    serve_settings = msgspec.structs.replace(settings().serve, **changes)
+    if serve_settings.host not in LOOPBACK and not serve_settings.tokens:
         raise InputError(
-            f"anybody could ask at {wanted.host}: give --token-file, {VARIABLE} in the environment, or "
-            "[serve] tokens in the settings"
+            f"other machines can reach {serve_settings.host}: set a token with --token-file, with {VARIABLE} "
+            "in the environment, or with [serve] tokens in the settings"
         )
     try:
         from foldline.service.demo import demonstration  # noqa: PLC0415  an optional extra
@@ -101,27 +104,28 @@ def serve(
         if (error.name or "").startswith("foldline"):
             raise
         raise InputError(f"the service needs {error.name}: pip install 'foldline[serve]'") from error
-    signal.signal(signal.SIGTERM, _leave)  # once the server has drained, what was opened here is closed too
+    signal.signal(signal.SIGTERM, _exit)  # lets the `with` below close what it opened
     ready = partial(_ready, opened=opened)
-    with traced(), demonstration(wanted) if demo else nullcontext(wanted) as settled:
-        if settled.workers > 1:
-            Workers(settled, ready, traced).run()
-        HttpServer(settled, ready).run()
+    with traced(), demonstration(serve_settings) if demo else nullcontext(serve_settings) as final:
+        if final.workers > 1:
+            Workers(final, ready, traced).run()
+        HttpServer(final, ready).run()
 
 
-def _token(given: str | None, file: Path | None) -> str | None:
-    """Return the token of the command line, else that of the environment; None where there is none."""
+def _token(token: str | None, file: Path | None) -> str | None:
+    """Return the token of the command line, else that of the environment; None if neither has one."""
     if file is None:
-        return os.environ.get(VARIABLE) or None if given is None else given
-    if given is not None:
-        raise InputError("--token and --token-file: give one of them")
+        return os.environ.get(VARIABLE) or None if token is None else token
+    if token is not None:
+        raise InputError("--token and --token-file: give only one of them")
     try:
         return files.content(file.expanduser(), LONGEST).decode().strip()
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"--token-file {file}: cannot be read: {error}") from error
+        problem = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise InputError(f"--token-file {file}: cannot be read: {problem}") from error
 
 
-def _leave(number: int, frame: object) -> NoReturn:
+def _exit(number: int, frame: object) -> NoReturn:
     del frame
     sys.exit(128 + number)
 

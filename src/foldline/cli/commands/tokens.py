@@ -1,4 +1,4 @@
-"""`foldline tokens`: a token for `foldline serve`, and what to set so that it is known by its hash."""
+"""`foldline tokens`: make a token for `foldline serve`, and print the setting with its hash."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from foldline.service.tokens import check_tenant, hashed, new_token
 )
 def tokens(
     tenant: str = argument("TENANT"),
-    name: str | None = option("Who has it, for the logs."),
+    name: str | None = option("The name of its holder, for the logs."),
     scope: tuple[str, ...] = option(
         "What it allows: read, write, admin (to delete), metrics; repeatable  [default: all but metrics]",
         type=OneOf(get_args(Scope)),
     ),
-    days: int | None = option("How long it is valid  [default: for ever]", type=click.IntRange(1, 36_500)),
+    days: int | None = option("Days until it expires  [default: never]", type=click.IntRange(1, 36_500)),
 ) -> Shown:
-    """Make a token for `foldline serve`. It is shown once: the settings hold only its hash.
+    """Make a token for `foldline serve`. It is shown only now: the settings hold only its hash.
 
-    TENANT is whose sessions it opens. Each has a store of its own, `default` the service's main one.
+    The token opens the sessions of TENANT. Each tenant has a separate store; `default` has the main one.
     """
     check_tenant(tenant)
     token = new_token()
@@ -37,14 +37,14 @@ def tokens(
     if name:
         grant["name"] = name
     if days:
-        until = (datetime.now(UTC) + timedelta(days=days)).replace(microsecond=0)
-        grant["expires"] = until.isoformat()
+        grant["expires"] = (datetime.now(UTC) + timedelta(days=days)).isoformat(timespec="seconds")
     line = ", ".join(f"{key} = {_toml(key, value)}" for key, value in grant.items())
 
     def show() -> None:
         click.echo(token)
         click.echo(
-            "It is shown once. Put this into ~/.foldline/settings.toml (the first one needs a restart):\n\n"
+            "The token is shown only now. Add this to ~/.foldline/settings.toml (the first token needs a "
+            "restart of the service):\n\n"
             f'[serve.tokens]\n"{hashed(token)}" = {{ {line} }}',
             err=True,
         )
