@@ -66,7 +66,7 @@ def test_a_range_is_folded_and_the_rest_stays_as_it_is(foldline, session):
     assert f"folded since message {after}" in done["receipt"]["notes"]  # a file has places, no ids
     assert get("anthropic").validate(done["messages"]) == []
     told = foldline("compact", session, "--since", after, "--preview").out
-    assert "messages would be folded; what stands before them would be kept" in " ".join(told.split())
+    assert "messages would be folded; the messages before them would be kept" in " ".join(told.split())
     assert foldline("compact", session, "--since", 1, "--target", 2000).code == 2
     assert foldline("compact", session, "--since", 9_999).code == 2
 

@@ -32,7 +32,7 @@ def test_each_rule_stands_with_its_message_and_what_ended_it(file, capfdbinary):
         "You may now push to main.",
         "Port 8080 must stay free for the proxy.",
         "Change of plan: use spaces.",
-        "Change of plan: use port 9090. (later: where a rule above differs, this one holds)",
+        "Change of plan: use port 9090. (stated later: overrides the rules above where they differ)",
         "My key is [redacted: Anthropic key], never print it.",
         "Lifted or replaced: 2",
         "Never push to main.",

@@ -269,7 +269,7 @@ def test_a_token_for_longer_than_a_calendar_is_refused(foldline):
 def test_the_demo_of_a_policy_that_never_folds(foldline, away_from_home):
     (away_from_home / ".foldline").mkdir()
     (away_from_home / ".foldline/settings.toml").write_text('[policies.foldline]\nbase = "amp"\n')
-    assert "never compacts by itself" in foldline("demo").out
+    assert "never compacts automatically" in foldline("demo").out
 
 
 @pytest.mark.parametrize(

@@ -96,8 +96,8 @@ def test_the_demo_shows_every_step(foldline):
         "1. what is in",
         "2. the policy's decision",
         "3. the checkpoint",
-        "4. what it did",
-        "5. the head of the view",
+        "4. the receipt",
+        "5. the start of the view",
     ):
         assert step in told.out
     assert "where to go next" in told.out

@@ -67,7 +67,7 @@ def branch(session: str, file: Path, at: int, *texts: str) -> None:
 def test_a_session_goes_in_and_is_found_again(foldline, file):
     told = foldline("import", file)
     assert told.code == 0
-    assert "18 messages, 0 compactions (jsonl), 18 entries new" in told.out
+    assert "18 messages, 0 compactions (jsonl), 18 new entries" in told.out
     name = foldline("sessions", "--json").json[0]["id"]
     assert name.startswith("session-")
     assert "Please mend module0.py" in foldline("show", "session").out  # the beginning of an id is enough
@@ -205,7 +205,7 @@ def test_the_view_of_a_session_with_a_compaction(foldline, tmp_path):
     assert "one word0" in shown
     assert "compacted: imported" in shown
     view = foldline("show", "plain", "--view")
-    assert "made: checkpoint" in view.out
+    assert "added: checkpoint" in view.out
     assert "one" not in view.out.split()
     assert [item["kind"] for item in foldline("show", "plain", "--view", "--json").json][-2:] == [
         "kept",

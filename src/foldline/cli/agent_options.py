@@ -12,12 +12,12 @@ from foldline.cli.options import STORE, option
 
 
 class AgentOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """The options of the agent."""
+    """Options of the agent."""
 
     model: str | None = option("The model to use  [default: the settings']", metavar="PROVIDER:NAME")
-    window: int | None = option("Its context in tokens  [default: the model's]")
+    window: int | None = option("The context window in tokens  [default: the model's]")
     policy: str | None = option(
-        "How the session is folded  [default: the settings', else foldline]", metavar="NAME"
+        "The policy that folds the session  [default: the settings', else foldline]", metavar="NAME"
     )
     store: str | None = STORE
     session: str | None = option("Continue a session, by its id or a part of it.", "--resume", metavar="ID")
@@ -27,7 +27,7 @@ class AgentOptions(msgspec.Struct, frozen=True, kw_only=True):
     )
     allow: tuple[str, ...] = option("Allow without asking: write, 'bash:git *', '*'.", metavar="RULE")
     deny: tuple[str, ...] = option("Never allow; wins over --allow.", metavar="RULE")
-    folders: tuple[str, ...] = option("Let tools work in this folder, too.", "--allow-folder", metavar="DIR")
+    folders: tuple[str, ...] = option("Also let tools work in this folder.", "--allow-folder", metavar="DIR")
     use_tools: bool = option("Offer the model no tools.", "--no-tools", flag_value=False, default=True)
     folder: Path = option(
         "The folder to work in  [default: the current one]",
@@ -39,7 +39,7 @@ class AgentOptions(msgspec.Struct, frozen=True, kw_only=True):
     demo: bool = option("Use a scripted model in a temporary folder.")
 
     def host(self) -> HostOptions:
-        """Return the options of the host, without the demonstration: `chat` prepares that later."""
+        """Return the options of the host; ignores --demo, which `chat` prepares later."""
         if self.session and self.newest:
             raise click.UsageError(
                 "--resume names a session, --continue takes the newest: give only one of them"

@@ -198,7 +198,7 @@ def _handle(error: Exception, to_json: Callable[[Exception, int], object] | None
         case OSError():
             code, text = 1, f"{error.filename or 'input or output'}: {error.strerror or error}"
         case MemoryError():
-            code, text = 1, "out of memory: this file is too large to fold at once"
+            code, text = 1, "out of memory: the session is too large for this machine; split it"
         case _:
             raise error
     if text:

@@ -1,10 +1,11 @@
-"""Shared by the commands: policies and windows by name, and reading session files that fit into memory."""
+"""Helpers of several commands: policies and windows by name, and session files that fit into memory."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 from typing import BinaryIO
 
@@ -35,30 +36,31 @@ _CGROUP = Path("/sys/fs/cgroup")
 
 
 def find_policy(name: str | None, policy_file: Path | None) -> Policy:
-    """Return the policy of a name (default: the configured one); those of `policy_file` come first."""
+    """Return the named policy (default: the configured one); those of `policy_file` come first."""
     return settings().find_policy(name or None, known_policies(policy_file))
 
 
 def find_policies(
     names: Iterable[str], policy_file: Path | None, *, default: str | None = None
 ) -> dict[str, Policy]:
-    """Return the policies of comma-separated lists, each once; by default those of `default`."""
+    """Return the policies that comma-separated lists name, each once; the lists default to `default`."""
     config, own = settings(), known_policies(policy_file)
     text = ",".join(names) or default or config.policy
     listed = [name.strip() for name in text.split(",") if name.strip()]
     if not listed:
         raise PolicyError("no policy named; give --policy none,pi,foldline or --policy all")
-    expanded = [one for name in listed for one in (("none", *TEN, *own) if name == "all" else (name,))]
+    every = ("none", *TEN, *own)
+    expanded = chain.from_iterable(every if name == "all" else (name,) for name in listed)
     return {name: NONE if name == "none" else config.find_policy(name, own) for name in expanded}
 
 
 def known_policies(policy_file: Path | None) -> dict[str, Policy]:
-    """Return the user's own policies: those of the settings, and over them those of a file."""
+    """Return the user's own policies: those of the settings, overridden by those of a file."""
     return {**settings().user_policies(), **(load(policy_file) if policy_file else {})}
 
 
 def find_window(model: str | None, window: int | None, recorded: str | None = None) -> Window:
-    """Return the limits of the flags, else of the settings, else of the model that a file `recorded`."""
+    """Return the limits of the options, else of the settings, else of the model that a file `recorded`."""
     info = settings().model_info(model, window, recorded=recorded)
     warn([info.warning] if info.warning else [])
     return info.window
@@ -75,7 +77,7 @@ def find_summarizer(model: str | None, options: FoldOptions) -> Summarizer:
 
 
 def shown_name(file: str) -> str:
-    """Return the name of a session file for messages."""
+    """Return how messages name a session file."""
     return "standard input" if file == "-" else file
 
 
@@ -84,7 +86,7 @@ def read_session(
 ) -> Loaded:
     """Read a session file of any known format, or a stored session, into entries; warnings are printed.
 
-    `room` is the memory that the work takes per byte of the file.
+    `room` is the memory that the work needs, in bytes per byte of the file.
     """
     with progress(f"reading {shown_name(file)}") as tick:
         loaded = load_session(file, store=store, from_start=from_start, room=room, tick=tick)
@@ -100,7 +102,7 @@ def load_session(
     room: int = TO_FOLD,
     tick: Callable[[int], None] = lambda _: None,
 ) -> Loaded:
-    """Read a session like `read_session`, but print nothing; `tick` gets the count of messages."""
+    """Read a session like `read_session`, but print nothing; `tick` receives the count of messages."""
     name = shown_name(file)
     with open_source(file, store) as stream:
         check_room(stream, name, room)
@@ -126,7 +128,7 @@ def check_room(stream: BinaryIO, name: str, factor: int) -> None:
     """Raise InputError if `factor` times the size of an open file exceeds the free memory."""
     try:
         size = os.fstat(stream.fileno()).st_size
-    except OSError:  # it is unpacked while it is read
+    except OSError:  # an archive, unpacked while it is read
         return
     free = available() if size > SMALL else None
     if free is not None and size * factor > free:

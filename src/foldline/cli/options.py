@@ -1,12 +1,12 @@
-"""A command is a function: its parameters are its options, its docstring is its help.
+"""A command is a function: its parameters are the options, its docstring is the help.
 
     @command("foldline sessions --store sqlite:///team.db --json")
     def sessions(store_url: str | None = STORE) -> Shown: ...
 
-The default of a parameter describes its option: `target: int | None = option("The budget in tokens")`. Its
-name is that of the option, its type says what is accepted: an integer is positive, a path need not exist, a
-bool is a flag, a tuple may be repeated. The fields of a struct parameter are options, too. What a command
-returns is printed as text, or with --json as one document.
+The default of a parameter describes its option: `target: int | None = option("The budget in tokens")`. The
+option has the parameter's name and type: an integer is positive, a path need not exist, a bool is a flag, a
+tuple may be repeated. The fields of a struct parameter are options, too. The result of a command is printed
+as text, or with --json as one document.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _TYPES: dict[Any, Any] = {int: TOKENS, Path: click.Path(path_type=Path)}
 
 
 class _Parameter(NamedTuple):
-    """The flags of a parameter (None for an argument), and its click settings besides the type."""
+    """The flags of a parameter (None for an argument), and its click settings except the type."""
 
     flags: tuple[str, ...] | None
     settings: dict[str, Any]
@@ -62,28 +62,28 @@ class _Parameter(NamedTuple):
         """Return the click parameter for a name and a type."""
         args = [arg for arg in get_args(kind) if arg not in (NoneType, ...)]
         item = args[0] if args else kind
-        several = get_origin(kind) is tuple
-        chosen: dict[str, Any] = {
+        repeatable = get_origin(kind) is tuple
+        settings: dict[str, Any] = {
             "type": OneOf(args) if get_origin(kind) is Literal else _TYPES.get(item, item)
         }
         flags = self.flags or (() if self.flags is None else (f"--{name.replace('_', '-')}",))
         if get_origin(kind) is not Literal:
-            chosen["shell_complete"] = completion_for(flags, self.settings.get("metavar", ""))
+            settings["shell_complete"] = completion_for(flags, self.settings.get("metavar", ""))
         if self.flags is None:
-            chosen |= {"nargs": -1 if several else 1, "required": True, **self.settings}
-            return click.Argument([name], **chosen)
+            settings |= {"nargs": -1 if repeatable else 1, "required": True, **self.settings}
+            return click.Argument([name], **settings)
         if kind is bool:
-            chosen = {"is_flag": True, "default": False}
-        elif several:
-            chosen["multiple"] = True
+            settings = {"is_flag": True, "default": False}
+        elif repeatable:
+            settings["multiple"] = True
         elif "default" in self.settings:
-            chosen["show_default"] = True
+            settings["show_default"] = True
         else:
-            chosen["required"] = NoneType not in get_args(kind)
+            settings["required"] = NoneType not in get_args(kind)
         if item is int:
-            chosen["metavar"] = "N"
-        chosen |= self.settings
-        return click.Option([name, *flags], **chosen)
+            settings["metavar"] = "N"
+        settings |= self.settings
+        return click.Option([name, *flags], **settings)
 
 
 def option(about: str, *flags: str, **settings: Any) -> Any:
@@ -144,7 +144,7 @@ def command(*lines: str, json: bool = True) -> Callable[[Callable[..., Shown | N
 
 
 def examples(lines: Iterable[str]) -> str:
-    """Return examples in the format of a command's help."""
+    """Return examples as click prints them unwrapped at the end of a help."""
     return "\n".join(["\b", "Examples:", *(f"  {line}".rstrip() for line in lines)])
 
 

@@ -1,4 +1,4 @@
-"""`foldline check SESSION...`: fail if a recorded session would have gone wrong under a policy."""
+"""`foldline check FILE...`: replay recorded sessions under a policy, and fail on a problem."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ def check(
     window: int | None = option(
         "The context window, in tokens  [default: the file's own, else its model's, else 200000]"
     ),
-    model: str | None = option("Whose window to use  [default: the file's]", metavar="NAME"),
-    jobs: int | None = option("Processes, for several files  [default: one per core]"),
+    model: str | None = option("The model whose window to use  [default: the file's]", metavar="NAME"),
+    jobs: int | None = option("Processes for several files  [default: one per core]"),
 ) -> Shown:
-    """Replay recorded session FILEs, and fail if one would have gone wrong.
+    """Replay recorded session FILEs, and fail on a problem.
 
-    Exit code 1 if a standing rule of the user is missing from a view, a view is invalid for its dialect, a
+    The exit code is 1 if a view lacks a standing rule of the user, a view is invalid for its dialect, a
     request exceeds the window, or a file cannot be replayed. FILE may be a folder or a pattern.
     """
-    names = find_policies(policies, policy_file)
-    setup = replay_setup(names.values(), window, model, checks=True)
+    chosen = find_policies(policies, policy_file)
+    setup = replay_setup(chosen.values(), window, model, checks=True)
     paths = session_files(files)
     with progress("checking sessions", len(paths) if len(paths) > 1 else None) as tick:
         results = replay_many(paths, setup, jobs, tick)
@@ -54,9 +54,9 @@ def check(
             console.print(f"[red]failed:[/] {escape(line)}", soft_wrap=True)
         sessions = "1 session" if len(results) == 1 else f"{len(results):,} sessions"
         bad = {item.session for item in (*failed, *problems)}
-        console.print(f"{sessions}, {len(bad):,} failed, under {', '.join(names)}")
+        console.print(f"{sessions}, {len(bad):,} failed, under {', '.join(chosen)}")
 
     def document() -> dict[str, Any]:
-        return {"sessions": len(results), "policies": list(names), "problems": problems, "failed": failed}
+        return {"sessions": len(results), "policies": list(chosen), "problems": problems, "failed": failed}
 
     return Shown(document, show, 1 if failed or problems else 0)

@@ -1,4 +1,4 @@
-"""`foldline constraints FILE`: show the rules that the user stated, and what became of each."""
+"""`foldline constraints FILE`: show the rules that the user stated, and what ended them."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ from foldline.transcripts.lines import date_of
 def constraints(source: str = SOURCE, store_url: str | None = STORE) -> Shown:
     """Show the user's standing rules in a session FILE, or in the stored session ID.
 
-    Each with the number of its message (from 0), its entry and its date; then the rules that were lifted or
-    replaced, with the sentence that did it. Where a file has that name, it is taken before a session.
+    Each rule has the number of its message (from 0), its entry and its date. Below are the rules that were
+    lifted or replaced, each with the sentence that ended it. A file wins over a session of the same name.
     """
     loaded = read_session(source, store=store_url)
-    times = {one.id: one.at for one in loaded.entries if isinstance(one, Said) and one.at is not None}
+    times = {entry.id: entry.at for entry in loaded.entries if isinstance(entry, Said)}
     rules = rules_of(loaded.entries)
 
     def record(fact: ConstraintFact) -> dict[str, Any]:
-        at = date_of(times.get(fact.entry))
+        date = date_of(times.get(fact.entry))
         return {
             "text": redact(fact.text),
             "entry": fact.entry,
             "message": loaded.index.get(fact.entry),
-            "at": None if at is None else at.isoformat(timespec="seconds"),
+            "at": None if date is None else date.isoformat(timespec="seconds"),
             "later": fact.later,
         }
 
     def line(fact: ConstraintFact) -> str:
-        known = record(fact)
-        place = "" if known["message"] is None else f"message {known['message']} "
-        day = (known["at"] or "")[:10]
+        fields = record(fact)
+        place = "" if fields["message"] is None else f"message {fields['message']} "
+        day = (fields["at"] or "")[:10]
         return f"{place}[dim]{f'{fact.entry[:8]} {day}'.strip()}[/]  {escape(redact(fact.told))}"
 
     def show() -> None:
@@ -52,7 +52,11 @@ def constraints(source: str = SOURCE, store_url: str | None = STORE) -> Shown:
             return
         console.print(f"[bold]Standing[/]: {len(rules.standing)}")
         for fact in rules.standing:
-            later = " [yellow](later: where a rule above differs, this one holds)[/]" if fact.later else ""
+            later = (
+                " [yellow](stated later: overrides the rules above where they differ)[/]"
+                if fact.later
+                else ""
+            )
             console.print(f"{line(fact)}{later}", soft_wrap=True)
         if rules.ended:
             console.print(f"[bold]Lifted or replaced[/]: {len(rules.ended)}")

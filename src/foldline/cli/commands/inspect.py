@@ -37,7 +37,7 @@ from foldline.transcripts import Record, read
 )
 def inspect(
     source: str = SOURCE,
-    window: int | None = option("The context window for the estimate of a prune."),
+    window: int | None = option("The context window for the estimate of a prune, in tokens."),
     plots: tuple[Path, ...] = PLOTS,
     policy_name: str | None = POLICY,
     policy_file: Path | None = POLICIES,
@@ -46,35 +46,35 @@ def inspect(
 ) -> Shown:
     """Show where the tokens of a session FILE or the stored session ID are: by role, tool, file and turn.
 
-    Also the largest messages, reads that were made again, the file's own compactions, calls and results
-    that do not pair, and what a prune would free.
+    Also the largest messages, repeated reads, the file's own compactions, calls without a result, results
+    without a call, and what a prune would free.
     """
     name = shown_name(source)
     check_targets(plots)
     with progress(f"reading {name}") as tick, open_source(source, store_url) as stream:
         check_room(stream, name, TO_READ)
         records: list[Record] = list(counted(read(stream, name=name), tick))
-    said = as_recorded(records, OFFLINE)
+    messages = as_recorded(records, OFFLINE)
     loaded = from_records(records, OFFLINE, ledgers=False)
     warn(loaded.warnings)
-    if not said:
+    if not messages:
         raise InputError(f"{name}: no message in this file")
     with progress("measuring"):
         boundaries = [entry for entry in loaded.entries if isinstance(entry, Compacted)]
-        index = {**loaded.index, **index_of(said)}
-        found = composition(said, counter=OFFLINE, boundaries=boundaries, index=index, largest=top)
-        rules, limits = find_policy(policy_name, policy_file), find_window(None, window, loaded.model)
+        index = {**loaded.index, **index_of(messages)}
+        found = composition(messages, counter=OFFLINE, boundaries=boundaries, index=index, largest=top)
+        policy, limits = find_policy(policy_name, policy_file), find_window(None, window, loaded.model)
         state = ViewState(loaded.entries, counter=OFFLINE)
-        freed = prune(state.kept, rules, limits, usable_of(rules, limits), OFFLINE, date=now()[:10])
-    beside = overhead_of(loaded.system, loaded.tools, OFFLINE)
-    outside = beside.system + beside.tools
+        freed = prune(state.kept, policy, limits, usable_of(policy, limits), OFFLINE, date=now()[:10])
+    overhead = overhead_of(loaded.system, loaded.tools, OFFLINE)
+    apart = overhead.system + overhead.tools
     for target in plots:
         draw_panels(composition_panels(found), f"{name}: {found.tokens:,} tokens", target)
         tell(f"wrote {target}")
 
     def document() -> dict[str, Any]:
         prunable = {"tokens": freed.freed, "results": len(freed.edits), "superseded": freed.superseded}
-        sizes = {"view_tokens": state.tokens, "apart_tokens": outside}
+        sizes = {"view_tokens": state.tokens, "apart_tokens": apart}
         return {"format": loaded.format, **sizes, **msgspec.to_builtins(found), "prune": prunable}
 
     def show() -> None:
@@ -82,9 +82,9 @@ def inspect(
         size = f"{loaded.format}, {found.messages:,} messages, {found.tokens:,} tokens"
         console.print(f"[bold]{escape(name)}[/]: {size}", soft_wrap=True)
         since = ", from the newest compaction on" if boundaries else ""
-        apart = f", {outside:,} of them the system prompt and tools" if outside else ""
-        sent = f"{outside + state.tokens:,} tokens in {len(state.items()):,} messages"
-        console.print(f"what a model is sent{since}: {sent}{apart}", soft_wrap=True)
+        part = f", {apart:,} of them the system prompt and tools" if apart else ""
+        sent = f"{apart + state.tokens:,} tokens in {len(state.items()):,} messages"
+        console.print(f"what a model is sent{since}: {sent}{part}", soft_wrap=True)
         _print(found, console, top)
         console.print(
             f"a prune would free [green]{freed.freed:,}[/] tokens in {len(freed.edits):,} results "
@@ -105,18 +105,18 @@ def _print(found: Composition, console: Console, top: int) -> None:
     largest = sorted(found.by_turn, key=lambda turn: -turn.tokens)[:top]
     _print_rows(
         ("#turn at", "#tokens", "#messages", "#calls", "largest turns"),
-        [(one.index, one.tokens, one.messages, one.calls, one.request) for one in largest],
+        [(turn.index, turn.tokens, turn.messages, turn.calls, turn.request) for turn in largest],
         console,
     )
     _print_rows(
         ("#message", "#tokens", "largest messages"),
-        [(one.index, one.tokens, one.what) for one in found.largest],
+        [(message.index, message.tokens, message.what) for message in found.largest],
         console,
     )
     if found.repeated:
         _print_rows(
-            ("#times", "#older tokens", "read or run again"),
-            [(one.times, one.tokens, one.what) for one in found.repeated[:top]],
+            ("#times", "#older tokens", "repeated reads and commands"),
+            [(call.times, call.tokens, call.what) for call in found.repeated[:top]],
             console,
         )
     for boundary in found.boundaries:
@@ -135,10 +135,10 @@ def _print(found: Composition, console: Console, top: int) -> None:
 
 def _print_rows(titles: Sequence[str], rows: Iterable[Sequence[int | str]], console: Console) -> None:
     """Print a table whose first column is an index, and whose other numbers are counts."""
-    made = table(*titles)
+    result = table(*titles)
     for first, *others in rows:
-        row(made, str(first), *(one if isinstance(one, str) else f"{one:,}" for one in others))
-    console.print(made, "")
+        row(result, str(first), *(cell if isinstance(cell, str) else f"{cell:,}" for cell in others))
+    console.print(result, "")
 
 
 def _print_shares(title: str, shares: Iterable[Share], whole: int, console: Console, top: int) -> None:
@@ -146,11 +146,10 @@ def _print_shares(title: str, shares: Iterable[Share], whole: int, console: Cons
     if not found:
         return
     rows = table(title, "#tokens", "#share", "#count", "")
-    for one in found[:top]:
-        part = share(one.tokens, whole)
-        row(rows, one.name, f"{one.tokens:,}", part, f"{one.count:,}", bar(one.tokens, whole))
-    if len(found) > top:
-        rest = sum(one.tokens for one in found[top:])
-        count = f"{sum(one.count for one in found[top:]):,}"
-        row(rows, f"{len(found) - top} more", f"{rest:,}", share(rest, whole), count, style="dim")
+    for item in found[:top]:
+        part = share(item.tokens, whole)
+        row(rows, item.name, f"{item.tokens:,}", part, f"{item.count:,}", bar(item.tokens, whole))
+    if others := found[top:]:
+        tokens, count = sum(item.tokens for item in others), sum(item.count for item in others)
+        row(rows, f"{len(others)} more", f"{tokens:,}", share(tokens, whole), f"{count:,}", style="dim")
     console.print(rows, "")

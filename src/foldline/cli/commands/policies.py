@@ -15,7 +15,8 @@ from foldline.core.decide.policy import Policy, usable_of
 from foldline.core.decide.presets import PRESETS
 from foldline.core.decide.triggers import thresholds
 from foldline.core.measure.window import Window
-from foldline.policies import load, policy
+from foldline.policies import load
+from foldline.policies import policy as named_policy
 
 WIDE = 150  # columns needed to show what a policy does
 
@@ -29,13 +30,13 @@ WIDE = 150  # columns needed to show what a policy does
 )
 def policies(
     names: tuple[str, ...] = argument("[NAME|FILE.toml]...", required=False),
-    window: int | None = option("Show the thresholds for this context window."),
+    window: int | None = option("Show the thresholds for this context window, in tokens."),
     model: str | None = option("Show the thresholds for this model.", metavar="NAME"),
     policy_file: Path | None = POLICIES,
 ) -> Shown:
-    """Show the presets, and your own policies, with what they mean for a window.
+    """Show the presets and your own policies, with their thresholds in a window.
 
-    With names, or a TOML file of your own: what those policies do, in words; with --json every field.
+    With names, or with your own TOML file: describe what these policies do. With --json: print every field.
     """
     known = {**PRESETS, **known_policies(policy_file)}
     chosen: dict[str, Policy] = {}
@@ -43,7 +44,7 @@ def policies(
         if name.endswith(".toml"):
             chosen |= load(Path(name))
         else:
-            found = policy(name, known)
+            found = named_policy(name, known)
             chosen[found.name] = found
 
     def show() -> None:
@@ -51,16 +52,16 @@ def policies(
         if not names:
             _print_rows(chosen, limits, console)
             return
-        for rules in chosen.values():
-            rule(console, rules.name)
-            console.print(escape(rules.summary), soft_wrap=not console.is_terminal)
-            words = {part.replace("_", " "): text for part, text in describe(rules).items()}
+        for policy in chosen.values():
+            rule(console, policy.name)
+            console.print(escape(policy.summary), soft_wrap=not console.is_terminal)
+            parts = {part.replace("_", " "): text for part, text in describe(policy).items()}
             if window or model:
-                words[f"in {limits.context:,}"] = _fires(rules, limits)
-            for part, text in words.items():
+                parts[f"in {limits.context:,}"] = _thresholds(policy, limits)
+            for part, text in parts.items():
                 console.print(f"[cyan]{part:13}[/] {escape(text)}", soft_wrap=not console.is_terminal)
 
-    fields = {name: {key: getattr(one, key) for key in one.__struct_fields__} for name, one in chosen.items()}
+    fields = {name: msgspec.structs.asdict(found) for name, found in chosen.items()}
     return Shown(lambda: msgspec.to_builtins(fields), show)
 
 
@@ -69,27 +70,29 @@ def _print_rows(chosen: dict[str, Policy], limits: Window, console: Console) -> 
     title = f"window {limits.context:,}, output {limits.output:,} tokens"
     what = ["what it does"] if wide else []
     rows = table("=policy", "#usable", "#soft", "#hard", "keeps", *what, title=title)
-    for name, rules in chosen.items():
-        at = thresholds(rules, limits)
-        soft, hard = (f"{n:,}" if n is not None else "-" for n in (at.soft, at.hard))
-        told = [rules.summary] if wide else []
-        row(rows, name, f"{usable_of(rules, limits):,}", soft, hard, _keeps(rules, limits), *told)
+    for name, policy in chosen.items():
+        found = thresholds(policy, limits)
+        soft, hard = (f"{n:,}" if n is not None else "-" for n in (found.soft, found.hard))
+        summary = [policy.summary] if wide else []
+        row(rows, name, f"{found.usable:,}", soft, hard, _keeps(policy, limits), *summary)
     console.print(rows)
-    console.print("[dim]`foldline policies NAME` describes one.[/]")
+    console.print("[dim]`foldline policies NAME` describes a policy.[/]")
 
 
-def _fires(rules: Policy, limits: Window) -> str:
-    at = thresholds(rules, limits)
-    fires = [f"{name} above {n:,}" for name, n in (("soft", at.soft), ("hard", at.hard)) if n is not None]
-    return "; ".join([f"{usable_of(rules, limits):,} tokens usable", *fires])
+def _thresholds(policy: Policy, limits: Window) -> str:
+    found = thresholds(policy, limits)
+    above = [
+        f"{name} above {n:,}" for name, n in (("soft", found.soft), ("hard", found.hard)) if n is not None
+    ]
+    return "; ".join([f"{found.usable:,} tokens usable", *above])
 
 
-def _keeps(rules: Policy, limits: Window) -> str:
-    keep = rules.keep
+def _keeps(policy: Policy, limits: Window) -> str:
+    keep = policy.keep
     parts = [
         *([f"{keep.messages} messages"] if keep.messages else []),
         *([f"{keep.message_fraction:.0%} of messages"] if keep.message_fraction else []),
-        *([f"{keep.amount.resolve(limits, usable_of(rules, limits)):,} tokens"] if keep.amount else []),
-        *([f"{rules.quote_user_tokens:,} of the user's"] if rules.quote_user_tokens else []),
+        *([f"{keep.amount.resolve(limits, usable_of(policy, limits)):,} tokens"] if keep.amount else []),
+        *([f"{policy.quote_user_tokens:,} of the user's"] if policy.quote_user_tokens else []),
     ]
     return "up to " + ", ".join(parts) if parts else "nothing"

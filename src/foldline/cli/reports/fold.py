@@ -18,7 +18,7 @@ from foldline.loading import Loaded
 from foldline.terminal import clean
 
 BAR = 24  # characters of a full bar
-SHORT = 10  # lines of each section of a checkpoint in short
+SHORT = 10  # lines of each section of a checkpoint that is not printed in full
 WIDEST = 160  # characters of a line of its conversation
 CONVERSATION = "## Conversation"
 LISTS = ("<read-files>", "<modified-files>")
@@ -28,14 +28,14 @@ _EDITS = {
     "elided": "long parts shortened",
     "stripped": "signed blocks removed",
     "repaired": "parts repaired",
-    EXCLUDED: "parts taken out by the user",
+    EXCLUDED: "parts removed by the user",
 }
 
 
 def print_done(done: Done, console: Console, *, checkpoint: bool = True, full: bool = False) -> None:
     """Print the receipt of a fold, then its checkpoint: in short, or in full."""
     if done.boundary is None:
-        console.print(f"Nothing to fold: {done.view_tokens:,} tokens fit{_as_what(done)}.")
+        console.print(f"Nothing to fold: {done.view_tokens:,} tokens fit{_without_orphans(done)}.")
     summary = done.summary if done.boundary is not None and (full or checkpoint) else None
     rule(console, "receipt")
     print_figures(done.receipt, console, rules=summary is None)
@@ -47,19 +47,19 @@ def print_done(done: Done, console: Console, *, checkpoint: bool = True, full: b
         console.print("[dim]--full shows all of the checkpoint.[/]")
 
 
-def _as_what(done: Done) -> str:
-    """Describe what fits: the input as it is, or without results that answer no call."""
+def _without_orphans(done: Done) -> str:
+    """Return " as they are", or what fits if results without a call were left out."""
     orphans = len(done.receipt.dropped.get("orphans", ()))
     if not orphans:
         return " as they are"
-    what = "a result that answers" if orphans == 1 else f"{orphans} results that answer"
-    return f", without {what} no call"
+    results = "a result that answers" if orphans == 1 else f"{orphans} results that answer"
+    return f", without {results} no call"
 
 
 def print_summary(summary: str, console: Console, most: int | None = None) -> None:
-    """Print a checkpoint's text, its headings bold; of each section at most `most` lines.
+    """Print a checkpoint's text with bold headings, and at most `most` lines of each section.
 
-    They are the first, of the conversation the newest.
+    These are the first lines of a section, but the newest ones of the conversation.
     """
     for heading, *lines in _sections(summary):
         cut = most is not None and len(lines) > most + 1
@@ -80,7 +80,7 @@ def print_summary(summary: str, console: Console, most: int | None = None) -> No
 def _sections(summary: str) -> list[list[str]]:
     """Split a checkpoint at its headings and lists of files; each section starts with its heading.
 
-    What was said may have headings of its own: the conversation ends at one of the page's.
+    Messages may contain headings: only a heading of the page ends the conversation.
     """
     sections: list[list[str]] = [[]]
     for line in summary.splitlines():
@@ -98,8 +98,8 @@ def print_text(text: str, console: Console) -> None:
 
 def print_figures(receipt: Receipt, console: Console, *, rules: bool = True) -> None:
     """Print the figures of a receipt, without a heading."""
-    if receipt.reason == "imported":  # the agent folded and may have recorded its own count
-        size = f", at {receipt.tokens_before:,} tokens by its own count" if receipt.tokens_before else ""
+    if receipt.reason == "imported":  # the agent folded, and may have recorded its count
+        size = f", at {receipt.tokens_before:,} tokens by the agent's count" if receipt.tokens_before else ""
         console.print(f"made by the agent that wrote the session{size}")
         return
     saved = receipt.tokens_before - receipt.tokens_after
@@ -108,8 +108,8 @@ def print_figures(receipt: Receipt, console: Console, *, rules: bool = True) -> 
         f"[bold green]{receipt.tokens_after:,}[/] in {receipt.messages_after:,} "
         f"({share(saved, receipt.tokens_before)} less)"
     )
-    by = "offline" if receipt.summarizer == "offline" else f"by {receipt.summarizer}"
-    written = f", written {by}" if receipt.summarizer else ""
+    writer = "offline" if receipt.summarizer == "offline" else f"by {receipt.summarizer}"
+    written = f", written {writer}" if receipt.summarizer else ""
     console.print(f"policy {receipt.policy}, reason {receipt.reason}{written}, {receipt.duration_ms:,.0f} ms")
     if receipt.usage is not None:
         console.print(f"the summary took {_usage(receipt.usage)}{_price(receipt.price)}")
@@ -121,17 +121,17 @@ def print_figures(receipt: Receipt, console: Console, *, rules: bool = True) -> 
     for name, value in receipt.dropped.items():
         if name == "edits":
             changes = ", ".join(f"{_EDITS.get(kind, kind)} {count:,}" for kind, count in value.items())
-            console.print(f"changed in what stays: {escape(changes)}")
+            console.print(f"edits in the messages that stay: {escape(changes)}")
             continue
         console.print(f"dropped {name.replace('_', ' ')}: {escape(_short(value))}")
-    standing = receipt.constraints
-    if standing is not None and standing.texts:
-        console.print(f"standing constraints kept word for word: {standing.kept}")
+    constraints = receipt.constraints
+    if constraints is not None and constraints.texts:
+        console.print(f"standing constraints kept word for word: {constraints.kept}")
         if rules:
-            _print_some(standing.texts, console)
-    if standing is not None and standing.excess:
-        console.print(f"[yellow]standing constraints left out for lack of room:[/] {len(standing.excess)}")
-        _print_some(standing.excess, console)
+            _print_some(constraints.texts, console)
+    if constraints is not None and constraints.excess:
+        console.print(f"[yellow]standing constraints left out for lack of room:[/] {len(constraints.excess)}")
+        _print_some(constraints.excess, console)
     for note in receipt.notes:
         console.print(f"[dim]note: {escape(note)}[/]")
 
@@ -163,9 +163,9 @@ def _short(value: Any) -> str:
 
 
 def print_preview(done: Done, loaded: Loaded, console: Console, *, full: bool = False) -> None:
-    """Print what would be folded, kept and edited."""
+    """Print which messages would be folded, kept and edited."""
     if done.boundary is None:
-        console.print(f"Nothing would be folded: {done.view_tokens:,} tokens fit{_as_what(done)}.")
+        console.print(f"Nothing would be folded: {done.view_tokens:,} tokens fit{_without_orphans(done)}.")
         return
     console.print("[bold]Preview[/]: nothing was changed.")
     first = done.cut["first_kept"] if done.cut else None
@@ -180,14 +180,14 @@ def print_preview(done: Done, loaded: Loaded, console: Console, *, full: bool = 
         console.print(f"{folded:,} messages would be folded; {where}{split}.")
     elif done.summary is not None:
         folded = done.receipt.dropped.get("messages", 0)
-        console.print(f"{folded:,} messages would be folded; what stands before them would be kept.")
-    said = {entry.id: entry for entry in loaded.entries if isinstance(entry, Said)}
+        console.print(f"{folded:,} messages would be folded; the messages before them would be kept.")
+    messages = {entry.id: entry.message for entry in loaded.entries if isinstance(entry, Said)}
     edits = table("#message", "=role", "=edit", "#tokens freed")
     for edit in done.boundary.edits:
         if edit.kind in ("folded", EXCLUDED):
             continue
         place = str(loaded.index.get(edit.entry, "?"))
-        row(edits, place, said[edit.entry].message.role, edit.kind, f"{edit.saved:,}")
+        row(edits, place, messages[edit.entry].role, edit.kind, f"{edit.saved:,}")
     if edits.row_count:
         console.print(edits)
     print_done(done, console, full=full)
@@ -198,13 +198,13 @@ def print_view(items: Sequence[Item], console: Console, most: int = 8) -> None:
     for item in items[:most]:
         message = item.entry.message if isinstance(item, MessageItem) else item.message
         kind = (
-            f"made: {item.kind}" if isinstance(item, AddedItem) else "kept, edited" if item.edits else "kept"
+            f"added: {item.kind}" if isinstance(item, AddedItem) else "kept, edited" if item.edits else "kept"
         )
         text = escape(gist(message, 70))
-        line = f"[cyan]{message.role:9}[/] [dim]{kind:16} {item_tokens(item):>7,}[/]  {text}"
+        line = f"[cyan]{message.role:9}[/] [dim]{kind:17} {item_tokens(item):>7,}[/]  {text}"
         console.print(line, no_wrap=True, overflow="ellipsis")
     if len(items) > most:
-        console.print(f"[dim]... and {len(items) - most} more[/]")
+        console.print(f"[dim]… {len(items) - most} more[/]")
 
 
 def gist(message: Message, most: int = 80) -> str:
