@@ -121,7 +121,7 @@ def _token(token: str | None, file: Path | None) -> str | None:
     try:
         return files.content(file.expanduser(), LONGEST).decode().strip()
     except (OSError, UnicodeDecodeError) as error:
-        problem = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        problem = error.strerror or error if isinstance(error, OSError) else "it is not UTF-8 text"
         raise InputError(f"--token-file {file}: cannot be read: {problem}") from error
 
 

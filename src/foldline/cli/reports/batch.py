@@ -173,5 +173,5 @@ def _print_totals(totals: dict[str, int], folder: Path) -> None:
     if "folded" in totals:
         before, after = totals["tokens_before"], totals["tokens_after"]
         less = f"{before:,} tokens -> {after:,} ({share(before - after, before)} less)"
-        console.print(f"{less}; {totals['folded']:,} were folded, the others already fit", soft_wrap=True)
+        console.print(f"{less}; {totals['folded']:,} folded, the others already fit", soft_wrap=True)
     console.print(f"[dim]results and {MANIFEST} are in {escape(str(folder))}[/]", soft_wrap=True)
