@@ -18,6 +18,7 @@ from tests.support.live import (
 )
 from tests.support.waiting import until as settled
 
+from foldline.core.decide.ask import Nothing
 from foldline.core.log.entries import Compacted, Pruned
 from foldline.core.secrets import entries
 from foldline.dialects import get
@@ -143,21 +144,29 @@ async def test_a_view_that_no_longer_fits_waits_for_the_draft_and_makes_no_secon
 async def test_what_was_said_while_a_draft_was_made_is_new_to_a_session_opened_later(store):
     gate = Gate()
     session, number = await drafted(store, gate)
-    await session.append(answer(number), prompt(number + 1, 220))
+    await session.append(answer(number), prompt(number + 1, 100))
     gate.go.set()
     await session.context()
     left = session.view_tokens
-    assert left > HARD
-    await session.context()
-    assert session.view_tokens == left, "it fits: the next message is the time to look again"
     await session.close()
     again = session_on(store)
-    await again.context()
+    await again.append(answer(number + 1))
+    assert not isinstance(await again.compact(), Nothing), "what came since is new"
     assert again.view_tokens < left
     boundaries = [entry async for entry in store.path("s") if isinstance(entry, Compacted)]
     assert [boundary.seen is None for boundary in boundaries] == [False, True]
-    await again.context()
-    assert len([entry async for entry in store.path("s") if isinstance(entry, Compacted)]) == 2
+    assert isinstance(await again.compact(), Nothing)
+
+
+async def test_a_draft_that_would_leave_too_much_is_made_anew(store):
+    gate = Gate()
+    session, number = await drafted(store, gate)
+    await session.append(answer(number), prompt(number + 1, 220))
+    gate.go.set()
+    await session.context()
+    assert session.view_tokens <= HARD
+    [boundary] = [entry async for entry in store.path("s") if isinstance(entry, Compacted)]
+    assert boundary.seen is None, "it was planned on the view as it is"
 
 
 async def test_only_where_no_draft_is_there_somebody_waits(store):

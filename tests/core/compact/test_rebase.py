@@ -1,5 +1,6 @@
 """A boundary that was planned a while ago, put onto the path as it is now: what holds, what is void, and why."""
 
+import math
 import re
 
 import msgspec
@@ -10,6 +11,7 @@ from tests.support.talk import assistant, call, calls, log_of, long, result, sig
 from foldline.core.compact.compaction_input import CompactionInput
 from foldline.core.compact.plan import plan
 from foldline.core.compact.rebase import VOID, Rebased, drafted, holds, rebased
+from foldline.core.compact.room import LEAVES
 from foldline.core.decide.ask import Nothing
 from foldline.core.decide.continuation import Continuation
 from foldline.core.decide.price import Cache, Economy, Price
@@ -200,14 +202,20 @@ def test_what_was_planned_is_committed_as_it_is_while_nothing_came_between():
     assert refused(log, draft, small).why == "too_large"
 
 
-def test_a_view_as_large_as_may_be_is_committed():
+def test_a_draft_leaves_as_much_of_the_hard_trigger_free_as_any_automatic_fold():
     log, ask = talked(), ask_for(reason="threshold", context=1_500)
     draft = draft_on(log, ask)
     say(log, assistant("Done."))
     left = moved(log, draft, ask).boundary.receipt.tokens_after
-    rules = msgspec.structs.replace(ask.policy, reserve=Amount(tokens=0), min_gain=Amount(tokens=1))
-    assert isinstance(moved(log, draft, ask_for(rules, reason="threshold", context=left)), Rebased)
-    assert refused(log, draft, ask_for(rules, reason="threshold", context=left - 1)).why == "too_large"
+    rules = msgspec.structs.replace(
+        ask.policy,
+        reserve=Amount(tokens=0),
+        min_gain=Amount(tokens=1),
+        hard=Amount(fraction=1.0, of="usable"),
+    )
+    enough = math.ceil(left / LEAVES)
+    assert isinstance(moved(log, draft, ask_for(rules, reason="threshold", context=enough)), Rebased)
+    assert refused(log, draft, ask_for(rules, reason="threshold", context=enough - 2)).why == "too_large"
 
 
 @pytest.mark.parametrize("limit", ["soft", "hard"])
@@ -373,7 +381,7 @@ def test_whether_it_pays_is_worked_out_anew_with_what_the_summary_cost():
     draft = draft_on(log, ask)
     cost = msgspec.structs.replace(draft.boundary.receipt, price=0.25)
     draft = msgspec.structs.replace(draft, boundary=msgspec.structs.replace(draft.boundary, receipt=cost))
-    say(log, assistant(long("Done with it.", 30)))
+    say(log, assistant("Done with it."))
     receipt = moved(log, draft, ask).boundary.receipt
     sizes = (receipt.tokens_before, receipt.tokens_after)
     assert receipt.notes[-1] == economy.balance(*sizes, same=340, summary=0.25).words

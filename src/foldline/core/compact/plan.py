@@ -18,17 +18,13 @@ from foldline.core.compact.choice import choose
 from foldline.core.compact.chosen_range import cut_up_to, folded_since
 from foldline.core.compact.compaction_input import SIGNED_LOOP, CompactionInput
 from foldline.core.compact.receipt import balance_notes, no_gain
-from foldline.core.compact.room import floor_of, least_floor, room_of, with_carried
+from foldline.core.compact.room import floor_of, least_floor, most_left, room_of, with_carried
 from foldline.core.compact.trim import noted, only_pruned, prune_boundary, pruned, shortened, to_spare
 from foldline.core.cut.cut import cut_notes
 from foldline.core.cut.thinking import signed_loop
 from foldline.core.decide.ask import Nothing
-from foldline.core.decide.triggers import thresholds
 from foldline.core.log.entries import Compacted, Edit, Pruned
-from foldline.core.measure.window import share
 from foldline.errors import FloorExceeded
-
-LEAVES = 0.8  # of the hard trigger: the most an automatic fold leaves, or the next turn would fold again
 
 Outcome = Compacted | Pruned | Nothing
 Steps = SummarySteps[Outcome]
@@ -94,8 +90,7 @@ def _compacted(job: CompactionInput, edits: Sequence[Edit]) -> Steps:
     """Fold older messages, or shorten the kept ones if nothing can be folded."""
     ask, room = job.ask, room_of(job, edits)
     if ask.optional:
-        hard = thresholds(ask.policy, ask.window).hard or ask.usable
-        most = max(min(job.size - job.least_gain, share(hard, LEAVES)), floor_of(job).total)
+        most = max(min(job.size - job.least_gain, most_left(ask)), floor_of(job).total)
         room = msgspec.structs.replace(room, usable=min(room.usable, most))
     room = with_carried(room)
     choice = choose(room)

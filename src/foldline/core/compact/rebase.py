@@ -15,6 +15,7 @@ from foldline.core.checkpoint.checkpoint import fitted, make_checkpoint
 from foldline.core.checkpoint.obtain import EDITED
 from foldline.core.compact.compaction_input import SIGNED_LOOP, CompactionInput, frame_before
 from foldline.core.compact.receipt import balance_notes, balance_of, made_receipt, no_gain, scrub_secrets
+from foldline.core.compact.room import most_left
 from foldline.core.cut.edits import edited_parts, range_summary
 from foldline.core.cut.legal import legal_cuts
 from foldline.core.cut.thinking import signed_loop, stripped
@@ -135,9 +136,11 @@ def _cut(draft: Draft, state: ViewState) -> int | None:
 
 def _most(boundary: Compacted | Pruned, ask: FoldRequest) -> int:
     """Return the most tokens that a boundary may leave; after a prune, less than the soft trigger."""
-    limits = thresholds(ask.policy, ask.window)
-    if isinstance(boundary, Compacted) or not ask.optional:
+    if not ask.optional:
         return ask.usable
+    if isinstance(boundary, Compacted):
+        return most_left(ask)
+    limits = thresholds(ask.policy, ask.window)
     return (limits.soft or limits.hard or ask.usable) - 1
 
 

@@ -19,7 +19,9 @@ from foldline.core.checkpoint.checkpoint import make_checkpoint
 from foldline.core.compact.compaction_input import CompactionInput, frame
 from foldline.core.cut.edits import EditsOf, is_folded, merged, tokens_of
 from foldline.core.cut.elide import most_saved, shrink
+from foldline.core.decide.ask import FoldRequest
 from foldline.core.decide.policy import summary_cap
+from foldline.core.decide.triggers import thresholds
 from foldline.core.log.entries import Edit, Said
 from foldline.core.measure.window import Floor, share
 from foldline.core.view import sized
@@ -28,6 +30,7 @@ CHECKPOINT_LEAST = 150  # tokens of the smallest summary worth reading
 SUMMARY_LEAST = 2_000  # tokens that a summary may always take, however little it covers
 SUMMARY_FLOOR = 12  # tokens of the shortest summary; inside its frame a text counts a few tokens more
 SUMMARY_SHARE = 0.25  # of usable at most: a cap made for large windows would fill a small one
+LEAVES = 0.8  # of the hard trigger
 SPARE = 10  # a target counts as used if less than 1 / SPARE of it is left
 _FLOOR_PARTS = {"system": "system", "checkpoint": "checkpoint", "ack": "checkpoint", "pin": "pins"}
 
@@ -158,6 +161,11 @@ def with_carried(room: Room) -> Room:
         begun=state.boundary is not None,
     )
     return msgspec.structs.replace(room, job=job.changed(carry=carried), wrap=room.wrap + carried.tokens)
+
+
+def most_left(ask: FoldRequest) -> int:
+    """Return the most tokens that an automatic fold leaves: with more the next turn would fold again."""
+    return min(share(thresholds(ask.policy, ask.window).hard or ask.usable, LEAVES), ask.usable)
 
 
 # ---- the floor
