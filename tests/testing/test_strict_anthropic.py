@@ -9,7 +9,7 @@ from foldline.core.log.messages import ToolCall
 from foldline.core.measure.overflow import Overflow, overflow
 from foldline.core.measure.window import Window
 from foldline.testing import Answer, Asked, Scripted, serve
-from foldline.testing.apis.anthropic import THINKING_LEAST
+from foldline.testing.apis.anthropic import MIN_THINKING
 
 HI = {"role": "user", "content": "Hello"}
 
@@ -104,7 +104,7 @@ BAD = {
     ),
     "a budget below the least": (
         {"messages": [HI], "thinking": {"type": "enabled", "budget_tokens": 100}, "max_tokens": 4000},
-        f"thinking.enabled.budget_tokens: Input should be greater than or equal to {THINKING_LEAST}",
+        f"thinking.enabled.budget_tokens: Input should be greater than or equal to {MIN_THINKING}",
     ),
     "a budget above the cap": (
         {"messages": [HI], "thinking": THINK, "max_tokens": 2000},

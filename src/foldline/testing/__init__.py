@@ -43,15 +43,15 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Load at its first use the server, which needs an extra, and the checks, which replay sessions."""
+    """Load the server, which needs an extra, and the checks, which replay sessions, at their first use."""
     if name in ("serve", "serve_in_thread"):
         try:
             from foldline.testing import server  # noqa: PLC0415  an optional extra
         except ModuleNotFoundError as error:
             if error.name != "h11":
                 raise
-            told = "the HTTP server needs h11: pip install 'foldline[testing]'"
-            raise ModuleNotFoundError(told, name=error.name) from error
+            text = "the HTTP server needs h11: pip install 'foldline[testing]'"
+            raise ModuleNotFoundError(text, name=error.name) from error
         return getattr(server, name)
     if name in ("SessionProblem", "assert_view_valid", "check_session"):
         from foldline.lab import recordings  # noqa: PLC0415  above this package

@@ -13,17 +13,18 @@ from foldline.testing.wire import Gate
 
 Stop = Literal["end", "tools", "length", "refused", "paused"]
 
-_FRAGMENTS = 40  # a long text comes in this many pieces, a short one in pieces of some words
-_SHORTEST = 24
+_FRAGMENTS = 40  # pieces of a long text
+_SHORTEST = 24  # characters of a piece of a short text
 
 
 class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
     """A model's answer: text, tool calls and thinking, in any combination.
 
-    A call without an id gets one. `stop` None: derived from the rest; "paused" is Anthropic's
-    `pause_turn`, after which the reply is to be sent back, and an end for the other APIs. `usage` None: it is
-    counted from the request and the answer, with a simulated prompt cache. `wait` seconds pass before the
-    first byte, or a `Gate` opens. `summary` is what the server's own compaction says, where one is due.
+    A call without an id gets one. `stop` None: derived from the other fields; "paused" is Anthropic's
+    `pause_turn`, after which the client sends the reply back, and "end" for the other APIs. `usage` None:
+    counted from the request and the answer, with a simulated prompt cache. `wait` is the delay before the
+    first byte: seconds, or until a `Gate` opens. `summary` is the text of the server's own compaction, if the
+    request causes one.
     """
 
     text: str = ""
@@ -36,10 +37,10 @@ class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Refusal(Exception):
-    """An error of a provider, raised by the rules or given in a script.
+    """An error of a provider, raised by the rules or part of a script.
 
-    `status` is HTTP's. Without `text` (and `kind`, the error's type) the words are the provider's own for
-    that status. `code` and `param` are OpenAI's fields, `retry_after` (seconds) becomes the header.
+    `status` is the HTTP status. Without `text` (and `kind`, the error's type) it has the provider's usual
+    text for that status. `code` and `param` are OpenAI's fields, `retry_after` (seconds) becomes the header.
     """
 
     def __init__(
@@ -79,14 +80,14 @@ def calls(*answers: Answer) -> Answer:
     """Put the calls of several answers into one answer, as parallel calls."""
     return Answer(
         text="\n".join(answer.text for answer in answers if answer.text),
-        calls=tuple(one for answer in answers for one in answer.calls),
+        calls=tuple(call for answer in answers for call in answer.calls),
     )
 
 
 class FinishedReply(msgspec.Struct, frozen=True):
-    """A finished reply, in no dialect yet. `key`: 24 characters, unique in a conversation.
+    """A finished reply before it is written in a dialect. `key`: 24 characters, unique in a conversation.
 
-    `compacted` is the summary (`anthropic`) or the sealed text of the server's compaction before it.
+    `compacted` is the summary (`anthropic`) or the encrypted text of the server's compaction before it.
     """
 
     key: str
@@ -97,7 +98,7 @@ class FinishedReply(msgspec.Struct, frozen=True):
     signature: str | None
     stop: Stop
     usage: Usage
-    asked: Asked
+    request: Asked
     compacted: str | None = None
 
 

@@ -1,4 +1,4 @@
-"""One HTTP connection, driven by hand so that it can be cut, reset or stalled at any byte."""
+"""One HTTP connection, which the server can cut, reset or stall at any byte."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ import msgspec
 
 from foldline.testing.wire import Gate, Wire, wait_for
 
-_READ: Final = 65_536
+_CHUNK: Final = 65_536  # bytes read at once
 _LINGER: Final = struct.pack("ii", 1, 0)  # closing sends RST at once
-MOST: Final = 64 * 1024 * 1024  # bytes of a request that are read
+LARGEST_REQUEST: Final = 64 * 1024 * 1024  # bytes
 
 
 class Received(msgspec.Struct, frozen=True):
-    """A request as it came in: method, path without the query, headers in lower case, body."""
+    """A request: method, path without the query, headers in lower case, body."""
 
     method: str
     path: str
@@ -38,10 +38,10 @@ class Connection:
         self._reader = reader
         self._writer = writer
         self._handle = handle
-        self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=MOST)
+        self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=LARGEST_REQUEST)
 
     async def run(self) -> None:
-        """Serve the connection to its end; a client that disconnects is not an error."""
+        """Serve the connection until it is closed; a client that disconnects is not an error."""
         try:
             with contextlib.suppress(ConnectionError, h11.RemoteProtocolError):
                 while (received := await self._receive()) is not None:
@@ -72,7 +72,7 @@ class Connection:
                     self._writer.write(
                         self._http.send(h11.InformationalResponse(status_code=100, headers=[])) or b""
                     )
-                self._http.receive_data(await self._reader.read(_READ))
+                self._http.receive_data(await self._reader.read(_CHUNK))
             elif isinstance(event, h11.Request):
                 head = event
             elif isinstance(event, h11.Data):
@@ -85,11 +85,11 @@ class Connection:
                 return None
 
     async def _send(self, wire: Wire) -> bool:
-        """Write a response; return whether the connection may continue."""
+        """Write a response; return whether the connection stays open."""
         if not await self._pause(wire.wait):
             return False
         if not wire.pieces and wire.end != "whole":
-            return self._stop(wire)
+            return self._break_off(wire)
         if wire.stall_at == 0 and not await self._pause(wire.stall):
             return False
         await self._write(self._http.send(_head(wire)))
@@ -98,7 +98,7 @@ class Connection:
                 return False
             await self._write(self._http.send(h11.Data(data=piece)))
         if wire.end != "whole":
-            return self._stop(wire)
+            return self._break_off(wire)
         await self._write(self._http.send(h11.EndOfMessage()))
         return True
 
@@ -107,36 +107,39 @@ class Connection:
         await self._writer.drain()
 
     async def _pause(self, wait: float | Gate) -> bool:
-        """Stay silent for a while; return whether the client is still there."""
+        """Send nothing for a while; return whether the client is still connected."""
         if wait == 0:
             return True
-        left = asyncio.create_task(self._left())
-        over = asyncio.create_task(wait_for(wait))
+        disconnected = asyncio.create_task(self._wait_for_disconnect())
+        waited = asyncio.create_task(wait_for(wait))
         try:
-            await asyncio.wait((left, over), return_when=asyncio.FIRST_COMPLETED)
-            return not left.done()
+            await asyncio.wait((disconnected, waited), return_when=asyncio.FIRST_COMPLETED)
+            return not disconnected.done()
         finally:
-            left.cancel()
-            over.cancel()
-            await asyncio.gather(left, over, return_exceptions=True)
+            disconnected.cancel()
+            waited.cancel()
+            await asyncio.gather(disconnected, waited, return_exceptions=True)
 
-    async def _left(self) -> None:
-        """Return when the client has disconnected; data that it sends before is kept."""
-        while data := await self._reader.read(_READ):
+    async def _wait_for_disconnect(self) -> None:
+        """Return when the client has disconnected; keep the data that it sends before."""
+        while data := await self._reader.read(_CHUNK):
             self._http.receive_data(data)
 
-    def _stop(self, wire: Wire) -> bool:
+    def _break_off(self, wire: Wire) -> bool:
         if wire.end == "reset":
-            held = self._writer.get_extra_info("socket")
-            held.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER)
+            connected = self._writer.get_extra_info("socket")
+            connected.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER)
             self._writer.transport.abort()
         return False
 
 
 def without_body(wire: Wire) -> Wire:
-    """Return the answer to a HEAD request: the head alone, which still announces the length of the body."""
-    length = wire.length if wire.length is not None else sum(len(piece) for piece in wire.pieces)
-    return msgspec.structs.replace(wire, pieces=(), length=length)
+    """Return the response to a HEAD request: only the head, with the length of the body."""
+    return msgspec.structs.replace(wire, pieces=(), length=_body_length(wire))
+
+
+def _body_length(wire: Wire) -> int:
+    return wire.length if wire.length is not None else sum(map(len, wire.pieces))
 
 
 def _head(wire: Wire) -> h11.Response:
@@ -144,6 +147,5 @@ def _head(wire: Wire) -> h11.Response:
     if wire.streamed:
         headers += [("transfer-encoding", "chunked"), ("cache-control", "no-cache")]
     else:
-        length = wire.length if wire.length is not None else sum(len(piece) for piece in wire.pieces)
-        headers.append(("content-length", str(length)))
+        headers.append(("content-length", str(_body_length(wire))))
     return h11.Response(status_code=wire.status, headers=headers)

@@ -1,4 +1,4 @@
-"""A model behind a bad network: seeded faults around another model, like those of real servers."""
+"""A model behind a bad network: seeded faults, like those of real servers, around a scripted model."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Fault = Literal[
 ]
 FAULTS: Final[tuple[Fault, ...]] = get_args(Fault)
 
-_WAITS: Final = (0.0, 0.01, 0.02)  # seconds in a retry-after
+_RETRY_AFTER: Final = (0.0, 0.01, 0.02)  # seconds
 
 
 class Faulty(AsProvider):
@@ -31,15 +31,15 @@ class Faulty(AsProvider):
       begun, `server` 500
     - `reset` the connection is reset, before a byte or within the body
     - `stall` the server is silent for `stall` seconds, before a byte or within the body
-    - `half` the connection is closed before the body is complete; `unfinished` the body ends in order, but
-      without the events (or the part of the JSON) that end a reply
+    - `half` the connection is closed before the body is complete; `unfinished` the connection stays, but the
+      body lacks its last events, or the end of its JSON
     - `malformed` a body or an event that is not JSON
     - `usage` wrong figures: none, or many times too large
-    - `truncated` the text breaks off, and the reply says that it ended
+    - `truncated` half of the text, in a reply that claims to be complete
 
     `rates`: the chance of each fault, or one number: the chance of any. `plan` names the faults of the first
-    requests (None: no fault) before chance takes over. An answer that a fault kept from arriving is given
-    again.
+    requests (None: no fault); `rates` apply to later ones. An answer that did not arrive because of a fault
+    answers the next request.
     """
 
     def __init__(
@@ -60,43 +60,43 @@ class Faulty(AsProvider):
         self._rates = _chances(rates)
         for fault in (*self._rates, *self._plan):
             if fault is not None and fault not in FAULTS:
-                raise ValueError(f"unknown fault {fault!r}; known are {', '.join(FAULTS)}")
-        self._met_requests = 0
+                raise ValueError(f"unknown fault {fault!r}; the faults are {', '.join(FAULTS)}")
+        self._request_count = 0
 
     @property
     def models(self) -> tuple[str, ...]:
-        """The names of the models it answers to."""
+        """The names of the inner model."""
         return self.inner.models
 
-    async def answer(self, asked: Asked) -> Wire:
+    async def answer(self, request: Asked) -> Wire:
         """Answer a request as the inner model does, or with the fault that is due."""
-        number = self._met_requests
-        self._met_requests += 1
+        number = self._request_count
+        self._request_count += 1
         chance = random.Random(f"{self.seed}:{number}")
         fault = self.due(number)
         if fault is not None:
             self.met.append((number, fault))
-        early = _EARLY.get(fault) if fault else None
-        if early is not None and not (fault == "overloaded" and asked.stream and chance.random() < 0.5):
-            self.inner.note(asked)
-            wait = chance.choice(_WAITS) if fault == "rate" else None
-            return self.inner.refuse(asked, Refusal(early, retry_after=wait))
+        status = _STATUSES.get(fault) if fault else None
+        if status is not None and not (fault == "overloaded" and request.stream and chance.random() < 0.5):
+            self.inner.note(request)
+            wait = chance.choice(_RETRY_AFTER) if fault == "rate" else None
+            return self.inner.refuse(request, Refusal(status, retry_after=wait))
         try:
-            made, wait = self.inner.reply(asked)
+            reply, wait = self.inner.reply(request)
         except Refusal as refusal:
-            return self.inner.refuse(asked, refusal)
-        api = api_of(asked.dialect)
+            return self.inner.refuse(request, refusal)
+        api = api_of(request.dialect)
         if fault in ("usage", "truncated"):
-            return api.respond(_altered(made, fault, chance), wait)
-        wire = api.respond(made, wait)
+            return api.respond(_altered(reply, fault, chance), wait)
+        wire = api.respond(reply, wait)
         if fault is None:
             return wire
         self.inner.again()
-        return self._broken(wire, fault, chance, asked)
+        return self._broken(wire, fault, chance, request)
 
-    def count(self, asked: Asked) -> int:
+    def count(self, request: Asked) -> int:
         """Count the input of a request in the model's tokens."""
-        return self.inner.count(asked)
+        return self.inner.count(request)
 
     def refuse_body(self, dialect: str, text: str) -> Wire:
         """Answer a body that is not a JSON object."""
@@ -106,19 +106,19 @@ class Faulty(AsProvider):
         """Return the fault that the request with this number (from 0) meets."""
         if number < len(self._plan):
             return self._plan[number]
-        at = random.Random(f"{self.seed}:due:{number}").random()
+        drawn = random.Random(f"{self.seed}:due:{number}").random()
         for fault in FAULTS:
-            at -= self._rates.get(fault, 0.0)
-            if at < 0:
+            drawn -= self._rates.get(fault, 0.0)
+            if drawn < 0:
                 return fault
         return None
 
-    def _broken(self, wire: Wire, fault: Fault, chance: random.Random, asked: Asked) -> Wire:
+    def _broken(self, wire: Wire, fault: Fault, chance: random.Random, request: Asked) -> Wire:
         """Return a response as broken by a fault."""
         change = msgspec.structs.replace
         if fault == "stall":
-            at = chance.randrange(len(wire.pieces)) if wire.streamed else 0
-            return change(wire, stall_at=at, stall=self.stall)
+            index = chance.randrange(len(wire.pieces)) if wire.streamed else 0
+            return change(wire, stall_at=index, stall=self.stall)
         if fault == "reset" and chance.random() < 0.5:
             return change(wire, pieces=(), end="reset", reply=None)
         cut = _first_part(wire, chance)
@@ -127,7 +127,7 @@ class Faulty(AsProvider):
         if fault == "half":
             return change(cut, end="close")
         if fault == "overloaded":
-            api = api_of(asked.dialect)
+            api = api_of(request.dialect)
             event = api.error_event(api.error(Refusal(529)), len(cut.pieces))
             return change(cut, pieces=(*cut.pieces, event))
         if fault == "unfinished" and wire.streamed:
@@ -142,15 +142,14 @@ def _chances(rates: Mapping[Fault, float] | float) -> dict[Fault, float]:
     return chances
 
 
-# faults that answer with a status, before the model has been asked
-_EARLY: Final[dict[Fault, int]] = {"rate": 429, "overloaded": 529, "server": 500}
+# faults that are an error status instead of the model's reply
+_STATUSES: Final[dict[Fault, int]] = {"rate": 429, "overloaded": 529, "server": 500}
 
 
 def _first_part(wire: Wire, chance: random.Random) -> Wire:
-    """Return a body that breaks off: a stream after some event before its last two, JSON after some byte."""
+    """Return a body that breaks off: a stream after an event before its last two, JSON after any byte."""
     if wire.streamed:
-        most = max(1, len(wire.pieces) - 2)
-        pieces = wire.pieces[: chance.randint(1, most)]
+        pieces = wire.pieces[: chance.randint(1, max(1, len(wire.pieces) - 2))]
         return msgspec.structs.replace(wire, pieces=pieces, reply=None)
     body = wire.pieces[0]
     part = body[: chance.randrange(1, len(body))]
@@ -158,24 +157,24 @@ def _first_part(wire: Wire, chance: random.Random) -> Wire:
 
 
 def _unreadable(wire: Wire, chance: random.Random) -> Wire:
-    """Return a body with a part that is not JSON: one event of a stream, or the end of the body."""
+    """Return a body that is not JSON: one event of a stream, or a JSON body without its end."""
     if not wire.streamed:
         body = wire.pieces[0]
         part = body[: chance.randrange(1, len(body))]
         return msgspec.structs.replace(wire, pieces=(part,), reply=None)
-    at = chance.randrange(max(1, len(wire.pieces) - 2))
-    event = wire.pieces[at]
+    index = chance.randrange(max(1, len(wire.pieces) - 2))
+    event = wire.pieces[index]
     start = event.index(b"data: ") + len(b"data: ")
     broken = event[: start + max(1, (len(event) - start) // 2)].rstrip(b"}\n") + b"\n\n"
     return msgspec.structs.replace(
-        wire, pieces=(*wire.pieces[:at], broken, *wire.pieces[at + 1 :]), reply=None
+        wire, pieces=(*wire.pieces[:index], broken, *wire.pieces[index + 1 :]), reply=None
     )
 
 
-def _altered(made: FinishedReply, fault: Fault, chance: random.Random) -> FinishedReply:
+def _altered(reply: FinishedReply, fault: Fault, chance: random.Random) -> FinishedReply:
     """Return a reply that arrives complete but is wrong."""
     if fault == "usage":
-        wrong = chance.choice((Usage(), Usage(input=made.usage.total * 20, output=made.usage.output)))
-        return msgspec.structs.replace(made, usage=wrong)
-    text = made.text[: len(made.text) // 2]
-    return msgspec.structs.replace(made, text=text)
+        wrong = chance.choice((Usage(), Usage(input=reply.usage.total * 20, output=reply.usage.output)))
+        return msgspec.structs.replace(reply, usage=wrong)
+    text = reply.text[: len(reply.text) // 2]
+    return msgspec.structs.replace(reply, text=text)

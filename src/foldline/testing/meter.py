@@ -14,15 +14,14 @@ from foldline.dialects import get
 from foldline.dialects.values import ANTHROPIC
 from foldline.testing.request import Asked
 
-# Both providers cache from 1,024 tokens on; OpenAI reports whole steps of 128.
-CACHE_LEAST: Final = 1_024
-CACHE_STEP: Final = 128
+CACHE_MINIMUM: Final = 1_024  # tokens, of both providers
+CACHE_STEP: Final = 128  # OpenAI rounds cached tokens down to a multiple
 _MARK: Final = b'"cache_control"'
-_REMEMBERED: Final = 100_000  # counts kept by content, bounded for long runs
+_REMEMBERED: Final = 100_000  # counts of pieces that are kept, so that long runs do not fill the memory
 
 
 class Piece(msgspec.Struct, frozen=True):
-    """A part of a prompt in the provider's order: its tokens, and whether it ends in a cache mark."""
+    """A part of a prompt: a digest, its tokens, and whether it ends in a cache mark."""
 
     digest: bytes
     tokens: int
@@ -37,44 +36,43 @@ class Meter:
         self._counts: dict[bytes, int] = {}
         self._cached: set[bytes] = set()
 
-    def pieces(self, asked: Asked) -> list[Piece]:
-        """Return the prompt in parts: tools, system prompt, messages."""
-        found: list[Piece] = []
-        if asked.tools:
-            found.append(self._piece(b"tools", asked.tools, asked.dialect))
-        if asked.system:
-            found.append(self._piece(b"system", asked.system, asked.dialect))
-        found.extend(self._piece(b"message", message, asked.dialect) for message in asked.messages)
-        return found
+    def pieces(self, request: Asked) -> list[Piece]:
+        """Return the prompt in parts, in the provider's order: tools, system prompt, messages."""
+        pieces: list[Piece] = []
+        if request.tools:
+            pieces.append(self._piece(b"tools", request.tools, request.dialect))
+        if request.system:
+            pieces.append(self._piece(b"system", request.system, request.dialect))
+        pieces.extend(self._piece(b"message", message, request.dialect) for message in request.messages)
+        return pieces
 
-    def count(self, asked: Asked) -> int:
+    def count(self, request: Asked) -> int:
         """Count the input of a request in tokens: messages, system prompt and tools."""
-        return sum(piece.tokens for piece in self.pieces(asked))
+        return sum(piece.tokens for piece in self.pieces(request))
 
     def output(self, text: str) -> int:
         """Count the tokens of what the model wrote."""
         return self._counter.count(text)
 
-    def usage(self, asked: Asked, output: int) -> Usage:
+    def usage(self, request: Asked, output: int) -> Usage:
         """Report a request's usage, and remember its prompt as cached.
 
-        OpenAI's cache is automatic; Anthropic's holds what stands before a mark (`cache_control`).
+        OpenAI caches every prefix; Anthropic only prefixes up to the last mark (`cache_control`).
         """
-        pieces = self.pieces(asked)
-        chain = _chain(asked.dialect, pieces)
-        total = chain[-1][1] if chain else 0
-        read = max((tokens for key, tokens in chain if key in self._cached), default=0)
-        if asked.dialect == ANTHROPIC:
-            last = _last_mark(asked, pieces)
-            marked = chain[last][1] if last is not None else 0
-            written = marked - read if marked >= CACHE_LEAST else 0
+        pieces = self.pieces(request)
+        prefixes = _prefixes(request.dialect, pieces)
+        total = prefixes[-1][1] if prefixes else 0
+        read = max((tokens for key, tokens in prefixes if key in self._cached), default=0)
+        if request.dialect == ANTHROPIC:
+            last = _last_mark(request, pieces)
+            marked = prefixes[last][1] if last is not None else 0
+            written = max(0, marked - read) if marked >= CACHE_MINIMUM else 0
             read = min(read, marked)
             self._cached.update(
-                key for key, tokens in chain[: (last or 0) + 1] if tokens >= CACHE_LEAST and marked
+                key for key, tokens in prefixes[: (last or 0) + 1] if tokens >= CACHE_MINIMUM and marked
             )
-            written = max(0, written)
             return Usage(input=total - read - written, cache_read=read, cache_write=written, output=output)
-        self._cached.update(key for key, tokens in chain if tokens >= CACHE_LEAST)
+        self._cached.update(key for key, tokens in prefixes if tokens >= CACHE_MINIMUM)
         read -= read % CACHE_STEP
         return Usage(input=total - read, cache_read=read, output=output)
 
@@ -97,13 +95,13 @@ class Meter:
             return tools_tokens(value, self._counter)
         if kind == b"system" and isinstance(value, str):
             return MESSAGE_OVERHEAD + self._counter.count(value)
-        shape = get(dialect)
-        message = shape.decode_system(value) if kind == b"system" else shape.decode(value)
+        codec = get(dialect)
+        message = codec.decode_system(value) if kind == b"system" else codec.decode(value)
         return message_tokens(message, self._counter)
 
 
 def unmarked(value: Any) -> Any:
-    """Return a JSON value without cache marks, which may move while the prompt stays the same."""
+    """Return a JSON value without cache marks: a client may move them between requests."""
     if isinstance(value, dict):
         fields = cast("dict[str, Any]", value)
         return {key: unmarked(item) for key, item in fields.items() if key != "cache_control"}
@@ -112,19 +110,20 @@ def unmarked(value: Any) -> Any:
     return value
 
 
-def _chain(dialect: str, pieces: list[Piece]) -> list[tuple[bytes, int]]:
-    """Return each prefix of the prompt: its digest and its tokens."""
-    found: list[tuple[bytes, int]] = []
+def _prefixes(dialect: str, pieces: list[Piece]) -> list[tuple[bytes, int]]:
+    """Return the digest and the tokens of each prefix of the prompt."""
+    prefixes: list[tuple[bytes, int]] = []
     key = dialect.encode()
     tokens = 0
     for piece in pieces:
         key = sha256(key + piece.digest).digest()
         tokens += piece.tokens
-        found.append((key, tokens))
-    return found
+        prefixes.append((key, tokens))
+    return prefixes
 
 
-def _last_mark(asked: Asked, pieces: list[Piece]) -> int | None:
-    if asked.body.get("cache_control"):  # a mark on the request counts at its end
+def _last_mark(request: Asked, pieces: list[Piece]) -> int | None:
+    """Return the index of the last piece with a mark; a mark on the request counts for its last piece."""
+    if request.body.get("cache_control"):
         return len(pieces) - 1
     return next((index for index in reversed(range(len(pieces))) if pieces[index].marked), None)

@@ -1,4 +1,4 @@
-"""A served model as a provider in this process: the real provider's code with a local client."""
+"""A served model as a provider in this process: the real provider's code with a client without a network."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class AsProvider:
 
 
 class _Client:
-    """Replace an SDK's client: each of its `create` methods asks the served model."""
+    """A replacement for an SDK's client, whose `create` methods call the served model."""
 
     def __init__(self, served: Served, dialect: str, name: str) -> None:
         self._served = served
@@ -58,7 +58,7 @@ class _Client:
         self.chat = self.completions = self.responses = self.messages = self
 
     async def create(self, **fields: Any) -> Any:
-        """Send a request; return the reply's JSON object, or an iterator over the events of its stream."""
+        """Send a request; return the reply as a JSON object, or an iterator over the events of its stream."""
         extra: dict[str, Any] = fields.pop("extra_body", None) or {}
         fields.pop("timeout", None)
         body = decode(encode(fields | extra))
@@ -69,7 +69,7 @@ class _Client:
         if wire.streamed and wire.pieces:
             return _EventStream(self._read(wire))
         if wire.end != "whole":
-            raise self._lost()
+            raise self._connection_error()
         received = decode(b"".join(wire.pieces))
         if wire.status >= 400:
             raise from_body(received, self._name, _NONE, status=wire.status, headers=dict(wire.headers))
@@ -89,14 +89,14 @@ class _Client:
                 raise from_body(event["error"], self._name, _NONE)
             yield event
         if wire.end != "whole":
-            raise self._lost()
+            raise self._connection_error()
 
-    def _lost(self) -> ProviderError:
+    def _connection_error(self) -> ProviderError:
         return ProviderError("the connection failed: cut off", kind="connection", provider=self._name)
 
 
 class _EventStream:
-    """The events of one stream, closed like an SDK's."""
+    """The events of one stream, with the methods of an SDK's stream."""
 
     def __init__(self, events: AsyncGenerator[dict[str, Any]]) -> None:
         self._events = events

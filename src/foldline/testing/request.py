@@ -9,7 +9,7 @@ import msgspec
 from foldline.dialects.payload import fields_of, items_of
 from foldline.dialects.values import ANTHROPIC, GEMINI, OPENAI_CHAT, OPENAI_RESPONSES
 
-# The key under which a request holds its messages, its system prompt and the cap of its reply.
+# The keys of a request's messages, its system prompt and the limit of its reply.
 LIST_KEY: Final = {
     OPENAI_CHAT: "messages",
     OPENAI_RESPONSES: "input",
@@ -26,16 +26,16 @@ CAP_KEYS: Final = {
     OPENAI_CHAT: ("max_completion_tokens", "max_tokens"),
     OPENAI_RESPONSES: ("max_output_tokens",),
     ANTHROPIC: ("max_tokens",),
-    GEMINI: ("maxOutputTokens",),  # of its generationConfig
+    GEMINI: ("maxOutputTokens",),  # in its generationConfig
 }
 
 
 class Asked(msgspec.Struct):
     """A request: its dialect, JSON body and headers (lower case). `index` counts requests from 0.
 
-    In `gemini` the path says the model and whether the reply is a stream: `named`, `streamed`.
-    `tokens` is the input in the model's own count, `refused` the text of the refusal if it was refused.
-    Both are set once the model has looked at the request.
+    In `gemini` the path has the model and whether the reply is a stream: `named`, `streamed`. `tokens` is the
+    input in the model's own count, `refused` the text of the refusal if it was refused; the model sets both
+    when it answers.
     """
 
     dialect: str
@@ -49,7 +49,7 @@ class Asked(msgspec.Struct):
 
     @property
     def messages(self) -> list[Any]:
-        """The messages or items; a string of the Responses API counts as one user message."""
+        """The messages or items; the string that the Responses API allows becomes one user message."""
         value = self.body.get(LIST_KEY[self.dialect])
         if isinstance(value, str) and self.dialect == OPENAI_RESPONSES:
             return [{"role": "user", "content": value}]
@@ -57,18 +57,18 @@ class Asked(msgspec.Struct):
 
     @property
     def system(self) -> Any:
-        """The system prompt as it came, if the dialect takes it separately; else None."""
+        """The system prompt, unchanged, if the dialect has a separate one; else None."""
         key = SYSTEM_KEY[self.dialect]
         return self.body.get(key) if key else None
 
     @property
     def tools(self) -> Any:
-        """The tool definitions, as they came."""
+        """The tool definitions, unchanged."""
         return self.body.get("tools")
 
     @property
     def model(self) -> str:
-        """The requested model; "" for none."""
+        """The requested model; "" if the request has none."""
         model = self.named or self.body.get("model")
         return model if isinstance(model, str) else ""
 
@@ -79,15 +79,15 @@ class Asked(msgspec.Struct):
 
     @property
     def max_tokens(self) -> int | None:
-        """The cap of the reply in tokens, by whichever name the dialect has for it."""
-        holder = fields_of(self.body.get("generationConfig")) if self.dialect == GEMINI else self.body
+        """The limit of the reply in tokens, under any of the dialect's names for it."""
+        fields = fields_of(self.body.get("generationConfig")) if self.dialect == GEMINI else self.body
         for key in CAP_KEYS[self.dialect]:
-            value = holder.get(key)
+            value = fields.get(key)
             if isinstance(value, int) and not isinstance(value, bool):
                 return value
         return None
 
     @property
     def thinking(self) -> bool:
-        """Whether the request lets an Anthropic model show its thinking."""
+        """Whether the request enables the thinking of an Anthropic model."""
         return fields_of(self.body.get("thinking")).get("type") in ("enabled", "adaptive")

@@ -1,4 +1,4 @@
-"""Scripted models behind HTTP on the loopback, for the providers' own SDKs.
+"""An HTTP server on the loopback for scripted models, for the providers' own SDKs.
 
 Routes, each with or without `/v1` before it: `/chat/completions`, `/responses`, `/messages`,
 `/messages/count_tokens`, `/models`; `/v1beta/models/NAME:generateContent` and `:streamGenerateContent`.
@@ -33,11 +33,11 @@ _GENERATE: Final = re.compile(
     r"/v1beta/models/(?P<model>[^/:]+):(?P<method>generateContent|streamGenerateContent)"
 )
 _BACKLOG: Final = 128
-_START_SECONDS: Final = 30.0  # for the thread's server to come up
+_START_SECONDS: Final = 30.0  # for the server in a thread
 
 
 class Server:
-    """Serve one model on a free port of the loopback. `api_key` None accepts any key, but requires one."""
+    """Serve one model on a free port of the loopback. `api_key` None: a key is required, but any is valid."""
 
     def __init__(self, served: Served, *, api_key: str | None = None) -> None:
         self.url = ""
@@ -49,22 +49,22 @@ class Server:
 
     async def start(self) -> str:
         """Listen; return the URL, without a path."""
-        held = socket.create_server(("127.0.0.1", 0), backlog=_BACKLOG)
-        held.setblocking(False)
-        self._address = held.getsockname()
+        listener = socket.create_server(("127.0.0.1", 0), backlog=_BACKLOG)
+        listener.setblocking(False)
+        self._address = listener.getsockname()
         self.url = f"http://127.0.0.1:{self._address[1]}"
         self._stopping = False
-        self._listening = asyncio.create_task(self._listen(held))
+        self._listening = asyncio.create_task(self._listen(listener))
         return self.url
 
     async def stop(self) -> None:
-        """Stop listening and end every connection, whatever it is waiting for."""
+        """Stop listening and end every connection, even one that waits."""
         if self._listening is None:
             return
         self._stopping = True
-        with contextlib.suppress(OSError), socket.socket() as own:  # where it has failed, nobody listens
-            own.setblocking(False)
-            await asyncio.get_running_loop().sock_connect(own, self._address)
+        with contextlib.suppress(OSError), socket.socket() as last:  # OSError: the listener has failed
+            last.setblocking(False)
+            await asyncio.get_running_loop().sock_connect(last, self._address)
             await asyncio.wait([self._listening])
         self._listening = None
         await asyncio.sleep(0)  # a task that has not begun could not close its socket
@@ -72,14 +72,14 @@ class Server:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def _listen(self, held: socket.socket) -> None:
-        """Accept connections, each in its own task, up to the one by which `stop` ends this.
+    async def _listen(self, listener: socket.socket) -> None:
+        """Accept connections, each in its own task, until `stop` connects.
 
-        Both `asyncio.start_server` and an accept that is cancelled can lose a connection while they stop.
+        `asyncio.start_server`, and an accept that is cancelled, can lose a connection while they stop.
         """
-        with held:
+        with listener:
             while True:
-                accepted, _ = await asyncio.get_running_loop().sock_accept(held)
+                accepted, _ = await asyncio.get_running_loop().sock_accept(listener)
                 if self._stopping:
                     accepted.close()
                     return
@@ -103,7 +103,7 @@ class Server:
             return api_of(ANTHROPIC if anthropic else OPENAI_CHAT).refuse(Refusal(404))
         if received.method != "POST":
             return api_of(dialect).refuse(Refusal(405, "Method Not Allowed"))
-        if (refusal := self._stranger(received, dialect)) is not None:
+        if (refusal := self._check_headers(received, dialect)) is not None:
             return api_of(dialect).refuse(refusal)
         try:
             body = decode(received.body)
@@ -111,15 +111,15 @@ class Server:
             return self._served.refuse_body(dialect, str(error))
         if not isinstance(body, dict):
             return self._served.refuse_body(dialect, "expected an object")
-        asked = Asked(dialect, cast("dict[str, Any]", body), received.headers)
+        request = Asked(dialect, cast("dict[str, Any]", body), received.headers)
         if gemini:
-            asked.named, asked.streamed = gemini["model"], gemini["method"].startswith("stream")
+            request.named, request.streamed = gemini["model"], gemini["method"].startswith("stream")
         if path.endswith("count_tokens"):
-            return _json({"input_tokens": self._served.count(asked)})
-        return await self._served.answer(asked)
+            return _json({"input_tokens": self._served.count(request)})
+        return await self._served.answer(request)
 
-    def _stranger(self, received: Received, dialect: str) -> Refusal | None:
-        """Refuse a request without a key, or with the wrong one."""
+    def _check_headers(self, received: Received, dialect: str) -> Refusal | None:
+        """Return the refusal of a request without the right key or Anthropic's version; else None."""
         bearer = received.headers.get("authorization", "").removeprefix("Bearer ")
         header = {ANTHROPIC: "x-api-key", GEMINI: "x-goog-api-key"}.get(dialect, "")
         key = received.headers.get(header) or bearer
@@ -136,7 +136,7 @@ class Server:
 async def serve(served: Served, *, api_key: str | None = None) -> AsyncGenerator[str]:
     """Serve a model on the loopback while the block runs; yields the URL.
 
-    It is the `base_url` of both SDKs. No port, connection or task outlives the block.
+    The URL is the `base_url` of the SDKs. The port, all connections and tasks are closed with the block.
     """
     server = Server(served, api_key=api_key)
     url = await server.start()
@@ -148,7 +148,7 @@ async def serve(served: Served, *, api_key: str | None = None) -> AsyncGenerator
 
 @contextlib.contextmanager
 def serve_in_thread(served: Served, *, api_key: str | None = None) -> Generator[str]:
-    """Like `serve`, but in its own thread: for clients that are not async, and for other processes."""
+    """Serve a model as `serve` does, but in a thread: for clients that are not async, and other processes."""
     server = Server(served, api_key=api_key)
     ready = threading.Event()
     loops: list[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = []

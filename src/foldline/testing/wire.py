@@ -1,4 +1,4 @@
-"""The response to one request: its delay, status, headers, body in pieces, and how it ends."""
+"""The response to one request: delay, status, headers, body in pieces, and how the connection ends."""
 
 from __future__ import annotations
 
@@ -20,8 +20,7 @@ EVENTS = "text/event-stream; charset=utf-8"
 class Gate:
     """Hold an answer back until `open` is called, from any thread; it then stays open.
 
-    `Answer(text="Done.", wait=gate)` makes a model that is busy for as long as the test needs it, however
-    fast the machine is.
+    `Answer(text="Done.", wait=gate)` keeps a model busy as long as the test needs, on any machine.
     """
 
     def __init__(self) -> None:
@@ -30,25 +29,25 @@ class Gate:
         self._waiting: list[Future[None]] = []
 
     def open(self) -> None:
-        """Let the answer go."""
+        """Release the answer."""
         with self._lock:
             self._opened = True
-        for one in self._waiting:
-            with contextlib.suppress(InvalidStateError):  # the waiter was cancelled
-                one.set_result(None)
+        for waiter in self._waiting:
+            with contextlib.suppress(InvalidStateError):  # it was cancelled
+                waiter.set_result(None)
 
     async def passed(self) -> None:
         """Wait until the gate is open."""
-        own: Future[None] = Future()
+        waiter: Future[None] = Future()
         with self._lock:
             if self._opened:
                 return
-            self._waiting.append(own)
-        await asyncio.wrap_future(own)
+            self._waiting.append(waiter)
+        await asyncio.wrap_future(waiter)
 
 
 async def wait_for(wait: float | Gate) -> None:
-    """Wait so many seconds, or for a gate."""
+    """Wait for a number of seconds, or for a gate."""
     if isinstance(wait, Gate):
         await wait.passed()
     else:
@@ -58,10 +57,10 @@ async def wait_for(wait: float | Gate) -> None:
 class Wire(msgspec.Struct, frozen=True):
     """A response as bytes. `pieces` are sent one by one, for a stream one event each.
 
-    `wait` seconds pass before the first byte, or a gate opens; before the piece at index `stall_at` the
-    server is silent for `stall` seconds. `end`: the connection is kept ("whole"), closed before the body is
-    complete ("close"), or reset ("reset"). `length` is the announced length of a body that is no stream.
-    `reply` is the whole reply as one body, for those who read it in this process; None for an error.
+    `wait` is the delay before the first byte: seconds, or until a gate opens. Before the piece at index
+    `stall_at` the server sends nothing for `stall` seconds. `end`: the connection is kept ("whole"), closed
+    before the body is complete ("close"), or reset ("reset"). `length` is the content-length of a body that
+    is not a stream, if it differs from the pieces. `reply` is the whole reply as one body; None for an error.
     """
 
     status: int
@@ -86,10 +85,10 @@ class Served(Protocol):
 
     @property
     def models(self) -> tuple[str, ...]:
-        """The names of the models it answers to."""
+        """The names of the models that exist."""
         ...
 
-    async def answer(self, asked: Asked) -> Wire:
+    async def answer(self, request: Asked) -> Wire:
         """Answer a request; never raises for what a provider would refuse."""
         ...
 
@@ -97,7 +96,7 @@ class Served(Protocol):
         """Answer a request whose body is not a JSON object."""
         ...
 
-    def count(self, asked: Asked) -> int:
+    def count(self, request: Asked) -> int:
         """Count the input of a request in the model's tokens."""
         ...
 

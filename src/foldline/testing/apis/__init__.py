@@ -1,4 +1,4 @@
-"""The APIs that a served model speaks: what each refuses, in its words, and the form of its replies."""
+"""The APIs of a served model: the refusals of each, in its own words, and the format of its replies."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Anthropic's Messages API: what it refuses, in its words, and the form of its replies.
+"""Anthropic's Messages API: its refusals, in its own words, and the format of its replies.
 
-The texts are those of error reports in public issue trackers (2025 and 2026); where none was found the field
-is named in the form of the API's other messages.
+The texts are from error reports in public issue trackers (2025 and 2026). Where none was found, the text has
+the form of the API's other messages.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from foldline.testing.request import Asked
 from foldline.testing.signatures import Signer
 from foldline.testing.wire import sse
 
-THINKING_LEAST: Final = 1_024  # the smallest budget for thinking
-CLEARING: Final = "context-management-2025-06-27"  # the beta of the edits that clear
+MIN_THINKING: Final = 1_024  # the smallest budget for thinking
+CLEARING: Final = "context-management-2025-06-27"  # the beta header of the edits `CLEARS`
 CLEARS: Final = ("clear_thinking_20251015", "clear_tool_uses_20250919")
 _STATUSES: Final[dict[int, tuple[str, str | None, str]]] = {
     400: ("invalid_request_error", None, "Invalid request"),
@@ -52,9 +52,9 @@ _STOPS: Final = {
 }
 _ID: Final = "String should match pattern '^[a-zA-Z0-9_-]+$'"
 _NAME: Final = "String should match pattern '^[a-zA-Z0-9_-]{{1,128}}$'"
-_AT: Final = "messages.{n}.content.{at}"
-# What the API says of a broken rule of the dialect; `at` is the place of the block, `ids` are those it names.
-_WORDS: Final = {
+_AT: Final = "messages.{n}.content.{place}"
+# The API's texts for broken rules of the dialect; `place` is the index of the block, `ids` those it names.
+_TEXTS: Final = {
     "list": "messages: at least one message is required",
     "cache-marks": "{text}",
     "system": "system: Input should be a valid string or list of text blocks",
@@ -92,11 +92,8 @@ _WORDS: Final = {
     "image-source": f"{_AT}.image.source: Input should be a valid dictionary",
     "document-source": f"{_AT}.document.source: Input should be a valid dictionary",
 }
-_KINDS: Final = {
-    "call": "tool_use",
-    "result": "tool_result",
-    "error": "tool_result",
-}  # by a rule's first word
+# types of blocks, by a rule's first word
+_KINDS: Final = {"call": "tool_use", "result": "tool_result", "error": "tool_result"}
 
 
 class AnthropicApi(ModelApi):
@@ -119,9 +116,9 @@ class AnthropicApi(ModelApi):
         """Return the refusal of a model that the server does not have."""
         return Refusal(404, f"model: {model}", kind="not_found_error")
 
-    def check(self, asked: Asked, signer: Signer, *, prefill: bool) -> None:
+    def check(self, request: Asked, signer: Signer, *, prefill: bool) -> None:
         """Check parameters, messages, thinking and signatures."""
-        body = asked.body
+        body = request.body
         for key in ("messages", "max_tokens"):
             if body.get(key) is None:
                 raise _bad(f"{key}: Field required")
@@ -132,34 +129,32 @@ class AnthropicApi(ModelApi):
             raise _bad("max_tokens: must be greater than or equal to 1")
         if not isinstance(body["messages"], list):
             raise _bad("messages: Input should be a valid list")
-        problems = get(ANTHROPIC).validate(asked.messages, asked.system)
+        problems = get(ANTHROPIC).validate(request.messages, request.system)
         for problem in problems:
-            if not _may_be_empty(problem, asked.messages):
-                raise _bad(_said(problem, problems, asked.messages))
-        _thinking(asked, cap)
-        _signatures(asked, signer)
-        if asked.messages[-1].get("role") == "assistant" and (asked.thinking or not prefill):
+            if not _may_be_empty(problem, request.messages):
+                raise _bad(_problem_text(problem, problems, request.messages))
+        _check_thinking(request, cap)
+        _check_signatures(request, signer)
+        if request.messages[-1].get("role") == "assistant" and (request.thinking or not prefill):
             raise _bad(
                 "This model does not support assistant message prefill. The conversation must end with a "
                 "user message."
             )
 
-    def compacts_past(self, asked: Asked) -> int | None:
-        """Return the trigger of a `compact_20260112` edit; the API takes each edit with its beta alone."""
-        given = asked.body.get("context_management")
-        if given is None:
+    def compacts_past(self, request: Asked) -> int | None:
+        """Return the trigger of a `compact_20260112` edit; each edit is valid only with its beta header."""
+        management = request.body.get("context_management")
+        if management is None:
             return None
-        betas = asked.headers.get("anthropic-beta", "").split(",")
-        taken = [COMPACT] if get(ANTHROPIC).compaction_beta in betas else []
-        taken += CLEARS if CLEARING in betas else []
-        if not taken:
+        betas = request.headers.get("anthropic-beta", "").split(",")
+        allowed = [COMPACT] if get(ANTHROPIC).compaction_beta in betas else []
+        allowed += CLEARS if CLEARING in betas else []
+        if not allowed:
             raise _bad("context_management: Extra inputs are not permitted")
-        for edit in map(fields_of, items_of(fields_of(given).get("edits"))):
-            if edit.get("type") not in taken:
+        for edit in map(fields_of, items_of(fields_of(management).get("edits"))):
+            if edit.get("type") not in allowed:
                 raise _bad(f"context_management.edits: unexpected type '{edit.get('type')}'")
-            if (
-                edit["type"] in CLEARS
-            ):  # old thinking or results, as Claude Code asks; nothing is cleared here
+            if edit["type"] in CLEARS:  # Claude Code sends these; this server clears nothing
                 continue
             value = fields_of(edit.get("trigger")).get("value", 150_000)
             if value < LEAST_TRIGGER:
@@ -169,15 +164,17 @@ class AnthropicApi(ModelApi):
             return value
         return None
 
-    def too_large(self, asked: Asked, cap: int, most: int) -> Refusal:
-        """Return the refusal of a cap of the reply above the model's limit."""
-        limit = f"max_tokens: {cap} > {most}, which is the maximum allowed number of output tokens for"
-        return _bad(f"{limit} {asked.model}")
+    def too_large(self, request: Asked, cap: int, limit: int) -> Refusal:
+        """Return the refusal of a `max_tokens` above the model's limit."""
+        return _bad(
+            f"max_tokens: {cap} > {limit}, which is the maximum allowed number of output tokens for "
+            f"{request.model}"
+        )
 
-    def overflow(self, used: int, most: int, cap: int, context: int) -> Refusal | None:
-        """Return the refusal of an input, or of input and cap, that do not fit; None where they do."""
-        if used > most:
-            return _bad(f"prompt is too long: {used} tokens > {most} maximum")
+    def overflow(self, used: int, limit: int, cap: int, context: int) -> Refusal | None:
+        """Return the refusal of an input, or of input and `max_tokens`, that does not fit, or None."""
+        if used > limit:
+            return _bad(f"prompt is too long: {used} tokens > {limit} maximum")
         if used + cap > context:
             return _bad(
                 f"input length and `max_tokens` exceed context limit: {used} + {cap} > {context}, "
@@ -195,102 +192,97 @@ class AnthropicApi(ModelApi):
         return {"type": "error", "error": self.error(refusal), "request_id": request_id}
 
     def error_event(self, inner: dict[str, Any], number: int) -> bytes:
-        """Return the event by which a stream that has begun reports an error."""
+        """Return the event that reports an error in a stream that has begun."""
         del number
         return _event("error", error=inner)
 
-    def body(self, made: FinishedReply) -> dict[str, Any]:
+    def body(self, reply: FinishedReply) -> dict[str, Any]:
         """Return the Message of a reply."""
         return {
-            "id": f"msg_{made.key}",
+            "id": f"msg_{reply.key}",
             "type": "message",
             "role": "assistant",
-            "model": made.model,
-            "content": _blocks(made),
-            "stop_reason": _STOPS[made.stop],
+            "model": reply.model,
+            "content": _blocks(reply),
+            "stop_reason": _STOPS[reply.stop],
             "stop_sequence": None,
-            "usage": _usage(made.usage),
+            "usage": _usage(reply.usage),
         }
 
-    def stream(self, made: FinishedReply) -> list[bytes]:
+    def stream(self, reply: FinishedReply) -> list[bytes]:
         """Return the events of a reply: message_start to message_stop."""
-        start: dict[str, Any] = self.body(made) | {
+        start: dict[str, Any] = self.body(reply) | {
             "content": [],
             "stop_reason": None,
-            "usage": _usage(made.usage) | {"output_tokens": 1},
+            "usage": _usage(reply.usage) | {"output_tokens": 1},
         }
-        found = [_event("message_start", message=start)]
-        for index, block in enumerate(_blocks(made)):
-            found.extend(_block(index, block))
+        events = [_event("message_start", message=start)]
+        for index, block in enumerate(_blocks(reply)):
+            events.extend(_block(index, block))
             if index == 0:
-                found.insert(2, _event("ping"))
-        delta = {"stop_reason": _STOPS[made.stop], "stop_sequence": None}
-        usage = _usage(made.usage)
+                events.insert(2, _event("ping"))
+        delta = {"stop_reason": _STOPS[reply.stop], "stop_sequence": None}
+        usage = _usage(reply.usage)
         del usage["service_tier"]
-        found.append(_event("message_delta", delta=delta, usage=usage))
-        found.append(_event("message_stop"))
-        return found
+        events.append(_event("message_delta", delta=delta, usage=usage))
+        events.append(_event("message_stop"))
+        return events
 
 
 def _bad(text: str) -> Refusal:
     return Refusal(400, text, kind="invalid_request_error")
 
 
-def _signatures(asked: Asked, signer: Signer) -> None:
-    places = signer.bad(asked.system, asked.messages)
+def _check_signatures(request: Asked, signer: Signer) -> None:
+    places = signer.bad(request.system, request.messages)
     if not places:
         return
     n, place = places[0]
-    last = max(i for i, message in enumerate(asked.messages) if message.get("role") == "assistant")
-    if n == last and signer.ours(asked.messages[n]["content"][place]):
+    last = max(i for i, message in enumerate(request.messages) if message.get("role") == "assistant")
+    if n == last and signer.ours(request.messages[n]["content"][place]):
         raise _bad(
-            f"messages.{n}.content.{place}: `thinking` or `redacted_thinking` blocks in the latest "
-            "assistant "
+            f"messages.{n}.content.{place}: `thinking` or `redacted_thinking` blocks in the latest assistant "
             "message cannot be modified. These blocks must remain as they were in the original response."
         )
     raise _bad(f"messages.{n}.content.{place}: Invalid `signature` in `thinking` block")
 
 
-def _thinking(asked: Asked, cap: int) -> None:
-    """Check a request with thinking: it needs a budget, and an open tool loop must begin with thinking."""
-    thinking = fields_of(asked.body.get("thinking"))
+def _check_thinking(request: Asked, cap: int) -> None:
+    """Refuse thinking without a valid budget, and an open tool loop that does not begin with thinking."""
+    thinking = fields_of(request.body.get("thinking"))
     if thinking.get("type") != "enabled":
         return
     budget = thinking.get("budget_tokens")
     if not isinstance(budget, int):
         raise _bad("thinking.enabled.budget_tokens: Field required")
-    if budget < THINKING_LEAST:
-        raise _bad(
-            f"thinking.enabled.budget_tokens: Input should be greater than or equal to {THINKING_LEAST}"
-        )
+    if budget < MIN_THINKING:
+        raise _bad(f"thinking.enabled.budget_tokens: Input should be greater than or equal to {MIN_THINKING}")
     if budget >= cap:
         raise _bad("`max_tokens` must be greater than `thinking.budget_tokens`.")
-    n = _open_loop(asked.messages)
+    n = _open_loop(request.messages)
     if n is None:
         return
-    content = asked.messages[n].get("content")
+    content = request.messages[n].get("content")
     first: Any = items_of(content)[0].get("type") if isinstance(content, list) else "text"
     if first not in ("thinking", "redacted_thinking"):
         raise _bad(
             f"messages.{n}.content.0.type: Expected `thinking` or `redacted_thinking`, but found `{first}`. "
-            "When "
-            "`thinking` is enabled, a final `assistant` message must start with a thinking block (preceeding "
-            "the "
-            "lastmost set of `tool_use` and `tool_result` blocks). To avoid this requirement, disable "
-            "`thinking`."
+            "When `thinking` is enabled, a final `assistant` message must start with a thinking block "
+            "(preceeding the lastmost set of `tool_use` and `tool_result` blocks). To avoid this "
+            "requirement, disable `thinking`."
         )
 
 
 def _open_loop(messages: Sequence[Any]) -> int | None:
-    """The assistant message whose results end the list, or None where the list ends otherwise."""
+    """Return the index of the assistant message whose results end the list; None if it ends otherwise."""
     blocks = items_of(messages[-1].get("content"))
     if len(messages) < 2 or not any(block.get("type") == "tool_result" for block in blocks):
         return None
     return len(messages) - 2 if messages[-2].get("role") == "assistant" else None
 
 
-def _said(problem: Problem, problems: Sequence[Problem], messages: Sequence[Any]) -> str:
-    """Return what the API says of a problem."""
+def _problem_text(problem: Problem, problems: Sequence[Problem], messages: Sequence[Any]) -> str:
+    """Return the API's text for a problem."""
     rule, n = problem.rule, problem.index
     message = fields_of(messages[n]) if n >= 0 else {}
     blocks = [fields_of(block) for block in items_of(message.get("content"))]
@@ -305,20 +297,20 @@ def _said(problem: Problem, problems: Sequence[Problem], messages: Sequence[Any]
     elif rule == "text-empty" and all(block.get("text") for block in blocks if block.get("type") == "text"):
         rule = "text-blank"
     kind = _KINDS.get(first := rule.partition("-")[0], first)
-    held = [
+    places = [
         place
         for place, block in enumerate(blocks)
         if block.get("type") == kind and (not ids or ids[0] in (block.get("tool_use_id"), block.get("id")))
     ]
-    at = held[-1 if rule.endswith("-duplicate") else 0] if held else 0
-    words = _WORDS.get(rule, "messages.{n}.content: {text}")
-    return words.format(n=n, at=at, ids=", ".join(ids), role=message.get("role"), text=problem.text)
+    place = places[-1 if rule.endswith("-duplicate") else 0] if places else 0
+    text = _TEXTS.get(rule, "messages.{n}.content: {text}")
+    return text.format(n=n, place=place, ids=", ".join(ids), role=message.get("role"), text=problem.text)
 
 
 def _may_be_empty(problem: Problem, messages: Sequence[Any]) -> bool:
-    """Return whether the API takes what a rule refuses: a last assistant message that says nothing."""
-    ends = problem.rule == "content-empty" and problem.index == len(messages) - 1
-    return ends and fields_of(messages[-1]).get("role") == "assistant"
+    """Return whether the problem is an empty last assistant message, which the API accepts."""
+    is_last = problem.rule == "content-empty" and problem.index == len(messages) - 1
+    return is_last and fields_of(messages[-1]).get("role") == "assistant"
 
 
 # ---- a reply
@@ -328,16 +320,17 @@ def _event(kind: str, **fields: Any) -> bytes:
     return sse({"type": kind, **fields}, kind)
 
 
-def _blocks(made: FinishedReply) -> list[dict[str, Any]]:
+def _blocks(reply: FinishedReply) -> list[dict[str, Any]]:
     blocks: list[dict[str, Any]] = []
-    if made.compacted is not None:
-        blocks.append({"type": "compaction", "content": made.compacted})
-    if made.thinking is not None:
-        blocks.append({"type": "thinking", "thinking": made.thinking, "signature": made.signature})
-    if made.text:
-        blocks.append({"type": "text", "text": made.text})
+    if reply.compacted is not None:
+        blocks.append({"type": "compaction", "content": reply.compacted})
+    if reply.thinking is not None:
+        blocks.append({"type": "thinking", "thinking": reply.thinking, "signature": reply.signature})
+    if reply.text:
+        blocks.append({"type": "text", "text": reply.text})
     blocks.extend(
-        {"type": "tool_use", "id": call.id, "name": call.name, "input": call.arguments} for call in made.calls
+        {"type": "tool_use", "id": call.id, "name": call.name, "input": call.arguments}
+        for call in reply.calls
     )
     return blocks
 
@@ -356,8 +349,10 @@ def _block(index: int, block: dict[str, Any]) -> list[bytes]:
         deltas = [{"type": "compaction_delta", "content": block["content"]}]
     else:
         empty = block | {"input": {}}
-        written = encode(block["input"]).decode()
-        deltas = [{"type": "input_json_delta", "partial_json": piece} for piece in ["", *fragments(written)]]
+        arguments = encode(block["input"]).decode()
+        deltas = [
+            {"type": "input_json_delta", "partial_json": piece} for piece in ["", *fragments(arguments)]
+        ]
     return [
         _event("content_block_start", index=index, content_block=empty),
         *(_event("content_block_delta", index=index, delta=delta) for delta in deltas),

@@ -1,4 +1,4 @@
-"""The base of the served APIs: their refusals, in their words, and the form of their replies."""
+"""The base class of the served APIs: their refusals and the format of their replies."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _QUOTED = re.compile(r"'([^']*)'")
 
 
 def named(problem: Problem, problems: Sequence[Problem]) -> list[str]:
-    """Return the names in quotes of a problem, and of others with its rule in the same message."""
-    same = [one for one in problems if (one.rule, one.index) == (problem.rule, problem.index)]
-    return [found[1] for one in same if (found := _QUOTED.search(one.text))]
+    """Return the quoted names in the texts of a problem and of others with its rule in the same message."""
+    same = [other for other in problems if (other.rule, other.index) == (problem.rule, problem.index)]
+    return [match[1] for other in same if (match := _QUOTED.search(other.text))]
 
 
 class ModelApi(ABC):
-    """One API. What it says for a status if a test gives no text: (error type, code, message)."""
+    """One API. `statuses` has the usual error for a status: (error type, code, message)."""
 
     dialect: ClassVar[str]
     tool_name: ClassVar[str] = r"[a-zA-Z0-9_-]{1,64}"
@@ -36,7 +36,7 @@ class ModelApi(ABC):
     no_model: ClassVar[str]
     bad_json: ClassVar[str]
 
-    # ---- what is refused
+    # ---- checks
 
     @abstractmethod
     def bad(self, text: str) -> Refusal:
@@ -47,38 +47,41 @@ class ModelApi(ABC):
         """Return the refusal of a model that the server does not have."""
 
     @abstractmethod
-    def check(self, asked: Asked, signer: Signer, *, prefill: bool) -> None:
-        """Check the request itself; raises the Refusal of what is wrong with it."""
+    def check(self, request: Asked, signer: Signer, *, prefill: bool) -> None:
+        """Check a request; raises the Refusal of the first problem."""
 
     def check_tools(self, tools: Any) -> None:
         """Refuse tools that are not a list, and invalid or duplicate names."""
         if not isinstance(tools, list | None):
             raise self.bad("tools: expected an array of objects")
         seen = set[Any]()
-        for at, tool in enumerate(map(fields_of, items_of(tools))):
-            held = tool if "name" in tool else fields_of(tool.get(str(tool.get("type"))))
-            name = held.get("name")
-            if "name" in held and not (isinstance(name, str) and re.fullmatch(self.tool_name, name)):
-                raise self.bad(f"tools.{at}.name: String should match pattern '^{self.tool_name}$'")
+        for index, tool in enumerate(map(fields_of, items_of(tools))):
+            definition = tool if "name" in tool else fields_of(tool.get(str(tool.get("type"))))
+            name = definition.get("name")
+            if "name" in definition and not (isinstance(name, str) and re.fullmatch(self.tool_name, name)):
+                raise self.bad(f"tools.{index}.name: String should match pattern '^{self.tool_name}$'")
             if name is not None and name in seen:
                 raise self.bad("tools: Tool names must be unique.")
             seen.add(name)
 
-    def compacts_past(self, asked: Asked) -> int | None:
-        """Return the input in tokens past which the request wants the server to compact; None: never.
+    def compacts_past(self, request: Asked) -> int | None:
+        """Return the input in tokens above which the server should compact; None: the request wants none.
 
-        Raises the Refusal of an invalid request for it.
+        Raises the Refusal of an invalid setting.
         """
-        del asked
+        del request
         return None
 
     @abstractmethod
-    def too_large(self, asked: Asked, cap: int, most: int) -> Refusal:
-        """Return the refusal of a cap of the reply above the model's limit."""
+    def too_large(self, request: Asked, cap: int, limit: int) -> Refusal:
+        """Return the refusal of a `max_tokens` (`cap`) above the model's limit."""
 
     @abstractmethod
-    def overflow(self, used: int, most: int, cap: int, context: int) -> Refusal | None:
-        """Return the refusal of an input, or of input and cap, that do not fit; None where they do."""
+    def overflow(self, used: int, limit: int, cap: int, context: int) -> Refusal | None:
+        """Return the refusal of an input, or of input and `max_tokens` (`cap`), that does not fit, or None.
+
+        `used` and `limit` are the tokens of the input, `context` the whole window.
+        """
 
     # ---- refusals and replies on the wire
 
@@ -87,15 +90,14 @@ class ModelApi(ABC):
         return 503 if refusal.status == 529 and 529 not in self.statuses else refusal.status
 
     def error(self, refusal: Refusal) -> dict[str, Any]:
-        """Return the inner object of an error's body, which streams also send by itself."""
+        """Return the inner object of an error's body; streams send it without the body."""
         status = self.status(refusal)
         kind, code, text = self.statuses.get(status, self.statuses[500 if status >= 500 else 400])
-        said = refusal.code if refusal.text else refusal.code or code
         return {
             "message": refusal.text or text,
             "type": refusal.kind or kind,
             "param": refusal.param,
-            "code": said,
+            "code": refusal.code if refusal.text else refusal.code or code,
         }
 
     def error_body(self, refusal: Refusal, request_id: str) -> dict[str, Any]:
@@ -105,27 +107,27 @@ class ModelApi(ABC):
 
     @abstractmethod
     def error_event(self, inner: dict[str, Any], number: int) -> bytes:
-        """Return the event by which a stream that has begun reports an error; `number` is its place."""
+        """Return the event that reports an error in a stream that has begun; `number` is its position."""
 
     @abstractmethod
-    def body(self, made: FinishedReply) -> dict[str, Any]:
-        """Return a finished reply whole."""
+    def body(self, reply: FinishedReply) -> dict[str, Any]:
+        """Return the body of a reply that is not streamed."""
 
     @abstractmethod
-    def stream(self, made: FinishedReply) -> Sequence[bytes]:
+    def stream(self, reply: FinishedReply) -> Sequence[bytes]:
         """Return the events of a finished reply."""
 
-    def respond(self, made: FinishedReply, wait: float | Gate = 0.0) -> Wire:
-        """Return what goes over the wire for a reply."""
-        body, headers = self.body(made), self._headers(made.key)
-        if made.asked.stream:
-            events = tuple(self.stream(made))
+    def respond(self, reply: FinishedReply, wait: float | Gate = 0.0) -> Wire:
+        """Return the HTTP response with a reply."""
+        body, headers = self.body(reply), self._headers(reply.key)
+        if reply.request.stream:
+            events = tuple(self.stream(reply))
             return Wire(200, events, content_type=EVENTS, headers=headers, wait=wait, reply=body)
         return Wire(200, (encode(body),), headers=headers, wait=wait, reply=body)
 
-    def refuse(self, refusal: Refusal, key: str = "0", asked: Asked | None = None) -> Wire:
-        """Return what goes over the wire for a refusal."""
-        del asked
+    def refuse(self, refusal: Refusal, key: str = "0", request: Asked | None = None) -> Wire:
+        """Return the HTTP response with a refusal."""
+        del request
         body = self.error_body(refusal, f"req_{key}")
         headers = (*self._headers(key), *refusal.headers())
         return Wire(self.status(refusal), (encode(body),), headers=headers)

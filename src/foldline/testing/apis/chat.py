@@ -1,4 +1,4 @@
-"""Chat Completions: what it refuses, in its words, and the form of its replies."""
+"""Chat Completions: its refusals, in its own words, and the format of its replies."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from foldline.testing.apis.openai import (
     MISSING,
     MISSING_CODE,
     OpenAIApi,
+    arguments_json,
     bad,
     require_cap,
     require_list,
-    written,
 )
 from foldline.testing.request import Asked
 from foldline.testing.signatures import Signer
@@ -40,23 +40,25 @@ class ChatApi(OpenAIApi):
 
     dialect = OPENAI_CHAT
 
-    def check(self, asked: Asked, signer: Signer, *, prefill: bool) -> None:
+    def check(self, request: Asked, signer: Signer, *, prefill: bool) -> None:
         """Check the list of messages."""
         del signer, prefill
-        require_list(asked)
-        require_cap(asked)
-        problems = get(OPENAI_CHAT).validate(asked.messages)
+        require_list(request)
+        require_cap(request)
+        problems = get(OPENAI_CHAT).validate(request.messages)
         if problems:
-            # what is wrong in a message comes before what is wrong between messages
-            raise _said(sorted(problems, key=lambda one: one.rule == "result-missing"), asked.messages)
+            # problems within a message come before those between messages
+            raise _first_refusal(
+                sorted(problems, key=lambda problem: problem.rule == "result-missing"), request.messages
+            )
 
-    def overflow(self, used: int, most: int, cap: int, context: int) -> Refusal | None:
-        """Return the refusal of an input, or of input and cap, that do not fit; None where they do."""
-        both = used + cap > context
-        if used <= most and not both:
+    def overflow(self, used: int, limit: int, cap: int, context: int) -> Refusal | None:
+        """Return the refusal of an input, or of input and `max_tokens`, that does not fit, or None."""
+        if used <= limit and used + cap <= context:
             return None
-        limit = context if both and used <= most else most
-        text = f"This model's maximum context length is {limit} tokens. However, "
+        text = (
+            f"This model's maximum context length is {limit if used > limit else context} tokens. However, "
+        )
         text += (
             f"you requested {used + cap} tokens ({used} in the messages, {cap} in the completion). Please "
             "reduce the length of the messages or completion."
@@ -66,52 +68,50 @@ class ChatApi(OpenAIApi):
         return bad(text, "messages", "context_length_exceeded")
 
     def error_event(self, inner: dict[str, Any], number: int) -> bytes:
-        """Return the event by which a stream that has begun reports an error."""
+        """Return the event that reports an error in a stream that has begun."""
         del number
         return sse({"error": inner})
 
-    def body(self, made: FinishedReply) -> dict[str, Any]:
+    def body(self, reply: FinishedReply) -> dict[str, Any]:
         """Return the ChatCompletion of a reply."""
-        message: dict[str, Any] = {"role": "assistant", "content": made.text or None, "refusal": None}
-        if made.thinking is not None:
-            message["reasoning_content"] = made.thinking  # as compatible servers show it
-        if made.calls:
-            message["tool_calls"] = [_call(call) for call in made.calls]
+        message: dict[str, Any] = {"role": "assistant", "content": reply.text or None, "refusal": None}
+        if reply.thinking is not None:
+            message["reasoning_content"] = reply.thinking  # as compatible servers send it
+        if reply.calls:
+            message["tool_calls"] = [_call(call) for call in reply.calls]
         elif message["content"] is None:
             message["content"] = ""
-        choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": _STOPS[made.stop]}
-        return _head(made, "chat.completion") | {"choices": [choice], "usage": _usage(made.usage)}
+        choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": _STOPS[reply.stop]}
+        return _head(reply, "chat.completion") | {"choices": [choice], "usage": _usage(reply.usage)}
 
-    def stream(self, made: FinishedReply) -> list[bytes]:
-        """Return the chunks of a reply, and `[DONE]`; the usage where the request asks for it."""
+    def stream(self, reply: FinishedReply) -> list[bytes]:
+        """Return the chunks of a reply, the usage if the request wants it, and `[DONE]`."""
         deltas: list[dict[str, Any]] = [{"role": "assistant", "content": "", "refusal": None}]
-        deltas.extend({"reasoning_content": piece} for piece in fragments(made.thinking or ""))
-        deltas.extend({"content": piece} for piece in fragments(made.text))
-        for index, call in enumerate(made.calls):
-            whole = _call(call)
-            written = whole["function"]["arguments"]
-            first = {"index": index, **whole, "function": {"name": call.name, "arguments": ""}}
+        deltas.extend({"reasoning_content": piece} for piece in fragments(reply.thinking or ""))
+        deltas.extend({"content": piece} for piece in fragments(reply.text))
+        for index, call in enumerate(reply.calls):
+            first = {"index": index, **_call(call), "function": {"name": call.name, "arguments": ""}}
             deltas.append({"tool_calls": [first]})
             deltas.extend(
                 {"tool_calls": [{"index": index, "function": {"arguments": piece}}]}
-                for piece in fragments(written)
+                for piece in fragments(arguments_json(call))
             )
-        with_usage = fields_of(made.asked.body.get("stream_options")).get("include_usage") is True
-        head = _head(made, "chat.completion.chunk") | ({"usage": None} if with_usage else {})
-        found = [sse(head | {"choices": [_choice(delta, None)]}) for delta in deltas]
-        found.append(sse(head | {"choices": [_choice({}, _STOPS[made.stop])]}))
+        with_usage = fields_of(reply.request.body.get("stream_options")).get("include_usage") is True
+        head = _head(reply, "chat.completion.chunk") | ({"usage": None} if with_usage else {})
+        events = [sse(head | {"choices": [_choice(delta, None)]}) for delta in deltas]
+        events.append(sse(head | {"choices": [_choice({}, _STOPS[reply.stop])]}))
         if with_usage:
-            found.append(sse(head | {"choices": [], "usage": _usage(made.usage)}))
-        found.append(sse("[DONE]"))
-        return found
+            events.append(sse(head | {"choices": [], "usage": _usage(reply.usage)}))
+        events.append(sse("[DONE]"))
+        return events
 
 
-def _head(made: FinishedReply, kind: str) -> dict[str, Any]:
+def _head(reply: FinishedReply, kind: str) -> dict[str, Any]:
     return {
-        "id": f"chatcmpl-{made.key}",
+        "id": f"chatcmpl-{reply.key}",
         "object": kind,
         "created": CREATED,
-        "model": made.model,
+        "model": reply.model,
         "service_tier": "default",
         "system_fingerprint": "fp_foldline",
     }
@@ -121,7 +121,7 @@ def _call(call: ToolCall) -> dict[str, Any]:
     return {
         "id": call.id,
         "type": "function",
-        "function": {"name": call.name, "arguments": written(call)},
+        "function": {"name": call.name, "arguments": arguments_json(call)},
     }
 
 
@@ -140,7 +140,7 @@ def _usage(usage: Usage) -> dict[str, Any]:
     }
 
 
-# ---- the words for what a rule of the dialect finds
+# ---- the API's texts for broken rules of the dialect
 
 _ROLES: Final = (
     "Invalid value: '{role}'. Supported values are: 'system', 'assistant', 'user', 'function', 'tool', "
@@ -159,8 +159,8 @@ _PARTS: Final = (
     "Invalid value: '{ids}'. Supported values are: 'text', 'image_url', 'input_audio', 'refusal', "
     "'audio', and 'file'."
 )
-# (words, param, code) of a broken rule; `n` is the index of the message, `ids` are those that it names
-_WORDS: Final[dict[str, tuple[str, str, str | None]]] = {
+# (text, param, code) of a broken rule; `n` is the index of the message, `ids` are those that it names
+_TEXTS: Final[dict[str, tuple[str, str, str | None]]] = {
     "list": (f"Invalid 'messages': {EMPTY}", "messages", "empty_array"),
     "role": (_ROLES, "messages[{n}].role", "invalid_value"),
     "result-orphan": (_ORPHAN, "messages.[{n}].role", None),
@@ -176,12 +176,12 @@ _WORDS: Final[dict[str, tuple[str, str, str | None]]] = {
 _OTHER: Final = ("Invalid '{param}': {text}.", "messages[{n}]", "invalid_value")
 
 
-def _said(problems: Sequence[Problem], messages: Sequence[Any]) -> Refusal:
-    """Return what Chat Completions says of the first problem."""
+def _first_refusal(problems: Sequence[Problem], messages: Sequence[Any]) -> Refusal:
+    """Return the refusal for the first problem."""
     problem = problems[0]
-    words, place, code = _WORDS.get(problem.rule, _OTHER)
+    text, place, code = _TEXTS.get(problem.rule, _OTHER)
     n = problem.index
     param = place.format(n=n, next=n + 1)
     role = fields_of(messages[n]).get("role") if n >= 0 else None
     ids = ", ".join(named(problem, problems))
-    return bad(words.format(n=n, param=param, ids=ids, role=role, text=problem.text), param, code)
+    return bad(text.format(n=n, param=param, ids=ids, role=role, text=problem.text), param, code)

@@ -1,8 +1,8 @@
-"""The Gemini API: what it refuses, in its words, and the form of its replies.
+"""The Gemini API: its refusals, in its own words, and the format of its replies.
 
-The texts are those of error reports in public issue trackers (2025 and 2026); where none was found the rule
-of the dialect is named. A model of the third generation or later wants a signature with the first call of
-each step of the current turn, as Google documents it.
+The texts are from error reports in public issue trackers (2025 and 2026); where none was found, they name the
+rule of the dialect. A model of the third generation or later requires a signature with the first call of each
+step of the current turn, as Google documents it.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _COUNT: Final = (
     "Please ensure that the number of function response parts is equal to the number of function call parts "
     "of the function call turn."
 )
-_WORDS: Final = {
+_TEXTS: Final = {
     "list": "* GenerateContentRequest.contents: contents is not specified",
     "role": "Please use a valid role: user, model.",
     "parts-empty": "* GenerateContentRequest.contents[{n}].parts: contents.parts must not be empty.",
@@ -73,29 +73,28 @@ class GeminiApi(ModelApi):
         """Return the refusal of a model that the server does not have."""
         return Refusal(404, f"models/{model} is not found for API version v1beta")
 
-    def check(self, asked: Asked, signer: Signer, *, prefill: bool) -> None:
+    def check(self, request: Asked, signer: Signer, *, prefill: bool) -> None:
         """Check the contents, and the signatures of the current turn."""
         del signer, prefill
-        for problem in get(GEMINI).validate(asked.messages, asked.system):
-            raise _bad(_said(problem))
-        if asked.model.startswith("gemini-") and not asked.model.startswith(("gemini-1", "gemini-2")):
-            _signatures(asked.messages)
+        for problem in get(GEMINI).validate(request.messages, request.system):
+            raise _bad(_problem_text(problem))
+        if request.model.startswith("gemini-") and not request.model.startswith(("gemini-1", "gemini-2")):
+            _check_signatures(request.messages)
 
-    def too_large(self, asked: Asked, cap: int, most: int) -> Refusal:
-        """Return the refusal of a cap of the reply above the model's limit."""
-        del asked
+    def too_large(self, request: Asked, cap: int, limit: int) -> Refusal:
+        """Return the refusal of a `maxOutputTokens` above the model's limit."""
+        del request
         return _bad(
             f"Unable to submit request because it has a maxOutputTokens value of {cap} but the supported "
-            f"range is from 1 (inclusive) to {most + 1} (exclusive). Update the value and try again."
+            f"range is from 1 (inclusive) to {limit + 1} (exclusive). Update the value and try again."
         )
 
-    def overflow(self, used: int, most: int, cap: int, context: int) -> Refusal | None:
-        """Return the refusal of an input that does not fit; None where it does: a cap is no matter."""
+    def overflow(self, used: int, limit: int, cap: int, context: int) -> Refusal | None:
+        """Return the refusal of an input that does not fit, or None; `maxOutputTokens` does not matter."""
         del cap, context
-        if used <= most:
+        if used <= limit:
             return None
-        text = f"The input token count ({used}) exceeds the maximum number of tokens allowed ({most})."
-        return _bad(text)
+        return _bad(f"The input token count ({used}) exceeds the maximum number of tokens allowed ({limit}).")
 
     def error(self, refusal: Refusal) -> dict[str, Any]:
         """Return the inner object of an error's body."""
@@ -103,49 +102,49 @@ class GeminiApi(ModelApi):
         return {"code": self.status(refusal), "message": error["message"], "status": error["type"]}
 
     def error_event(self, inner: dict[str, Any], number: int) -> bytes:
-        """Return the event by which a stream that has begun reports an error."""
+        """Return the event that reports an error in a stream that has begun."""
         del number
         return sse({"error": inner})
 
-    def body(self, made: FinishedReply) -> dict[str, Any]:
+    def body(self, reply: FinishedReply) -> dict[str, Any]:
         """Return the GenerateContentResponse of a reply."""
-        return _response(made, _parts(made), last=True)
+        return _response(reply, _parts(reply), last=True)
 
-    def stream(self, made: FinishedReply) -> list[bytes]:
-        """Return the chunks of a reply: its texts in pieces, and each call in one."""
+    def stream(self, reply: FinishedReply) -> list[bytes]:
+        """Return the chunks of a reply: its texts in pieces, and each call whole."""
         pieces: list[Fields] = []
-        for part in _parts(made):
+        for part in _parts(reply):
             text = part.get("text")
             pieces += [part] if text is None else [{**part, "text": piece} for piece in fragments(text)]
-        chunks = [_response(made, [piece], last=False) for piece in pieces[:-1]]
-        return [sse(chunk) for chunk in (*chunks, _response(made, pieces[-1:], last=True))]
+        chunks = [_response(reply, [piece], last=False) for piece in pieces[:-1]]
+        return [sse(chunk) for chunk in (*chunks, _response(reply, pieces[-1:], last=True))]
 
 
 def _bad(text: str) -> Refusal:
     return Refusal(400, text, kind="INVALID_ARGUMENT")
 
 
-def _said(problem: Problem) -> str:
-    return _WORDS.get(problem.rule, "* GenerateContentRequest.contents[{n}]: {text}").format(
+def _problem_text(problem: Problem) -> str:
+    return _TEXTS.get(problem.rule, "* GenerateContentRequest.contents[{n}]: {text}").format(
         n=problem.index, text=problem.text
     )
 
 
-def _signatures(contents: Sequence[Any]) -> None:
-    """Check the current turn: what stands behind the newest words of the user's."""
-    call: Fields | None = None  # the first of the step, read from its end
+def _check_signatures(contents: Sequence[Any]) -> None:
+    """Check the calls of the current turn, which follows the newest message of the user."""
+    call: Fields | None = None  # the first call of the step; read from its end
     for index in range(len(contents) - 1, -1, -1):
         parts = parts_in(contents[index])
         if fields_of(contents[index]).get("role") == "model":
             call = next((part for part in parts if held(part, CALL) is not None), call)
             continue
-        _signed(call, index + 1)
+        _check_signed(call, index + 1)
         call = None
         if not any(held(part, RESULT) is not None for part in parts):
             return
 
 
-def _signed(call: Fields | None, index: int) -> None:
+def _check_signed(call: Fields | None, index: int) -> None:
     signature = held(call, SIGNATURE) if call is not None else None
     if call is not None and not signature:
         name = fields_of(held(call, CALL)).get("name")
@@ -171,26 +170,26 @@ def _is_ours(signature: str) -> bool:
     return base64.b64decode(signature).startswith(_MADE)
 
 
-def _parts(made: FinishedReply) -> list[Fields]:
-    parts: list[Fields] = [{"text": made.thinking, "thought": True}] if made.thinking else []
-    parts += [{"text": made.text}] if made.text else []
+def _parts(reply: FinishedReply) -> list[Fields]:
+    parts: list[Fields] = [{"text": reply.thinking, "thought": True}] if reply.thinking else []
+    parts += [{"text": reply.text}] if reply.text else []
     calls: list[Fields] = [
-        {CALL: {"id": call.id, "name": call.name, "args": call.arguments}} for call in made.calls
+        {CALL: {"id": call.id, "name": call.name, "args": call.arguments}} for call in reply.calls
     ]
     if calls:
-        calls[0][SIGNATURE] = _signature(made.key)
+        calls[0][SIGNATURE] = _signature(reply.key)
     return [*parts, *calls]
 
 
-def _response(made: FinishedReply, parts: list[Fields], *, last: bool) -> dict[str, Any]:
+def _response(reply: FinishedReply, parts: list[Fields], *, last: bool) -> dict[str, Any]:
     candidate: Fields = {"content": {"parts": parts, "role": "model"}, "index": 0}
     if last:
-        candidate["finishReason"] = _STOPS[made.stop]
+        candidate["finishReason"] = _STOPS[reply.stop]
     return {
         "candidates": [candidate],
-        "usageMetadata": _usage(made.usage),
-        "modelVersion": made.model,
-        "responseId": made.key,
+        "usageMetadata": _usage(reply.usage),
+        "modelVersion": reply.model,
+        "responseId": reply.key,
     }
 
 

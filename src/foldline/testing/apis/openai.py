@@ -1,7 +1,7 @@
-"""What OpenAI's two APIs share: their refusals.
+"""The refusals of both APIs of OpenAI.
 
-The texts of refusals are those of error reports in public issue trackers (2024 to 2026); where none was found
-the field is named in the form of the API's other messages.
+Their texts are from error reports in public issue trackers (2024 to 2026). Where none was found, the text has
+the form of the API's other messages.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ _STATUSES: Final[dict[int, tuple[str, str | None, str]]] = {
         "rate_limit_exceeded",
         (
             "Rate limit reached for this model on tokens per min (TPM): Limit 30000, Used 29000, Requested "
-            "2500. "
-            "Please try again in 3s. Visit https://platform.openai.com/account/rate-limits to learn more."
+            "2500. Please try again in 3s. Visit https://platform.openai.com/account/rate-limits to learn "
+            "more."
         ),
     ),
     500: (
@@ -80,11 +80,11 @@ class OpenAIApi(ModelApi):
         text = f"The model `{model}` does not exist or you do not have access to it."
         return Refusal(404, text, kind="invalid_request_error", code="model_not_found")
 
-    def too_large(self, asked: Asked, cap: int, most: int) -> Refusal:
-        """Return the refusal of a cap of the reply above the model's limit."""
-        key = next(key for key in CAP_KEYS[self.dialect] if key in asked.body)
+    def too_large(self, request: Asked, cap: int, limit: int) -> Refusal:
+        """Return the refusal of a `max_tokens` above the model's limit."""
+        key = next(key for key in CAP_KEYS[self.dialect] if key in request.body)
         return bad(
-            f"{key} is too large: {cap}. This model supports at most {most} completion tokens, whereas you "
+            f"{key} is too large: {cap}. This model supports at most {limit} completion tokens, whereas you "
             f"provided {cap}.",
             key,
             "invalid_value",
@@ -96,26 +96,26 @@ def bad(text: str, param: str | None = None, code: str | None = None) -> Refusal
     return Refusal(400, text, kind="invalid_request_error", param=param, code=code)
 
 
-def require_list(asked: Asked) -> None:
+def require_list(request: Asked) -> None:
     """Refuse a request without its list of messages or items."""
-    key = LIST_KEY[asked.dialect]
-    if asked.body.get(key) is None:
+    key = LIST_KEY[request.dialect]
+    if request.body.get(key) is None:
         raise bad(MISSING.format(param=key), key, MISSING_CODE)
-    if not isinstance(asked.body[key], list):
+    if not isinstance(request.body[key], list):
         raise bad(f"Invalid type for '{key}': expected an array of objects.", key, "invalid_type")
 
 
-def require_cap(asked: Asked, least: int = 1) -> None:
-    """Refuse a cap of the reply that is no number, or too small."""
-    for key in CAP_KEYS[asked.dialect]:
-        cap = asked.body.get(key)
+def require_cap(request: Asked, minimum: int = 1) -> None:
+    """Refuse a `max_tokens` that is not an integer, or below `minimum`."""
+    for key in CAP_KEYS[request.dialect]:
+        cap = request.body.get(key)
         if cap is not None and (not isinstance(cap, int) or isinstance(cap, bool)):
             raise bad(f"Invalid type for '{key}': expected an integer.", key, "invalid_type")
-        if cap is not None and cap < least:
-            text = f"Invalid '{key}': integer below minimum value. Expected a value >= {least}, but got {cap}"
-            raise bad(f"{text} instead.", key, "integer_below_min_value")
+        if cap is not None and cap < minimum:
+            text = f"Invalid '{key}': integer below minimum value. Expected a value >= {minimum}, "
+            raise bad(f"{text}but got {cap} instead.", key, "integer_below_min_value")
 
 
-def written(call: ToolCall) -> str:
-    """Return a call's arguments as the JSON text that OpenAI sends; broken ones as they are."""
+def arguments_json(call: ToolCall) -> str:
+    """Return a call's arguments as the JSON text that OpenAI sends; broken JSON unchanged."""
     return call.arguments if isinstance(call.arguments, str) else encode(call.arguments).decode()
