@@ -11,7 +11,7 @@ if not installed("langchain") or not installed("litellm"):
     pytest.skip("frameworks are not installed: run `make adapters`", allow_module_level=True)
 
 from foldline.bench.corpus import context
-from foldline.bench.measures import BenchSetup, valid
+from foldline.bench.measures import BenchSetup, measure_valid
 from foldline.bench.rivals import RIVALS
 from foldline.bench.system import message_texts, size
 from foldline.dialects import get
@@ -59,12 +59,12 @@ def test_a_rival_is_refused_for_nothing_that_our_conversion_makes(name) -> None:
     system = next(one for one in RIVALS if one.name == name)
     if system.version is None:
         pytest.skip(f"{system.package} is not installed")
-    broken = valid(system, BenchSetup(messages=300, window=8_000))["broken"]
+    broken = measure_valid(system, BenchSetup(messages=300, window=8_000))["broken"]
     assert not {"alternate", "call-duplicate"} & set(str(broken).split(", "))
 
 
 def test_one_that_replaces_its_history_forgets_what_it_folded() -> None:
     system = next(one for one in RIVALS if one.name == "langchain-summarization")
-    found = valid(system, BenchSetup(messages=200, window=8_000))
+    found = measure_valid(system, BenchSetup(messages=200, window=8_000))
     assert found["requests"] > 50
     assert found["left"] < 0.9

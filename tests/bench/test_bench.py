@@ -11,13 +11,13 @@ from tests.cli.calling import EXAMPLES
 
 from foldline.bench import public
 from foldline.bench.corpus import RULES, DirtyTalk, Talk, context, planted
-from foldline.bench.decision import decided
+from foldline.bench.decision import sample_calls
 from foldline.bench.measures import MEASURES, BenchSetup
 from foldline.bench.packages import installed
-from foldline.bench.report import counted, headline, page
+from foldline.bench.report import comparable, headline, page
 from foldline.bench.run import Cell, SystemRow, run_bench
 from foldline.bench.system import System, texts
-from foldline.bench.systems import SYSTEMS, chosen
+from foldline.bench.systems import SYSTEMS, select_systems
 from foldline.dialects import get
 from foldline.errors import InputError
 from foldline.testing import Refusal, Scripted, call, serve_in_thread
@@ -112,14 +112,14 @@ def test_arguments_that_later_calls_take_from_the_first_half():
         ("Again.", ["send('ann@example.org', 'lamp-77', 12446, True)"], ["sent"]),
     ]
     past = "\n".join(map(str, turns[0]))
-    assert list(public._needed(past, turns[1:])) == ["lamp-77"]  # told by the call itself from then on
-    said = list(public._said("task", 0, *turns[0]))
+    assert list(public._needed(past, turns[1:])) == ["lamp-77"]  # later calls can take it from the first call
+    said = list(public._turn_messages("task", 0, *turns[0]))
     assert get("openai-chat").validate(said) == []
     assert json.loads(said[1]["tool_calls"][0]["function"]["arguments"]) == {"order_id": 12446}
 
 
 def test_a_measure_without_its_package_says_what_to_install():
-    found = run_bench(chosen(["newest"]), ["canaries", "arguments"], SMALL, "", jobs=1)
+    found = run_bench(select_systems(["newest"]), ["canaries", "arguments"], SMALL, "", jobs=1)
     for name, package in (("canaries", "compaction-conformance-kit"), ("arguments", "bfcl-eval")):
         cell = row(found, "newest").cells[name]
         if installed(package) is None:
@@ -161,7 +161,7 @@ def decisions(name, model, recorded):
     """The cell of one row, whose model is asked over HTTP."""
     with serve_in_thread(model) as url:
         setup = BenchSetup(sessions=(str(recorded),), model=f"openai-compatible:scripted@{url}/v1")
-        return run_bench(chosen([name]), ["decision"], setup, "", jobs=1).rows[0].cells["decision"]
+        return run_bench(select_systems([name]), ["decision"], setup, "", jobs=1).rows[0].cells["decision"]
 
 
 @pytest.mark.parametrize(
@@ -199,13 +199,13 @@ def test_a_model_that_cannot_be_asked_is_told(recorded):
 
 def test_calls_are_taken_from_all_of_the_second_half():
     messages = Talk(5).messages(400)
-    found = decided(messages)
+    found = sample_calls(messages)
     assert 5 < len(found) <= 10
     assert all(
         len(one.past) >= len(messages) // 2 and one.past[-1]["role"] in ("user", "tool") for one in found
     )
     assert len(found[-1].past) > 350
-    assert decided([]) == []
+    assert sample_calls([]) == []
 
 
 # ---- the run and its report
@@ -260,7 +260,7 @@ def test_a_row_that_goes_wrong_says_so(others, names, seconds, problems, ticks):
 
 @pytest.fixture(scope="module")
 def measured():
-    systems = chosen(["foldline", "everything", "newest"])
+    systems = select_systems(["foldline", "everything", "newest"])
     return run_bench(systems, ["valid", "rules"], SMALL, "foldline bench --html <page>", jobs=1)
 
 
@@ -273,7 +273,7 @@ def test_the_first_lines_say_in_what_foldline_is_not_first(measured):
     cells = row(measured, "newest").cells
     cells["rules"].figures["own_top_0.1"] = 1.1  # as if it kept more
     first, *others = headline(measured)
-    assert first.endswith("It is not in:")
+    assert first.endswith("It is not first in:")
     assert others[0].startswith("rules, ours, top, 10%: foldline ")
     assert others[0].endswith("; newest 110%")
     cells["rules"].figures["own_top_0.1"] = 0.0
@@ -293,7 +293,7 @@ def test_one_whose_requests_raise_wins_nothing(monkeypatch):
     assert found["raised"] > 2
     cheap = SystemRow("fails", "rival", "msgspec", "1", "", {"cost": Cell(found)})
     usd = next(one for one in MEASURES["cost"].columns if one.key == "usd")
-    assert counted(cheap, MEASURES["cost"], usd) is None
+    assert comparable(cheap, MEASURES["cost"], usd) is None
 
 
 def test_the_page_has_every_figure_and_how_it_was_made(measured):
@@ -308,15 +308,15 @@ def test_the_page_has_every_figure_and_how_it_was_made(measured):
 
 def test_names_that_there_are_not():
     with pytest.raises(InputError, match=r"no system 'foldlin' \(did you mean 'foldline'\?\)"):
-        chosen(["foldlin"])
+        select_systems(["foldlin"])
     with pytest.raises(InputError, match="no measure 'rule'"):
         run_bench([], ["rule"], SMALL, "")
 
 
 def test_groups_of_systems():
-    assert [one.name for one in chosen(["presets"])][:2] == ["foldline", "coop"]
-    assert len(chosen([])) == len(SYSTEMS)
-    assert {one.kind for one in chosen(["controls", "newest"])} == {"control"}
+    assert [one.name for one in select_systems(["presets"])][:2] == ["foldline", "coop"]
+    assert len(select_systems([])) == len(SYSTEMS)
+    assert {one.kind for one in select_systems(["controls", "newest"])} == {"control"}
 
 
 def test_texts_of_anything():

@@ -16,7 +16,7 @@ from foldline.bench.packages import NPM
 from foldline.bench.rivals import npm
 from foldline.bench.run import run_bench
 from foldline.bench.system import clock, message_texts, size
-from foldline.bench.systems import SYSTEMS, chosen
+from foldline.bench.systems import SYSTEMS, select_systems
 from foldline.dialects import get
 
 NAMES = [one.name for one in SYSTEMS.values() if one.package.startswith(NPM)]
@@ -58,14 +58,17 @@ def package(place):
 
 
 def problem(name):
-    return run_bench(chosen([name]), ["rules"], BenchSetup(), "", jobs=1).rows[0].cells["rules"].problem
+    return (
+        run_bench(select_systems([name]), ["rules"], BenchSetup(), "", jobs=1).rows[0].cells["rules"].problem
+    )
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_package_that_is_not_installed(name, place, monkeypatch):
     monkeypatch.setattr(shutil, "which", lambda _: "/bin/node")
     asked = SYSTEMS[name].package.removeprefix(NPM)
-    assert problem(name) == f"not installed: npm install {asked}, here or where FOLDLINE_NODE_MODULES points"
+    folders = "in this folder or the folder in FOLDLINE_NODE_MODULES"
+    assert problem(name) == f"not installed: npm install {asked}, {folders}"
 
 
 def test_without_node(package, monkeypatch):

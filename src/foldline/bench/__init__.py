@@ -1,1 +1,1 @@
-"""`foldline bench`: systems that fit a conversation into a budget, measured side by side by one command."""
+"""`foldline bench`: compare systems that fit a conversation into a budget."""

@@ -1,8 +1,8 @@
-"""Synthetic sessions of coding agents, deterministic by seed: clean ones, dirty ones, and rules to plant.
+"""Synthetic sessions of coding agents, deterministic by seed, clean or dirty, and rules to plant in them.
 
-A dirty log has what real logs contain and providers refuse: unfinished and parallel calls, results that are
-late, doubled or without a call, reused ids. The rules are of the five kinds of COMPINT (what to do, what to
-report, how to work, what to prefer, how to write), in our own words.
+A dirty log has faults of real logs that providers refuse: unfinished calls, results that are late, duplicate
+or without a call, reused ids. The rules are of the five kinds of COMPINT (what to do, what to report, how to
+work, what to prefer, how to write), in our own words.
 """
 
 from __future__ import annotations
@@ -49,25 +49,25 @@ RULES = (
 class Talk:
     """Writes native Chat Completions messages of one session, turn by turn.
 
-    `again` is the share of paths that occurred before.
+    `repeated` is the share of paths that occurred before.
     """
 
-    def __init__(self, seed: int = 7, again: float = 0.0) -> None:
+    def __init__(self, seed: int = 7, repeated: float = 0.0) -> None:
         self._random = random.Random(seed)
         self._calls = 0
-        self._again = again
-        self._named: list[str] = []
+        self._repeated = repeated
+        self._paths: list[str] = []
 
     def messages(self, count: int) -> Messages:
-        """Return so many messages; the last one ends a turn."""
-        found: Messages = []
-        while len(found) < count:
-            found += self.turn()
-        found = found[:count]
-        while found and (found[-1]["role"] != "assistant" or "tool_calls" in found[-1]):
-            found.pop()
-        found += [self.prompt(), self.reply()][: count - len(found)]
-        return found
+        """Return `count` messages; the last one ends a turn."""
+        messages: Messages = []
+        while len(messages) < count:
+            messages += self.turn()
+        messages = messages[:count]
+        while messages and (messages[-1]["role"] != "assistant" or "tool_calls" in messages[-1]):
+            messages.pop()
+        messages += [self.prompt(), self.reply()][: count - len(messages)]
+        return messages
 
     def turn(self) -> Iterator[dict[str, Any]]:
         """Yield a prompt, up to eight calls with their results, and a reply."""
@@ -83,8 +83,8 @@ class Talk:
 
     def reply(self) -> dict[str, Any]:
         """Return a reply without calls."""
-        said = ". ".join(self.words(12).capitalize() for _ in range(self._random.randint(2, 8)))
-        return {"role": "assistant", "content": f"{said}. The change is in `{self.path()}`."}
+        sentences = ". ".join(self.words(12).capitalize() for _ in range(self._random.randint(2, 8)))
+        return {"role": "assistant", "content": f"{sentences}. The change is in `{self.path()}`."}
 
     def step(self) -> tuple[dict[str, Any], ...]:
         """Return one call and its result: a file read, an edit, or a command."""
@@ -92,7 +92,7 @@ class Talk:
         return self.calling(call), result
 
     def calling(self, *calls: dict[str, Any]) -> dict[str, Any]:
-        """Return the message that makes calls."""
+        """Return a message with calls."""
         return {"role": "assistant", "content": self.words(14), "tool_calls": list(calls)}
 
     def call(self) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -129,7 +129,7 @@ class Talk:
         return f"{self.word()}_{self.word()} = {self.word()}({self.word()}, {self._random.randint(0, 9_999)})"
 
     def words(self, count: int) -> str:
-        """Return so many words."""
+        """Return `count` words."""
         return " ".join(self._random.choices(WORDS, k=count))
 
     def word(self) -> str:
@@ -138,12 +138,12 @@ class Talk:
 
     def path(self) -> str:
         """Return the path of a file; some occur repeatedly."""
-        if self._again and self._named and self._random.random() < self._again:
-            return self._random.choice(self._named)
-        made = f"{self._random.choice(FOLDERS)}/{self.word()}_{self._random.randint(0, 40)}.py"
-        if self._again:
-            self._named.append(made)
-        return made
+        if self._repeated and self._paths and self._random.random() < self._repeated:
+            return self._random.choice(self._paths)
+        path = f"{self._random.choice(FOLDERS)}/{self.word()}_{self._random.randint(0, 40)}.py"
+        if self._repeated:
+            self._paths.append(path)
+        return path
 
 
 class DirtyTalk(Talk):
@@ -161,41 +161,41 @@ class DirtyTalk(Talk):
         return super().step()
 
     def _several(self) -> tuple[dict[str, Any], ...]:
-        """Several calls at once, whose results come in another order."""
+        """Return parallel calls, and their results in another order."""
         pairs = [self.call() for _ in range(self._random.randint(2, 4))]
         results = [result for _, result in pairs]
         self._random.shuffle(results)
         return self.calling(*(call for call, _ in pairs)), *results
 
     def _late(self) -> tuple[dict[str, Any], ...]:
-        """A result that comes after the user and the agent have spoken."""
+        """Return a call whose result comes only after another prompt and reply."""
         call, result = self.call()
         return self.calling(call), self.prompt(), self.reply(), result, self.prompt()
 
     def _stopped(self) -> tuple[dict[str, Any], ...]:
-        """A call that the user cut short: it has no result."""
+        """Return a call that the user interrupted: it has no result."""
         call, _ = self.call()
         return self.calling(call), {"role": "user", "content": f"Stop. {self.words(8)}."}
 
     def _same_id(self) -> tuple[dict[str, Any], ...]:
-        """A call under the id of an earlier one, as models make them that count calls anew in each turn."""
+        """Return a call with the id of an earlier one, as from models that number the calls of each turn."""
         self._calls = max(0, self._calls - self._random.randint(1, 20))
         return super().step()
 
     def _twice(self) -> tuple[dict[str, Any], ...]:
-        """A result that comes twice, as after a retry."""
+        """Return a call with its result twice, as after a retry."""
         call, result = self.call()
         return self.calling(call), result, dict(result)
 
     def _stray(self) -> tuple[dict[str, Any], ...]:
-        """A result for which there is no call."""
+        """Return a call, its result, and a result without a call."""
         _, result = self.call()
         return *super().step(), {**result, "tool_call_id": f"lost_{self._calls}"}
 
 
-def context(tokens: int, seed: int, again: float = 0.5) -> Messages:
-    """Return a clean session of about so many tokens (characters / 4)."""
-    talk, messages, size = Talk(seed, again), list[dict[str, Any]](), 0
+def context(tokens: int, seed: int) -> Messages:
+    """Return a clean session of about `tokens` (characters / 4), in which paths occur repeatedly."""
+    talk, messages, size = Talk(seed, repeated=0.5), list[dict[str, Any]](), 0
     while size < tokens:
         turn = list(talk.turn())
         messages += turn
@@ -204,14 +204,14 @@ def context(tokens: int, seed: int, again: float = 0.5) -> Messages:
 
 
 def planted(messages: Messages, rules: Sequence[str], place: tuple[float, float]) -> Messages:
-    """Return a session with each rule before the words of a user message.
+    """Return a session with each rule at the beginning of a user message.
 
-    `place` is from where to where, as shares of the user messages; the rules are spread over it evenly.
+    `place` is the range of user messages, as two shares of all of them, over which the rules are spread.
     """
     prompts = [index for index, message in enumerate(messages) if message["role"] == "user"]
     first, last = (round(share * (len(prompts) - 1)) for share in place)
     result = [dict(message) for message in messages]
     for number, rule in enumerate(rules):
-        at = prompts[first + (last - first) * number // max(1, len(rules) - 1)]
-        result[at]["content"] = f"{rule}\n{result[at]['content']}"
+        prompt = result[prompts[first + (last - first) * number // max(1, len(rules) - 1)]]
+        prompt["content"] = f"{rule}\n{prompt['content']}"
     return result

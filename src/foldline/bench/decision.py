@@ -16,31 +16,32 @@ from foldline.providers import choose
 from foldline.providers.base import Call
 from foldline.providers.retry import Retrying
 
-MOST: Final = 10  # decisions of a session, from its second half
-AT_ONCE: Final = 4
+MAX_CALLS: Final = 10  # of a session, from its second half
+PARALLEL: Final = 4  # requests to the model
 REFUSED: Final = ("bad_request", "overflow")  # the request is wrong, not the key or the network
 
 
-class Decided(NamedTuple):
+class RecordedCall(NamedTuple):
     """A recorded call, and the messages before it."""
 
     past: Messages
     call: ToolCall
 
 
-def decided(messages: Messages) -> list[Decided]:
+def sample_calls(messages: Messages) -> list[RecordedCall]:
     """Return calls of a session that follow a user message or a result; of parallel calls the first."""
     indices = [
-        at
-        for at in range(len(messages) // 2, len(messages))
-        if messages[at].get("tool_calls") and messages[at - 1]["role"] in ("user", "tool")
+        index
+        for index in range(len(messages) // 2, len(messages))
+        if messages[index].get("tool_calls") and messages[index - 1]["role"] in ("user", "tool")
     ]
-    sample = indices[:: -(-len(indices) // MOST) or 1]
-    return [Decided(messages[:at], get(OPENAI_CHAT).decode(messages[at]).calls[0]) for at in sample]
+    sample = indices[:: -(-len(indices) // MAX_CALLS) or 1]
+    decode = get(OPENAI_CHAT).decode
+    return [RecordedCall(messages[:index], decode(messages[index]).calls[0]) for index in sample]
 
 
-def tools(messages: Messages) -> list[Any]:
-    """Return the tools that a session called, with the arguments that it passed."""
+def called_tools(messages: Messages) -> list[Any]:
+    """Return definitions of the tools that a session called, with the arguments that it passed."""
     arguments: dict[str, dict[str, Any]] = {}
     for call in (call for message in messages for call in get(OPENAI_CHAT).decode(message).calls):
         names = call.arguments if isinstance(call.arguments, dict) else {}
@@ -51,29 +52,29 @@ def tools(messages: Messages) -> list[Any]:
     ]
 
 
-def request(view: Sequence[Any], dialect: str, known: list[Any]) -> Call:
-    """Return the request for a view in some dialect, with these tools."""
+def request(view: Sequence[Any], dialect: str, tools: list[Any]) -> Call:
+    """Return the request with a view of any dialect."""
     if dialect != OPENAI_CHAT:
-        view = get(OPENAI_CHAT).render([(get(dialect).decode(one), ()) for one in view]).messages
-    return Call(messages=list(view), tools=known)
+        view = get(OPENAI_CHAT).render([(get(dialect).decode(message), ()) for message in view]).messages
+    return Call(messages=list(view), tools=tools)
 
 
-def compared(model: str, asked: Sequence[tuple[ToolCall, Call]]) -> dict[str, float]:
-    """Ask a model, and return how often it makes the recorded call.
+def compare_calls(model: str, requests: Sequence[tuple[ToolCall, Call]]) -> dict[str, float]:
+    """Send requests to a model, and return how often it makes the recorded call of each.
 
-    Raises ProviderError if it cannot be called.
+    Raises ProviderError if the model cannot be called.
     """
-    answers = asyncio.run(_answers(model, [one for _, one in asked]))
-    same = [_same(call, answer) for (call, _), answer in zip(asked, answers, strict=True)]
+    answers = asyncio.run(_answers(model, [call for _, call in requests]))
+    same = [_is_same(call, answer) for (call, _), answer in zip(requests, answers, strict=True)]
     return {
         "tool": statistics.fmean(tool for tool, _ in same),
         "argument": statistics.fmean(argument for _, argument in same),
-        "refused": sum(isinstance(one, ProviderError) for one in answers),
-        "decisions": len(asked),
+        "refused": sum(isinstance(answer, ProviderError) for answer in answers),
+        "decisions": len(requests),
     }
 
 
-def _same(call: ToolCall, answer: ToolCall | ProviderError | None) -> tuple[bool, bool]:
+def _is_same(call: ToolCall, answer: ToolCall | ProviderError | None) -> tuple[bool, bool]:
     """Return whether an answer calls the same tool, and with the same first argument (such as a path)."""
     if not isinstance(answer, ToolCall) or answer.name != call.name:
         return False, False
@@ -85,11 +86,11 @@ def _same(call: ToolCall, answer: ToolCall | ProviderError | None) -> tuple[bool
 
 
 async def _answers(model: str, calls: Sequence[Call]) -> list[ToolCall | ProviderError | None]:
-    """Return the first call of each answer; None for only text, an error for a refused request."""
-    provider, gate = Retrying(choose.get(model, dialect=OPENAI_CHAT)), asyncio.Semaphore(AT_ONCE)
+    """Return the first call of each answer; None for an answer without calls, the error of a refusal."""
+    provider, gate = Retrying(choose.get(model, dialect=OPENAI_CHAT)), asyncio.Semaphore(PARALLEL)
 
     async def answer(call: Call) -> ToolCall | ProviderError | None:
-        if not call.messages:  # the fold raised, or left nothing
+        if not call.messages:  # the fold raised, or returned nothing
             return None
         async with gate:
             try:

@@ -1,21 +1,21 @@
-"""The measures: each is a table with a description, columns, and a function that takes the figures.
+"""The measures: each is a table with a description, columns, and a function that returns a system's figures.
 
-The function gets a system and a setup. Sizes are characters / 4, times are processor time. A view that
-exceeds its budget cannot be best.
+Sizes are characters / 4, times are processor time. A view that exceeds its budget cannot be best.
 """
 
 from __future__ import annotations
 
 import statistics
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
 
 from foldline.bench.corpus import RULES, DirtyTalk, Messages, Talk, context, planted
-from foldline.bench.decision import compared, decided, request, tools
+from foldline.bench.decision import called_tools, compare_calls, request, sample_calls
 from foldline.bench.live import run_session, timed
-from foldline.bench.public import BFCL, KIT, canaries, constraints, halves, survives
+from foldline.bench.public import BFCL, KIT, canaries, constraints, first_halves, survives
 from foldline.bench.system import LiveSystem, System, clock, message_texts, size
 from foldline.catalogue import Catalogue
 from foldline.core.decide.price import cost
@@ -34,15 +34,15 @@ Figure = float | int | str | None
 Figures = dict[str, Figure]
 
 PRICED = "claude-sonnet-4-5"  # the model whose prices are used
-BUDGETS = (0.1, 0.05)  # shares of a session that a fold may leave
+BUDGETS = (0.1, 0.05)  # of a fold, as shares of the session
 PLACES = {"top": (0.0, 0.15), "middle": (0.42, 0.58)}  # where rules are planted
 KIT_BUDGETS = (0.1, 0.2, 0.3)  # those of compaction-conformance-kit
 ARGUMENT_BUDGETS = (0.2, 0.1)
-CUTS = (0.5, 0.75)  # where a session is folded, to see what its rest needs
+CUTS = (0.5, 0.75)  # where a session is folded, as shares of it
 FULL_SIZES = (1_000, 10_000, 100_000)  # messages at which a turn is timed in a full run
 TURNS = 20  # timed at each size
-ASKED_EVERY = 1_000  # messages, while a session grows to a size
-OVER = 1.1  # times its budget that a view may take: token counts differ a little
+VIEW_EVERY = 1_000  # messages, while a session grows to a size
+OVER = 1.1  # times the budget that a view may take: token counts differ a little
 
 
 class BenchSetup(msgspec.Struct, frozen=True):
@@ -50,7 +50,7 @@ class BenchSetup(msgspec.Struct, frozen=True):
 
     seed: int = 7
     window: int = 32_000
-    messages: int = 2_000  # of a dirty log; half as many of the session whose tokens are counted
+    messages: int = 2_000  # of a dirty log; half as many of the session for `cost`
     context: int = 100_000  # tokens of a session that is folded once
     contexts: int = 3
     sizes: tuple[int, ...] = FULL_SIZES[:2]
@@ -58,22 +58,22 @@ class BenchSetup(msgspec.Struct, frozen=True):
     model: str = ""  # for decisions
     seconds: float = 120.0
 
-    def contexts_made(self) -> Iterable[Messages]:
-        """Yield the sessions to be folded once."""
+    def make_contexts(self) -> Iterable[Messages]:
+        """Yield the sessions that are folded once."""
         return (context(self.context, self.seed + number) for number in range(self.contexts))
 
 
 class Folds:
-    """The folds of one measure, and how large their views were."""
+    """The folds of one measure, and the sizes of their views."""
 
     def __init__(self, system: System) -> None:
         self._system = system
         self._ratios: list[float] = []
-        self._raised: list[Exception] = []  # a fold that raises keeps nothing
+        self._raised: list[Exception] = []
 
-    def __call__(self, messages: Messages, budget: int) -> list[str]:
-        """Return the texts of the view of one fold; none if it raises."""
-        return message_texts(self.view(messages, budget))
+    def text(self, messages: Messages, budget: int) -> str:
+        """Return the text of the view of one fold; "" if it raises."""
+        return "\n".join(message_texts(self.view(messages, budget)))
 
     def view(self, messages: Messages, budget: int) -> Sequence[Any]:
         """Return the view of one fold; an empty one if it raises."""
@@ -87,7 +87,7 @@ class Folds:
 
     @property
     def sizes(self) -> Figures:
-        """The figures of `OF_FOLDS`; raises the system's error if no fold succeeded."""
+        """The figures of `FOLD_COLUMNS`; raises the system's error if no fold succeeded."""
         if not self._ratios and self._raised:
             raise self._raised[0]
         return {
@@ -102,11 +102,13 @@ def tokens(messages: Messages) -> int:
     return sum(map(size, message_texts(messages)))
 
 
-# ---- Valid
+def budget_of(messages: Messages, share: float) -> int:
+    """Return a share of a session's size."""
+    return int(share * tokens(messages))
 
 
-def valid(system: System, setup: BenchSetup) -> Figures:
-    """Send a dirty log to a system."""
+def measure_valid(system: System, setup: BenchSetup) -> Figures:
+    """Pass a dirty log to a system."""
     result = run_session(system, DirtyTalk(setup.seed).messages(setup.messages), setup.window, setup.seconds)
     return {
         "requests": result.requests,
@@ -119,22 +121,23 @@ def valid(system: System, setup: BenchSetup) -> Figures:
     }
 
 
-# ---- Rules
-
-
-def rules(system: System, setup: BenchSetup) -> Figures:
-    """Plant rules in sessions, fold them, and look for the rules word for word."""
-    folds, kept = Folds(system), dict[str, list[bool]]()
+def measure_rules(system: System, setup: BenchSetup) -> Figures:
+    """Plant rules in sessions, fold them, and search for the rules word for word."""
+    folds, kept = Folds(system), defaultdict[str, list[bool]](list)
     for name, texts in (("own", RULES), ("public", constraints())):
-        for number, messages in enumerate(setup.contexts_made() if texts else ()):
+        for number, messages in enumerate(setup.make_contexts() if texts else ()):
             sample = texts[number :: setup.contexts]
             for where, place in PLACES.items():
                 full = planted(messages, sample, place)
                 for share in BUDGETS:
-                    view = plain("\n".join(folds(full, int(share * tokens(full)))))
-                    kept_rules = [plain(rule) in view for rule in sample]
-                    kept.setdefault(f"{name}_{where}_{share}", []).extend(kept_rules)
-    return {**{name: statistics.fmean(kept_rules) for name, kept_rules in kept.items()}, **folds.sizes}
+                    view = plain(folds.text(full, budget_of(full, share)))
+                    kept[f"{name}_{where}_{share}"] += [plain(rule) in view for rule in sample]
+    return {**means(kept), **folds.sizes}
+
+
+def means(values: Mapping[str, Sequence[float]]) -> Figures:
+    """Return the mean of each figure."""
+    return {name: statistics.fmean(numbers) for name, numbers in values.items()}
 
 
 def plain(text: str) -> str:
@@ -142,27 +145,23 @@ def plain(text: str) -> str:
     return " ".join(text.replace('\\"', '"').split())
 
 
-# ---- Retention
-
-
-def retention(system: System, setup: BenchSetup) -> Figures:
-    """Cut sessions, fold what was said, and look for what the rest uses of it."""
-    folds, shares = Folds(system), dict[str, list[float]]()
+def measure_retention(system: System, setup: BenchSetup) -> Figures:
+    """Cut sessions, fold the messages before the cut, and search for the names that later messages use."""
+    folds, shares = Folds(system), defaultdict[str, list[float]](list)
     decode = get("openai-chat").decode
-    for messages in own(setup.sessions) if setup.sessions else setup.contexts_made():
+    for messages in read_sessions(setup.sessions) if setup.sessions else setup.make_contexts():
         for needed in demands_at([scored_message(decode(message)) for message in messages], CUTS):
             past = messages[: needed.message]
             for share in BUDGETS:
-                scores = score(needed.wanted, "\n".join(folds(past, int(share * tokens(past)))))
+                scores = score(needed.wanted, folds.text(past, budget_of(past, share)))
                 for name in ("handle", "far"):
                     if (value := getattr(scores, name)) is not None:
-                        shares.setdefault(f"{name}_{share}", []).append(value)
-    figures: Figures = {name: statistics.fmean(values) for name, values in shares.items()}
+                        shares[f"{name}_{share}"].append(value)
     cuts = len(shares.get(f"handle_{BUDGETS[0]}", ()))
-    return {**figures, **folds.sizes, "cuts": cuts} if shares else {}
+    return {**means(shares), **folds.sizes, "cuts": cuts} if shares else {}
 
 
-def own(names: Sequence[str]) -> Iterable[Messages]:
+def read_sessions(names: Sequence[str]) -> Iterable[Messages]:
     """Yield the sessions of files, as messages of Chat Completions."""
     for file in session_files(names):
         entries = [step for step in steps(read(file)) if isinstance(step, Said)]
@@ -170,57 +169,47 @@ def own(names: Sequence[str]) -> Iterable[Messages]:
         yield get("openai-chat").render(native_items(view), whole=True).messages
 
 
-# ---- Canaries
-
-
-def kept_canaries(system: System, setup: BenchSetup) -> Figures:
-    """Fold the kit's session, and have the kit look for its canaries."""
+def measure_canaries(system: System, setup: BenchSetup) -> Figures:
+    """Fold the kit's session, and let the kit search for its canaries."""
     del setup  # the kit's session is fixed
-    folds, (messages, canary_list) = Folds(system), canaries()
-    figures: Figures = {}
+    folds, (messages, seeded) = Folds(system), canaries()
+    kept: dict[str, list[bool]] = {}
     for share in KIT_BUDGETS:
-        view = "\n".join(folds(messages, int(share * tokens(messages))))
-        figures[f"kept_{share}"] = sum(survives(canary, view) for canary in canary_list) / len(canary_list)
-    return {**figures, **folds.sizes}
+        view = folds.text(messages, budget_of(messages, share))
+        kept[f"kept_{share}"] = [survives(canary, view) for canary in seeded]
+    return {**means(kept), **folds.sizes}
 
 
-# ---- Arguments
-
-
-def arguments(system: System, setup: BenchSetup) -> Figures:
-    """Fold BFCL's tasks half-way, and look for the arguments that the other halves take from the first."""
+def measure_arguments(system: System, setup: BenchSetup) -> Figures:
+    """Fold the first halves of BFCL's tasks, and search for the arguments that the second halves need."""
     del setup
-    folds, kept = Folds(system), dict[str, list[bool]]()
-    for half in halves():
+    folds, kept = Folds(system), defaultdict[str, list[bool]](list)
+    for half in first_halves():
         for share in ARGUMENT_BUDGETS:
-            view = "\n".join(folds(half.past, int(share * tokens(half.past)))).replace('\\"', '"')
-            kept.setdefault(f"kept_{share}", []).extend(one in view for one in half.needed)
-    figures: Figures = {name: statistics.fmean(found) for name, found in kept.items()}
-    return {**figures, **folds.sizes, "arguments": len(next(iter(kept.values())))}
+            view = folds.text(half.past, budget_of(half.past, share)).replace('\\"', '"')
+            kept[f"kept_{share}"] += [argument in view for argument in half.needed]
+    return {**means(kept), **folds.sizes, "arguments": len(next(iter(kept.values())))}
 
 
-# ---- Decision
-
-
-def decision(system: System, setup: BenchSetup) -> Figures:
+def measure_decisions(system: System, setup: BenchSetup) -> Figures:
     """Let a model choose the next call from folded contexts, and compare it with the recorded call."""
     folds = Folds(system)
-    asked = [
-        (call, request(folds.view(past, int(BUDGETS[0] * tokens(past))), system.dialect, tools(messages)))
-        for messages in own(setup.sessions)
-        for past, call in decided(messages)
+    requests = [
+        (
+            call,
+            request(folds.view(past, budget_of(past, BUDGETS[0])), system.dialect, called_tools(messages)),
+        )
+        for messages in read_sessions(setup.sessions)
+        for past, call in sample_calls(messages)
     ]
-    return {**compared(setup.model, asked), **folds.sizes} if asked else {}
+    return {**compare_calls(setup.model, requests), **folds.sizes} if requests else {}
 
 
-# ---- Cost
-
-
-def costs(system: System, setup: BenchSetup) -> Figures:
-    """Time turns at several sizes and one fold, and count what a session sends."""
+def measure_cost(system: System, setup: BenchSetup) -> Figures:
+    """Time turns at several sizes and one fold, and count the tokens that a session sends."""
     log = Talk(setup.seed).messages(setup.messages // 2)
     result = run_session(system, log, setup.window, setup.seconds, judged=False)
-    whole = next(iter(setup.contexts_made()))
+    whole = next(iter(setup.make_contexts()))
     fold = system.make(tokens(whole) // 10)
     price = Catalogue().look_up(PRICED).price
     _, cached = usages(result.tokens, result.cached, 0)
@@ -231,40 +220,42 @@ def costs(system: System, setup: BenchSetup) -> Figures:
         "overflows": result.overflows,
         "raised": result.raised,
         "fold": timed(fold, whole),
-        **turns(system, setup),
+        **time_turns(system, setup),
         "note": result.note,
     }
 
 
-def turns(system: System, setup: BenchSetup) -> Figures:
+def time_turns(system: System, setup: BenchSetup) -> Figures:
     """Return the milliseconds of a turn at each size: a prompt, a view, a reply."""
-    talk, live, done, figures = Talk(setup.seed), system.opened(setup.window), 0, Figures()
+    talk, live, length, figures = Talk(setup.seed), system.opened(setup.window), 0, Figures()
     until = clock() + setup.seconds / 3
     try:
         for messages in setup.sizes:
-            while done < messages and clock() < until:
-                some = min(ASKED_EVERY, messages - done)
-                live.say(*(one for _ in range(some // 2) for one in (talk.prompt(), talk.reply())))
+            while length < messages and clock() < until:
+                added = min(VIEW_EVERY, messages - length)
+                live.append(
+                    *(message for _ in range(added // 2) for message in (talk.prompt(), talk.reply()))
+                )
                 live.view()
-                done += some
-            taken = [_turn(live, talk) for _ in range(TURNS) if clock() < until]
-            figures[f"turn_{messages}"] = statistics.median(taken) * 1e3 if taken else None
-            done += 2 * len(taken)
+                length += added
+            seconds = [_time_turn(live, talk) for _ in range(TURNS) if clock() < until]
+            figures[f"turn_{messages}"] = statistics.median(seconds) * 1e3 if seconds else None
+            length += 2 * len(seconds)
     finally:
         live.close()
     return figures
 
 
-def _turn(live: LiveSystem, talk: Talk) -> float:
+def _time_turn(live: LiveSystem, talk: Talk) -> float:
     prompt, reply = talk.prompt(), talk.reply()
-    return timed(live.say, prompt) + timed(live.view) + timed(live.say, reply)
+    return timed(live.append, prompt) + timed(live.view) + timed(live.append, reply)
 
 
 # ---- the tables
 
 
 class Column(msgspec.Struct, frozen=True):
-    """A figure of a measure: its key and title, whether more or less is better, and its format."""
+    """A column of a measure: its figure's key, its title, whether more or less is better, and the format."""
 
     key: str
     title: str
@@ -273,9 +264,9 @@ class Column(msgspec.Struct, frozen=True):
 
 
 class Measure(msgspec.Struct, frozen=True):
-    """One table. `reads`: texts are compared, so systems whose summaries a script writes are left out.
+    """One table. `reads`: views are searched, so systems with a scripted summary are left out.
 
-    `asks`: a model is called, so the measure needs a named model.
+    `asks`: a model is called, so the user must name one.
     """
 
     name: str
@@ -287,9 +278,9 @@ class Measure(msgspec.Struct, frozen=True):
     asks: bool = False
 
 
-OF_FOLDS = (
+FOLD_COLUMNS = (
     Column("view", "view / budget", form="share"),
-    Column("over", "over budget"),  # folds whose view is larger than asked for
+    Column("over", "over budget"),  # folds whose view is too large
     Column("raised", "raised"),
 )
 
@@ -299,18 +290,18 @@ def _by_budget(title: str, key: str, budgets: tuple[float, ...] = BUDGETS) -> tu
 
 
 def _places(name: str, title: str) -> tuple[Column, ...]:
-    return tuple(one for where in PLACES for one in _by_budget(f"{title} {where}", f"{name}_{where}"))
+    return tuple(column for where in PLACES for column in _by_budget(f"{title} {where}", f"{name}_{where}"))
 
 
 MEASURES: Mapping[str, Measure] = {
-    one.name: one
-    for one in (
+    measure.name: measure
+    for measure in (
         Measure(
             "valid",
-            "A dirty log, said message by message: calls cut short, several at once, late and doubled "
-            "results, ids that come again. Invalid: views that a strict provider refuses, and why. "
-            "History left: the share of user messages and results that can still be read at the end; "
-            "empty where the caller keeps them.",
+            "A dirty log, message by message: interrupted and parallel calls, late and duplicate results, "
+            "reused ids. Invalid: the number of views that a strict provider refuses, and why. History left: "
+            "the share of user messages and results that can still be read at the end; empty if the caller "
+            "keeps them.",
             (
                 Column("requests", "requests"),
                 Column("invalid", "invalid", "less"),
@@ -319,71 +310,71 @@ MEASURES: Mapping[str, Measure] = {
                 Column("left", "history left", "more", "share"),
                 Column("broken", "why invalid", form="text"),
             ),
-            valid,
+            measure_valid,
         ),
         Measure(
             "rules",
-            "15 rules of a user, each in a message of its own at the top or in the middle of a session, "
-            "which is folded to a tenth or a twentieth: the share that the view has word for word. "
-            "Public: COMPINT's constraints, where its package `conpact` is installed.",
-            (*_places("own", "ours,"), *_places("public", "public,"), *OF_FOLDS),
-            rules,
+            "15 rules of a user, each in a different message at the top or in the middle of a session, which "
+            "is folded to a tenth or a twentieth: the share that the view contains word for word. Public: "
+            "COMPINT's constraints, if its package `conpact` is installed.",
+            (*_places("own", "ours,"), *_places("public", "public,"), *FOLD_COLUMNS),
+            measure_rules,
             reads=True,
         ),
         Measure(
             "retention",
-            "Sessions are cut at a half and at three quarters, and folded to a tenth or a twentieth: "
-            "the share of the names that later calls use and only the past had told, which the view "
-            "has. Far: those last named long ago.",
+            "Sessions are cut at a half and at three quarters, and the part before the cut is folded to a "
+            "tenth or a twentieth. Needed: of the names that later calls use and that only this part "
+            "contains, the share in the view. Far: the same for names last used long before the cut.",
             (
                 *_by_budget("needed", "handle"),
                 *_by_budget("far", "far"),
                 Column("cuts", "cuts"),
-                *OF_FOLDS,
+                *FOLD_COLUMNS,
             ),
-            retention,
+            measure_retention,
             reads=True,
         ),
         Measure(
             "canaries",
-            "compaction-conformance-kit: its session of some 2,000 tokens with 20 things to keep, "
-            "folded to its own budgets; its probe says what is left.",
-            (*_by_budget("kept", "kept", KIT_BUDGETS), *OF_FOLDS),
-            kept_canaries,
+            "compaction-conformance-kit: its session of about 2,000 tokens with 20 canaries, folded to its "
+            "own budgets: the share of canaries that its probe finds in the view.",
+            (*_by_budget("kept", "kept", KIT_BUDGETS), *FOLD_COLUMNS),
+            measure_canaries,
             reads=True,
             needs=KIT,
         ),
         Measure(
             "arguments",
-            "BFCL v4, multi_turn_long_context: the first halves of 20 tasks make a session, which is "
-            "folded to a fifth or a tenth: the share of those arguments of the other halves' gold calls "
-            "which only the first had told, that the view has.",
-            (*_by_budget("kept", "kept", ARGUMENT_BUDGETS), Column("arguments", "arguments"), *OF_FOLDS),
-            arguments,
+            "BFCL v4, multi_turn_long_context: the first halves of 20 tasks make a session, which is folded "
+            "to a fifth or a tenth. Of the arguments in the second halves' gold calls that only the first "
+            "halves contain: the share in the view.",
+            (*_by_budget("kept", "kept", ARGUMENT_BUDGETS), Column("arguments", "arguments"), *FOLD_COLUMNS),
+            measure_arguments,
             reads=True,
             needs=BFCL,
         ),
         Measure(
             "decision",
             "Your sessions, folded to a tenth before up to ten calls of their second halves: how often a "
-            "model then calls the tool that is recorded, and with the same first argument. What it does with "
-            "the whole context says the row `everything`. Refused: requests that its server did not take.",
+            "model then calls the recorded tool, and with the same first argument. The row `everything` "
+            "shows the model with the whole context. Refused: requests that the model's server refused.",
             (
                 Column("tool", "same tool", "more", "share"),
                 Column("argument", "same argument", "more", "share"),
                 Column("refused", "refused"),
                 Column("decisions", "decisions"),
-                *OF_FOLDS,
+                *FOLD_COLUMNS,
             ),
-            decision,
+            measure_decisions,
             reads=True,
             asks=True,
         ),
         Measure(
             "cost",
-            "Milliseconds of the processor for a turn in a session of so many messages; seconds of one "
-            "fold; the tokens that a whole session sends, how many of them a provider's cache has, and "
-            "their price at those of claude-sonnet-4-5.",
+            "Milliseconds of processor time for a turn in a session of that many messages; seconds of one "
+            "fold; the tokens that a whole session sends, the share that a provider's cache has, and their "
+            "price with claude-sonnet-4-5.",
             (
                 *(Column(f"turn_{n}", f"ms a turn, {n:,}", "less", "number") for n in FULL_SIZES),
                 Column("fold", "s a fold", "less", "number"),
@@ -393,7 +384,7 @@ MEASURES: Mapping[str, Measure] = {
                 Column("overflows", "overflows"),
                 Column("raised", "raised"),
             ),
-            costs,
+            measure_cost,
         ),
     )
 }

@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Final
 
 NPM: Final = "npm:"
-PLACE: Final = "FOLDLINE_NODE_MODULES"
+VARIABLE: Final = "FOLDLINE_NODE_MODULES"
 FOLDER: Final = "node_modules"
 
 
 def node_modules() -> Path:
     """Return the folder of npm packages."""
-    place = Path(os.environ.get(PLACE) or ".").absolute()
-    return place if place.name == FOLDER else place / FOLDER
+    folder = Path(os.environ.get(VARIABLE) or ".").absolute()
+    return folder if folder.name == FOLDER else folder / FOLDER
 
 
 def installed(package: str) -> str | None:
@@ -26,8 +26,8 @@ def installed(package: str) -> str | None:
     try:
         if not package.startswith(NPM):
             return version_of(package)
-        described = node_modules() / package.removeprefix(NPM) / "package.json"
-        return json.loads(described.read_bytes())["version"] if shutil.which("node") else None
+        manifest = node_modules() / package.removeprefix(NPM) / "package.json"
+        return json.loads(manifest.read_bytes())["version"] if shutil.which("node") else None
     except (PackageNotFoundError, OSError, ValueError, KeyError):
         return None
 
@@ -38,4 +38,4 @@ def how_to_install(package: str) -> str:
         return f"pip install {package}"
     if not shutil.which("node"):
         return "install Node.js first"
-    return f"npm install {package.removeprefix(NPM)}, here or where {PLACE} points"
+    return f"npm install {package.removeprefix(NPM)}, in this folder or the folder in {VARIABLE}"

@@ -1,6 +1,6 @@
 """Public benchmarks: COMPINT's constraints, the canaries of compaction-conformance-kit, the tasks of BFCL.
 
-Nothing is copied: they are read from the installed packages.
+All are read from the installed packages.
 """
 
 from __future__ import annotations
@@ -26,28 +26,27 @@ KIT = "compaction-conformance-kit"
 BFCL = "bfcl-eval"
 
 TASKS = "BFCL_v4_multi_turn_long_context.json"
-TOGETHER = 20  # tasks whose first halves make one session
-LEAST = 3  # characters of an argument that is looked for
+SESSION_TASKS = 20  # tasks whose first halves make one session
+MIN_LENGTH = 3  # characters of an argument that is searched for
 
 
 def _file(package: str, name: str) -> Path:
-    """Return the place of a file of a package; raises PackageNotFoundError."""
-    return Path(str(next(one.locate() for one in files(package) or () if str(one).endswith(name))))
+    """Return the path of a package's file whose name ends in `name`; raises PackageNotFoundError."""
+    return Path(str(next(file.locate() for file in files(package) or () if str(file).endswith(name))))
 
 
 # ---- COMPINT: constraints
 
 
 def constraints() -> tuple[str, ...]:
-    """Return COMPINT's constraints as its package words them; none if it is not installed."""
+    """Return COMPINT's constraints in its package's wording; none if it is not installed."""
     try:
-        module = run_path(
-            str(_file(CONSTRAINTS, "constraints.py"))
-        )  # importing the package would download data
+        path = _file(CONSTRAINTS, "constraints.py")
     except PackageNotFoundError:
         return ()
+    module = run_path(str(path))  # importing the package would download data
     render = module["render_sc"]
-    return tuple(render(one["sc"], strict=False, direct=True) for one in module["SCS"])
+    return tuple(render(entry["sc"], strict=False, direct=True) for entry in module["SCS"])
 
 
 # ---- compaction-conformance-kit: canaries
@@ -70,7 +69,7 @@ def survives(canary: Any, view: str) -> bool:
 # ---- BFCL: arguments
 
 
-class Halved(msgspec.Struct, frozen=True):
+class FirstHalves(msgspec.Struct, frozen=True):
     """First halves of tasks: their messages, and the arguments that the second halves take from them."""
 
     past: Messages
@@ -78,20 +77,20 @@ class Halved(msgspec.Struct, frozen=True):
 
 
 @cache
-def halves() -> tuple[Halved, ...]:
-    """Return BFCL's long-context tasks, the first halves of several in one session."""
+def first_halves() -> tuple[FirstHalves, ...]:
+    """Return the first halves of BFCL's long-context tasks, those of several tasks in one session."""
     questions, answers = (_lines(f"data/{folder}{TASKS}") for folder in ("", "possible_answer/"))
     with redirect_stdout(StringIO()):
-        each = [
-            _halved(task, answer["ground_truth"]) for task, answer in zip(questions, answers, strict=True)
+        tasks = [
+            _first_half(task, answer["ground_truth"]) for task, answer in zip(questions, answers, strict=True)
         ]
-    together = [each[at : at + TOGETHER] for at in range(0, len(each), TOGETHER)]
+    sessions = [tasks[start : start + SESSION_TASKS] for start in range(0, len(tasks), SESSION_TASKS)]
     return tuple(
-        Halved(
-            [message for one in some for message in one.past],
-            tuple(argument for one in some for argument in one.needed),
+        FirstHalves(
+            [message for task in session for message in task.past],
+            tuple(argument for task in session for argument in task.needed),
         )
-        for some in together
+        for session in sessions
     )
 
 
@@ -99,28 +98,34 @@ def _lines(name: str) -> list[Any]:
     return [json.loads(line) for line in _file(BFCL, name).read_text(encoding="utf-8").splitlines()]
 
 
-def _halved(task: dict[str, Any], truth: list[list[str]]) -> Halved:
+def _first_half(task: dict[str, Any], truth: list[list[str]]) -> FirstHalves:
     utils: Any = import_module("bfcl_eval.eval_checker.multi_turn_eval.multi_turn_utils")
     turns: list[tuple[str, list[str], list[str]]] = []
     for question, calls in zip(task["question"], truth, strict=False):
         results, _ = utils.execute_multi_turn_func_call(
             calls, task["initial_config"], task["involved_classes"], "bench", task["id"], long_context=True
         )
-        turns.append((" ".join(one["content"] for one in question), calls, results))
+        turns.append((" ".join(message["content"] for message in question), calls, results))
     half = len(turns) // 2
-    past = [message for place, turn in enumerate(turns[:half]) for message in _said(task["id"], place, *turn)]
+    past = [
+        message
+        for number, turn in enumerate(turns[:half])
+        for message in _turn_messages(task["id"], number, *turn)
+    ]
     known = "\n".join(f"{text}\n{calls}\n{results}" for text, calls, results in turns[:half])
-    return Halved(past, tuple(_needed(known, turns[half:])))
+    return FirstHalves(past, tuple(_needed(known, turns[half:])))
 
 
-def _said(task: str, place: int, text: str, calls: list[str], results: list[str]) -> Iterator[dict[str, Any]]:
-    """Yield a turn: the prompt, a call and its result for each, a reply."""
+def _turn_messages(
+    task: str, turn: int, text: str, calls: list[str], results: list[str]
+) -> Iterator[dict[str, Any]]:
+    """Yield the messages of a turn: the prompt, each call with its result, a reply."""
     yield {"role": "user", "content": text}
-    for number, (written, result) in enumerate(zip(calls, results, strict=True)):
-        call = ast.parse(written).body[0]
-        name = written.partition("(")[0]
+    for number, (code, result) in enumerate(zip(calls, results, strict=True)):
+        call = ast.parse(code).body[0]
+        name = code.partition("(")[0]
         arguments = json.dumps({key: _value(node) for key, node in _arguments(call)})
-        call_id = f"{task}_{place}_{number}"
+        call_id = f"{task}_{turn}_{number}"
         function = {"name": name, "arguments": arguments}
         yield {
             "role": "assistant",
@@ -132,10 +137,10 @@ def _said(task: str, place: int, text: str, calls: list[str], results: list[str]
 
 
 def _arguments(call: ast.stmt) -> Iterator[tuple[str, ast.expr]]:
-    """Yield the arguments of a written call by their names, or their places."""
+    """Yield the names, or the positions, and the values of a call's arguments."""
     if isinstance(call, ast.Expr) and isinstance(call.value, ast.Call):
-        yield from ((str(place), node) for place, node in enumerate(call.value.args))
-        yield from ((one.arg or "", one.value) for one in call.value.keywords)
+        yield from ((str(position), node) for position, node in enumerate(call.value.args))
+        yield from ((keyword.arg or "", keyword.value) for keyword in call.value.keywords)
 
 
 def _value(node: ast.expr) -> Any:
@@ -146,13 +151,13 @@ def _value(node: ast.expr) -> Any:
 
 
 def _needed(past: str, turns: list[tuple[str, list[str], list[str]]]) -> Iterator[str]:
-    """Yield the arguments of later calls that the past has, and no later message before the call."""
+    """Yield the arguments of later calls that are in the past, but in no later message before the call."""
     later = ""
     for text, calls, results in turns:
         later += f"\n{text}"
-        for written, result in zip(calls, results, strict=True):
-            for _, node in _arguments(ast.parse(written).body[0]):
+        for code, result in zip(calls, results, strict=True):
+            for _, node in _arguments(ast.parse(code).body[0]):
                 argument = str(_value(node))
-                if len(argument) >= LEAST and argument in past and argument not in later:
+                if len(argument) >= MIN_LENGTH and argument in past and argument not in later:
                     yield argument
-            later += f"\n{written}\n{result}"
+            later += f"\n{code}\n{result}"

@@ -1,4 +1,4 @@
-"""The report of a run: the columns in which Foldline is not first, a table per measure, and the setup."""
+"""The report of a run: the columns in which Foldline is not first, a table for each measure, the setup."""
 
 from __future__ import annotations
 
@@ -51,33 +51,35 @@ class Lead(NamedTuple):
         return f"{self.title}: {FIRST} {self.ours}; {', '.join(self.others)}"
 
 
-def columns(bench: Bench, measure: Measure) -> list[Column]:
+def filled_columns(bench: Bench, measure: Measure) -> list[Column]:
     """Return the columns of a measure that are not empty."""
     cells = [row.cells[measure.name].figures for row in bench.rows]
-    return [one for one in measure.columns if any(cell.get(one.key) not in (None, "") for cell in cells)]
+    return [
+        column for column in measure.columns if any(cell.get(column.key) not in (None, "") for cell in cells)
+    ]
 
 
 def best(bench: Bench, measure: Measure, column: Column) -> float | None:
-    """Return the best figure of a column; a row over its budget, or stopped early, has none."""
-    figures = [value for row in bench.rows if (value := counted(row, measure, column)) is not None]
+    """Return the best comparable figure of a column."""
+    figures = [value for row in bench.rows if (value := comparable(row, measure, column)) is not None]
     if not figures or not column.better:
         return None
     return max(figures) if column.better == "more" else min(figures)
 
 
-def counted(row: SystemRow, measure: Measure, column: Column) -> float | None:
-    """Return a figure for comparisons; None for a row whose views were too large, or that failed."""
+def comparable(row: SystemRow, measure: Measure, column: Column) -> float | None:
+    """Return a figure for comparisons; None for a row with views that were too large, or that failed."""
     figures = row.cells[measure.name].figures
     value = figures.get(column.key)
-    out = figures.get("over") or figures.get("note")
-    if not isinstance(value, int | float) or (out and column.better):
+    excluded = figures.get("over") or figures.get("note")
+    if not isinstance(value, int | float) or (excluded and column.better):
         return None
     live = ("overflows", "raised") if "overflows" in figures else ()  # a request that raises sends nothing
     return None if any(figures.get(key) and key != column.key for key in live) else value
 
 
 def leads(bench: Bench) -> tuple[list[Lead], int]:
-    """Return the columns in which Foldline's default is not first, and how many are compared."""
+    """Return the columns in which Foldline's default is not first, and the number of compared columns."""
     found: list[Lead] = []
     compared = 0
     ours = next((row for row in bench.rows if row.name == FIRST), None)
@@ -88,29 +90,29 @@ def leads(bench: Bench) -> tuple[list[Lead], int]:
             if ours is None or top is None:
                 continue
             compared += 1
-            value = counted(ours, measure, column)
-            if value is not None and not _ahead(top, value, column):
+            value = comparable(ours, measure, column)
+            if value is not None and not _is_ahead(top, value, column):
                 continue
-            rows = [(counted(row, measure, column), row) for row in bench.rows if row is not ours]
+            rows = [(comparable(row, measure, column), row) for row in bench.rows if row is not ours]
             ahead = [
-                (one, row)
-                for one, row in rows
-                if one is not None and (value is None or _ahead(one, value, column))
+                (figure, row)
+                for figure, row in rows
+                if figure is not None and (value is None or _is_ahead(figure, value, column))
             ]
             ahead.sort(key=lambda pair: pair[0], reverse=column.better == "more")
-            others = tuple(f"{row.label} {shown(one, column)}" for one, row in ahead[:3])
+            others = tuple(f"{row.label} {as_text(figure, column)}" for figure, row in ahead[:3])
             figure = ours.cells[name].figures.get(column.key)
-            found.append(Lead(f"{name}, {column.title}", shown(figure, column) or "none", others))
+            found.append(Lead(f"{name}, {column.title}", as_text(figure, column) or "none", others))
     return found, compared
 
 
-def _ahead(one: float, other: float, column: Column) -> bool:
-    margin = NEAR * max(abs(one), abs(other))
-    return one > other + margin if column.better == "more" else one < other - margin
+def _is_ahead(figure: float, other: float, column: Column) -> bool:
+    margin = NEAR * max(abs(figure), abs(other))
+    return figure > other + margin if column.better == "more" else figure < other - margin
 
 
 def headline(bench: Bench) -> list[str]:
-    """Return the first lines: where Foldline's default is not first."""
+    """Return the first lines: the columns in which Foldline's default is not first."""
     if all(row.name != FIRST for row in bench.rows):
         return [f"{FIRST} is not among these rows."]
     found, compared = leads(bench)
@@ -118,11 +120,11 @@ def headline(bench: Bench) -> list[str]:
         return ["Nothing could be compared: no row has a figure."]
     if not found:
         return [f"{FIRST} is first, alone or with others, in all {compared} columns that are compared."]
-    most = f"in {compared - len(found)} of {compared} columns"
-    return [f"{FIRST} is first, alone or with others, {most}. It is not in:", *map(str, found)]
+    count = f"in {compared - len(found)} of {compared} columns"
+    return [f"{FIRST} is first, alone or with others, {count}. It is not first in:", *map(str, found)]
 
 
-def shown(value: Figure, column: Column) -> str:
+def as_text(value: Figure, column: Column) -> str:
     """Return a figure as text."""
     if value is None or value == "":
         return ""
@@ -136,31 +138,31 @@ def shown(value: Figure, column: Column) -> str:
 
 
 class TableLine(NamedTuple):
-    """One row of a table: its name, its cells (text, class), or why it has none."""
+    """One row of a table: the system, its cells (text, CSS class), and a note or the reason for no cells."""
 
     row: SystemRow
     cells: tuple[tuple[str, str], ...]
     problem: str
 
 
-def lines(bench: Bench, measure: Measure, shown_columns: Sequence[Column]) -> Iterator[TableLine]:
-    """Yield the rows of one table; cells are `best`, `over` (not compared), `text` or nothing."""
-    tops = {column.key: best(bench, measure, column) for column in shown_columns}
+def table_lines(bench: Bench, measure: Measure, columns: Sequence[Column]) -> Iterator[TableLine]:
+    """Yield the rows of one table; a cell's class is `best`, `over` (not compared), `text` or none."""
+    tops = {column.key: best(bench, measure, column) for column in columns}
     for row in bench.rows:
         cell = row.cells[measure.name]
-        found: list[tuple[str, str]] = []
-        for column in shown_columns:
-            value, top = counted(row, measure, column), tops[column.key]
+        cells: list[tuple[str, str]] = []
+        for column in columns:
+            value, top = comparable(row, measure, column), tops[column.key]
             kind = "text" if column.form == "text" else ""
             if column.better and top is not None:
-                kind = "over" if value is None else "" if _ahead(top, value, column) else "best"
-            found.append((shown(cell.figures.get(column.key), column), kind))
+                kind = "over" if value is None else "" if _is_ahead(top, value, column) else "best"
+            cells.append((as_text(cell.figures.get(column.key), column), kind))
         note = cell.problem or str(cell.figures.get("note") or "")
-        yield TableLine(row, tuple(found) if cell.figures else (), note)
+        yield TableLine(row, tuple(cells) if cell.figures else (), note)
 
 
-def made(bench: Bench) -> list[str]:
-    """Return how the figures were measured."""
+def run_details(bench: Bench) -> list[str]:
+    """Return lines with the command, the machine and the sizes of a run."""
     setup = bench.setup
     sizes = (
         f"window {setup.window:,}, logs of {setup.messages:,} messages, sessions of {setup.context:,} tokens "
@@ -172,10 +174,10 @@ def made(bench: Bench) -> list[str]:
 def page(bench: Bench) -> str:
     """Return the report as one self-contained HTML page."""
     first, *others = map(escape, headline(bench))
-    command, *rest = map(escape, made(bench))
+    command, *details = map(escape, run_details(bench))
     body = [f"<p><strong>{first}</strong></p>"]
-    body += ["<ul>", *(f"<li>{one}</li>" for one in others), "</ul>"] if others else []
-    body += [f"<p><code>{command}</code><br>{'<br>'.join(rest)}</p>"]
+    body += ["<ul>", *(f"<li>{lead}</li>" for lead in others), "</ul>"] if others else []
+    body += [f"<p><code>{command}</code><br>{'<br>'.join(details)}</p>"]
     for name in bench.measures:
         measure = MEASURES[name]
         body += [
@@ -195,12 +197,12 @@ def page(bench: Bench) -> str:
 
 
 def _table(bench: Bench, measure: Measure) -> Iterator[str]:
-    some = columns(bench, measure)
+    columns = filled_columns(bench, measure)
     yield "<section><table><thead><tr><th>system</th>"
-    yield "".join(f"<th>{escape(column.title)}</th>" for column in some) + "<th></th></tr></thead>"
-    for line in lines(bench, measure, some):
+    yield "".join(f"<th>{escape(column.title)}</th>" for column in columns) + "<th></th></tr></thead>"
+    for line in table_lines(bench, measure, columns):
         cells = "".join(f'<td class="{kind}">{escape(text)}</td>' for text, kind in line.cells)
-        span = len(some) if not line.cells else 0
+        span = len(columns) if not line.cells else 0
         note = f'<td class=problem colspan="{span + 1}">{escape(line.problem)}</td>'
         yield f"<tr class={line.row.kind}><td>{escape(line.row.label)}</td>{cells}{note}</tr>"
     yield "</table></section>"

@@ -1,4 +1,4 @@
-"""Run every system under every measure on the cores of this machine."""
+"""Measure every system by every measure, on the cores of this machine."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from foldline.bench.systems import SYSTEMS
 from foldline.errors import InputError, did_you_mean
 from foldline.lab.runner import Failed, LocalPool
 
-MODEL_NEEDED = "needs a model"  # for summaries that can be measured
+MODEL_NEEDED = "needs a model"  # to write summaries
 
 
 class Cell(msgspec.Struct, frozen=True):
-    """One system under one measure: figures, or why there are none."""
+    """One system under one measure: its figures, or the reason for having none."""
 
     figures: Figures = {}
     problem: str = ""
@@ -48,7 +48,7 @@ class SystemRow(msgspec.Struct, frozen=True):
 
 
 class Bench(msgspec.Struct, frozen=True):
-    """What one command measured."""
+    """The results of one run."""
 
     command: str
     date: str
@@ -59,16 +59,16 @@ class Bench(msgspec.Struct, frozen=True):
     rows: list[SystemRow]
 
 
-def measures(names: Sequence[str]) -> tuple[str, ...]:
-    """Return the names of measures, by default all that call no model.
+def select_measures(names: Sequence[str]) -> tuple[str, ...]:
+    """Return the names of measures, each once; without names all that call no model.
 
     Raises InputError for an unknown name.
     """
     for name in names:
         if name not in MEASURES:
             known = ", ".join(MEASURES)
-            raise InputError(f"no measure {name!r}{did_you_mean(name, MEASURES)}; there are {known}")
-    return tuple(dict.fromkeys(names)) or tuple(one.name for one in MEASURES.values() if not one.asks)
+            raise InputError(f"no measure {name!r}{did_you_mean(name, MEASURES)}; the measures are {known}")
+    return tuple(dict.fromkeys(names)) or tuple(name for name in MEASURES if not MEASURES[name].asks)
 
 
 def run_bench(
@@ -81,20 +81,17 @@ def run_bench(
     tick: Callable[[int], None] = lambda _: None,
 ) -> Bench:
     """Measure systems, each cell in a process that may die or hang; `tick` gets the finished cells."""
-    chosen = measures(names)
+    chosen = select_measures(names)
     cells = {(system.name, name): _fixed_cell(system, name) for system in systems for name in chosen}
-    left = [pair for pair, cell in cells.items() if cell is None]
-    done = len(cells) - len(left)
-    tick(done)
+    pending = [pair for pair, cell in cells.items() if cell is None]
+    tick(len(cells) - len(pending))
     pool = LocalPool(jobs, setup.seconds)
-    for pair, cell in pool.each(left, partial(_measure, setup), file=" under ".join):
-        cells[pair] = (
-            Cell(problem=cell.error.removeprefix(f"{' under '.join(pair)}: "))
-            if isinstance(cell, Failed)
-            else cell
-        )
-        done += 1
-        tick(done)
+    results = pool.each(pending, partial(_measure, setup), file=" under ".join)
+    for finished, (pair, cell) in enumerate(results, len(cells) - len(pending) + 1):
+        if isinstance(cell, Failed):
+            cell = Cell(problem=cell.error.removeprefix(f"{' under '.join(pair)}: "))  # noqa: PLW2901
+        cells[pair] = cell
+        tick(finished)
     rows = [
         SystemRow(
             system.name,
@@ -124,14 +121,14 @@ def _fixed_cell(system: System, name: str) -> Cell | None:
 @contextmanager
 def _quiet() -> Generator[None]:
     """Suppress output, logs and warnings of systems."""
-    before = logging.root.manager.disable
+    level = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
     try:
         with redirect_stdout(StringIO()), redirect_stderr(StringIO()), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield
     finally:
-        logging.disable(before)
+        logging.disable(level)
 
 
 def _measure(setup: BenchSetup, pair: tuple[str, str]) -> Cell:

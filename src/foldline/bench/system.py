@@ -1,8 +1,8 @@
 """The systems to compare. A system turns messages and a budget into a view for the model.
 
-Every system gets the same Chat Completions messages, and is called as its users call it. Most are stateless,
-or return a shorter history with which the next request starts (`replaces`); some keep the session themselves
-(`live`). The row of a system that is not installed, raises or takes too long says so.
+Every system gets the same Chat Completions messages, and is called as in its documentation. Most are
+stateless, or return a shorter history that replaces the messages (`replaces`); some keep sessions (`live`).
+The row of a system that is not installed, raises or takes too long has an error instead of figures.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ FRAME = 4  # tokens around a message
 class LiveSystem(Protocol):
     """A session under one system."""
 
-    def say(self, *messages: dict[str, Any]) -> None:
+    def append(self, *messages: dict[str, Any]) -> None:
         """Append messages."""
         ...
 
@@ -44,10 +44,10 @@ class LiveSystem(Protocol):
 
 
 class System(msgspec.Struct, frozen=True):
-    """One row. `make(budget)` returns its fold, `entry` is what a user writes, `package` states its version.
+    """One row. `make(budget)` returns its fold, `entry` is the call in a user's program.
 
-    `live(window)` opens a session, for systems that hold one. `writer` says that a model writes its
-    summaries: here a script does, so only the form of its views, and its cost, are measured.
+    `live(window)` opens a session, for systems that keep one. `writer`: a model writes its summaries. Here a
+    script writes them, so only the validity of its views and its cost are measured.
     """
 
     name: str
@@ -58,7 +58,7 @@ class System(msgspec.Struct, frozen=True):
     live: Callable[[int], LiveSystem] | None = None
     replaces: bool = False
     writer: bool = False
-    dialect: str = "openai-chat"  # of what it returns
+    dialect: str = "openai-chat"  # of its views
 
     @property
     def version(self) -> str | None:
@@ -66,7 +66,7 @@ class System(msgspec.Struct, frozen=True):
         return installed(self.package)
 
     def opened(self, window: int) -> LiveSystem:
-        """Open a session; a system without sessions folds all messages at each request."""
+        """Open a session; a system without sessions folds its messages at each request."""
         if self.live is not None:
             return self.live(window)
         fold = self.make(window)
@@ -80,12 +80,12 @@ class Refolded:
         self._fold = fold
         self._messages: Messages = []
 
-    def say(self, *messages: dict[str, Any]) -> None:
+    def append(self, *messages: dict[str, Any]) -> None:
         """Append messages."""
         self._messages += messages
 
     def view(self) -> Sequence[Any]:
-        """Return the fold of everything."""
+        """Return all messages, folded."""
         return self._fold(self._messages)
 
     def history(self) -> Any:
@@ -97,7 +97,7 @@ class Refolded:
 
 
 class Shortened(Refolded):
-    """A session in which folded messages replace the others."""
+    """A session in which each view replaces the messages."""
 
     def view(self) -> Sequence[Any]:
         """Return the messages, folded if necessary."""
@@ -109,28 +109,28 @@ class Shortened(Refolded):
         return self._messages
 
 
-# ---- what every measure reads of a view
+# ---- the text of a view
 
 
-def texts(value: Any, above: tuple[int, ...] = ()) -> Iterator[str]:
+def texts(value: Any, parents: tuple[int, ...] = ()) -> Iterator[str]:
     """Yield every text in a value: in lists, in mappings, in the fields of objects."""
     if isinstance(value, str):
         yield value
         return
-    below = (*above, id(value))
+    path = (*parents, id(value))
     if isinstance(value, Mapping):
-        for one in value.values():  # pyright: ignore[reportUnknownVariableType]
-            yield from texts(one, below)
+        for item in value.values():  # pyright: ignore[reportUnknownVariableType]
+            yield from texts(item, path)
     elif isinstance(value, list | tuple):
-        for one in value:  # pyright: ignore[reportUnknownVariableType]
-            yield from texts(one, below)
-    elif id(value) not in above and not callable(value) and hasattr(value, "__dict__"):
-        yield from texts(vars(value), below)
+        for item in value:  # pyright: ignore[reportUnknownVariableType]
+            yield from texts(item, path)
+    elif id(value) not in parents and not callable(value) and hasattr(value, "__dict__"):
+        yield from texts(vars(value), path)
 
 
 def message_texts(view: Sequence[Any]) -> list[str]:
     """Return the text of each message of a view."""
-    return ["\n".join(texts(one)) for one in view]
+    return ["\n".join(texts(message)) for message in view]
 
 
 def size(text: str) -> int:
@@ -138,12 +138,12 @@ def size(text: str) -> int:
     return len(text) // CHARACTERS + FRAME
 
 
-# ---- what every measure times with
+# ---- time
 
-_elsewhere = [0.0]
+_external_seconds = [0.0]
 
 
-def clock(elsewhere: float = 0.0) -> float:
-    """Return the processor time in seconds, plus all time that was spent `elsewhere`."""
-    _elsewhere[0] += elsewhere
-    return time.process_time() + _elsewhere[0]
+def clock(external: float = 0.0) -> float:
+    """Return the processor time in seconds; `external` adds seconds of another process to all later calls."""
+    _external_seconds[0] += external
+    return time.process_time() + _external_seconds[0]

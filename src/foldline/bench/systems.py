@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from itertools import dropwhile
 from typing import Any
 
 import foldline
@@ -24,7 +25,7 @@ class LivePreset:
     def __init__(self, policy: str, window: int) -> None:
         self._session = foldline.open_sync("memory://", "bench", window=window, policy=policy)
 
-    def say(self, *messages: dict[str, Any]) -> None:
+    def append(self, *messages: dict[str, Any]) -> None:
         """Append messages."""
         self._session.append(*messages)
 
@@ -54,30 +55,29 @@ def _preset(name: str) -> System:
 
 
 def everything(messages: Messages, budget: int) -> Messages:
-    """Leave nothing out."""
+    """Keep all messages."""
     del budget
     return messages
 
 
 def newest(messages: Messages, budget: int) -> Messages:
-    """Keep the newest messages that fit, wherever that cuts."""
-    room, at = budget, len(messages)
-    while at and (room := room - size(message_texts(messages[at - 1 : at])[0])) >= 0:
-        at -= 1
-    return messages[at:]
+    """Keep the newest messages that fit, even if that separates a call from its result."""
+    room, start = budget, len(messages)
+    while start and (room := room - size(message_texts(messages[start - 1 : start])[0])) >= 0:
+        start -= 1
+    return messages[start:]
 
 
 def newest_turns(messages: Messages, budget: int) -> Messages:
     """Keep the newest turns that fit, from a user message on."""
-    kept = newest(messages, budget)
-    return kept[next((at for at, one in enumerate(kept) if one["role"] == "user"), len(kept)) :]
+    return list(dropwhile(lambda message: message["role"] != "user", newest(messages, budget)))
 
 
 def user_words(messages: Messages, budget: int) -> Messages:
-    """Keep what the user said, as far as half the budget takes it, and the newest turns."""
+    """Keep the newest user messages in half of the budget, and the newest turns in the other half."""
     kept = newest_turns(messages, budget // 2)
-    asked = [one for one in messages[: len(messages) - len(kept)] if one["role"] == "user"]
-    return [*newest(asked, budget // 2), *kept]
+    prompts = [message for message in messages[: len(messages) - len(kept)] if message["role"] == "user"]
+    return [*newest(prompts, budget // 2), *kept]
 
 
 CONTROLS: tuple[Callable[[Messages, int], Messages], ...] = (everything, newest, newest_turns, user_words)
@@ -95,8 +95,8 @@ def _control(function: Callable[[Messages, int], Messages]) -> System:
 # ---- all of them
 
 SYSTEMS: Mapping[str, System] = {
-    one.name: one
-    for one in (
+    system.name: system
+    for system in (
         *(_preset(name) for name in PRESETS if ":" not in name),
         *(_control(function) for function in CONTROLS),
         *RIVALS,
@@ -105,8 +105,8 @@ SYSTEMS: Mapping[str, System] = {
 GROUPS = {"presets": "preset", "controls": "control", "rivals": "rival"}
 
 
-def chosen(names: Sequence[str]) -> list[System]:
-    """Return systems by name; `presets`, `controls`, `rivals` are groups; without names all systems.
+def select_systems(names: Sequence[str]) -> list[System]:
+    """Return systems by name, or by the groups `presets`, `controls`, `rivals`; without names all systems.
 
     Raises InputError for an unknown name.
     """
@@ -115,7 +115,9 @@ def chosen(names: Sequence[str]) -> list[System]:
         group = GROUPS.get(name)
         if group is None and name not in SYSTEMS:
             known = (*GROUPS, *SYSTEMS)
-            raise InputError(f"no system {name!r}{did_you_mean(name, known)}; there are {', '.join(known)}")
+            raise InputError(
+                f"no system {name!r}{did_you_mean(name, known)}; the systems are {', '.join(known)}"
+            )
         for system in SYSTEMS.values():
             if system.name == name or system.kind == group:
                 systems[system.name] = system

@@ -1,4 +1,4 @@
-"""Other systems, each called as its documentation says."""
+"""Other systems, each called as in its documentation."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Agent frameworks: the part of each that shrinks a history, called as its agents call it.
+"""Agent frameworks: the part of each that shortens a history, called as its agents call it.
 
-Messages are converted by the forms of Foldline's adapters; the result is what the framework sends.
+Foldline's adapters convert the messages; a view has the messages that the framework sends.
 """
 
 from __future__ import annotations
@@ -10,52 +10,54 @@ from types import SimpleNamespace
 from typing import Any
 
 from foldline.bench.rivals.registry import (
-    NOTE,
-    count,
-    folder,
+    SUMMARY,
+    count_tokens,
     module,
-    named,
-    note,
     rival,
-    wait,
-    with_vocabulary,
+    run_async,
+    scripted_summary,
+    temporary_folder,
+    use_local_vocabulary,
+    with_tool_names,
 )
 from foldline.bench.system import Fold, Messages, message_texts, size
 from foldline.dialects import get
 from foldline.dialects.payload import items_of
 
 
-def _written(messages: Messages, dialect: str) -> list[Any]:
-    """Convert Chat Completions messages to another dialect; those of an earlier fold are in it already."""
-    said = [(get(dialect if _is_bedrock(one) else "openai-chat").decode(one), ()) for one in messages]
-    return get(dialect).render(said).messages
+def _converted(messages: Messages, dialect: str) -> list[Any]:
+    """Convert Chat Completions messages to another dialect; messages of an earlier fold are already in it."""
+    decoded = [
+        get(dialect if _is_bedrock(message) else "openai-chat").decode(message) for message in messages
+    ]
+    return get(dialect).render([(message, ()) for message in decoded]).messages
 
 
 def _is_bedrock(message: dict[str, Any]) -> bool:
     """Return whether a message is Bedrock's: its blocks have no type."""
     content = message.get("content")
-    return isinstance(content, list) and not any("type" in one for one in items_of(content))
+    return isinstance(content, list) and not any("type" in block for block in items_of(content))
 
 
 # ---- LangChain and deepagents
 
 
 def _langchain(fold: Any) -> Fold:
-    """Make a fold of one of LangChain's messages."""
-    messages = module("langchain_core.messages")
-    return lambda given: messages.convert_to_openai_messages(fold(messages.convert_to_messages(given)))
+    """Return a fold of Chat Completions messages from one of LangChain's messages."""
+    core = module("langchain_core.messages")
+    return lambda messages: core.convert_to_openai_messages(fold(core.convert_to_messages(messages)))
 
 
 def _model() -> Any:
-    """Return a chat model that always says the same."""
+    """Return a chat model that always answers with `SUMMARY`."""
     fake = module("langchain_core.language_models.fake_chat_models")
-    model = fake.GenericFakeChatModel(messages=iter(lambda: NOTE, None))
+    model = fake.GenericFakeChatModel(messages=iter(lambda: SUMMARY, None))
     model.profile = {"max_input_tokens": 1_000_000}
     return model
 
 
 def _sent(middleware: Any, state: dict[str, Any], messages: list[Any]) -> list[Any]:
-    """Return what a middleware sends the model, and update the state."""
+    """Return the messages that a middleware sends to the model, and update the state."""
     types = module("langchain.agents.middleware.types")
     sent: list[Any] = []
 
@@ -64,11 +66,10 @@ def _sent(middleware: Any, state: dict[str, Any], messages: list[Any]) -> list[A
         return types.ModelResponse(result=[])
 
     state["messages"] = messages
-    done = middleware.wrap_model_call(
+    result = middleware.wrap_model_call(
         types.ModelRequest(model=getattr(middleware, "model", None), messages=messages, state=state), handler
     )
-    command = getattr(done, "command", None)
-    state.update(getattr(command, "update", None) or {})
+    state.update(getattr(getattr(result, "command", None), "update", None) or {})
     return sent
 
 
@@ -90,22 +91,21 @@ def langchain_trim(budget: int) -> Fold:
 @rival("langchain")
 def langchain_clear_tool_uses(budget: int) -> Fold:
     """ContextEditingMiddleware(edits=[ClearToolUsesEdit(trigger=budget)])"""
-    kind = module("langchain.agents.middleware")
-    middleware = kind.ContextEditingMiddleware(edits=[kind.ClearToolUsesEdit(trigger=budget)])
+    langchain = module("langchain.agents.middleware")
+    middleware = langchain.ContextEditingMiddleware(edits=[langchain.ClearToolUsesEdit(trigger=budget)])
     return _langchain(partial(_sent, middleware, {}))
 
 
 @rival("langchain", replaces=True, writer=True)
 def langchain_summarization(budget: int) -> Fold:
     """SummarizationMiddleware(model, trigger=("tokens", budget), keep=("tokens", budget // 2))"""
-    kind = module("langchain.agents.middleware")
-    middleware = kind.SummarizationMiddleware(
+    middleware = module("langchain.agents.middleware").SummarizationMiddleware(
         _model(), trigger=("tokens", budget), keep=("tokens", budget // 2)
     )
 
     def fold(messages: list[Any]) -> list[Any]:
         changed = middleware.before_model({"messages": messages}, None)
-        return messages if changed is None else changed["messages"][1:]  # the first removes what was
+        return messages if changed is None else changed["messages"][1:]  # the first removes all others
 
     return _langchain(fold)
 
@@ -114,15 +114,12 @@ def langchain_summarization(budget: int) -> Fold:
 def deepagents_summarization(budget: int) -> Fold:
     """SummarizationMiddleware(model, backend=..., trigger=("tokens", budget), keep=("tokens", budget //
     2))"""
-    place = folder()
-    kind, backends = module("deepagents.middleware.summarization"), module("deepagents.backends")
-    middleware = kind.SummarizationMiddleware(
-        _model(),
-        backend=backends.FilesystemBackend(root_dir=place(), virtual_mode=True),
-        trigger=("tokens", budget),
-        keep=("tokens", budget // 2),
+    path = temporary_folder()
+    backend = module("deepagents.backends").FilesystemBackend(root_dir=path(), virtual_mode=True)
+    middleware = module("deepagents.middleware.summarization").SummarizationMiddleware(
+        _model(), backend=backend, trigger=("tokens", budget), keep=("tokens", budget // 2)
     )
-    state: dict[str, Any] = {"place": place}  # it is there as long as the fold
+    state: dict[str, Any] = {"folder": path}  # a reference, so that the folder lives as long as the fold
     return _langchain(partial(_sent, middleware, state))
 
 
@@ -130,44 +127,44 @@ def deepagents_summarization(budget: int) -> Fold:
 
 
 def _pydantic(capability: Any) -> Fold:
-    """Make a fold of a capability; messages are written by pydantic-ai's own OpenAI model."""
+    """Return the fold of a capability; pydantic-ai's OpenAI model converts its messages."""
     pydantic_ai, models = module("pydantic_ai"), module("pydantic_ai.models")
     openai = module("pydantic_ai.models.openai")
     provider = module("pydantic_ai.providers.openai").OpenAIProvider(api_key="none")
     model = openai.OpenAIChatModel("gpt-5.2", provider=provider)
     form = module("foldline.adapters.pydantic_ai").FORM
-    asked = models.ModelRequestParameters()
+    parameters = models.ModelRequestParameters()
 
-    async def folded(messages: Messages) -> Any:
-        said = form.encode(named(messages))
+    async def fold(messages: Messages) -> Any:
+        encoded = form.encode(with_tool_names(messages))
         usage = module("pydantic_ai.usage").RunUsage()
-        context = pydantic_ai.RunContext(deps=None, model=model, usage=usage, messages=said)
+        context = pydantic_ai.RunContext(deps=None, model=model, usage=usage, messages=encoded)
         request = models.ModelRequestContext(
-            model=model, messages=said, model_settings=None, model_request_parameters=asked
+            model=model, messages=encoded, model_settings=None, model_request_parameters=parameters
         )
         changed = await capability.before_model_request(context, request)
-        return await model._map_messages(changed.messages, asked)  # noqa: SLF001 - what it sends
+        return await model._map_messages(changed.messages, parameters)  # noqa: SLF001 - as it sends them
 
-    return lambda messages: wait(folded(messages))
+    return lambda messages: run_async(fold(messages))
 
 
 @rival("pydantic-ai-harness", replaces=True)
 def pydantic_ai_sliding_window(budget: int) -> Fold:
     """SlidingWindowCompaction(max_tokens=budget, keep_tokens=budget // 2)"""
-    kind = module("pydantic_ai_harness.compaction")
-    return _pydantic(kind.SlidingWindowCompaction(max_tokens=budget, keep_tokens=budget // 2))
+    compaction = module("pydantic_ai_harness.compaction")
+    return _pydantic(compaction.SlidingWindowCompaction(max_tokens=budget, keep_tokens=budget // 2))
 
 
 @rival("pydantic-ai-harness", replaces=True)
 def pydantic_ai_tiered(budget: int) -> Fold:
     """TieredCompaction(tiers=[ClearToolResults(max_tokens=1), SlidingWindowCompaction(max_tokens=1,
     keep_tokens=budget // 2)], target_tokens=budget)"""
-    kind = module("pydantic_ai_harness.compaction")
+    compaction = module("pydantic_ai_harness.compaction")
     tiers = [
-        kind.ClearToolResults(max_tokens=1),
-        kind.SlidingWindowCompaction(max_tokens=1, keep_tokens=budget // 2),
+        compaction.ClearToolResults(max_tokens=1),
+        compaction.SlidingWindowCompaction(max_tokens=1, keep_tokens=budget // 2),
     ]
-    return _pydantic(kind.TieredCompaction(tiers=tiers, target_tokens=budget))
+    return _pydantic(compaction.TieredCompaction(tiers=tiers, target_tokens=budget))
 
 
 # ---- OpenAI Agents
@@ -181,7 +178,7 @@ def openai_agents_trimmer(budget: int) -> Fold:
     trimmer = module("agents.extensions").ToolOutputTrimmer()
 
     def fold(messages: Messages) -> list[Any]:
-        data = run.ModelInputData(input=_written(messages, "openai-responses"), instructions=None)
+        data = run.ModelInputData(input=_converted(messages, "openai-responses"), instructions=None)
         return trimmer(run.CallModelData(model_data=data, agent=None, context=None)).input
 
     return fold
@@ -198,10 +195,10 @@ def adk_context_filter(budget: int) -> Fold:
     content = module("google.genai.types").Content
 
     def fold(messages: Messages) -> list[Any]:
-        given = [content.model_validate(one) for one in _written(messages, "gemini")]
-        request = SimpleNamespace(contents=given)
-        wait(plugin.before_model_callback(callback_context=None, llm_request=request))
-        return [one.model_dump(mode="json", by_alias=True, exclude_none=True) for one in request.contents]
+        contents = [content.model_validate(message) for message in _converted(messages, "gemini")]
+        request = SimpleNamespace(contents=contents)
+        run_async(plugin.before_model_callback(callback_context=None, llm_request=request))
+        return [kept.model_dump(mode="json", by_alias=True, exclude_none=True) for kept in request.contents]
 
     return fold
 
@@ -215,9 +212,9 @@ def _maf(strategy: Any) -> Fold:
     form, tokenizer = adapter.FORM, framework.CharacterEstimatorTokenizer()
 
     def fold(messages: Messages) -> list[Any]:
-        given = form.encode(messages)
-        kept = wait(framework.apply_compaction(given, strategy=strategy, tokenizer=tokenizer))
-        return [payload for one in kept for payload in adapter.chat_payloads(one)]
+        encoded = form.encode(messages)
+        kept = run_async(framework.apply_compaction(encoded, strategy=strategy, tokenizer=tokenizer))
+        return [payload for message in kept for payload in adapter.chat_payloads(message)]
 
     return fold
 
@@ -256,12 +253,11 @@ def maf_truncation(budget: int) -> Fold:
 @rival("strands-agents", replaces=True, dialect="bedrock-converse")
 def strands_sliding_window(budget: int) -> Fold:
     """SlidingWindowConversationManager(per_turn=True), reduced as after an overflow until it fits"""
-    kind = module("strands.agent.conversation_manager").SlidingWindowConversationManager
     overflow = module("strands.types.exceptions").ContextWindowOverflowException
-    manager = kind(per_turn=True)
+    manager = module("strands.agent.conversation_manager").SlidingWindowConversationManager(per_turn=True)
 
     def fold(messages: Messages) -> list[Any]:
-        agent = SimpleNamespace(messages=_written(messages, "bedrock-converse"))
+        agent = SimpleNamespace(messages=_converted(messages, "bedrock-converse"))
         manager.apply_management(agent)
         while sum(map(size, message_texts(agent.messages))) > budget:
             before = len(agent.messages), message_texts(agent.messages)
@@ -281,23 +277,25 @@ def agno_compaction(budget: int) -> Fold:
     """Agent(compaction=Compaction(compact_at_tokens=budget, uncompacted_tokens=budget // 2,
     token_counter=...))"""
 
-    def counted(messages: list[Any], tools: Any) -> int:
+    def count(messages: list[Any], tools: Any) -> int:
         del tools
-        return sum(count(_agno(one)) for one in messages)
+        return sum(count_tokens(_agno(message)) for message in messages)
 
-    with_vocabulary()
-    kind, message = module("agno.compaction").Compaction, module("agno.models.message").Message
-    compaction = kind(compact_at_tokens=budget, uncompacted_tokens=budget // 2, token_counter=counted)
-    compaction._summarize = note  # noqa: SLF001 - what a model would write
+    use_local_vocabulary()
+    kind = module("agno.models.message").Message
+    compaction = module("agno.compaction").Compaction(
+        compact_at_tokens=budget, uncompacted_tokens=budget // 2, token_counter=count
+    )
+    compaction._summarize = scripted_summary  # noqa: SLF001 - it would call a model
     records: list[Any] = [None]
 
     def fold(messages: Messages) -> list[Any]:
-        given = [message.model_validate({**one, "id": str(place)}) for place, one in enumerate(messages)]
-        view = compaction.apply_record(given, records[0]) if records[0] else given
+        encoded = [kind.model_validate({**message, "id": str(n)}) for n, message in enumerate(messages)]
+        view = compaction.apply_record(encoded, records[0]) if records[0] else encoded
         if compaction.should_compact(view):
-            records[0] = compaction.compact(given, previous=records[0], session_id="bench")
-            view = compaction.apply_record(given, records[0])
-        return [_agno(one) for one in view]
+            records[0] = compaction.compact(encoded, previous=records[0], session_id="bench")
+            view = compaction.apply_record(encoded, records[0])
+        return [_agno(message) for message in view]
 
     return fold
 
@@ -313,21 +311,21 @@ def _agno(message: Any) -> dict[str, Any]:
 @rival("llama-index-core")
 def llama_index_memory(budget: int) -> Fold:
     """Memory.from_defaults(session_id="id", token_limit=budget)"""
-    kind = module("llama_index.core.memory").Memory
     adapter = module("foldline.adapters.llama_index")
-    form = adapter.FORM
 
-    def tokens(text: str) -> list[str]:
-        return [text[at : at + 4] for at in range(0, len(text), 4)]
+    def tokenize(text: str) -> list[str]:
+        return [text[start : start + 4] for start in range(0, len(text), 4)]
 
-    memory = kind.from_defaults(session_id="bench", token_limit=budget, tokenizer_fn=tokens)
-    taken = [0]
+    memory = module("llama_index.core.memory").Memory.from_defaults(
+        session_id="bench", token_limit=budget, tokenizer_fn=tokenize
+    )
+    stored = [0]  # messages
 
     def fold(messages: Messages) -> list[Any]:
-        new = messages[taken[0] :]
-        taken[0] = len(messages)
+        new = messages[stored[0] :]
+        stored[0] = len(messages)
         if new:
-            memory.put_messages(form.encode(new))
-        return [adapter.chat_payload(one) for one in memory.get()]
+            memory.put_messages(adapter.FORM.encode(new))
+        return [adapter.chat_payload(message) for message in memory.get()]
 
     return fold

@@ -1,4 +1,4 @@
-"""Libraries and proxies that only shrink a history."""
+"""Libraries and proxies that shorten a history."""
 
 from __future__ import annotations
 
@@ -6,16 +6,24 @@ import os
 from pathlib import Path
 from typing import Any
 
-from foldline.bench.rivals.registry import NOTE, count, folder, module, note, rival, with_vocabulary
+from foldline.bench.rivals.registry import (
+    SUMMARY,
+    count_tokens,
+    module,
+    rival,
+    scripted_summary,
+    temporary_folder,
+    use_local_vocabulary,
+)
 from foldline.bench.system import Fold, Messages
 
 
 @rival("litellm")
 def litellm_trim(budget: int) -> Fold:
     """trim_messages(messages, max_tokens=budget)"""
-    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # it would fetch it
+    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # the default is to download it
     trim = module("litellm.utils").trim_messages
-    return lambda messages: trim([dict(one) for one in messages], max_tokens=budget)
+    return lambda messages: trim([dict(message) for message in messages], max_tokens=budget)
 
 
 @rival("headroom-ai")
@@ -32,17 +40,17 @@ def headroom(budget: int) -> Fold:
 @rival("ctxkeeper", writer=True)
 def ctxkeeper(budget: int) -> Fold:
     """Keeper(ask, state_dir, budget=budget).complete(body)"""
-    place = folder()
+    path = temporary_folder()
     sent: list[Any] = []
 
     def ask(body: dict[str, Any]) -> dict[str, Any]:
         sent.append(body["messages"])
-        return {"choices": [{"message": {"role": "assistant", "content": NOTE}, "finish_reason": "stop"}]}
+        return {"choices": [{"message": {"role": "assistant", "content": SUMMARY}, "finish_reason": "stop"}]}
 
-    keeper = module("ctxkeeper").Keeper(ask, Path(place()), budget=budget)
+    keeper = module("ctxkeeper").Keeper(ask, Path(path()), budget=budget)
 
     def fold(messages: Messages) -> list[Any]:
-        place()  # it is there as long as the fold
+        path()  # a reference, so that the folder lives as long as the fold
         keeper.complete({"model": "m", "messages": messages})
         return sent[-1]
 
@@ -52,7 +60,7 @@ def ctxkeeper(budget: int) -> Fold:
 @rival("chatcram", replaces=True, writer=True)
 def chatcram(budget: int) -> Fold:
     """Compactor(budget, summarize).compact(messages)"""
-    compactor = module("chatcram").Compactor(budget, note)
+    compactor = module("chatcram").Compactor(budget, scripted_summary)
     return lambda messages: compactor.compact(messages).messages
 
 
@@ -63,10 +71,10 @@ def contexttrim(budget: int) -> Fold:
     strategy = module("contexttrim.strategies").ImportanceWeighted()
 
     def fold(messages: Messages) -> list[Any]:
-        made = manager(token_budget=budget, strategy=strategy, token_counter=count)
-        for one in messages:
-            made.add(one)
-        return made.fit()
+        context = manager(token_budget=budget, strategy=strategy, token_counter=count_tokens)
+        for message in messages:
+            context.add(message)
+        return context.fit()
 
     return fold
 
@@ -74,24 +82,24 @@ def contexttrim(budget: int) -> Fold:
 @rival("convopack")
 def convopack(budget: int) -> Fold:
     """Packer(budget=budget, strategy=Recency(), pin=["system", "first_user"]).pack(messages)"""
-    kind = module("convopack")
-    packer = kind.Packer(budget=budget, strategy=kind.Recency(), pin=["system", "first_user"])
-    form = module("convopack.providers.openai")
-    return lambda messages: form.to_openai(packer.pack(form.from_openai(messages)).kept)
+    convopack = module("convopack")
+    packer = convopack.Packer(budget=budget, strategy=convopack.Recency(), pin=["system", "first_user"])
+    openai = module("convopack.providers.openai")
+    return lambda messages: openai.to_openai(packer.pack(openai.from_openai(messages)).kept)
 
 
 @rival("contextgc")
 def contextgc(budget: int) -> Fold:
     """compile_messages(messages)"""
     del budget  # it takes none
-    run = module("contextgc").compile_messages
-    return lambda messages: run(messages)[0]
+    compile_messages = module("contextgc").compile_messages
+    return lambda messages: compile_messages(messages)[0]
 
 
 @rival("contextpress")
 def contextpress(budget: int) -> Fold:
     """ContextManager(type="agent").compress(messages, token_budget=budget)"""
-    with_vocabulary()
+    use_local_vocabulary()
     manager = module("contextpress").ContextManager(type="agent")
     return lambda messages: manager.compress(messages, token_budget=budget)
 

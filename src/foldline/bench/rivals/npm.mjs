@@ -1,9 +1,9 @@
-// The systems of npm. Each line that is read is a request, each line that is written its answer.
+// The systems of npm. Each input line is a request, each output line its answer.
 import { createInterface } from "node:readline";
 
 console.log = console.info = console.error; // lines of standard output are answers
 
-// tokens, for those that want a counter
+// a token counter for systems that need one
 const size = ({ content, tool_calls: calls }) => Math.ceil(JSON.stringify([content, calls]).length / 4);
 
 // ---- Chat Completions as the AI SDK's messages, and back
@@ -28,25 +28,25 @@ function prompt(messages) {
 function chat(messages) {
   return messages.flatMap(({ role, content }) => {
     if (role === "system") return [{ role, content }];
-    const of = (type) => content.filter((part) => part.type === type);
-    const results = of("tool-result").map((part) => (
+    const parts = (type) => content.filter((part) => part.type === type);
+    const results = parts("tool-result").map((part) => (
       { role: "tool", tool_call_id: part.toolCallId, content: part.output.value }
     ));
     if (role === "tool") return results;
-    const text = of("text").map((part) => part.text).join("\n");
-    const calls = of("tool-call").map(({ toolCallId, toolName, input }) => (
+    const text = parts("text").map((part) => part.text).join("\n");
+    const calls = parts("tool-call").map(({ toolCallId, toolName, input }) => (
       { id: toolCallId, type: "function", function: { name: toolName, arguments: JSON.stringify(input) } }
     ));
     return [{ role, content: text, ...(calls.length ? { tool_calls: calls } : {}) }];
   });
 }
 
-// Run what Mastra calls right before a request to the model.
+// Run processors as Mastra does before a request to the model.
 async function mastra(processors, messages) {
   let sent = prompt(messages);
-  for (const one of processors) {
-    if (!one.processLLMRequest) throw new Error("needs @mastra/core 1.71, which needs Node.js 22");
-    sent = (await one.processLLMRequest({ prompt: sent, state: {} }))?.prompt ?? sent;
+  for (const processor of processors) {
+    if (!processor.processLLMRequest) throw new Error("needs @mastra/core 1.71, which needs Node.js 22");
+    sent = (await processor.processLLMRequest({ prompt: sent, state: {} }))?.prompt ?? sent;
   }
   return chat(sent);
 }
@@ -65,11 +65,13 @@ const systems = {
   },
   async "langchain-js-trim"(messages, maxTokens) {
     const { coerceMessageLikeToMessage, trimMessages } = await import("@langchain/core/messages");
-    const given = messages.map((one, place) => coerceMessageLikeToMessage({ ...one, id: String(place) }));
+    const coerced = messages.map((message, index) => (
+      coerceMessageLikeToMessage({ ...message, id: String(index) })
+    ));
     const sizes = messages.map(size);
-    const tokenCounter = (some) => some.reduce((sum, one) => sum + sizes[one.id], 0);
+    const tokenCounter = (counted) => counted.reduce((sum, { id }) => sum + sizes[id], 0);
     const options = { maxTokens, tokenCounter, strategy: "last", startOn: "human", includeSystem: true };
-    return (await trimMessages(given, options)).map((one) => messages[one.id]);
+    return (await trimMessages(coerced, options)).map(({ id }) => messages[id]);
   },
   async "mastra-token-limiter"(messages, budget) {
     const { TokenLimiterProcessor } = await import("@mastra/core/processors");
@@ -84,13 +86,13 @@ const systems = {
 
 for await (const line of createInterface({ input: process.stdin })) {
   const { system, budget, messages } = JSON.parse(line);
-  const begun = process.cpuUsage();
+  const started = process.cpuUsage();
   const answer = {};
   try {
     answer.messages = await systems[system](messages, budget);
   } catch (error) {
     answer.error = String(error);
   }
-  const { user, system: kernel } = process.cpuUsage(begun);
+  const { user, system: kernel } = process.cpuUsage(started);
   process.stdout.write(`${JSON.stringify({ ...answer, seconds: (user + kernel) / 1e6 })}\n`);
 }

@@ -1,4 +1,4 @@
-"""Systems from npm: a long-running Node.js process (`npm.mjs`) takes requests as lines of JSON."""
+"""Systems from npm: a Node.js process (`npm.mjs`) answers requests, which are lines of JSON."""
 
 from __future__ import annotations
 
@@ -30,26 +30,27 @@ class NodeProcess:
     """A Node.js process that uses the packages in `node_modules`."""
 
     def __init__(self) -> None:
-        # a script that is no file takes packages from the working directory
+        # with --eval, Node.js imports packages from the working directory
         command = ["node", "--input-type=module", "--eval", SCRIPT.read_text(encoding="utf-8")]
         self._process = Popen(  # noqa: S603 - our own script
             command, cwd=node_modules().parent, stdin=PIPE, stdout=PIPE, stderr=DEVNULL
         )
-        self._to, self._back = (cast("IO[bytes]", one) for one in (self._process.stdin, self._process.stdout))
+        self._requests = cast("IO[bytes]", self._process.stdin)
+        self._answers = cast("IO[bytes]", self._process.stdout)
         atexit.register(self.close)
 
     def fold(self, system: str, budget: int, messages: Messages) -> Messages:
-        """Fold a history; only the system's own time counts."""
-        begun = time.process_time()
+        """Fold a history; of the time, only the system's counts."""
+        started = time.process_time()
         try:
             request = {"system": system, "budget": budget, "messages": messages}
-            self._to.write(msgspec.json.encode(request) + b"\n")
-            self._to.flush()
-            answer = msgspec.json.decode(self._back.readline(), type=NodeAnswer)
-        except BaseException:  # it died, or had no more time: a late answer would be taken for the next one
+            self._requests.write(msgspec.json.encode(request) + b"\n")
+            self._requests.flush()
+            answer = msgspec.json.decode(self._answers.readline(), type=NodeAnswer)
+        except BaseException:  # it died or took too long: a late answer would be read as the next one
             self.close()
             raise
-        clock(answer.seconds - (time.process_time() - begun))
+        clock(answer.seconds - (time.process_time() - started))
         if answer.error:
             raise RuntimeError(answer.error)
         return answer.messages

@@ -1,4 +1,4 @@
-"""Registration of rivals: each is a function from a budget to a fold, with a name and a package."""
+"""The registry of rivals: functions from a budget to a fold, each with a package; and helpers for them."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ from typing import Any
 
 from foldline.bench.system import Fold, Messages, System
 
-NOTE = (
-    "The work so far: files were read and edited, tests were run, some failed and were mended."  # of a script
-)
+# the summary of systems whose model is replaced by a script
+SUMMARY = "The work so far: files were read and edited, tests were run, some failed and were mended."
 
 RIVALS: list[System] = []
 
@@ -23,9 +22,9 @@ RIVALS: list[System] = []
 def rival(
     package: str, *, replaces: bool = False, writer: bool = False, dialect: str = "openai-chat"
 ) -> Callable[[Callable[[int], Fold]], Callable[[int], Fold]]:
-    """Register a function as a system: its name, with dashes, is the system's, its docstring the call."""
+    """Register a function as a system, under its name with dashes; its docstring is the call."""
 
-    def registered(make: Callable[[int], Fold]) -> Callable[[int], Fold]:
+    def register(make: Callable[[int], Fold]) -> Callable[[int], Fold]:
         name, entry = make.__name__.replace("_", "-"), " ".join((make.__doc__ or "").split())
         system = System(
             name, "rival", entry, make, package, replaces=replaces, writer=writer, dialect=dialect
@@ -33,47 +32,53 @@ def rival(
         RIVALS.append(system)
         return make
 
-    return registered
+    return register
 
 
 def module(name: str) -> Any:
-    """Import a module of a package that need not be installed."""
+    """Import a module of a package that may not be installed; typed as Any."""
     return import_module(name)
 
 
-def with_vocabulary() -> None:
-    """Let tiktoken use LiteLLM's copy of the vocabulary, instead of downloading one."""
+def use_local_vocabulary() -> None:
+    """Make tiktoken use LiteLLM's copy of the vocabulary, instead of downloading one."""
     litellm = find_spec("litellm")
     if litellm is not None and litellm.origin is not None:
-        place = Path(litellm.origin).parent / "litellm_core_utils" / "tokenizers"
-        os.environ.setdefault("TIKTOKEN_CACHE_DIR", str(place))
+        folder = Path(litellm.origin).parent / "litellm_core_utils" / "tokenizers"
+        os.environ.setdefault("TIKTOKEN_CACHE_DIR", str(folder))
 
 
-def folder() -> Callable[[], str]:
-    """Create a temporary folder, deleted with the returned function, which returns its path."""
-    place = TemporaryDirectory(prefix="foldline-bench-", ignore_cleanup_errors=True)
-    return lambda: place.name
+def temporary_folder() -> Callable[[], str]:
+    """Create a temporary folder; return a function that returns its path, and deletes it when collected."""
+    folder = TemporaryDirectory(prefix="foldline-bench-", ignore_cleanup_errors=True)
+    return lambda: folder.name
 
 
-def count(message: Any) -> int:
+def count_tokens(message: Any) -> int:
     """Count the tokens of a message, or of a text."""
     return len(str(message)) // 4
 
 
-def wait(coroutine: Coroutine[Any, Any, Any]) -> Any:
-    """Run a coroutine to its end."""
+def run_async(coroutine: Coroutine[Any, Any, Any]) -> Any:
+    """Run a coroutine and return its result; typed as Any."""
     return asyncio.run(coroutine)
 
 
-def note(*_: Any, **__: Any) -> str:
-    """Write a summary instead of a model."""
-    return NOTE
+def scripted_summary(*_: Any, **__: Any) -> str:
+    """Return `SUMMARY`, in place of a model's."""
+    return SUMMARY
 
 
-def named(messages: Messages) -> Messages:
-    """Return messages whose results have the tool's name, as some frameworks need."""
-    names = {call["id"]: call["function"]["name"] for one in messages for call in one.get("tool_calls") or ()}
+def with_tool_names(messages: Messages) -> Messages:
+    """Return messages whose results have the tool's name, which some frameworks require."""
+    names = {
+        call["id"]: call["function"]["name"]
+        for message in messages
+        for call in message.get("tool_calls") or ()
+    }
     return [
-        {**one, "name": names.get(one["tool_call_id"], "unknown")} if one["role"] == "tool" else one
-        for one in messages
+        {**message, "name": names.get(message["tool_call_id"], "unknown")}
+        if message["role"] == "tool"
+        else message
+        for message in messages
     ]

@@ -11,10 +11,10 @@ from pathlib import Path
 import msgspec
 from rich.text import Text
 
-from foldline.bench.measures import FULL_SIZES, MEASURES, BenchSetup, own
-from foldline.bench.report import columns, headline, leads, lines, made, page
-from foldline.bench.run import Bench, measures, run_bench
-from foldline.bench.systems import FIRST, chosen
+from foldline.bench.measures import FULL_SIZES, MEASURES, BenchSetup, read_sessions
+from foldline.bench.report import filled_columns, headline, leads, page, run_details, table_lines
+from foldline.bench.run import Bench, run_bench, select_measures
+from foldline.bench.systems import FIRST, select_systems
 from foldline.cli.options import Shown, command, option
 from foldline.cli.output import escape, out, print_table, progress, row, rule, table, tell, warn, write_whole
 from foldline.dialects import OPENAI_CHAT
@@ -77,8 +77,8 @@ def bench(
     another system whose package is installed. The first lines name the measures in which Foldline is not
     first. docs/bench.md describes the measures.
     """
-    rows = chosen(_split(systems))
-    selected = measures(_split(names))
+    rows = select_systems(_split(systems))
+    selected = select_measures(_split(names))
     if model is not None and DECISION not in selected:
         selected = (*selected, DECISION)
     if DECISION in selected:
@@ -124,7 +124,7 @@ def _readable(names: Sequence[str]) -> tuple[str, ...]:
     found: list[str] = []
     for file in session_files(names):
         try:
-            deque(own([file]), maxlen=0)
+            deque(read_sessions([file]), maxlen=0)
             found.append(file)
         except FoldlineError as error:
             warn([f"left out: {error}"])
@@ -145,14 +145,14 @@ def _print(found: Bench) -> None:
         console.print(f"  {escape(line)}", soft_wrap=True)
     for name in found.measures:
         measure = MEASURES[name]
-        shown = columns(found, measure)
+        shown = filled_columns(found, measure)
         rule(console, name)
         console.print(escape(measure.about), soft_wrap=True)
         titles = (column.title if column.form == "text" else f"#{column.title}" for column in shown)
         result = table("=system", *titles, "")
-        for line in lines(found, measure, shown):
+        for line in table_lines(found, measure, shown):
             styles = {"best": "bold green", "over": "dim"}
             cells = [Text(text, styles.get(kind, "")) for text, kind in line.cells]
             row(result, line.row.label, *(cells or [""] * len(shown)), line.problem)
         print_table(result, console)
-    console.print("", *(f"[dim]{escape(line)}[/]" for line in made(found)), sep="\n", soft_wrap=True)
+    console.print("", *(f"[dim]{escape(line)}[/]" for line in run_details(found)), sep="\n", soft_wrap=True)
