@@ -242,7 +242,7 @@ def others(monkeypatch):
             ],
             [2, 3],
         ),
-        (["hangs"], 1, ["not done after 1 seconds: allow more with --timeout"], [0, 1]),
+        (["hangs"], 1, ["stopped after 1 seconds: allow more with --timeout"], [0, 1]),
     ],
     ids=["wrong", "hangs"],
 )

@@ -48,7 +48,7 @@ def test_it_goes_on_where_it_was_left(batch):
     assert [one["state"] for one in again["files"]] == ["earlier", "earlier"]
     refused = batch("--target", 1500)
     assert refused.code == 2
-    assert "holds a batch with other options (target)" in refused.err
+    assert "has a batch with other options (target)" in refused.err
     assert batch("--target", 1500, "--force", "--json").json["totals"]["done"] == 2
 
 
@@ -217,4 +217,4 @@ def test_a_session_that_takes_too_long_is_named_and_the_rest_is_done(batch, arch
     write_lines(archive / "huge.jsonl", work(3000))
     done = batch("--target", 2000, "--timeout", "0.2")
     assert done.code == 1
-    assert "huge.jsonl: not done after 0.2 seconds: allow more with --timeout" in done.err
+    assert "huge.jsonl: stopped after 0.2 seconds: allow more with --timeout" in done.err

@@ -58,7 +58,7 @@ def test_what_fails_dies_or_takes_too_long_stops_nothing_else(cluster, tmp_path)
     assert (one, two) == (3, 3)
     assert deadly == Failed(files[1], f"{files[1]}: its process died (out of memory?)")
     assert bad == Failed(files[2], f"{files[2]}: not a session file")
-    assert slow == Failed(files[3], f"{files[3]}: not done after 1 seconds: allow more with --timeout")
+    assert slow == Failed(files[3], f"{files[3]}: stopped after 1 seconds: allow more with --timeout")
 
 
 def test_ray_two_processes_and_one_write_the_same_bytes(cluster, foldline, tmp_path):

@@ -19,7 +19,7 @@ def test_each_problem_is_a_line_and_the_exit_code_is_1(foldline):
     done = foldline("check", GOOD, "--window", 20_000, "--policy", "pi,amp")
     assert done.code == 1
     assert done.out.splitlines() == [
-        f"failed: {GOOD}: policy amp, request 25: the window is exceeded: 20,204 tokens, and the window takes 20,000",
+        f"failed: {GOOD}: policy amp, request 25: the window is exceeded: 20,204 tokens, the limit is 20,000",
         "1 session, 1 failed, under pi, amp",
     ]
 

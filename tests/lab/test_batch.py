@@ -135,7 +135,7 @@ def test_a_new_file_is_all_that_is_done(do, archive):
 
 def test_another_wish_is_refused_by_name_and_forced(do):
     do()
-    with pytest.raises(InputError, match=r"out holds a batch with other options \(louder\): use another"):
+    with pytest.raises(InputError, match=r"out has a batch with other options \(louder\): use another"):
         do(louder=True)
     assert len(do(louder=True, force=True)[1]) == 4
     assert do(louder=True)[1] == []
@@ -174,7 +174,7 @@ def test_two_batches_do_not_write_to_one_folder(do, tmp_path):
 
 def test_a_folder_that_cannot_be_written_to_is_told(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(InputError, match="cannot be written to"):
+    with pytest.raises(InputError, match="cannot write to this folder"):
         BatchFolder(tmp_path / "file" / "out", {})
 
 

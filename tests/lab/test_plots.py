@@ -41,11 +41,11 @@ def test_the_panels_hold_the_figures_of_the_report(report):
     for line, one in zip(context.lines, report.policies, strict=True):
         assert max(line.values) == one.totals["peak"]
         assert sum(line.values) == one.totals["input_tokens"]
-    assert panels["Input tokens, summed up"].lines[0].values[-1] == report.policies[0].totals["input_tokens"]
-    assert panels["Price, summed up"].lines[0].values[-1] == pytest.approx(
+    assert panels["Input tokens, cumulative"].lines[0].values[-1] == report.policies[0].totals["input_tokens"]
+    assert panels["Price, cumulative"].lines[0].values[-1] == pytest.approx(
         report.policies[0].totals["price"], abs=0.01
     )
-    filled = panels["What fills the window under foldline"]
+    filled = panels["Parts of the window under foldline"]
     baselines = [turn["baseline"] for turn in report.policies[2].turns]
     assert [
         sum(values) for values in zip(*(line.values for line in filled.lines), strict=True)
@@ -58,8 +58,8 @@ def test_of_a_context_that_never_fits_again_it_is_not_drawn_what_fills_it():
     small = replay_file(traced, ReplaySetup((NONE, preset("foldline")), window=30_000, fills=True))
     assert small.policies[0].totals["overflows"]
     titles = [panel.title for panel in replay_panels(small)]
-    assert "What fills the window under foldline" in titles
-    assert "What fills the window under none" not in titles
+    assert "Parts of the window under foldline" in titles
+    assert "Parts of the window under none" not in titles
 
 
 def test_what_fills_a_window_adds_up_to_the_request_in_the_models_own_tokens():
@@ -85,7 +85,7 @@ def test_a_page_is_whole_and_a_picture_is_one(report, tmp_path):
     text = page.read_text(encoding="utf-8")
     assert "<script" not in text
     assert text.count("<svg") == text.count("</svg>") == 1
-    assert "What fills the window under foldline" in text
+    assert "Parts of the window under foldline" in text
     assert picture.read_bytes().startswith(SIGNATURE)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out.html", "out.png"]
 

@@ -6,7 +6,7 @@ from tests.cli.calling import SESSION, talk, write_lines
 from foldline.core.decide.policy import Policy
 from foldline.core.decide.presets import preset
 from foldline.errors import InputError
-from foldline.lab.rounds import CHANGE_AT, REPLACED, RULES
+from foldline.lab.rounds import CHANGE_AT, RULES, SETTINGS
 from foldline.lab.run import ReplaySetup, replay_file
 
 NONE = Policy(name="none", enabled=False)
@@ -31,7 +31,7 @@ def test_planted_rules_survive_every_round(rounds, name):
 
 def test_replaced_settings_are_current_and_never_stale(rounds):
     for one in rounds["foldline"]:
-        assert one["settings"] == len(REPLACED)
+        assert one["settings"] == len(SETTINGS)
         assert one["stale"] == 0
     assert len(rounds["foldline"]) > CHANGE_AT
 

@@ -14,7 +14,7 @@ from foldline.errors import FormatError, InputError
 from foldline.lab.run import ReplaySetup, replay_file, replay_many
 from foldline.lab.runner import Failed
 from foldline.lab.sources import session_files
-from foldline.lab.steps import HELD_MOST, steps
+from foldline.lab.steps import MAX_HELD, steps
 from foldline.transcripts import MessageRecord, WarningRecord
 
 NONE = Policy(name="none", enabled=False)
@@ -60,10 +60,10 @@ def test_a_result_that_nothing_called_for_is_told_with_its_line():
 
 
 def test_a_call_without_an_end_holds_back_only_so_many():
-    talking = heard(user(), calls("c1"), *(assistant(str(n)) for n in range(3 * HELD_MOST)))
+    talking = heard(user(), calls("c1"), *(assistant(str(n)) for n in range(3 * MAX_HELD)))
     stream = steps(iter(talking))
     assert roles([next(stream)]) == ["user"]
-    assert len(roles(stream)) == 3 * HELD_MOST + 1
+    assert len(roles(stream)) == 3 * MAX_HELD + 1
 
 
 def test_entries_are_chained():

@@ -127,4 +127,4 @@ def slow_to_go(file: str) -> int:
 
 def test_the_time_limit_holds_where_an_exception_is_dropped(files):
     [(_, found)] = LocalPool(1, 0.2).each(files[:1], slow_to_go)
-    assert found == Failed(files[0], f"{files[0]}: not done after 0.2 seconds: allow more with --timeout")
+    assert found == Failed(files[0], f"{files[0]}: stopped after 0.2 seconds: allow more with --timeout")

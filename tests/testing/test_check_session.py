@@ -34,7 +34,7 @@ def test_a_window_that_is_exceeded_is_told_once_with_its_first_request():
     (found,) = check_session(str(GOOD), window=20_000, policy="amp")
     assert (found.policy, found.request, found.kind) == ("amp", 25, "window_exceeded")
     assert str(found) == (
-        f"{GOOD}: policy amp, request 25: the window is exceeded: 20,204 tokens, and the window takes 20,000"
+        f"{GOOD}: policy amp, request 25: the window is exceeded: 20,204 tokens, the limit is 20,000"
     )
 
 
@@ -48,7 +48,7 @@ def test_a_lost_rule_is_told_word_for_word(tmp_path):
     assert {one.text for one in found} < {RULE.format(n) for n in range(80)}
     assert len({one.text for one in found}) == len(found)
     assert RULE.format(0) in {one.text for one in found}
-    assert "a rule of the user's is not in the view: Never change the file" in str(found[0])
+    assert "a rule of the user is missing from the view: Never change the file" in str(found[0])
 
 
 def test_rules_that_have_room_are_kept(tmp_path):

@@ -75,7 +75,7 @@ def test_failures_name_session_policy_request_and_what_is_wrong(run, pytester):
     )
     done.assert_outcomes(failed=3)
     shown = done.stdout.str()
-    assert f"a rule of the user's is not in the view: {RULE.format(0)}" in shown
+    assert f"a rule of the user is missing from the view: {RULE.format(0)}" in shown
     assert re.search(
         r"image\.jsonl under foldline _+\nrequest \d+: the view is invalid: message \d+: ", shown
     )

@@ -24,10 +24,10 @@ from foldline.core.decide.policy import Policy
 from foldline.core.log.codec import encode
 from foldline.errors import SessionNotFound
 from foldline.folding import FoldOptions, fold_now
-from foldline.lab.batch import Found
+from foldline.lab.batch import Details
 from foldline.lab.report import as_json
 from foldline.lab.run import ReplaySetup, replay_file
-from foldline.lab.sources import is_stored, place_of
+from foldline.lab.sources import is_stored, split_stored
 from foldline.stores import open_store
 
 SIZES = ("tokens_before", "tokens_after", "messages_before", "messages_after")
@@ -48,7 +48,7 @@ class FoldFiles(msgspec.Struct, frozen=True):
     models: dict[str, dict[str, Any]] = {}
 
 
-def fold_one(folding: FoldFiles, file: str, target: Path) -> Found:
+def fold_one(folding: FoldFiles, file: str, target: Path) -> Details:
     """Fold a session and write its messages as JSON lines."""
     started = time.perf_counter()
     with _as_file(file) as path:
@@ -70,7 +70,7 @@ def fold_one(folding: FoldFiles, file: str, target: Path) -> Found:
     }
 
 
-def replay_one(setup: ReplaySetup, file: str, target: Path) -> Found:
+def replay_one(setup: ReplaySetup, file: str, target: Path) -> Details:
     """Replay a session and write its report; only totals and means are recorded."""
     with _as_file(file) as path:
         report = msgspec.structs.replace(replay_file(path, setup), session=file)
@@ -104,7 +104,7 @@ def _as_file(name: str) -> Generator[str]:
 
 
 async def _copy(name: str, copy: IO[bytes]) -> None:
-    url, session = place_of(name)
+    url, session = split_stored(name)
     store = open_store(url)
     try:
         if await store.leaf(session) is None:

@@ -1,1 +1,1 @@
-"""The lab replays recorded sessions under policies: it reads files, compacts, measures and draws."""
+"""Replays of recorded sessions under policies: the lab reads files, compacts, measures and draws."""

@@ -1,9 +1,9 @@
-"""The same work on an archive of sessions; a batch that was killed resumes where it stopped.
+"""The same work on many sessions; a batch that was killed resumes where it stopped.
 
-A process writes its result atomically; then the result is recorded in the manifest, an SQLite file in the
-same folder. The key is a hash of the session's name and state and the result's name: if one of them differs,
-or the result is gone, the session is processed again. The manifest stays locked, so that two batches never
-write to one folder.
+A process writes each result atomically and records it in the manifest, an SQLite file in the same folder. The
+key is a hash of the session's name and state and the result's name: if one of them changes, or the result was
+deleted, the session is processed again. The manifest stays locked, so that two batches cannot write to one
+folder.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Final, Literal, Self, TypeVar
 
@@ -27,9 +28,9 @@ from foldline.lab.sources import SUFFIXES, SessionSource
 
 MANIFEST: Final = "manifest.db"
 TABLES: Final = {"jsonl": "results.jsonl", "parquet": "results.parquet"}
-Found = dict[str, Any]
+Details = dict[str, Any]
 W = TypeVar("W")
-Work = Callable[[W, str, Path], Found]  # (options, session, target file) -> details for the manifest
+Work = Callable[[W, str, Path], Details]  # (options, session, target file) -> details for the manifest
 
 _TABLES: Final = """
 begin immediate;
@@ -48,23 +49,23 @@ class Task(msgspec.Struct, frozen=True):
 
 
 class Result(msgspec.Struct, frozen=True):
-    """The result of a session: done now, done earlier, or failed with an error."""
+    """The result of a session: done in this run or in an earlier one, or failed with an error."""
 
     file: str
     output: str
     state: Literal["earlier", "done", "failed"]
-    found: Found = {}
+    details: Details = {}
     error: str = ""
 
 
 class BatchFolder:
-    """A batch in its folder; a context manager. `tasks` are in the order of the sources."""
+    """A batch and its folder; a context manager. `tasks` are in the order of the sources."""
 
     def __init__(self, folder: Path, options: dict[str, Any], *, force: bool = False) -> None:
         """Open the manifest of a folder; `force` discards earlier results.
 
-        `options` is everything that results depend on, except the sessions. Raises InputError if the folder
-        is not writable, is in use, or holds a batch with other options.
+        `options` has everything that results depend on, except the sessions. Raises InputError if the folder
+        is not writable, is in use, or has a batch with other options.
         """
         self.tasks: list[Task] = []
         self._sizes: dict[str, int] = {}
@@ -75,7 +76,7 @@ class BatchFolder:
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise InputError(f"{folder}: cannot be written to: {error.strerror or error}") from error
+            raise InputError(f"{folder}: cannot write to this folder: {error.strerror or error}") from error
         with self._sqlite_errors():
             self._database = sqlite3.connect(self._path, timeout=0, isolation_level=None)
         try:
@@ -112,15 +113,15 @@ class BatchFolder:
         stored = msgspec.json.decode(row[0])
         if changed := sorted(name for name in {*stored, *current} if stored.get(name) != current.get(name)):
             raise InputError(
-                f"{self._folder} holds a batch with other options ({', '.join(changed)}): use another "
-                "folder, or redo everything with --force"
+                f"{self._folder} has a batch with other options ({', '.join(changed)}): use another folder, "
+                "or process everything again with --force"
             )
 
     def add(self, sources: Iterable[SessionSource], ending: str) -> None:
         """Add sessions, each once; the names of their results end in `ending`.
 
-        Results have the same layout as their sources; sources in the batch's folder are left out. If two
-        results have one name, a hash of the path is added. Raises InputError if no session is left.
+        Results have the folders of their sources. Sources in the batch's folder are ignored. If two results
+        had the same name, a hash of the path is added. Raises InputError if there is no session.
         """
         folder = self._folder.resolve()
         unique = {source.whole: source for source in sources if not Path(source.whole).is_relative_to(folder)}
@@ -136,12 +137,12 @@ class BatchFolder:
             if (row := self._recorded(key, "bytes")) is not None and row == self._size(output):
                 self._earlier.add(key)
         if not self.tasks:
-            raise InputError(f"there is no session file outside of {self._folder}")
+            raise InputError(f"no session file: those in {self._folder} are results of this batch")
 
     def run(
         self, work: Work[W], options: W, *, runner: Runner, tick: Callable[[Result], None] = lambda _: None
     ) -> None:
-        """Process all sessions that are left with `runner`, the largest first.
+        """Process all sessions without a result with `runner`, the largest first.
 
         `work` is a module's function, called as work(options, session, target); it writes the result
         atomically and returns details for the manifest. `tick` gets each result as soon as it exists.
@@ -149,9 +150,10 @@ class BatchFolder:
         for task in self.tasks:
             if task.key in self._earlier:
                 tick(self._result(task))
-        left = [task for task in self.tasks if task.key not in self._earlier]
-        left.sort(key=lambda task: -self._sizes[task.file])
-        for task, details in runner.each(left, partial(_process, work, options, self._folder), file=_file):
+        pending = [task for task in self.tasks if task.key not in self._earlier]
+        pending.sort(key=lambda task: -self._sizes[task.file])
+        process = partial(_process, work, options, self._folder)
+        for task, details in runner.each(pending, process, file=attrgetter("file")):
             if isinstance(details, Failed):
                 self._failed[task.key] = details.error.encode("utf-8", "backslashreplace").decode()
             else:
@@ -185,28 +187,24 @@ class BatchFolder:
 
     @contextmanager
     def _sqlite_errors(self) -> Generator[None]:
-        """Raise SQLite's errors as ours, with what to do."""
+        """Turn SQLite's errors into Foldline's, with advice."""
         try:
             yield
         except sqlite3.OperationalError as error:
             if error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-                text = f"{self._folder}: another batch is writing to this folder: wait for it, or use another"
+                text = f"{self._folder}: another batch is writing to this folder: wait, or use another folder"
                 raise InputError(text) from error
             kind = InputError if "readonly" in str(error) or "unable to open" in str(error) else FoldlineError
             raise kind(f"{self._path}: cannot be written: {error}") from error
         except sqlite3.DatabaseError as error:
-            text = f"{self._path}: damaged ({error}): delete it, and everything is done again"
+            text = f"{self._path}: damaged ({error}): delete it, then all sessions are processed again"
             raise InputError(text) from error
 
 
-def _process(work: Work[W], options: W, folder: Path, task: Task) -> Found:
+def _process(work: Work[W], options: W, folder: Path, task: Task) -> Details:
     target = folder / task.output
     target.parent.mkdir(parents=True, exist_ok=True)
     return work(options, task.file, target)
-
-
-def _file(task: Task) -> str:
-    return task.file
 
 
 def _without_suffix(name: str) -> str:

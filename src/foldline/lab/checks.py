@@ -1,7 +1,7 @@
 """Checks of a replay's views: validity, the user's rules, the size.
 
-Between two boundaries a view only grows. So a view that is valid and has every rule before and after each
-boundary and at the end is always so; only the size is checked before every request.
+Between two boundaries a view only grows. So it is enough to check validity and rules before and after each
+boundary and at the end; the size is checked before every request.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ProblemKind = Literal["invalid_view", "lost_rule", "window_exceeded"]
 
 
 class ViewProblem(msgspec.Struct, frozen=True):
-    """A problem of a view, with the number (from 1) of the first request that has it."""
+    """A problem of a view, with the number (from 1) of the first request with it."""
 
     request: int
     kind: ProblemKind
@@ -32,27 +32,27 @@ class ViewProblem(msgspec.Struct, frozen=True):
 
 
 class StandingRules:
-    """The user's rules in force while the messages of a recording are read; without secrets."""
+    """The user's rules in force after each message of a recording; without secrets."""
 
     def __init__(self) -> None:
         self._history = ConstraintHistory()
 
-    def hear(self, entry: Said) -> None:
-        """Take the next message."""
+    def read(self, entry: Said) -> None:
+        """Read the next message."""
         if entry.message.role == "user":
             entry = msgspec.structs.replace(entry, message=clean_message(entry.message, {}))
         self._history.read([entry])
 
     @property
-    def now(self) -> Sequence[ConstraintFact]:
+    def in_force(self) -> Sequence[ConstraintFact]:
         """The rules in force."""
         return self._history.standing
 
 
 class ViewChecks:
-    """Checks the views of one replay; without the `rules` of its recording only their validity.
+    """Checks of the views of one replay; without the `rules` of its recording only of their validity.
 
-    `invalid` counts the checks that refused a view; `problems` has each problem once.
+    `invalid` counts invalid views; `problems` has each problem once.
     """
 
     def __init__(self, dialect: str, rules: StandingRules | None = None) -> None:
@@ -64,7 +64,7 @@ class ViewChecks:
         self._reported: set[str] = set()
         self._exceeded = False
 
-    def form(self, replay: Replay) -> None:
+    def check_validity(self, replay: Replay) -> None:
         """Check the view with the strict validator of the dialect."""
         view = replay.state.view()
         if not view:
@@ -76,19 +76,19 @@ class ViewChecks:
             place = f"message {problem.index}: " if problem.index >= 0 else ""
             self._report(replay, "invalid_view", f"{problem.text} ({problem.rule})", place)
 
-    def request(self, replay: Replay) -> None:
-        """Check a view that is about to be sent: its size, and after a boundary its rules."""
+    def check_request(self, replay: Replay) -> None:
+        """Check the view of the next request: its size, and after a boundary its rules."""
         if self._rules is None:
             return
         if not replay.fits:
             if not self._exceeded:
                 limit = replay.window.input_limit
-                text = f"{replay.size:,} tokens, and the window takes {limit:,}"
+                text = f"{replay.size:,} tokens, the limit is {limit:,}"
                 self._report(replay, "window_exceeded", text)
             self._exceeded = True
         elif replay.state.boundaries != self._boundaries:
             self._boundaries = replay.state.boundaries
-            self._check_rules(self._rules.now, replay)
+            self._check_rules(self._rules.in_force, replay)
 
     def _check_rules(self, rules: Sequence[ConstraintFact], replay: Replay) -> None:
         view = replay.state.view()
@@ -98,7 +98,7 @@ class ViewChecks:
             self._report(replay, "lost_rule", text)
 
     def _report(self, replay: Replay, kind: ProblemKind, text: str, place: str = "") -> None:
-        """Add a problem that is new, wherever in the view it is."""
+        """Add a problem that was not reported yet; `place` is where in the view it is."""
         if text not in self._reported:
             self._reported.add(text)
             self.problems.append(ViewProblem(replay.next_request, kind, f"{place}{text}"))

@@ -1,6 +1,6 @@
 """The content of drawings: panels of lines, stacked areas or bars, and their colours.
 
-The colours are distinguishable for colour-blind people (Okabe and Ito, 2008), and greys.
+The first six colours are distinguishable for colour-blind people (Okabe and Ito, 2008).
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ _Values = Callable[[PolicyReport], tuple[float, ...]]
 
 MOST_BARS = 12
 CUT_OFF = 1.5  # times the limit: higher values are cut off
-FILLED_MOST = 3  # policies for which the drawing shows what fills the window
-GREY = "#8a8f98"  # for `none`, the policy to compare with
+FILLED_MOST = 3  # policies for which the parts of the window are drawn
+GREY = "#8a8f98"  # for `none`, the policy without compactions
 _PALETTE = (
     *("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"),
     *("#7a5cff", "#a0522d", "#b5a700", "#334155", "#e11d48", "#64748b"),
@@ -46,10 +46,10 @@ class PlotLine(msgspec.Struct, frozen=True):
 
 
 class Panel(msgspec.Struct, frozen=True):
-    """One drawing: lines over `x`, areas stacked over `x`, or bars, one for each of `x`.
+    """One drawing: lines over `x`, areas stacked over `x`, or a bar for each of `x`.
 
-    `limit` is a level that must not be exceeded; a missing value is nan. Lines of one name have the same
-    colour in all panels.
+    `limit` is drawn as a level that must not be exceeded; a missing value is nan. Lines with the same name
+    have the same colour in all panels.
     """
 
     title: str
@@ -62,25 +62,25 @@ class Panel(msgspec.Struct, frozen=True):
 
 
 def replay_panels(report: SessionReport) -> list[Panel]:
-    """Return the panels of a session's replays: context, tokens, price, and what fills the window."""
+    """Return the panels of a session's replays: context, tokens, price, and the parts of the window."""
     turns = sorted({turn["turn"] for policy in report.policies for turn in policy.turns})
     x = tuple(str(turn) for turn in turns)
     panels = [
         _contexts(report),
-        _panel("Input tokens, summed up", "tokens", x=x, report=report, values=_sum_of("input_tokens")),
+        _panel("Input tokens, cumulative", "tokens", x=x, report=report, values=_sum_of("input_tokens")),
     ]
     if all(policy.totals["price"] is not None for policy in report.policies):
         panels += [
-            _panel("Price, summed up", "USD", x=x, report=report, values=_sum_of("price")),
+            _panel("Price, cumulative", "USD", x=x, report=report, values=_sum_of("price")),
             _panel(
-                "Price with prompt caching, summed up",
+                "Price with prompt caching, cumulative",
                 "USD",
                 x=x,
                 report=report,
                 values=_sum_of("price_cached"),
             ),
         ]
-    # unknown for a policy whose requests were too large
+    # a policy whose requests were too large has no `fills`
     filled = [
         policy
         for policy in report.policies
@@ -92,7 +92,7 @@ def replay_panels(report: SessionReport) -> list[Panel]:
 
 
 def top_of(panel: Panel) -> float | None:
-    """Return the highest value to draw (None: all): lines far above the limit would flatten the others."""
+    """Return the highest value to draw, or None; lines far above the limit would flatten the others."""
     values = [value for line in panel.lines for value in line.values if not isnan(value)]
     if panel.kind != "lines" or panel.limit is None or max(values, default=0.0) <= CUT_OFF * panel.limit:
         return None
@@ -119,8 +119,8 @@ def _panel(
 
 
 def _contexts(report: SessionReport) -> Panel:
-    """Return the size of every call's request, with a mark at each call after a boundary."""
-    calls: dict[int, int] = {}  # of each turn, under the policy with most
+    """Return the panel with the size of every request, with a mark at each call after a boundary."""
+    calls: dict[int, int] = {}  # of each turn, under the policy with the most calls
     for policy in report.policies:
         for turn in policy.turns:
             calls[turn["turn"]] = max(calls.get(turn["turn"], 0), len(turn.get("contexts", ())))
@@ -142,10 +142,7 @@ def _calls(report: PolicyReport, places: Sequence[tuple[int, int]]) -> PlotLine:
 
 
 def _sum_of(name: str) -> _Values:
-    def summed(report: PolicyReport) -> tuple[float, ...]:
-        return tuple(accumulate(float(turn[name]) for turn in report.turns))
-
-    return summed
+    return lambda report: tuple(accumulate(float(turn[name]) for turn in report.turns))
 
 
 def _kinds(reports: Sequence[PolicyReport]) -> list[str]:
@@ -163,12 +160,12 @@ def _kinds(reports: Sequence[PolicyReport]) -> list[str]:
 def _fills(report: PolicyReport, kinds: Sequence[str], turns: Sequence[int], window: int) -> Panel:
     filled = [_scaled(turn["fills"], turn["baseline"]) for turn in report.turns]
     lines = tuple(PlotLine(kind, tuple(fills.get(kind, 0.0) for fills in filled)) for kind in kinds)
-    title = f"What fills the window under {report.policy}"
+    title = f"Parts of the window under {report.policy}"
     return Panel(title, "tokens", "areas", tuple(str(turn) for turn in turns), lines, "turn", window)
 
 
 def _scaled(fills: dict[str, int], whole: int) -> dict[str, float]:
-    """Scale our counts to the request's size in the model's tokens; the separate part keeps its size."""
+    """Scale our counts to the request's size in the model's tokens; the part `APART` keeps its size."""
     apart = min(fills.get(APART, 0), whole)
     rate = (whole - apart) / max(1, sum(fills.values()) - fills.get(APART, 0))
     return {kind: apart if kind == APART else tokens * rate for kind, tokens in fills.items()}
@@ -177,9 +174,9 @@ def _scaled(fills: dict[str, int], whole: int) -> dict[str, float]:
 def composition_panels(composition: Composition) -> list[Panel]:
     """Return the panels of a session's composition."""
     turns = composition.by_turn
-    growth = PlotLine("said so far", tuple(accumulate(float(turn.tokens) for turn in turns)))
+    growth = PlotLine("tokens so far", tuple(accumulate(float(turn.tokens) for turn in turns)))
     x = tuple(str(turn.index) for turn in turns)
-    total = Panel("Tokens said, summed up", "tokens", "lines", x, (growth,), "turn at message")
+    total = Panel("Tokens, cumulative", "tokens", "lines", x, (growth,), "turn at message")
     shares = (
         ("by role", composition.by_role),
         ("by kind", composition.by_kind),
@@ -198,7 +195,7 @@ def _bars(title: str, rows: Sequence[Share]) -> Panel:
 
 
 def colours(panels: Iterable[Panel]) -> dict[str, str]:
-    """Return a colour for every line name, the same in all panels; a category has one in all drawings."""
+    """Return a colour for every line name; categories have the same colour in all drawings."""
     fixed = {"none": GREY, **_CATEGORY_COLOURS}
     names = dict.fromkeys(line.name for panel in panels for line in panel.lines if line.name not in fixed)
     return {**{name: _PALETTE[index % len(_PALETTE)] for index, name in enumerate(names)}, **fixed}

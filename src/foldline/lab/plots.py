@@ -41,10 +41,10 @@ def draw(report: SessionReport, target: Path) -> None:
 
 
 def check_targets(targets: Sequence[Path]) -> None:
-    """Raise InputError for a file whose suffix is not in `KINDS`, before any long work."""
+    """Raise InputError for a file whose suffix is not in `KINDS`; call this before any long work."""
     for target in targets:
         if target.suffix not in KINDS:
-            raise InputError(f"{target}: a drawing is written as {', '.join(KINDS[:-1])} or {KINDS[-1]}")
+            raise InputError(f"{target}: a drawing must end in {', '.join(KINDS[:-1])} or {KINDS[-1]}")
 
 
 def draw_panels(panels: Sequence[Panel], title: str, target: Path) -> None:
@@ -67,7 +67,7 @@ def draw_panels(panels: Sequence[Panel], title: str, target: Path) -> None:
 
 
 def picture(panels: Sequence[Panel], title: str, form: str) -> bytes:
-    """Return panels as a picture, `png` or `svg`; no display is needed."""
+    """Return panels as a picture in the format `png` or `svg`; no display is needed."""
     try:
         matplotlib: Any = import_module("matplotlib")
         figures: Any = import_module("matplotlib.figure")
@@ -130,7 +130,7 @@ def _over_turns(axis: Any, panel: Panel, palette: dict[str, str]) -> None:
 
 
 def _lines(axis: Any, panel: Panel, palette: dict[str, str]) -> None:
-    """Draw lines with their marks; earlier ones are wider, so that equal lines are all visible."""
+    """Draw lines with their marks; earlier lines are wider, so that equal lines are all visible."""
     for behind, line in enumerate(reversed(panel.lines)):
         place = len(panel.lines) - behind
         axis.plot(line.values, color=palette[line.name], linewidth=1.6 + 0.7 * behind, zorder=2 + place / 100)
@@ -143,7 +143,7 @@ def _lines(axis: Any, panel: Panel, palette: dict[str, str]) -> None:
 
 
 def _shorten(name: str) -> str:
-    """Return the end of a long path, if possible from the start of a folder on."""
+    """Return the end of a long path, from the start of a folder if possible."""
     short = name[1 - LONGEST :]
     folder = short.find("/")
     return "…" + (short[folder:] if 0 <= folder < LONGEST // 2 else short)

@@ -1,4 +1,4 @@
-"""Recorded sessions as tests of an agent: the problems that each would have had under a policy.
+"""Recorded sessions as tests of an agent: the problems of each under a policy.
 
     assert check_session("recordings/login.jsonl", window=60_000) == []
 
@@ -20,17 +20,17 @@ from foldline.lab.checks import ProblemKind
 from foldline.lab.report import SessionReport
 from foldline.lab.run import replay_file, replay_setup
 
-_WORDS: Final[dict[ProblemKind, str]] = {
+_TEXTS: Final[dict[ProblemKind, str]] = {
     "invalid_view": "the view is invalid",
-    "lost_rule": "a rule of the user's is not in the view",
+    "lost_rule": "a rule of the user is missing from the view",
     "window_exceeded": "the window is exceeded",
 }
 
 
 class SessionProblem(msgspec.Struct, frozen=True):
-    """A problem of a session under a policy, from request number `request` (from 1) on.
+    """A problem of a session under a policy; `request` is the number of the first request with it, from 1.
 
-    `kind` is invalid_view, lost_rule or window_exceeded; `text` says what is invalid, the rule, or the size.
+    `kind` is invalid_view, lost_rule or window_exceeded; `text` is the validator's, the rule, or the size.
     """
 
     session: str
@@ -41,11 +41,11 @@ class SessionProblem(msgspec.Struct, frozen=True):
 
     @property
     def told(self) -> str:
-        """The problem in words, without the session and the policy."""
-        return f"request {self.request}: {_WORDS[self.kind]}: {self.text}"
+        """The problem as one line, without session and policy."""
+        return f"request {self.request}: {_TEXTS[self.kind]}: {self.text}"
 
     def __str__(self) -> str:
-        """Return the problem with session and policy, as one line."""
+        """Return the problem as one line, with session and policy."""
         return f"{self.session}: policy {self.policy}, {self.told}"
 
 
@@ -58,9 +58,9 @@ def check_session(
 ) -> list[SessionProblem]:
     """Replay a session file under a policy and return its problems; nothing is sent anywhere.
 
-    Defaults are those of the settings, then the policy `foldline` and the window in tokens of the file or its
-    model. A request that fits after a fold is not a problem. Raises
-    FormatError or InputError for a file that cannot be read, PolicyError for an unknown policy.
+    `window` is in tokens. Defaults are those of the settings, then the policy `foldline` and the window of
+    the file or its model. A request that fits after a fold is not a problem. Raises FormatError or InputError
+    for a file that cannot be read, PolicyError for an unknown policy.
     """
     setup = replay_setup((settings().find_policy(policy),), window, model, checks=True)
     return list(problems_of(replay_file(fspath(path), setup)))
@@ -74,7 +74,7 @@ def problems_of(report: SessionReport) -> Iterator[SessionProblem]:
 
 
 def assert_view_valid(messages: Sequence[Any], dialect: str, *, system: Any = None) -> None:
-    """Raise AssertionError with every documented rule of a dialect that a list of messages breaks."""
+    """Raise AssertionError with all documented rules of a dialect that messages break."""
     problems = get(dialect).validate(messages, system)
     lines = [f"message {problem.index}: {problem.text} ({problem.rule})" for problem in problems]
     if lines:

@@ -1,4 +1,4 @@
-"""The report of a replay: a row for each policy, as it is printed and written; and the sums of many."""
+"""The report of a replay, with a row for each policy; and the sums of many reports."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ MEASURES = tuple(name.replace("_", "-") for name in Scores.__struct_fields__)
 
 
 class PolicyReport(msgspec.Struct, frozen=True):
-    """A session under one policy: its turns, its totals, its retention (None if it was not measured).
+    """A session under one policy: turns, totals, retention (None if it was not measured).
 
-    `rounds` is what survived repeated folding, if that was measured; `problems` are those of its views, in
-    the order of the requests.
+    `rounds` are the measurements of repeated folding, if it was measured; `problems` are in the order of the
+    requests.
     """
 
     policy: str
@@ -125,11 +125,11 @@ def _turn(turn: ReplayedTurn, price: Price | None) -> dict[str, Any]:
 
 
 def _retention(cuts: Sequence[ScoredCut]) -> dict[str, Any] | None:
-    """Return every cut, and the mean of those whose view fitted; None if there are no cuts."""
+    """Return every cut, and the mean of cuts whose view fits the window; None without cuts."""
     if not cuts:
         return None
-    sendable = [cut.scores for cut in cuts if cut.scores is not None]
-    return {**shares(mean(sendable)), "cuts": [_cut(cut) for cut in cuts]}
+    scores = [cut.scores for cut in cuts if cut.scores is not None]
+    return {**shares(mean(scores)), "cuts": [_cut(cut) for cut in cuts]}
 
 
 def _cut(cut: ScoredCut) -> dict[str, Any]:
@@ -162,28 +162,28 @@ class PolicySums:
         self._scored = False
 
     def add(self, report: PolicyReport) -> None:
-        """Add a session: its totals, but of `peak` the largest."""
+        """Add a session's totals; of `peak`, keep the largest."""
         for name, value in report.totals.items():
             if name in _NOT_SUMMED:
                 continue
-            before = self._totals.setdefault(name, None)
+            total = self._totals.setdefault(name, None)
             if value is not None:
                 combine = max if name == "peak" else operator.add
-                self._totals[name] = value if before is None else combine(before, value)
+                self._totals[name] = value if total is None else combine(total, value)
         if report.retention is None:
             return
         self._scored = True
         for name in MEASURES:
-            share, (before, count) = report.retention[name], self._shares.get(name, (0.0, 0))
+            share, (total, count) = report.retention[name], self._shares.get(name, (0.0, 0))
             if share is not None:
-                self._shares[name] = (before + share, count + 1)
+                self._shares[name] = (total + share, count + 1)
 
     def totals(self) -> dict[str, Any]:
-        """Return the totals in the form of a session's; None for those that no session has."""
+        """Return the totals, with the names of a session's; None for totals that no session has."""
         return {name: round(value, 6) if value is not None else None for name, value in self._totals.items()}
 
     def retention(self) -> dict[str, Any] | None:
-        """Return the mean of each measure over the sessions that have one; None if none has."""
+        """Return the mean of each measure over the sessions with a value; None without any retention."""
         if not self._scored:
             return None
         sums = {name: self._shares.get(name) for name in MEASURES}

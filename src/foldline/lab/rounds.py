@@ -1,6 +1,6 @@
-"""Decay: a growing session is folded repeatedly, and what survives is measured after each fold.
+"""Decay: fold a growing session repeatedly, and measure after each fold what survived.
 
-Rules, and settings that change, are planted to see whether they survive.
+Rules and settings are planted in the session; the settings change later.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ from foldline.lab.scored_cuts import common_names
 from foldline.loading import as_recorded, from_entries
 from foldline.transcripts import MessageRecord
 
-SHARE = 0.1  # a fold's target, of all that was said so far
-LEAST_TARGET = 2_000  # tokens: standing rules may take a tenth of it
+SHARE = 0.1  # a fold's target, as a share of the session so far
+LEAST_TARGET = 2_000  # tokens; standing rules may take a tenth
 CHANGE_AT = 2  # the round in which the settings are replaced
-LEAST_PIECES = 2  # messages in a piece
+MIN_MESSAGES = 2  # in a piece
 
 RULES = (
     "Never push to the branch release/frozen.",
@@ -52,23 +52,23 @@ RULES = (
 )
 
 
-class Replaced(NamedTuple):
-    """A rule that a later one replaces."""
+class PlantedSetting(NamedTuple):
+    """A rule with a setting, and the rule that replaces it."""
 
     old: str
     new: str
 
 
-REPLACED = (
-    Replaced("Always use port 7171 for the demo server.", "Always use port 7272 for the demo server."),
-    Replaced("Batches must never exceed 250 rows.", "Batches must never exceed 900 rows."),
-    Replaced("Only use yarn in the admin folder.", "Only use bun in the admin folder."),
-    Replaced("The session timeout must be 15 minutes.", "The session timeout must be 40 minutes."),
+SETTINGS = (
+    PlantedSetting("Always use port 7171 for the demo server.", "Always use port 7272 for the demo server."),
+    PlantedSetting("Batches must never exceed 250 rows.", "Batches must never exceed 900 rows."),
+    PlantedSetting("Only use yarn in the admin folder.", "Only use bun in the admin folder."),
+    PlantedSetting("The session timeout must be 15 minutes.", "The session timeout must be 40 minutes."),
 )
 
 
-class Grown(msgspec.Struct, frozen=True):
-    """A session in pieces, with planted messages; `names` are those that calls of the first piece use."""
+class GrowingSession(msgspec.Struct, frozen=True):
+    """A session in pieces, with planted messages; `names` are the names in calls of the first piece."""
 
     pieces: list[list[Said]]
     names: frozenset[Entity]
@@ -82,20 +82,20 @@ def decay(
     overhead: Floor,
     count: int,
 ) -> dict[str, list[dict[str, Any]]]:
-    """Fold a growing session `count` times under each policy, to a tenth of what was said (2,000 at least).
+    """Fold a growing session `count` times under each policy, to a tenth of its size (at least 2,000 tokens).
 
-    Returns what survived each round, by policy. Raises InputError if the session is too short for that.
+    Returns the measurements of each round, by policy. Raises InputError if the session is too short.
     """
-    grown = _plant(entries, count)
-    return {policy.name: _rounds(grown, policy, window, overhead) for policy in policies}
+    growing = _plant(entries, count)
+    return {policy.name: _rounds(growing, policy, window, overhead) for policy in policies}
 
 
-def _plant(entries: Sequence[Said], count: int) -> Grown:
-    """Cut a session into pieces where no call is open, and plant rules and settings."""
+def _plant(entries: Sequence[Said], count: int) -> GrowingSession:
+    """Cut a session into pieces, not between a call and its result, and plant rules and settings."""
     messages = [scored_message(entry.message) for entry in entries]
     places = [cut_at(messages, step / count) for step in range(1, count)]
     bounds = [0, *sorted({place for place in places if place}), len(entries)]
-    if len(bounds) != count + 1 or any(b - a < LEAST_PIECES for a, b in pairwise(bounds)):
+    if len(bounds) != count + 1 or any(b - a < MIN_MESSAGES for a, b in pairwise(bounds)):
         raise InputError(f"the session is too short for {count} rounds: it has {len(entries):,} messages")
     lead = next(
         (i for i, entry in enumerate(entries) if entry.message.role not in ("system", "developer")), 0
@@ -104,18 +104,18 @@ def _plant(entries: Sequence[Said], count: int) -> Grown:
     pieces[0][lead:lead] = _rules_and_settings()
     if count >= CHANGE_AT:
         pieces[CHANGE_AT - 1] += _exchange(
-            "Some of that changes from now on:", [rule.new for rule in REPLACED], "Understood, changed."
+            "Some of that changes from now on:", [rule.new for rule in SETTINGS], "Understood, changed."
         )
     calls = [call for message in pieces[0] for call in message.calls]
     common = common_names()
     names = (
         name for name, addressed in names_in_calls(calls).items() if addressed and name.key not in common
     )
-    return Grown(_as_entries(pieces), frozenset(names))
+    return GrowingSession(_as_entries(pieces), frozenset(names))
 
 
 def _rules_and_settings() -> list[Message]:
-    lines = [*RULES, *(rule.old for rule in REPLACED)]
+    lines = [*RULES, *(rule.old for rule in SETTINGS)]
     return _exchange("Some rules for all of this work:", lines, "Understood, I keep to these rules.")
 
 
@@ -130,12 +130,12 @@ def _as_entries(pieces: Sequence[Sequence[Message]]) -> list[list[Said]]:
     return [list(islice(entries, len(piece))) for piece in pieces]
 
 
-def _rounds(grown: Grown, policy: Policy, window: Window, overhead: Floor) -> list[dict[str, Any]]:
+def _rounds(growing: GrowingSession, policy: Policy, window: Window, overhead: Floor) -> list[dict[str, Any]]:
     state = ViewState(counter=OFFLINE)
     past: list[ScoredMessage] = []
     rows: list[dict[str, Any]] = []
     total = overhead.total
-    for number, piece in enumerate(grown.pieces, 1):
+    for number, piece in enumerate(growing.pieces, 1):
         for entry in piece:
             state.push(entry)
             past.append(scored_message(entry.message))
@@ -146,7 +146,7 @@ def _rounds(grown: Grown, policy: Policy, window: Window, overhead: Floor) -> li
             policy, info, target=target, counter=OFFLINE, overhead=overhead, number=number, recall=True
         )
         state, problem = _fold(state, options)
-        future = [scored_message(entry.message) for later in grown.pieces[number:] for entry in later]
+        future = [scored_message(entry.message) for later in growing.pieces[number:] for entry in later]
         text = _text(state)
         row = {
             "round": number,
@@ -155,14 +155,14 @@ def _rounds(grown: Grown, policy: Policy, window: Window, overhead: Floor) -> li
             "view_tokens": overhead.total + state.tokens,
             **({"problem": problem} if problem else {}),
             **_planted(text, changed=number >= CHANGE_AT),
-            "first_names": _share(grown.names, text),
+            "first_names": _share(growing.names, text),
         }
         rows.append({**row, "retention": _retention(past, future, text)})
     return rows
 
 
 def _fold(state: ViewState, options: FoldOptions) -> tuple[ViewState, str]:
-    """Return the view after a compaction and "", or the same view and why there was no compaction."""
+    """Return the view after a compaction and "", or the same view and the reason for no compaction."""
     try:
         boundary = fold_now(from_entries(state.entries()), options).boundary
     except (FloorExceeded, InputError) as error:
@@ -178,14 +178,14 @@ def _text(state: ViewState) -> str:
 
 
 def _planted(text: str, *, changed: bool) -> dict[str, Any]:
-    """Count the rules that the view has word for word, and the settings that are current or stale."""
-    current = [rule.new if changed else rule.old for rule in REPLACED]
-    stale = [rule for rule in REPLACED if changed and rule.old in text and rule.new not in text]
+    """Count the rules and settings that the view has word for word, and the settings that are stale."""
+    current = [rule.new if changed else rule.old for rule in SETTINGS]
+    stale = [rule for rule in SETTINGS if changed and rule.old in text and rule.new not in text]
     return {
         "rules": sum(rule in text for rule in RULES),
         "rules_planted": len(RULES),
         "settings": sum(sentence in text for sentence in current),
-        "settings_planted": len(REPLACED),
+        "settings_planted": len(SETTINGS),
         "stale": len(stale),
     }
 
@@ -198,6 +198,6 @@ def _share(names: frozenset[Entity], text: str) -> float | None:
 def _retention(
     past: Sequence[ScoredMessage], future: Sequence[ScoredMessage], text: str
 ) -> dict[str, float | None] | None:
-    """Score the view by what the rest of the session needs; None if that is too little, or at the end."""
+    """Score the view by the names that the rest of the session needs; None if these are too few."""
     needed = demand(past, future, common_names()) if future else None
     return shares(score(needed, text)) if needed is not None and needed.telling else None

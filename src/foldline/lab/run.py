@@ -1,4 +1,4 @@
-"""Replay session files under several policies: each file is read and counted once, folded for each policy."""
+"""Replay session files under several policies; each file is read and counted once for all policies."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ from foldline.lab.steps import Step, steps
 from foldline.summarizers.offline import OfflineSummarizer
 from foldline.transcripts import CompactionRecord, FactRecord, MessageRecord, WarningRecord, read
 
-HEAD_MESSAGES = 50  # messages in which the model is searched
+HEAD_MESSAGES = 50  # messages in which the model's name is searched
 EVERY = 20  # messages between two reports of progress
 
 
 class ReplaySetup(msgspec.Struct, frozen=True):
-    """How to replay: the policies, the window (None: the file's or its model's), and what else to measure.
+    """The options of a replay: policies, window (None: the file's or its model's), and what else to measure.
 
-    `cuts` are shares of a session at which retention is measured (none: it is not); `rounds` is how often the
-    session is folded as it grows; `fills` records what filled the window; `checks` looks for lost rules and
-    requests that are too large; `models` are a user's own limits and prices.
+    `cuts` are shares of a session at which retention is measured (empty: not at all); `rounds` is how often a
+    growing session is folded (0: not at all); `fills` records the parts of the window; `checks` searches for
+    lost rules and requests that are too large; `models` are a user's own limits and prices.
     """
 
     policies: tuple[Policy, ...]
@@ -60,7 +60,7 @@ class ReplaySetup(msgspec.Struct, frozen=True):
 def replay_setup(
     policies: Iterable[Policy], window: int | None, model: str | None, **more: Any
 ) -> ReplaySetup:
-    """Return how to replay; defaults are those of the settings. `more` are further fields of ReplaySetup."""
+    """Return the options of a replay, with defaults from the settings; `more` are fields of ReplaySetup."""
     current = settings()
     return ReplaySetup(
         tuple(policies), window or current.window, current.named_model(model), models=current.models, **more
@@ -68,7 +68,7 @@ def replay_setup(
 
 
 class SessionHead(msgspec.Struct):
-    """The facts at the start of a session file."""
+    """Facts from the start of a session file, and the limits and prices of its model."""
 
     window: Window
     price: Price | None
@@ -84,7 +84,7 @@ def replay_file(file: str, setup: ReplaySetup, tick: Callable[[int], None] = lam
     Raises FormatError for a file that cannot be read, InputError for one without messages.
     """
     head = _head(file, setup)
-    cuts = Cuts.of(steps(read(file)), setup.cuts) if setup.cuts else None
+    cuts = Cuts.find(steps(read(file)), setup.cuts) if setup.cuts else None
     replays = SessionReplays(head, setup, cuts)
     for step in steps(read(file)):
         replays.take(step)
@@ -102,24 +102,24 @@ def replay_file(file: str, setup: ReplaySetup, tick: Callable[[int], None] = lam
 def replay_many(
     files: Sequence[str], setup: ReplaySetup, jobs: int | None, tick: Callable[[int], None] = lambda _: None
 ) -> list[SessionReport | Failed]:
-    """Replay files over `jobs` processes (default: one per core), and return the reports in file order.
+    """Replay files in `jobs` processes (default: one per core), and return the reports in file order.
 
-    The largest start first. `tick` gets the number of finished files, or of messages of a single file. An
-    error of a single file is raised.
+    The largest files start first. `tick` gets the number of finished files, or of messages of a single file.
+    An error of a single file is raised.
     """
     if len(files) == 1:
         return [replay_file(files[0], setup, tick)]
     reports: dict[str, SessionReport | Failed] = {}
-    largest_first = sorted(set(files), key=_negative_size)
+    largest_first = sorted(set(files), key=_size, reverse=True)
     for file, report in LocalPool(jobs).each(largest_first, partial(replay_file, setup=setup)):
         reports[file] = report
         tick(len(reports))
     return [reports[file] for file in files]
 
 
-def _negative_size(file: str) -> int:
+def _size(file: str) -> int:
     try:
-        return -Path(file).stat().st_size
+        return Path(file).stat().st_size
     except OSError:
         return 0
 
@@ -133,7 +133,7 @@ def _rounds(file: str, head: SessionHead, setup: ReplaySetup) -> dict[str, list[
 
 
 def _head(file: str, setup: ReplaySetup) -> SessionHead:
-    """Read the start of a file: window, system prompt and model, which may be named in a reply first."""
+    """Read the start of a file: window, system prompt, tools and model, which only a reply may name."""
     facts: dict[str, Any] = {}
     count = 0
     for record in read(file):
@@ -141,7 +141,7 @@ def _head(file: str, setup: ReplaySetup) -> SessionHead:
             facts = {**record.data, **facts} if count else {**facts, **record.data}
         if isinstance(record, MessageRecord):
             count += 1
-            if record.message.model:  # a reply in one of our logs names its model
+            if record.message.model:  # replies in Foldline's logs have the name
                 facts.setdefault("model", record.message.model)
         if count > HEAD_MESSAGES or (count and "model" in facts):
             break
@@ -153,7 +153,7 @@ def _head(file: str, setup: ReplaySetup) -> SessionHead:
         window=info.window,
         price=info.price,
         model=model,
-        dialect=facts.get("dialect") or "openai-chat",  # our sessions may have none
+        dialect=facts.get("dialect") or "openai-chat",
         overhead=overhead_of(facts.get("system"), facts.get("tools"), OFFLINE),
         note=str(facts.get("note") or ""),
     )
@@ -202,14 +202,14 @@ class SessionReplays:
                 run.cuts.append(cut.scored(run.replay))
             self._compact(run, entry)
             if run.replay.asks(entry.message):
-                run.checks.request(run.replay)
+                run.checks.check_request(run.replay)
             run.replay.say(entry)
         if self._rules is not None:
-            self._rules.hear(entry)
+            self._rules.read(entry)
         self.messages += 1
 
     def _without_false_usage(self, entry: Said) -> Said:
-        """Return an entry without a usage that cannot be true, so that it is not used for sizes or prices."""
+        """Return an entry without a usage that cannot be true, so that neither sizes nor prices use it."""
         usage, overhead = entry.message.usage, self._head.overhead
         sent = self._recorded + overhead.system + overhead.tools
         self._recorded += entry.tokens
@@ -217,13 +217,13 @@ class SessionReplays:
             return entry
         self.warnings.append(
             f"message {self.messages + 1}: its usage cannot be true ({usage.total - usage.output:,} tokens "
-            f"of input, {usage.output:,} of output); it is estimated instead"
+            f"of input, {usage.output:,} of output); an estimate replaces it"
         )
         return msgspec.structs.replace(entry, message=msgspec.structs.replace(entry.message, usage=None))
 
     def _compact(self, run: _PolicyReplay, entry: Said) -> None:
         while (ask := run.replay.due(entry.message, entry.at)) is not None:
-            run.checks.form(run.replay)
+            run.checks.check_validity(run.replay)
             started = time.perf_counter()
             outcome: Outcome | None = None
             try:
@@ -232,12 +232,12 @@ class SessionReplays:
             except FloorExceeded:
                 pass  # counted as refused
             run.replay.settle(outcome, time.perf_counter() - started)
-            run.checks.form(run.replay)
+            run.checks.check_validity(run.replay)
 
     def finish(self, rounds: Mapping[str, list[dict[str, Any]]]) -> tuple[PolicyReport, ...]:
         """Return the report of each replay, with the rounds of its policy."""
         for run in self._runs:
-            run.checks.form(run.replay)
+            run.checks.check_validity(run.replay)
         return tuple(
             policy_report(
                 run.replay,

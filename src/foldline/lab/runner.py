@@ -1,6 +1,6 @@
-"""Run work on many files: in local processes or on a Ray cluster, by one protocol.
+"""Run work on many files, in local processes or on a Ray cluster.
 
-Each local process works on one file at a time, so it is known which file killed it.
+Each local process works on one file at a time, so that a file whose process died can be named.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ import msgspec
 
 from foldline.errors import FoldlineError, InputError
 
-AGAIN = 1.0  # seconds between two alarms
+ALARM_INTERVAL = 1.0  # seconds between two alarms of an item that takes too long
 Item = TypeVar("Item")
 T = TypeVar("T")
 
@@ -47,14 +47,14 @@ class Runner(Protocol):
         """Do the work on every item; yield (item, result) as results arrive, in any order.
 
         Items are taken as needed, so there may be any number. `file` returns the file of an item; `work` is a
-        module's function, or a partial of one. A failed item, or one whose process dies, yields `Failed`; the
+        module's function, or a partial of it. An item that fails, or whose process dies, yields `Failed`; the
         others continue.
         """
         ...
 
 
 class Guarded(msgspec.Struct, frozen=True):
-    """Work on one of several items, whose failure does not stop the others.
+    """Work on single items, in which a failure of one item does not stop the others.
 
     `seconds` is the time limit of one item (None: no limit).
     """
@@ -75,39 +75,39 @@ class Guarded(msgspec.Struct, frozen=True):
         except MemoryError:
             return Failed(name, f"{name}: out of memory: this file is too large for this machine")
         except _TimeUpError:
-            return Failed(name, f"{name}: not done after {self.seconds:g} seconds: allow more with --timeout")
+            return Failed(name, f"{name}: stopped after {self.seconds:g} seconds: allow more with --timeout")
         except Exception as error:  # a bug with one file must not stop the others
             return Failed(name, f"{name}: {type(error).__name__}: {error} (this is a bug in Foldline)")
 
 
-def died(name: str) -> Failed:
+def process_died(name: str) -> Failed:
     """Return the failure of a file whose process died."""
     return Failed(name, f"{name}: its process died (out of memory?)")
 
 
 class _TimeUpError(BaseException):
-    """An item took too long; not caught by an `except Exception` of the work."""
+    """An item took too long; not an Exception, so that the work cannot catch it by accident."""
 
 
 @contextmanager
 def _time_limit(seconds: float | None) -> Generator[None]:
-    """Interrupt the body after so many seconds, if the system has alarms and this is the main thread.
+    """Interrupt the body after some seconds, if the system has alarms and this is the main thread.
 
-    The alarm repeats, because Python drops an exception raised while it destroys an object.
+    The alarm repeats, because Python drops an exception that is raised while it destroys an object.
     """
     main = threading.current_thread() is threading.main_thread()
     if seconds is None or not main or not hasattr(signal, "setitimer"):
         yield
         return
-    before, hook = signal.signal(signal.SIGALRM, _time_up), sys.unraisablehook
+    handler, hook = signal.signal(signal.SIGALRM, _time_up), sys.unraisablehook
     sys.unraisablehook = lambda event: None if event.exc_type is _TimeUpError else hook(event)
-    signal.setitimer(signal.ITIMER_REAL, seconds, AGAIN)
+    signal.setitimer(signal.ITIMER_REAL, seconds, ALARM_INTERVAL)
     try:
         yield
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         sys.unraisablehook = hook
-        signal.signal(signal.SIGALRM, before)
+        signal.signal(signal.SIGALRM, handler)
 
 
 def _time_up(number: int, frame: FrameType | None) -> None:
@@ -130,20 +130,20 @@ class LocalPool(msgspec.Struct, frozen=True):
     def each(
         self, items: Iterable[Item], work: Callable[[Item], T], *, file: Callable[[Item], str] = str
     ) -> Iterator[tuple[Item, T | Failed]]:
-        """Do the work on every item, as `Runner.each` says; a single item in this process."""
-        left = iter(items)
-        first = list(islice(left, self.jobs or os.cpu_count() or 1))
-        left = chain(first, left)
+        """Do the work on every item, as `Runner.each` does; a single item runs in this process."""
+        pending = iter(items)
+        first = list(islice(pending, self.jobs or os.cpu_count() or 1))
+        pending = chain(first, pending)
         guarded = cast("Callable[[Item], T | Failed]", Guarded(work, file, self.seconds))
         if len(first) <= 1:
-            yield from ((item, guarded(item)) for item in left)
+            yield from ((item, guarded(item)) for item in pending)
             return
         idle = [_process() for _ in first]
         started = set(idle)  # an interrupt may come while a process is neither idle nor running
         running: dict[Future[T | Failed], tuple[Item, ProcessPoolExecutor]] = {}
         try:
             while True:
-                for item in islice(left, len(idle)):
+                for item in islice(pending, len(idle)):
                     process = idle.pop()
                     try:
                         future = process.submit(guarded, item)
@@ -158,18 +158,18 @@ class LocalPool(msgspec.Struct, frozen=True):
                     try:
                         result = future.result()
                     except BrokenProcessPool:
-                        result = died(file(item))
+                        result = process_died(file(item))
                         started.add(process := _process())
                     idle.append(process)
                     yield item, result
-        finally:  # if the caller stops early, running work need not be awaited
+        finally:  # a caller that stops early does not wait for running work
             for process in started:
                 _kill(process)
 
 
 def _process() -> ProcessPoolExecutor:
     """Return an executor with one process."""
-    return ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn"), initializer=_begin)
+    return ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn"), initializer=_set_up)
 
 
 def _kill(executor: ProcessPoolExecutor) -> None:
@@ -178,7 +178,7 @@ def _kill(executor: ProcessPoolExecutor) -> None:
     executor.shutdown(wait=False)
 
 
-def _begin() -> None:
+def _set_up() -> None:
     """Set up a process: its parent handles Ctrl-C, and it ends with its parent."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
@@ -194,9 +194,9 @@ def _end_with_parent() -> None:
 # ---- on a Ray cluster: needs the extra `ray`
 
 LOCAL: Final = "local"
-AHEAD: Final = 2  # items submitted per core
-RETRIES: Final = 1  # of an item whose worker died: a machine may leave the cluster
-STORE_BYTES: Final = 128 * 1024 * 1024  # Ray's own memory for results, which are small
+PER_CORE: Final = 2  # items that are submitted at once
+RETRIES: Final = 1  # of an item whose worker died: its machine may have left the cluster
+STORE_BYTES: Final = 128 * 1024 * 1024  # Ray's memory for results, which are small
 _ADDRESS: Final = re.compile(r"local|auto|ray://\S+|[^\s/]+:\d+")
 
 
@@ -215,7 +215,7 @@ class RayCluster(msgspec.Struct, frozen=True):
         """Return Ray; raises InputError if it is not installed or the address is invalid."""
         if not _ADDRESS.fullmatch(self.address):
             raise InputError(
-                f"--ray {self.address}: not the address of a cluster: write --ray=local, --ray=auto, "
+                f"--ray {self.address}: not the address of a cluster: use --ray=local, --ray=auto, "
                 "--ray=HOST:PORT or --ray=ray://HOST:PORT"
             )
         try:
@@ -226,16 +226,16 @@ class RayCluster(msgspec.Struct, frozen=True):
     def each(
         self, items: Iterable[Item], work: Callable[[Item], T], *, file: Callable[[Item], str] = str
     ) -> Iterator[tuple[Item, T | Failed]]:
-        """Do the work on every item, as `Runner.each` says."""
+        """Do the work on every item, as `Runner.each` does."""
         ray = self.check()
         with self._connected(ray):
-            most = self.jobs or AHEAD * int(ray.cluster_resources().get("CPU", 1))
+            limit = self.jobs or PER_CORE * int(ray.cluster_resources().get("CPU", 1))
             remote = ray.remote(max_retries=RETRIES)(_work)
             guarded = ray.put(Guarded(work, file, self.seconds))
             running: dict[Any, Item] = {}
-            left = iter(items)
+            pending = iter(items)
             while True:
-                for item in islice(left, most - len(running)):
+                for item in islice(pending, limit - len(running)):
                     running[remote.remote(guarded, item)] = item
                 if not running:
                     return
@@ -254,7 +254,7 @@ class RayCluster(msgspec.Struct, frozen=True):
         try:
             ray.init(address=self.address, **quiet, **(local if self.address == LOCAL else {}))
         except (ConnectionError, RuntimeError, ValueError) as error:
-            raise InputError(f"--ray {self.address}: cannot use a cluster there: {error}") from error
+            raise InputError(f"--ray {self.address}: cannot connect to a cluster: {error}") from error
         try:
             yield
         finally:
@@ -269,7 +269,7 @@ def _result(ray: Any, ready: Any, name: str) -> Any:
     try:
         return ray.get(ready)
     except (ray.exceptions.WorkerCrashedError, ray.exceptions.OutOfMemoryError):
-        return died(name)
+        return process_died(name)
     except ray.exceptions.RayError as error:
         first = str(error).strip().partition("\n")[0]
         return Failed(name, f"{name}: Ray failed: {type(error).__name__}: {first}")

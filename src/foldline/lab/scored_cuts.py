@@ -1,4 +1,4 @@
-"""Retention of a replay: where a session is cut, what it needed there, and what each view kept."""
+"""Retention of a replay: cuts of a session, the names needed after each cut, and the scores of each view."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from foldline.core.log.entries import Said
 from foldline.core.view import native_items
 from foldline.dialects.edits import with_edits
 
-MOST_TOKENS = 4_000_000  # tokens of a session held in memory to find what its future needed
+MAX_TOKENS = 4_000_000  # of a session that is read into memory to find the names that it needed
 
 
 class ScoredCut(msgspec.Struct, frozen=True):
     """One scored view: its message, and the sizes of the past and the view in tokens of four characters.
 
-    `folds` counts the boundaries before it. A view that does not fit into the window has no scores: it was
-    never sent.
+    `folds` counts the boundaries before it. A view that does not fit the window is not sent, so it has no
+    scores.
     """
 
     message: int
@@ -59,9 +59,9 @@ class CutDemand(msgspec.Struct, frozen=True):
 
 
 def demands_at(said: Sequence[ScoredMessage], shares: Iterable[float]) -> list[CutDemand]:
-    """Return what was needed at cuts of a session, given as shares of its tokens.
+    """Return the names needed at cuts of a session; `shares` are the cuts as shares of its tokens.
 
-    A cut at which fewer than five handles were needed is left out: it is not significant.
+    A cut that needs fewer than five handles is not significant, and is left out.
     """
     places = {place for share in shares if (place := cut_at(said, share)) is not None}
     demands = [
@@ -78,10 +78,10 @@ class Cuts:
         self._needed = {cut.message: cut for cut in needed}
 
     @classmethod
-    def of(cls, steps: Iterable[object], shares: Sequence[float], most: int = MOST_TOKENS) -> Self:
-        """Read a session and find what was needed at its cuts, given as shares of its tokens.
+    def find(cls, steps: Iterable[object], shares: Sequence[float], limit: int = MAX_TOKENS) -> Self:
+        """Read a session and find the names needed at its cuts; `shares` are shares of its tokens.
 
-        A session of more than `most` tokens has no cuts: it would not fit into memory twice.
+        A session of more than `limit` tokens has no cuts: it would not fit into memory twice.
         """
         said: list[ScoredMessage] = []
         size = 0
@@ -89,8 +89,8 @@ class Cuts:
             if isinstance(step, Said):
                 said.append(scored_message(step.message))
                 size += said[-1].tokens
-                if size > most:
-                    return cls((), [f"retention is not measured above {most:,} tokens"])
+                if size > limit:
+                    return cls((), [f"retention is not measured above {limit:,} tokens"])
         return cls(demands_at(said, shares))
 
     def at(self, message: int) -> CutDemand | None:
@@ -100,6 +100,6 @@ class Cuts:
 
 @cache
 def common_names() -> frozenset[str]:
-    """Return names that are not significant: calls of at least three unrelated projects use them."""
+    """Return names that are not significant, because calls of at least three unrelated projects use them."""
     text = (resources.files("foldline.lab") / "common_names.txt").read_text(encoding="utf-8")
     return frozenset(line for line in text.splitlines() if line and not line.startswith("# "))

@@ -17,7 +17,7 @@ from foldline.stores import MemoryStore, SqliteStore, Store, open_store
 
 SUFFIXES: Final = (".jsonl", ".json", ".jsonl.gz", ".json.gz")
 EVERY: Final = 2**31 - 1
-AT_ONCE: Final = 1_000  # stored sessions whose newest entries are looked up together
+CHUNK: Final = 1_000  # stored sessions whose newest entries are looked up together
 _STORE: Final = re.compile(r"[a-z][a-z0-9+.-]*://.*", re.DOTALL)
 _PASSWORD: Final = re.compile(r"//[^/@:]*:[^/@]+@|[?&]password=")
 
@@ -25,8 +25,8 @@ _PASSWORD: Final = re.compile(r"//[^/@:]*:[^/@]+@|[?&]password=")
 class SessionSource(msgspec.Struct, frozen=True):
     """One session: a file, or `URL#ID` in a store.
 
-    `whole` is the same for two names of one session, `inside` its path in the folder or store that was named,
-    `state` changes when the session does; `size` is in bytes, 0 for a stored session.
+    `whole` is equal for all names of the session, `inside` is its path in the folder or store that the user
+    named, `state` changes when the session does; `size` is in bytes, 0 for a stored session.
     """
 
     name: str
@@ -37,20 +37,20 @@ class SessionSource(msgspec.Struct, frozen=True):
 
 
 def session_files(names: Sequence[str]) -> list[str]:
-    """Return the session files that paths, folders and patterns name.
+    """Return the session files of paths, folders and patterns.
 
     Raises InputError for a folder or pattern without any, and for a stream, which can be read only once.
     """
-    session_files = [file for name in names for path in _matching(name) for file in _files(path)]
-    for file in session_files:
+    files = [file for name in names for path in _matching(name) for file in _files(path)]
+    for file in files:
         if file == "-" or (Path(file).exists() and not Path(file).is_file()):
-            shown = "standard input" if file == "-" else file
-            raise InputError(f"{shown} can be read only once: save it to a file first")
-    return session_files
+            name = "standard input" if file == "-" else file
+            raise InputError(f"{name} can be read only once: save it to a file first")
+    return files
 
 
 def sources(names: Sequence[str]) -> Iterator[SessionSource]:
-    """Yield the sessions that files, folders, patterns (`logs/**/*.jsonl`) and URLs of stores name.
+    """Yield the sessions of files, folders, patterns (`logs/**/*.jsonl`) and URLs of stores.
 
     Raises InputError for a folder, pattern or store without any, and for a URL with a password.
     """
@@ -67,14 +67,14 @@ def is_stored(name: str) -> bool:
     return _STORE.fullmatch(name) is not None
 
 
-def place_of(name: str) -> tuple[str, str]:
-    """Split the name of a stored session into the store's URL and its id."""
+def split_stored(name: str) -> tuple[str, str]:
+    """Split the name of a stored session into the store's URL and the session's id."""
     url, _, session = name.partition("#")
     return url, session
 
 
 def _matching(name: str) -> list[str]:
-    """Return the paths that match a pattern; an existing path or a name without wildcards is a path."""
+    """Return the paths that match a pattern; an existing path, or one without wildcards, matches itself."""
     if not glob.has_magic(name) or Path(name).exists():
         return [name]
     paths = sorted(glob.glob(name, recursive=True))  # noqa: PTH207 - a pattern may be absolute
@@ -133,16 +133,16 @@ def _stored_sources(url: str) -> Iterator[SessionSource]:
         )
     store = open_store(url)
     if isinstance(store, MemoryStore):
-        raise InputError(f"{url}: a store in memory belongs to one process")
+        raise InputError(f"{url}: a store in memory belongs to one process: use a store in a file")
     if isinstance(store, SqliteStore) and not store.file.is_file():
-        raise InputError(f"{url}: there is no store")
+        raise InputError(f"there is no store at {url}")
     with asyncio.Runner() as runner:
         try:
             ids = runner.run(store.ids("", EVERY))[::-1]
             if not ids:
                 raise InputError(f"{url}: no session in this store")
-            for at in range(0, len(ids), AT_ONCE):
-                chunk = ids[at : at + AT_ONCE]
+            for start in range(0, len(ids), CHUNK):
+                chunk = ids[start : start + CHUNK]
                 leaves = runner.run(_leaves(store, chunk))
                 for session, leaf in zip(chunk, leaves, strict=True):
                     yield SessionSource(f"{url}#{session}", f"{url}#{session}", _as_path(session), leaf)

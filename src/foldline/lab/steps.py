@@ -11,7 +11,7 @@ from foldline.core.log.messages import Message
 from foldline.core.measure.tokens import OFFLINE, message_tokens
 from foldline.transcripts import CompactionRecord, FactRecord, MessageRecord, Record, WarningRecord
 
-HELD_MOST = 256  # messages that wait for the result of a call
+MAX_HELD = 256  # messages that wait for the result of a call
 
 Step = Said | CompactionRecord | FactRecord | WarningRecord
 
@@ -19,8 +19,8 @@ Step = Said | CompactionRecord | FactRecord | WarningRecord
 def steps(records: Iterable[Record]) -> Iterator[Step]:
     """Yield the entries of a transcript in their order, and the file's other records.
 
-    As when a file is loaded, results move to their calls if they follow within `HELD_MOST` messages; a later
-    result is an orphan, which is left out with a warning.
+    As when a file is loaded, results move to their calls if they follow within `MAX_HELD` messages; a later
+    result is left out with a warning.
     """
     chain = _Chain()
     held: list[MessageRecord] = []
@@ -32,14 +32,14 @@ def steps(records: Iterable[Record]) -> Iterator[Step]:
         held.append(record)
         waiting |= {call.id for call in record.message.calls}
         waiting -= {result.call_id for result in record.message.results}
-        if not waiting or len(held) >= HELD_MOST:
+        if not waiting or len(held) >= MAX_HELD:
             yield from chain.ordered(held)
             held, waiting = [], set[str]()
     yield from chain.ordered(held)
 
 
 class _Chain:
-    """Chains entries as a log does."""
+    """Makes entries, each linked to the previous one as in a log."""
 
     def __init__(self) -> None:
         self._parent: str | None = None

@@ -106,10 +106,10 @@ def _rows(result: Result, *, replays: bool) -> Iterator[dict[str, Any]]:
         "output": None if failed else result.output,
     }
     if not replays:
-        yield {**common, **{name: result.found.get(name) for name in FOLDED}}
+        yield {**common, **{name: result.details.get(name) for name in FOLDED}}
         return
     nothing: dict[str, Any] = {"policies": [{"policy": None, "totals": {}, "retention": None}]}
-    report: dict[str, Any] = nothing if failed else result.found["report"]
+    report: dict[str, Any] = nothing if failed else result.details["report"]
     for policy in report["policies"]:
         retention: dict[str, Any] = policy["retention"] or {}
         yield {
@@ -125,8 +125,8 @@ def shown_results(results: Sequence[Result], folder: Path) -> Shown:
     """Return the results of all sessions, with exit code 1 if one failed."""
     replays = ReplaySums()
     for result in results:
-        if "report" in result.found:
-            replays.add(msgspec.convert(result.found["report"], SessionReport))
+        if "report" in result.details:
+            replays.add(msgspec.convert(result.details["report"], SessionReport))
     totals = _totals(results)
     if failed := totals["failed"]:
         text = f"{failed:,} of {totals['files']:,} files failed; run the same command again to retry them"
@@ -142,7 +142,7 @@ def shown_results(results: Sequence[Result], folder: Path) -> Shown:
 
     def show() -> None:
         done = [result for result in results if result.state == "done"]
-        warn((f"{result.file}: {text}" for result in done for text in result.found["warnings"]), most=5)
+        warn((f"{result.file}: {text}" for result in done for text in result.details["warnings"]), most=5)
         if replays.sessions:
             print_totals(replays, out())
         _print_totals(totals, folder)
@@ -153,14 +153,14 @@ def shown_results(results: Sequence[Result], folder: Path) -> Shown:
 def _totals(results: Sequence[Result]) -> dict[str, int]:
     """Return the number of sessions in each state, and the sums of the folds."""
     states = {state: sum(result.state == state for result in results) for state in STATES}
-    folds = [result.found for result in results if "folded" in result.found]
+    folds = [result.details for result in results if "folded" in result.details]
     names = ("tokens_before", "tokens_after", "folded") if folds else ()
     return {"files": len(results), **states, **{name: sum(fold[name] for fold in folds) for name in names}}
 
 
 def _file(result: Result) -> dict[str, Any]:
     """Return a session as --json prints it."""
-    found = {key: value for key, value in result.found.items() if key != "report"}
+    found = {key: value for key, value in result.details.items() if key != "report"}
     error = {"error": result.error} if result.state == "failed" else {}
     return {"file": result.file, "output": result.output, "state": result.state, **found, **error}
 
