@@ -101,7 +101,7 @@ def url(monkeypatch):
         def log_message(self, *_):
             pass
 
-    monkeypatch.setattr("foldline.cli.commands.wrap.PATIENCE", 120)
+    monkeypatch.setattr("foldline.cli.commands.wrap.TIMEOUT", 120)
     with HTTPServer(("127.0.0.1", 0), Health) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
@@ -156,7 +156,7 @@ def test_unwrapping_puts_every_file_back_to_the_byte(foldline, home, url, agent,
     assert again.code == 0
     back = foldline("unwrap", agent)
     assert back.code == 0
-    assert back.out.count("to the byte" if there else "there was none before") == len(FILES[agent])
+    assert back.out.count("byte for byte" if there else "it did not exist before") == len(FILES[agent])
     assert tree(home) == before
 
 
@@ -197,7 +197,7 @@ def test_what_was_changed_since_stays_and_only_ours_is_taken_out(foldline, home,
     text, since = SINCE.get(path.suffix, (None, {"theme": "dark"}))
     path.write_text(path.read_text() + text if text else json.dumps({**read(path), **since}))
     back = foldline("unwrap", agent)
-    assert f"{path} was changed since" in back.out
+    assert f"{path} was changed after `foldline wrap`" in back.out
     assert read(path) == {**parsed(name, FILES[agent][name]), **since}
     if text:
         assert "# mine" in path.read_text()
@@ -473,7 +473,7 @@ def test_what_was_wrapped_is_found_though_another_file_stands_beside_it_by_now(f
     foldline("wrap", "opencode", "--gateway", url)
     other = home / ".config/opencode/opencode.jsonc"
     other.write_text("// mine\n{}")
-    assert "to the byte" in foldline("unwrap", "opencode").out
+    assert "byte for byte" in foldline("unwrap", "opencode").out
     assert (home / ".config/opencode/opencode.json").read_text() == OPENCODE
     assert other.read_text() == "// mine\n{}"
 
@@ -518,7 +518,7 @@ def test_where_the_copy_is_gone_only_ours_is_taken_out(foldline, home, url):
     (home / ".codex/config.toml.foldline-backup").unlink()
     back = foldline("unwrap", "codex")
     assert back.code == 0
-    assert "has no copy any more" in back.out
+    assert "its copy is gone" in back.out
     assert read(home / ".codex/config.toml") == tomllib.loads(CODEX)
     assert not [one for one in tree(home) if "foldline" in one]
 

@@ -20,9 +20,9 @@ from foldline.wrapping.documents import ABSENT, Place, value_at, values
 
 PROBE: Final = "http://probe"  # stands for a gateway's URL when only the places of the settings matter
 START: Final = 60  # seconds that the MCP server may take to start on a busy machine; agents allow 5 or 10
+CLAUDE_PLUGIN: Final = ("enabledPlugins", "foldline@foldline")
 Setting = tuple[Place, Any]  # a path in a file, and the value there
 _BOTH: Final = ("anthropic", "openai")
-_CLAUDE_PLUGIN: Final = ("enabledPlugins", "foldline@foldline")
 _CLAUDE_CLOUDS: Final = ("CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "CLAUDE_CODE_USE_FOUNDRY")
 _HERMES_VARIABLES: Final = {
     "anthropic": ("ANTHROPIC_BASE_URL", ""),
@@ -102,7 +102,7 @@ def _claude_elsewhere() -> str:
 
 def _claude_server(command: list[str]) -> list[SettingsFile]:
     """Register the MCP server, unless the plugin is enabled: it brings the same one."""
-    if value_at(_read(_claude_settings()), _CLAUDE_PLUGIN) is True:
+    if value_at(_read(_claude_settings()), CLAUDE_PLUGIN) is True:
         return []
     server: dict[str, Any] = {"type": "stdio", "command": command[0], "args": command[1:], "env": {}}
     return [SettingsFile(_claude_json(), [(("mcpServers", "foldline"), server)])]

@@ -1,10 +1,11 @@
-"""`foldline wrap`, `unwrap` and `doctor`: an agent's own settings, set to the gateway and the MCP server."""
+"""`foldline wrap`, `unwrap` and `doctor`: set up an agent to use the gateway and the MCP server."""
 
 from __future__ import annotations
 
 import os
 import re
 import shutil
+from contextlib import suppress
 from http.client import HTTPException
 from importlib.util import find_spec
 from pathlib import Path
@@ -17,23 +18,30 @@ from foldline.cli.output import err, escape, out, warn
 from foldline.config import basic_settings
 from foldline.core.secrets.redact import redact
 from foldline.errors import InputError
-from foldline.transcripts.places import AGENTS as FOUND
+from foldline.transcripts.places import AGENTS as TRANSCRIPTS
 from foldline.transcripts.places import agent_of, newest_transcript
-from foldline.wrapping.agents import AGENTS, PROBE, SettingsFile, files_of, paths_of, server_command
+from foldline.wrapping.agents import (
+    AGENTS,
+    CLAUDE_PLUGIN,
+    PROBE,
+    SettingsFile,
+    files_of,
+    paths_of,
+    server_command,
+)
 from foldline.wrapping.backup import Record, as_before, change, is_wrapped, planned, put_back
 from foldline.wrapping.documents import ABSENT, value_at, values
 
 Name = Literal["claude", "codex", "opencode", "pi", "hermes"]
-PLUGIN = ("enabledPlugins", "foldline@foldline")  # of Claude Code's settings
-PATIENCE = 3.0  # seconds for a gateway to answer
-GATEWAY = option("Where the gateway is  [default: the settings', else http://127.0.0.1:8400]", metavar="URL")
-_USER = re.compile(r"//[^/\s]*@")  # of an address: who asks, or a key
-SAYS = {
-    "restored": "is as it was, to the byte",
-    "removed": "is removed: there was none before",
-    "taken out": "was changed since: only what Foldline set was taken out of it",
-    "no copy": "has no copy any more: only what Foldline set was taken out of it",
-    "was gone": "was gone",
+TIMEOUT = 3.0  # seconds for a gateway to answer
+GATEWAY = option("The gateway's address  [default: the settings', else http://127.0.0.1:8400]", metavar="URL")
+_USER = re.compile(r"//[^/\s]*@")  # a user name, password or key in an address
+OUTCOMES = {
+    "restored": "is restored, byte for byte",
+    "removed": "is removed: it did not exist before",
+    "taken out": "was changed after `foldline wrap`: only Foldline's settings are removed",
+    "no copy": "cannot be restored, because its copy is gone: only Foldline's settings are removed",
+    "was gone": "no longer exists",
 }
 
 
@@ -45,140 +53,139 @@ SAYS = {
 def wrap(
     agent: Name = argument("AGENT"),
     gateway: str | None = GATEWAY,
-    no_gateway: bool = option("Add the MCP server alone."),
-    no_mcp: bool = option("Set the gateway alone."),
-    force: bool = option("Set a gateway that does not answer now."),
+    no_gateway: bool = option("Add only the MCP server."),
+    no_mcp: bool = option("Set only the gateway."),
+    force: bool = option("Set the gateway even if it does not answer now."),
 ) -> Shown:
-    """Lead an agent through the gateway, and give it the tools of `foldline mcp`, by its own settings.
+    """Make an agent use the gateway and the tools of `foldline mcp`: change its settings.
 
-    AGENT is claude, codex, opencode, pi (which has no MCP) or hermes. Claude Code is given a status line too,
-    unless it has one. The files are kept beside themselves as they were; `foldline unwrap AGENT` puts them
-    back.
+    AGENT is claude, codex, opencode, pi (which has no MCP) or hermes. Claude Code also gets a status line,
+    unless it has one. The original of each file is kept beside it; `foldline unwrap AGENT` restores it.
     """
-    url = None if no_gateway else _url(gateway)
-    command = None if no_mcp or not AGENTS[agent].server([PROBE]) else server_command(agent)
+    url = None if no_gateway else _gateway_url(gateway)
+    server = None if no_mcp or not AGENTS[agent].server([PROBE]) else server_command(agent)
     if url is not None and not force and not _answers(url):
         raise InputError(
-            f"no gateway answers at {url}: start it with `foldline serve`, or set it anyway with --force"
+            f"no gateway answers at {url}: start it with `foldline serve`, or use --force to set it anyway"
         )
-    if command is not None and find_spec("mcp") is None:
-        raise InputError("the MCP server needs its SDK: pip install 'foldline[mcp]', or --no-mcp")
-    wanted = _wanted(agent, url, command)
-    done = _changed(agent, wanted)
+    if server is not None and find_spec("mcp") is None:
+        raise InputError(
+            "the MCP server needs its SDK: pip install 'foldline[mcp]', or leave the server out with --no-mcp"
+        )
+    files = _files_to_set(agent, url, server)
+    records = _change_files(agent, files)
     if shutil.which(AGENTS[agent].program) is None:
         warn([f"no `{AGENTS[agent].program}` was found on the PATH: is {AGENTS[agent].name} installed?"])
-    warn([f"start the gateway with {file.needs}" for file in wanted if file.needs])
-    warn(_exported(wanted))
-    for file, record in done.items():
-        warn(_replaced(file, record))
+    warn([f"start the gateway with {file.needs}" for file in files if file.needs])
+    warn(_exported_addresses(files))
+    for path, record in records.items():
+        warn(_replaced_values(path, record))
 
     def show() -> None:
         console = out()
-        for file, record in done.items():
-            paths = ", ".join(".".join(entry.path) for entry in record.entries)
-            console.print(f"[green]set[/] {escape(str(file))}: {escape(paths)}", soft_wrap=True)
-        console.print(f"[dim]start {AGENTS[agent].name} again; `foldline unwrap {agent}` puts it all back[/]")
+        for path, record in records.items():
+            names = ", ".join(".".join(entry.path) for entry in record.entries)
+            console.print(f"[green]set[/] {escape(str(path))}: {escape(names)}", soft_wrap=True)
+        console.print(
+            f"[dim]restart {AGENTS[agent].name}; `foldline unwrap {agent}` restores its settings[/]"
+        )
 
-    told = [
-        {"file": str(file), "set": [list(entry.path) for entry in record.entries]}
-        for file, record in done.items()
+    document = [
+        {"file": str(path), "set": [list(entry.path) for entry in record.entries]}
+        for path, record in records.items()
     ]
-    return Shown(lambda: {"agent": agent, "gateway": url, "mcp": command, "files": told}, show)
+    return Shown(lambda: {"agent": agent, "gateway": url, "mcp": server, "files": document}, show)
 
 
-def _wanted(agent: str, url: str | None, command: list[str] | None) -> list[SettingsFile]:
-    """Return the files in which something is to be set; raises InputError where that leads nowhere."""
+def _files_to_set(agent: str, url: str | None, server: list[str] | None) -> list[SettingsFile]:
+    """Return the files to change; raises InputError if there is none, or the gateway would get no request."""
     known = AGENTS[agent]
-    wanted = [file for file in files_of(agent, url, command) if file.settings or file.offered]
-    if not wanted:
-        raise InputError(f"{known.name} takes no MCP servers: there is nothing to set")
+    files = [file for file in files_of(agent, url, server) if file.settings or file.offered]
+    if not files:
+        raise InputError(f"{known.name} does not support MCP servers: there is nothing to set")
     if url is not None and (provider := known.elsewhere()):
         raise InputError(
-            f"{known.name} is set to {provider}: what it asks would not go through the gateway. Choose "
-            f"{known.providers}, or set the MCP server alone with --no-gateway"
+            f"{known.name} uses {provider}: its requests would not go through the gateway. Choose "
+            f"{known.providers}, or add only the MCP server with --no-gateway"
         )
-    return wanted
+    return files
 
 
-def _changed(agent: str, wanted: list[SettingsFile]) -> dict[Path, Record]:
-    """Change every file, or none; one in which nothing is to be set any more is put back."""
-    changes = [planned(file) for file in wanted]
-    left = set(paths_of(agent)) - {one.path for one in changes}
-    for path in filter(is_wrapped, left):
-        as_before(path)  # raises where it cannot be put back
-    done: list[Path] = []
+def _change_files(agent: str, files: list[SettingsFile]) -> dict[Path, Record]:
+    """Change all files, or none; restore wrapped files that need no setting any more."""
+    changes = [planned(file) for file in files]
+    unused = set(paths_of(agent)) - {planned_change.path for planned_change in changes}
+    for path in filter(is_wrapped, unused):
+        as_before(path)  # raises if it cannot be restored
+    changed: list[Path] = []
     try:
-        for one in changes:
-            done.append(one.path)
-            change(one)
-    except BaseException:  # also where it is interrupted between two files
-        for path in done:
+        for planned_change in changes:
+            changed.append(planned_change.path)
+            change(planned_change)
+    except BaseException:  # also an interrupt between two files
+        for path in changed:
             put_back(path)
         raise
-    for path in left:
+    for path in unused:
         put_back(path)
-    return {one.path: one.record for one in changes}
+    return {planned_change.path: planned_change.record for planned_change in changes}
 
 
-def _replaced(file: Path, record: Record) -> list[str]:
-    """Say what stood there before, without its secrets.
-
-    An address of the user's own has to become the gateway's upstream.
-    """
+def _replaced_values(path: Path, record: Record) -> list[str]:
+    """Return warnings with the user's values that were replaced, without secrets."""
     return [
-        f"{file}: {'.'.join(entry.path)} was {_known(entry.before)}{_go_on(entry.path)}"
+        f"{path}: {'.'.join(entry.path)} was {_redacted(entry.before)}{_upstream_advice(entry.path)}"
         for entry in record.entries
         if entry.had and entry.before != entry.value
     ]
 
 
-def _exported(wanted: list[SettingsFile]) -> list[str]:
-    """Say which addresses of the user's own, exported by the shell, are no longer asked."""
+def _exported_addresses(files: list[SettingsFile]) -> list[str]:
+    """Return warnings for addresses that the shell exports and the new settings override."""
     return [
-        f"{path[1]} is {_known(own)} in this shell; the settings come first{_go_on(path)}"
-        for file in wanted
+        f"{path[1]} is {_redacted(exported)} in this shell, but the settings override it"
+        f"{_upstream_advice(path)}"
+        for file in files
         for path, value in file.settings
-        if path[0] == "env" and "URL" in path[1] and (own := os.environ.get(path[1], value)) != value
+        if path[0] == "env" and "URL" in path[1] and (exported := os.environ.get(path[1], value)) != value
     ]
 
 
-def _known(value: Any) -> str:
+def _redacted(value: Any) -> str:
     return redact(_USER.sub("//[redacted]@", repr(value)))
 
 
-def _go_on(path: tuple[str, ...]) -> str:
-    """Say how the gateway is to ask an address of the user's own that stood at a path."""
+def _upstream_advice(path: tuple[str, ...]) -> str:
+    """Return how to make the gateway use the address that a setting had; "" for other settings."""
     if "url" not in path[-1].lower():
         return ""
     vendor = "anthropic" if "anthropic" in ".".join(path).lower() else "openai"
-    return (
-        f": to go on using it, start the gateway with `foldline serve --{vendor}-upstream` and this address"
-    )
+    return f": to keep using it, start the gateway with `foldline serve --{vendor}-upstream` and this address"
 
 
 @command("foldline unwrap claude", "foldline unwrap codex --json")
 def unwrap(agent: Name = argument("AGENT")) -> Shown:
-    """Put an agent's settings back as they were before `foldline wrap`.
+    """Restore an agent's settings from before `foldline wrap`.
 
-    A file that was changed since keeps that: only what Foldline set is taken out of it.
+    In a file that was changed in the meantime, only Foldline's settings are removed.
     """
-    done: dict[Path, str] = {}
+    outcomes: dict[Path, str] = {}
     failed: dict[Path, str] = {}
     for path in paths_of(agent):
         try:
-            if (how := put_back(path)) is not None:
-                done[path] = how
+            if (outcome := put_back(path)) is not None:
+                outcomes[path] = outcome
         except InputError as error:
             failed[path] = str(error)
-    if not done and not failed:
+    if not outcomes and not failed:
         err().print(f"{AGENTS[agent].name} is not wrapped: nothing was changed")
 
     def show() -> None:
-        for path, how in done.items():
-            out().print(f"{escape(str(path))} {SAYS[how]}", soft_wrap=True)
+        for path, outcome in outcomes.items():
+            out().print(f"{escape(str(path))} {OUTCOMES[outcome]}", soft_wrap=True)
 
-    files = {str(path): how for path, how in done.items()}
-    problems = {str(path): why for path, why in failed.items()}
+    files = {str(path): outcome for path, outcome in outcomes.items()}
+    problems = {str(path): error for path, error in failed.items()}
     warn(list(failed.values()))
     return Shown(
         lambda: {"agent": agent, "files": files} | ({"problems": problems} if problems else {}),
@@ -192,31 +199,31 @@ def unwrap(agent: Name = argument("AGENT")) -> Shown:
 
 @command("foldline doctor", "foldline doctor --json | jq .advice")
 def doctor(gateway: str | None = GATEWAY) -> Shown:
-    """Say which agents are wrapped, whether the gateway answers, and what to do.
+    """Show which agents are wrapped, whether the gateway answers, and what to do.
 
-    Exit code 1 where an agent is led to a gateway that does not answer.
+    Exit code 1: an agent uses a gateway that does not answer.
     """
-    url = _url(gateway)
+    url = _gateway_url(gateway)
     agents = {name: _agent(name, url) for name in AGENTS}
-    used = {one["gateway"] for one in agents.values() if one["gateway"]}
-    answers = {one: _answers(one) for one in sorted(used | {url})}
+    used = {agent["gateway"] for agent in agents.values() if agent["gateway"]}
+    answers = {address: _answers(address) for address in sorted(used | {url})}
     extras = {"mcp": find_spec("mcp") is not None, "serve": find_spec("starlette") is not None}
-    dead = [name for name, one in agents.items() if one["gateway"] and not answers[one["gateway"]]]
+    dead = [name for name, agent in agents.items() if agent["gateway"] and not answers[agent["gateway"]]]
     advice = _advice(agents, dead, extras, first="" if answers[url] else "`foldline serve`, then ")
 
     def show() -> None:
         console = out()
         for address, alive in answers.items():
-            says = "[green]answers[/]" if alive else "[yellow]does not answer[/]"
-            console.print(f"gateway {escape(address)}: {says}")
-        for name, one in agents.items():
-            what = "wrapped" if one["wrapped"] else "not wrapped"
-            there = "" if one["installed"] else ", not installed"
-            told = [f"gateway {one['gateway']}"] if one["gateway"] else []
-            told += ["MCP server"] if one["mcp"] else []
-            told += ["plugin"] if one["plugin"] else []
-            session = f"; session here: {one['session']}" if one["session"] else ""
-            text = ", ".join((f"{AGENTS[name].name}: {what}{there}", *told)) + session
+            state = "[green]answers[/]" if alive else "[yellow]does not answer[/]"
+            console.print(f"gateway {escape(address)}: {state}")
+        for name, agent in agents.items():
+            facts = ["wrapped" if agent["wrapped"] else "not wrapped"]
+            facts += [] if agent["installed"] else ["not installed"]
+            facts += [f"gateway {agent['gateway']}"] if agent["gateway"] else []
+            facts += ["MCP server"] if agent["mcp"] else []
+            facts += ["plugin"] if agent["plugin"] else []
+            session = f"; session here: {agent['session']}" if agent["session"] else ""
+            text = f"{AGENTS[name].name}: {', '.join(facts)}{session}"
             console.print(escape(text), soft_wrap=True)
         for line in advice:
             console.print(f"[bold]to do:[/] {escape(line)}", soft_wrap=True)
@@ -226,32 +233,29 @@ def doctor(gateway: str | None = GATEWAY) -> Shown:
 
 
 def _agent(name: str, url: str) -> dict[str, Any]:
-    """Return what is known of an agent on this machine; an address of the user's own is no gateway."""
-    known = AGENTS[name]
+    """Return the state of an agent on this machine; only Foldline's address counts as the gateway."""
     session = problem = None
-    try:
-        if agent_of(name) in FOUND:
+    with suppress(InputError):
+        if agent_of(name) in TRANSCRIPTS:
             session = str(newest_transcript(Path.cwd(), agent_of(name)).path)
-    except InputError:
-        pass
     gateway, mcp, plugin = None, False, False
-    wrapped = any(is_wrapped(path) for path in paths_of(name))
+    wrapped = any(map(is_wrapped, paths_of(name)))
     for file in files_of(name, PROBE, [PROBE]):
         try:
-            held = values(str(file.path), file.path.read_text("utf-8")) if file.path.exists() else {}
+            settings = values(str(file.path), file.path.read_text("utf-8")) if file.path.exists() else {}
         except (InputError, OSError, UnicodeDecodeError) as error:
             problem = str(error)
             continue
-        plugin = plugin or value_at(held, PLUGIN) is True
-        for path, value in file.settings:
-            found = value_at(held, path)
-            if found is ABSENT:
+        plugin = plugin or value_at(settings, CLAUDE_PLUGIN) is True
+        for path, probe in file.settings:
+            value = value_at(settings, path)
+            if value is ABSENT:
                 continue
             mcp = mcp or "foldline" in path
-            if isinstance(value, str) and value.startswith(PROBE) and isinstance(found, str):
-                gateway = gateway or found.rstrip("/").removesuffix("/v1")
+            if isinstance(probe, str) and probe.startswith(PROBE) and isinstance(value, str):
+                gateway = gateway or value.rstrip("/").removesuffix("/v1")
     return {
-        "installed": shutil.which(known.program) is not None,
+        "installed": shutil.which(AGENTS[name].program) is not None,
         "wrapped": wrapped,
         "gateway": gateway if wrapped or gateway == url else None,
         "mcp": mcp,
@@ -264,46 +268,48 @@ def _agent(name: str, url: str) -> dict[str, Any]:
 def _advice(
     agents: dict[str, dict[str, Any]], dead: list[str], extras: dict[str, bool], *, first: str
 ) -> list[str]:
-    """Say what to do; `first` comes before an agent is wrapped."""
-    told = [
-        f"{AGENTS[name].name} asks {agents[name]['gateway']}, where nobody answers: `foldline serve`, or "
-        f"`foldline unwrap {name}`"
+    """Return what to do, one line each; `first` is what to run before an agent is wrapped."""
+    advice = [
+        f"{AGENTS[name].name} uses the gateway {agents[name]['gateway']}, which does not answer: run "
+        f"`foldline serve`, or `foldline unwrap {name}`"
         for name in dead
     ]
-    told += [
-        f"{AGENTS[name].name}: {one['problem']}" for name, one in agents.items() if one["problem"] is not None
+    advice += [
+        f"{AGENTS[name].name}: {agent['problem']}"
+        for name, agent in agents.items()
+        if agent["problem"] is not None
     ]
-    told += [
-        f"{first}`foldline wrap {name}` leads {AGENTS[name].name} through the gateway"
-        for name, one in agents.items()
-        if one["installed"] and not one["wrapped"] and not one["plugin"] and one["problem"] is None
+    advice += [
+        f"{first}`foldline wrap {name}` makes {AGENTS[name].name} use the gateway"
+        for name, agent in agents.items()
+        if agent["installed"] and not agent["wrapped"] and not agent["plugin"] and agent["problem"] is None
     ]
-    return told + [
-        f"pip install 'foldline[{name}]' for {what}"
-        for name, what in (("mcp", "`foldline mcp`"), ("serve", "`foldline serve`"))
-        if not extras[name]
+    return advice + [
+        f"pip install 'foldline[{name}]' for `foldline {name}`"
+        for name, installed in extras.items()
+        if not installed
     ]
 
 
 # ---- the gateway
 
 
-def _url(given: str | None) -> str:
-    if given is None:
+def _gateway_url(address: str | None) -> str:
+    if address is None:
         serve = basic_settings().serve
-        host = "127.0.0.1" if serve.host in ("0.0.0.0", "::") else serve.host  # noqa: S104 - not listened at
+        host = "127.0.0.1" if serve.host in ("0.0.0.0", "::") else serve.host  # noqa: S104 - a name to call
         return f"http://[{host}]:{serve.port}" if ":" in host else f"http://{host}:{serve.port}"
-    found = urlsplit(given)
-    if found.scheme not in ("http", "https") or not found.netloc:
-        raise InputError(f"--gateway {given}: give an address such as http://127.0.0.1:8400")
-    return given.rstrip("/").removesuffix("/v1")
+    parts = urlsplit(address)
+    if parts.scheme not in ("http", "https") or not parts.netloc:
+        raise InputError(f"--gateway {address}: give an address such as http://127.0.0.1:8400")
+    return address.rstrip("/").removesuffix("/v1")
 
 
 def _answers(url: str) -> bool:
-    """Whether a gateway answers at an address."""
-    direct = build_opener(ProxyHandler({}))  # it is on this machine, or where the user says
+    """Return whether a gateway answers at an address."""
+    direct = build_opener(ProxyHandler({}))  # never through a proxy
     try:
-        with direct.open(f"{url}/health", timeout=PATIENCE) as answer:
+        with direct.open(f"{url}/health", timeout=TIMEOUT) as answer:
             return answer.status == 200
     except (OSError, HTTPException, ValueError):
         return False
