@@ -285,7 +285,7 @@ def test_what_fits_unasked_is_told_the_budget_it_fits(foldline, short, session):
     unasked = foldline("compact", short, "--window", 100_000)
     asked = foldline("compact", short, "--target", 50_000)
 
-    assert "the budget is 85,000 tokens, what foldline uses of a window of 100,000" in unasked.err
+    assert "the budget is 85,000 tokens, the part that foldline uses of a window of 100,000" in unasked.err
     assert "--target N" not in asked.err
     assert "--target N" not in foldline("compact", session, "--window", 4_000).err
 

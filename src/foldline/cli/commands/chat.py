@@ -1,4 +1,4 @@
-"""`foldline chat`: the agent on a full screen."""
+"""`foldline chat`: the agent in a full-screen terminal interface."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from foldline.errors import InputError
 
 
 @command(
-    "foldline chat --demo                                          no model, no key: a scripted one",
+    "foldline chat --demo                                          a scripted model, no key needed",
     "foldline chat --model anthropic:claude-sonnet-4-5",
     "foldline chat --model openai-compatible:NAME@http://127.0.0.1:8080/v1",
     "foldline chat --continue",
     json=False,
 )
 def chat(agent: AgentOptions) -> None:
-    """Talk to the agent, and see, fold, undo, branch and hand over its context.
+    """Talk to the agent; see, fold, undo, branch and hand over its context.
 
-    Every message is stored at once: --continue continues the newest session of the folder. /help lists the
+    Every message is stored at once. --continue continues the newest session of the folder. /help lists the
     commands.
     """
     options = agent.host()
     if not sys.stdin.isatty() or not sys.stdout.isatty():
-        raise InputError("chat needs a terminal; without one: foldline run -p TEXT, or foldline rpc")
+        raise InputError("chat needs a terminal: without one, use foldline run -p TEXT or foldline rpc")
     try:
         from foldline.tui.app import ChatApp  # noqa: PLC0415  an optional extra
     except ModuleNotFoundError as error:
@@ -46,7 +46,7 @@ def chat(agent: AgentOptions) -> None:
 
 def resume_command(session: str, store: str | None) -> str:
     """Return the command that continues a session."""
-    from foldline.stores.urls import without_password  # noqa: PLC0415  the screen appears first
+    from foldline.stores.urls import without_password  # noqa: PLC0415  slow: not before the screen appears
 
     option = f" --store {shlex.quote(without_password(store))}" if store else ""
     return f"foldline chat --resume {session}{option}"

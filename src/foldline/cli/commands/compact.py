@@ -40,21 +40,21 @@ from foldline.loading import Loaded
 def compact(
     source: str = SOURCE,
     target: int | None = option("The budget in tokens; it is never exceeded."),
-    window: int | None = option("A context window; the policy says how much is usable."),
+    window: int | None = option("The context window; the policy decides how much of it is usable."),
     model: str | None = option(
-        "Use the window of this model (anthropic:claude-sonnet-4-6), and let it write the summary if its key "
-        "is set.",
+        "Use the window of this model (such as anthropic:claude-sonnet-4-6), and let it write the summary if "
+        "its key is set.",
         metavar="NAME",
     ),
     up_to: int | None = option(
-        "Fold everything up to this message (from 0) and its exchange, and keep the rest.",
+        "Fold everything up to this message (counted from 0) and its exchange, and keep later messages.",
         type=click.IntRange(0),
     ),
     since: int | None = option(
-        "Fold everything from this message on, and keep the rest.", type=click.IntRange(0)
+        "Fold everything from this message on, and keep earlier messages.", type=click.IntRange(0)
     ),
     offline: bool = option(
-        "Ask no model, not even the policy's summary_model; --model sets only the window."
+        "Call no model, not even the policy's summary_model; --model sets only the window."
     ),
     policy_name: str | None = POLICY,
     policy_file: Path | None = POLICIES,
@@ -64,28 +64,27 @@ def compact(
     preview: bool = option("Show what would be folded; write nothing."),
     full: bool = option("Print the whole checkpoint, not only the beginning of each section."),
     output: Path | None = option(
-        "Write the messages here (.json: one document; else JSON lines; -: standard output).",
+        "Write the messages to this file (.json: one document; else JSON lines; -: standard output).",
         *("-o", "--output"),
     ),
     store_url: str | None = STORE,
 ) -> Shown:
-    """Fit a session FILE into a token budget, without a model or a network unless --model names one.
+    """Fit a session FILE into a token budget; it uses no model unless --model or the policy names one.
 
-    ID is a stored session, which is not changed; a file of that name wins. FILE is a list of messages (JSON
-    or JSON lines, any dialect), a session of Claude Code, Codex, pi or another agent that `foldline import`
-    reads, or Foldline's own format; - is standard input. The format is detected. A file with compactions is
-    folded from the newest one on.
+    FILE is a list of messages (JSON or JSON lines, any dialect), a session of Claude Code, Codex, pi or
+    another agent that `foldline import` reads, or Foldline's own format; - is standard input. The format is
+    detected. ID is a stored session, which is not changed; a file with that name takes precedence. A file
+    with compactions is folded from the newest compaction on.
     """
     loaded = read_session(source, store=store_url, from_start=from_start)
     info = settings().model_info(model, window, recorded=loaded.model)
-    chosen = fold_range(_entry(loaded, up_to, -1), _entry(loaded, since, 0), target)
     options = FoldOptions(
         find_policy(policy_name, policy_file),
         info,
         target=target,
         instructions=instructions,
         dialect=dialect,
-        chosen=chosen,
+        chosen=fold_range(_entry(loaded, up_to, -1), _entry(loaded, since, 0), target),
     )
     summarizer = None if offline else find_summarizer(model, options)
     with progress("folding"):
@@ -93,7 +92,7 @@ def compact(
     warn(result.warnings[len(loaded.warnings) :])
     if preview:
         if output is not None:
-            text = f"--preview writes nothing: run it without --preview to write {escape(str(output))}"
+            text = f"--preview writes nothing: leave it out to write {escape(str(output))}"
             err().print(f"[yellow]note:[/] {text}", soft_wrap=True)
         document = {name: value for name, value in as_dict(result).items() if name != "messages"}
         return Shown(lambda: document, lambda: print_preview(result, loaded, out(), full=full))
@@ -115,31 +114,31 @@ def compact(
     return Shown(None if on_output else lambda: as_dict(result), show)
 
 
-def _entry(loaded: Loaded, number: int | None, which: int) -> str | None:
+def _entry(loaded: Loaded, number: int | None, position: int) -> str | None:
     """Return the entry of a message of the file; if it has several, the first (0) or the last (-1)."""
     if number is None:
         return None
-    found = [entry for entry, index in loaded.index.items() if index == number]
-    if not found:
-        raise InputError(f"there is no message {number}: they are counted from 0")
-    return found[which]
+    entries = [entry for entry, index in loaded.index.items() if index == number]
+    if not entries:
+        raise InputError(f"there is no message {number}: messages are counted from 0")
+    return entries[position]
 
 
 def _print_budget(options: FoldOptions) -> None:
     """Explain the default budget of a file that was not folded."""
     err().print(
-        f"[dim]the budget is {options.budget:,} tokens, what {escape(options.policy.name)} uses of a window "
-        f"of {options.model.window.context:,}: set a smaller one with --target N[/]",
+        f"[dim]the budget is {options.budget:,} tokens, the part that {escape(options.policy.name)} uses of "
+        f"a window of {options.model.window.context:,}: set a smaller budget with --target N[/]",
         soft_wrap=True,
     )
 
 
 def tools_left_out(result: Done, loaded: Loaded) -> list[str]:
     """Return a warning if the messages are written in another dialect than the tools."""
-    own = loaded.system_dialect or loaded.dialect
-    if not loaded.tools or result.dialect == own:
+    dialect = loaded.system_dialect or loaded.dialect
+    if not loaded.tools or result.dialect == dialect:
         return []
-    return [f"the tools are left out: they are definitions for {own}, not for {result.dialect}"]
+    return [f"the tools are left out: they are definitions for {dialect}, not for {result.dialect}"]
 
 
 def write_messages(result: Done, loaded: Loaded, output: Path) -> None:

@@ -1,4 +1,4 @@
-"""`foldline completion SHELL`: print the script that lets a shell complete commands, options and names."""
+"""`foldline completion SHELL`: print a script that makes a shell complete commands, options and names."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ VARIABLE = "_FOLDLINE_COMPLETE"
     "foldline completion fish > ~/.config/fish/completions/foldline.fish",
 )
 def completion(shell: Literal["bash", "zsh", "fish"] = argument("bash|zsh|fish")) -> Shown:
-    """Print the completion script of a shell: commands, options, policies, ids of stored sessions, files."""
-    kind = get_completion_class(shell)
-    assert kind is not None
-    script = kind(click.get_current_context().find_root().command, {}, "foldline", VARIABLE).source()
+    """Print a shell's completion script: for commands, options, policies, ids of stored sessions, files."""
+    completer = get_completion_class(shell)
+    assert completer is not None
+    script = completer(click.get_current_context().find_root().command, {}, "foldline", VARIABLE).source()
     return Shown(lambda: {"shell": shell, "script": script}, lambda: click.echo(script))

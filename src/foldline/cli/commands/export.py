@@ -1,4 +1,4 @@
-"""`foldline export SOURCE`: a stored session, or a session file, in the form of another tool."""
+"""`foldline export SOURCE`: write a stored session, or a session file, in the format of another tool."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ from foldline.loading import Loaded, from_entries, with_notes
 from foldline.stores import Store
 from foldline.transcripts import header_line
 
-LINES = (OWN, "pi", "claude-code", "codex")  # forms of JSON lines
-Put = Callable[[bytes], object]  # takes the bytes of an export, a piece at a time
+LINES = (OWN, "pi", "claude-code", "codex")  # formats of JSON lines
+Put = Callable[[bytes], object]  # takes the next bytes of an export
 Write = Callable[[Put], ExportResult]
 
 
@@ -49,7 +49,7 @@ class _FoldSettings(msgspec.Struct, frozen=True):
     window: int | None
 
     async def entries(self, loaded: Loaded) -> list[Entry]:
-        """Return the entries with a boundary that fits them into the budget; nothing is stored."""
+        """Return the entries, with a boundary if they exceed the budget; nothing is stored."""
         info = settings().model_info(None, self.window, recorded=loaded.model)
         result = await fold_once(loaded, FoldOptions(self.policy, info, target=self.target))
         if self.target is None and info.warning:
@@ -59,7 +59,7 @@ class _FoldSettings(msgspec.Struct, frozen=True):
 
 @command(
     "foldline export login-bug -o login-bug.jsonl              everything, lossless, for another Foldline",
-    "foldline export login-bug --format pi --view -o pi.jsonl  the folded session, to go on with it in pi",
+    "foldline export login-bug --format pi --view -o pi.jsonl  the folded session, to continue it in pi",
     "foldline export claude.jsonl --format pi --view --target 32000 -o pi.jsonl",
     "foldline export pi.jsonl --format claude-code --cwd ~/my-project -o SESSION.jsonl",
     "foldline export login-bug --format markdown --results whole -o login-bug.md",
@@ -68,19 +68,19 @@ class _FoldSettings(msgspec.Struct, frozen=True):
 def export(
     source: str = argument("ID|FILE"),
     view: bool = option(
-        "Export what the model is sent instead of the whole history (jsonl: as openai-chat)."
+        "Export the folded messages for the model, not the whole history (jsonl: as openai-chat)."
     ),
-    target: int | None = option("Fold it to N tokens first (with --view)."),
-    window: int | None = option("Fold it for this context window (with --view)."),
+    target: int | None = option("Fold the session to N tokens first (with --view)."),
+    window: int | None = option("Fold the session for this context window (with --view)."),
     policy_name: str | None = POLICY,
     policy_file: Path | None = POLICIES,
     cwd: str | None = option(
-        "The folder to continue in  [default: the file's own, else this one]", metavar="DIR"
+        "The folder in which the session continues  [default: the file's, else this folder]", metavar="DIR"
     ),
-    output: Path | None = option("Write here instead of to standard output.", "-o", "--output"),
+    output: Path | None = option("Write to this file, not to standard output.", "-o", "--output"),
     store_url: str | None = STORE,
     form: str = option(
-        "jsonl is Foldline's own, lossless; dialects such as openai-chat are lists of messages.",
+        "jsonl is Foldline's own format, lossless; dialects such as openai-chat are lists of messages.",
         "--format",
         type=OneOf(formats()),
         default=OWN,
@@ -89,18 +89,18 @@ def export(
         f"Tool results in Markdown: {RESULT_CAP:,} characters of each, or all.", default="short"
     ),
 ) -> Shown:
-    """Write a stored session ID, or a session FILE of any known format, in the form of another tool.
+    """Write a stored session ID, or a session FILE of any known format, in the format of another tool.
 
-    Without --view the whole history is written, with its compactions in the way of the other tool; with it
-    the folded view. Losses of a format are reported on standard error. A file wins over a session of the same
-    name. jsonl of a stored session has all branches. --json without -o prints one document; a list of
-    messages is also one document in a file named .json.
+    The whole history is written, with its compactions if the format has them; with --view the folded messages
+    for the model. Warnings on standard error list what a format cannot express. A file takes precedence over
+    a session of the same name. jsonl of a stored session has all branches. --json without -o prints one
+    document; a list of messages is also one document in a file named .json.
     """
     folds = bool(target or window or policy_name)
     if folds and not view:
         raise InputError("--target, --window and --policy need --view")
     if policy_file and not folds:
-        raise InputError("--policies needs --policy: say which policy of the file to use")
+        raise InputError("--policies needs --policy with the name of a policy in the file")
     if results == "whole" and form != "markdown":
         raise InputError("--results is only for --format markdown: other formats have whole results")
     folding = _FoldSettings(find_policy(policy_name, policy_file), target, window) if folds else None
@@ -127,8 +127,8 @@ def export(
     fields = {"session": source, "file": str(output), "format": request.form, "view": request.view}
 
     def show() -> None:
-        what = "entries" if request.form == OWN else "messages"
-        err().print(f"[green]wrote[/] {result.count:,} {what} to {escape(str(output))}")
+        unit = "entries" if request.form == OWN else "messages"
+        err().print(f"[green]wrote[/] {result.count:,} {unit} to {escape(str(output))}")
         if result.place and result.command:
             text = f"to continue: put it at {escape(result.place)}, then run {escape(result.command)}"
             err().print(f"[dim]{text}[/]", soft_wrap=True)
@@ -140,7 +140,7 @@ def export(
 
 
 def _from_file(source: str, request: ExportRequest, folding: _FoldSettings | None) -> Write:
-    """Return a function that exports a session file; the file is read now, so that errors come first."""
+    """Return a function that exports a session file; the file is read at once, to report its errors first."""
     loaded = read_session(source)
     name = loaded.session or Path(shown_name(source)).name
     if request.form == OWN:
@@ -187,7 +187,7 @@ def _from_store(source: str, request: ExportRequest, folding: _FoldSettings | No
 
 
 def _write_export(write: Write, form: str, output: Path) -> ExportResult:
-    """Write an export to a file (`-` is standard output), and warn about what was lost."""
+    """Write an export to a file (`-` is standard output), and print its warnings."""
     results: list[ExportResult] = []
     json_file = output.suffix == ".json"
 
@@ -199,31 +199,31 @@ def _write_export(write: Write, form: str, output: Path) -> ExportResult:
         put(pretty({"dialect": form, **extra, "messages": messages}) + b"\n")
         return result
 
-    chosen = write_list if json_file and form in dialects.names() else write
+    write_form = write_list if json_file and form in dialects.names() else write
     replaces = str(output) == "-" or output.exists()
 
-    def write_alone(stream: BinaryIO) -> None:
-        """Write the export, unless it would replace additional files that the user did not name."""
-        results.append(chosen(stream.write))
+    def write_checked(stream: BinaryIO) -> None:
+        """Write the export; raises InputError if it would replace other files that the user did not name."""
+        results.append(write_form(stream.write))
         for path in (_path_beside(output, name) for name in results[0].beside):
             if not replaces and path.exists():
                 raise InputError(f"{path} already exists and would be replaced: give -o another name")
 
     with progress("writing"):
-        write_whole(output, write_alone)
+        write_whole(output, write_checked)
     [result] = results
     for name, content in result.beside.items():
         write_beside(output, name, content)
     warn(result.warnings)
     if json_file and form in LINES:
-        warn([f"{form} is written as JSON lines: name the file .jsonl"])
+        warn([f"the format {form} is JSON lines: give the file the suffix .jsonl"])
     return result
 
 
 def write_beside(output: Path, name: str, content: bytes) -> Path | None:
     """Write an additional file of an export and return its path; None for standard output."""
     if str(output) == "-":
-        warn([f"{name.lstrip('/')} left out: it can only be written next to a file given with -o"])
+        warn([f"{name.lstrip('/')} left out: to write it too, give a file with -o"])
         return None
     path = _path_beside(output, name)
     write_whole(path, lambda stream: stream.write(content))
@@ -233,7 +233,7 @@ def write_beside(output: Path, name: str, content: bytes) -> Path | None:
 def _path_beside(output: Path, name: str) -> Path:
     """Return the path of an additional file of an export.
 
-    Only an export named `events` writes `meta.json`, or two exports would share it.
+    Only an export named `events` writes `meta.json`, or two exports would write the same file.
     """
     if name.startswith("/"):
         return output.with_name(name[1:] if output.stem == "events" else f"{output.stem}.{name[1:]}")
@@ -257,15 +257,15 @@ def _list_of(raw: bytes) -> tuple[Any, list[Any]]:
 def _document(source: str, request: ExportRequest, write: Write) -> dict[str, Any]:
     """Return the whole export as one JSON document."""
     raw, result = _collect(write)
-    known = {"session": source, "format": request.form, "view": request.view, **result_fields(result)}
+    fields = {"session": source, "format": request.form, "view": request.view, **result_fields(result)}
     if result.beside:
-        known["beside"] = {name: content.decode() for name, content in result.beside.items()}
+        fields["beside"] = {name: content.decode() for name, content in result.beside.items()}
     if request.form == "markdown":
-        return {**known, "text": raw.decode()}
+        return {**fields, "text": raw.decode()}
     if request.form in dialects.names():
         system, messages = _list_of(raw)
         return {"dialect": request.form, "system": system, "messages": messages, "warnings": result.warnings}
     lines = [json.loads(text) for text in raw.splitlines()]
     if request.form == OWN:
         return {"session": result.session, "leaf": lines[0]["leaf"], "entries": lines[1:]}
-    return {**known, "lines": lines}
+    return {**fields, "lines": lines}

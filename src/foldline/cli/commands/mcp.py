@@ -1,4 +1,4 @@
-"""`foldline mcp`: an MCP server, by which an agent reads what was folded away from it."""
+"""`foldline mcp`: an MCP server with which an agent reads its folded messages."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from foldline.stores import open_store
 from foldline.stores.ids import find_session
 from foldline.transcripts.places import agent_of
 
-STORED = ("opencode", "hermes")  # their sessions are in databases: they read what the gateway stored
+STORED = ("opencode", "hermes")  # they keep sessions in databases, so the gateway's copy is served
 
 
 @command(
@@ -32,19 +32,23 @@ STORED = ("opencode", "hermes")  # their sessions are in databases: they read wh
 def mcp(
     source: str | None = argument("[FILE|ID]", required=False),
     agent: str | None = option(
-        "claude, codex, opencode, pi, hermes, copilot, gemini, klaude  [default: whose session is newest]",
+        "claude, codex, opencode, pi, hermes, copilot, gemini, klaude  [default: the one with the newest "
+        "session]",
         metavar="NAME",
     ),
-    http: str | None = option("Serve HTTP there, not standard input and output.", metavar="HOST:PORT"),
+    http: str | None = option(
+        "Serve HTTP at this address instead of standard input and output.", metavar="HOST:PORT"
+    ),
     read_only: bool = option("Leave out the tool that folds a stored session."),
     store_url: str | None = STORE,
 ) -> None:
     """Serve a session to agents by the Model Context Protocol: search, read, rules, figures, hand-off.
 
-    A session FILE of any known format, or the stored session ID. Without either, the session of the agent
-    that calls, as far as it tells, or the one that was last written in this folder; with --store alone, or
-    --agent opencode or hermes, the stored session in which the call stands. A file is read on as it grows. A
-    stored session can also be folded. It ends when its client leaves, or at a signal.
+    FILE is a session file of any known format, ID a stored session. By default it serves the calling agent's
+    session, if the agent identifies it, else the newest session in this folder. With only --store, or with
+    --agent opencode or hermes, it serves the stored session that contains the call. New messages in a file
+    are read as they arrive. A stored session can also be folded. The server ends with its client, or at a
+    signal.
     """
     try:
         from foldline.mcp.server import RecallServer, serve_http, serve_stdio  # noqa: PLC0415  an optional extra
@@ -52,39 +56,39 @@ def mcp(
         if (error.name or "").startswith("foldline"):
             raise
         raise InputError(f"the MCP server needs {error.name}: pip install 'foldline[mcp]'") from error
-    place = _place(http) if http is not None else None
+    address = _host_and_port(http) if http is not None else None
     server = RecallServer(_sessions(source, agent, store_url), read_only=read_only)
-    if place is None:
+    if address is None:
         if sys.stdin.isatty():
-            tell("an agent starts this and talks to it on its standard input; Ctrl-C ends it")
+            tell("waiting for requests on standard input (agents start this command); Ctrl-C ends it")
         serve_stdio(server)
     else:
-        serve_http(server, *place, _tell)
+        serve_http(server, *address, _print_url)
 
 
 def _sessions(source: str | None, agent: str | None, store_url: str | None) -> Sessions:
     folder = Path.cwd()
-    known_settings = basic_settings()
+    current = basic_settings()
     if agent in STORED and source is None:
-        return StoredSessions(
-            open_store(store_url or known_settings.serve.store or known_settings.store), None
-        )
+        return StoredSessions(open_store(store_url or current.serve.store or current.store), None)
     name = agent_of(agent) if agent else None
     if source is not None and Path(source).is_file():
         return TranscriptSessions(folder, name, Path(source).resolve())
     if source is None and store_url is None:
         return TranscriptSessions(folder, name)
     session = with_store(store_url, lambda store: find_session(store, source)) if source is not None else None
-    return StoredSessions(open_store(store_url or known_settings.store), session)
+    return StoredSessions(open_store(store_url or current.store), session)
 
 
-def _place(http: str) -> tuple[str, int]:
-    host, _, port = http.rpartition(":")
+def _host_and_port(address: str) -> tuple[str, int]:
+    host, _, port = address.rpartition(":")
     if not host or not port.isdecimal() or int(port) > 65_535:
-        raise InputError(f"--http {http}: give HOST:PORT, such as 127.0.0.1:8402; port 0 takes a free one")
+        raise InputError(
+            f"--http {address}: give HOST:PORT, such as 127.0.0.1:8402; port 0 selects a free port"
+        )
     return host.strip("[]"), int(port)
 
 
-def _tell(url: str) -> None:
+def _print_url(url: str) -> None:
     click.echo(url)
     sys.stdout.flush()

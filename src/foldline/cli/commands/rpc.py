@@ -1,4 +1,4 @@
-"""`foldline rpc`: the agent for another program, JSON lines both ways."""
+"""`foldline rpc`: the agent for another program, by JSON lines on standard input and output."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from foldline.cli.tracing import traced
     json=False,
 )
 def rpc(agent: AgentOptions, schema: bool = option("Print the requests as JSON Schema, and exit.")) -> None:
-    """Serve the agent on standard input and output: one JSON object a line, both ways.
+    """Serve the agent on standard input and output: one JSON object on each line, both ways.
 
     Requests: prompt, abort, compact, preview, commit, undo, redo, prompts, branch, stats, command and
-    permission. A wrong request is answered with {"type": "error", "error": "message"}. At the end of the
+    permission. The answer to an invalid request is {"type": "error", "error": "message"}. At the end of the
     input the running turn is finished first. See docs/chat.md.
     """
     if schema:
@@ -49,14 +49,14 @@ async def _serve(options: HostOptions) -> None:
                 await remote.take(line)
         await remote.finish()
     finally:
-        await remote.stop()  # after an interrupt work may be running
+        await remote.stop()  # after an interrupt, a turn may still run
         await remote.host.close()
 
 
 def _read(lines: asyncio.Queue[str | None]) -> None:
-    """Read standard input in a thread, which works for pipes, files and terminals on every system."""
+    """Read standard input in a thread: this works for pipes, files and terminals on every system."""
     loop = asyncio.get_running_loop()
-    # a separate stream: the interpreter cannot exit while a thread reads sys.stdin
+    # not sys.stdin: the interpreter cannot exit while a thread reads it
     stream = open(sys.stdin.fileno(), "rb", closefd=False)  # noqa: SIM115
 
     def read() -> None:

@@ -1,4 +1,4 @@
-"""`foldline run -p TEXT`: one prompt to the agent, its answer as text or its events as JSON lines."""
+"""`foldline run -p TEXT`: send one prompt to the agent; print the answer, or the events as JSON lines."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from foldline.cli.tracing import traced
 from foldline.session.events import CompactionDone, Event, ProviderCompacted, PruneDone, WarningGiven
 
 CHARACTERS = 400_000  # of standard input
-LONG_WAIT = 5.0  # seconds; shorter waits of the model are not reported
+LONG_WAIT = 5.0  # seconds; shorter waits for the model are not reported
 
 
 @command(
@@ -41,13 +41,13 @@ LONG_WAIT = 5.0  # seconds; shorter waits of the model are not reported
 def run(
     agent: AgentOptions,
     prompt: str | None = option("The prompt; piped standard input is appended.", "-p", "--prompt"),
-    as_json: bool = option("Print events, one JSON object a line.", "--json"),
+    as_json: bool = option("Print events, one JSON object on each line.", "--json"),
 ) -> None:
     """Send one prompt to the agent and print its answer.
 
-    The work is stored like any session: --continue continues it. Tools that change something need --allow,
-    because there is no user to ask. A prompt that starts with / is a command, as in `foldline chat`. Exit
-    code 1: there was no answer (a failure, a refusal, an empty or cut-off reply).
+    The session is stored: --continue continues it. Tools that change something need --allow, because there
+    is no user to ask. A prompt that starts with / is a command, as in `foldline chat`. Exit code 1: there was
+    no complete answer (a failure, a refusal, an empty or cut-off reply).
     """
     text = read_prompt(prompt)
     with traced():
@@ -59,7 +59,7 @@ def read_prompt(prompt: str | None) -> str:
     piped = "" if sys.stdin is None or sys.stdin.isatty() else sys.stdin.read(CHARACTERS + 1)
     if len(piped) > CHARACTERS:
         limit = f"standard input has more than {CHARACTERS:,} characters"
-        raise click.UsageError(f"{limit}: put it into a file, and refer to it as @FILE")
+        raise click.UsageError(f"{limit}: save it to a file, and write @FILE in the prompt")
     text = "\n\n".join(part for part in (prompt or "", piped.strip()) if part)
     if not text.strip():
         raise click.UsageError('give a prompt: foldline run -p "..."')
@@ -109,7 +109,7 @@ def _print_end(ended: TurnEnded, *, as_json: bool) -> int:
 async def _print_events(events: asyncio.Queue[Event | None], host: Host, *, as_json: bool) -> None:
     """Print events as they come: all as JSON, or the important ones as text on standard error.
 
-    A long wait is reported only once per reason.
+    Repeated waits for the same reason are reported once.
     """
     reported = ""
     while (event := await events.get()) is not None:

@@ -1,6 +1,6 @@
-"""`foldline slim`: fold an agent's session of this folder into a new one that the same agent resumes.
+"""`foldline slim`: fold an agent's session of this folder into a new session that the agent resumes.
 
-A list in the home directory records the written files, so that `--undo` removes exactly these.
+A list in the home directory records the written files for `--undo`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from foldline.transcripts.places import AGENTS, agent_of, home_of, newest_transc
 OPENCODE: Final = "opencode"  # it keeps sessions in a database, and imports files
 RESUMED: Final = ("claude-code", "codex", "pi", "klaude-code", OPENCODE)
 RECORDS: Final = "~/.foldline/slimmed.json"
-LONGEST: Final = 16 * 1024 * 1024  # bytes of that list
+LARGEST: Final = 16 * 1024 * 1024  # bytes of that list
 
 
 class _SlimRecord(msgspec.Struct, frozen=True):
@@ -39,7 +39,7 @@ class _SlimRecord(msgspec.Struct, frozen=True):
 
 
 @command(
-    "foldline slim                    the newest session of this folder, of any agent",
+    "foldline slim                    the newest session in this folder, of any agent",
     "foldline slim claude --target 40000",
     "foldline slim codex --dry-run",
     "foldline slim session.jsonl --model anthropic:claude-haiku-4-5",
@@ -50,7 +50,7 @@ def slim(
     target: int | None = option(
         "The budget in tokens  [default: a fifth of what the policy uses of the window]"
     ),
-    window: int | None = option("The context window  [default: as known of the session's model]"),
+    window: int | None = option("The context window  [default: the session's model's]"),
     model: str | None = option(
         "Use the window of this model, and let it write the summary if its key is set.", metavar="NAME"
     ),
@@ -58,13 +58,12 @@ def slim(
     policy_file: Path | None = POLICIES,
     instructions: str | None = option("What the summary should focus on.", metavar="TEXT"),
     dry_run: bool = option("Show what would be written; write nothing."),
-    undo: bool = option("Remove what the last slim in this folder wrote."),
+    undo: bool = option("Remove the files that the last `foldline slim` in this folder wrote."),
 ) -> Shown:
-    """Fold an agent's session of this folder into a new one, which the same agent resumes.
+    """Fold an agent's session of this folder into a new session, and print the command that resumes it.
 
-    AGENT is claude, codex, pi or klaude, by default the one that wrote here last. FILE is a session file of
-    one of them or an export of OpenCode. The original is not changed. It prints the command that resumes the
-    new session.
+    AGENT is claude, codex, pi or klaude, by default the agent with the newest session. FILE is a session file
+    of one of them, or an export of OpenCode. The original session is not changed.
     """
     if undo:
         return _undo_last(Path.cwd())
@@ -72,26 +71,26 @@ def slim(
     loaded = read_session(str(file))
     if loaded.format not in RESUMED:
         raise InputError(
-            f"{file}: no agent can resume a session of the form {loaded.format}, only {', '.join(RESUMED)}; "
+            f"{file} has the format {loaded.format}; only sessions of {', '.join(RESUMED)} can be resumed; "
             f"`foldline export {file} --view --format codex` writes one for Codex"
         )
     folded = _fold(loaded, target, window, model, find_policy(policy_name, policy_file), instructions)
-    known: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "agent": loaded.format,
         "source": str(file),
         "tokens_before": folded.receipt.tokens_before,
         "tokens_after": folded.view_tokens,
     }
     if folded.boundary is None:
-        words = f"{escape(str(file))} has {folded.view_tokens:,} tokens already: nothing was written"
+        text = f"{escape(str(file))} has only {folded.view_tokens:,} tokens: nothing was written"
         return Shown(
-            lambda: {**known, "file": None, "command": None}, lambda: out().print(words, soft_wrap=True)
+            lambda: {**fields, "file": None, "command": None}, lambda: out().print(text, soft_wrap=True)
         )
     data, export = _export(loaded, folded, str(file))
     path, resume = _target(loaded.format, export)
     if path.exists():
-        raise InputError(f"{path} already exists: this session was folded before, {resume} resumes it")
-    warn([text for text in export.warnings if not text.startswith(MEASURED_BEFORE)])  # of this fold
+        raise InputError(f"{path} already exists: the session was folded before; {resume} resumes it")
+    warn([text for text in export.warnings if not text.startswith(MEASURED_BEFORE)])
     if not dry_run:
         _write_files(path, data, export)
 
@@ -102,10 +101,10 @@ def slim(
         console.print(f"{size}; {verb} {escape(str(path))}", soft_wrap=True)
         if not dry_run:
             console.print(f"to continue: [bold]{escape(resume)}[/]", soft_wrap=True)
-            console.print("[dim]the original is unchanged; `foldline slim --undo` removes the new one[/]")
+            console.print("[dim]the original is unchanged; `foldline slim --undo` removes the new session[/]")
 
     document = {
-        **known,
+        **fields,
         "file": str(path),
         "session": export.session,
         "command": resume,
@@ -120,7 +119,7 @@ def _file_of(source: str | None) -> Path:
         return Path(source)
     if source == OPENCODE:
         raise InputError(
-            "OpenCode keeps its sessions in a database: `opencode export > session.json`, then "
+            "OpenCode keeps its sessions in a database: run `opencode export > session.json`, then "
             "`foldline slim session.json`"
         )
     return newest_transcript(Path.cwd(), agent_of(source) if source else None).path
@@ -153,7 +152,7 @@ def _export(loaded: Loaded, folded: Done, name: str) -> tuple[bytes, ExportResul
 
 
 def _target(agent: str, export: ExportResult) -> tuple[Path, str]:
-    """Return where the agent looks for the session, and the command that resumes it there."""
+    """Return the path at which the agent finds the session, and the command that resumes it."""
     place = export.place or ""
     if agent in AGENTS:
         place = place.replace(AGENTS[agent].default, str(home_of(agent)), 1)
@@ -176,22 +175,22 @@ def _write_files(path: Path, data: bytes, export: ExportResult) -> None:
 
 
 def _undo_last(folder: Path) -> Shown:
-    """Remove what the last slim in a folder wrote, unless it changed since."""
+    """Remove the files that the last slim in a folder wrote, unless one was changed since."""
     records = _load_records()
     last = next((record for record in reversed(records) if record.folder == str(folder)), None)
     if last is None:
-        raise InputError(f"`foldline slim` wrote nothing in {folder}: there is nothing to undo")
+        raise InputError(f"there is nothing to undo: `foldline slim` wrote no session in {folder}")
     changed = [
         name for name, digest in last.files.items() if Path(name).exists() and _hash(Path(name)) != digest
     ]
     if changed:
         raise InputError(
-            f"the agent has continued {changed[0]}: to discard its new messages, remove the file yourself"
+            f"the agent has continued {changed[0]}: to discard the new messages, delete this file yourself"
         )
-    for name in last.files:
+    removed = list(last.files)
+    for name in removed:
         Path(name).unlink(missing_ok=True)
     _save_records([record for record in records if record is not last])
-    removed = list(last.files)
     return Shown(
         lambda: {"removed": removed},
         lambda: out().print(f"removed {escape(', '.join(removed))}", soft_wrap=True),
@@ -207,7 +206,7 @@ def _load_records() -> list[_SlimRecord]:
     if not path.exists():
         return []
     try:
-        return msgspec.json.decode(files.content(path, LONGEST), type=list[_SlimRecord])
+        return msgspec.json.decode(files.content(path, LARGEST), type=list[_SlimRecord])
     except (msgspec.DecodeError, OSError) as error:
         raise InputError(f"{path}: cannot be read: {error}") from error
 

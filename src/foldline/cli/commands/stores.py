@@ -1,4 +1,4 @@
-"""`foldline verify`, `backup`, `migrate` and `purge`: look after a store as a whole."""
+"""`foldline verify`, `backup`, `migrate` and `purge`: maintain a store."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ from foldline.terminal import clean
 def verify(
     session: str | None = option("Only this session.", metavar="ID"), store_url: str | None = STORE
 ) -> Shown:
-    """Hash every stored entry again and compare; exit 1 if anything changed."""
-    problems = _emptied(store_url)
-    named = store_url or basic_settings().store
-    if named and not problems and is_missing(open_store(named)):
-        raise InputError(f"there is no store at {named}")
+    """Check every stored entry against its hash; exit code 1 if an entry was changed."""
+    problems = _empty_file_problem(store_url)
+    url = store_url or basic_settings().store
+    if url and not problems and is_missing(open_store(url)):
+        raise InputError(f"there is no store at {url}")
     if not problems:
         with progress("verifying"):
             problems = with_store(store_url, lambda store: _verify(store, session))
-    return _checked(problems, "[green]intact:[/] every entry is as it was appended", {})
+    return _shown(problems, "[green]intact:[/] no entry was changed", {})
 
 
-def _emptied(url: str | None) -> list[str]:
-    """Return what is wrong with a file that is there, but holds nothing: a store never is so small."""
+def _empty_file_problem(url: str | None) -> list[str]:
+    """Return a problem if the store is an existing but empty file, which Foldline never writes."""
     store = open_store(url or basic_settings().store)
     if not (isinstance(store, SqliteStore) and store.file.is_file() and is_missing(store)):
         return []
-    return [f"{store.file} has 0 bytes: whatever it held is gone. Restore a backup, or delete the file."]
+    return [f"{store.file} has 0 bytes: its content is lost. Restore a backup, or delete the file."]
 
 
 async def _verify(store: Store, session: str | None) -> list[str]:
@@ -50,10 +50,10 @@ async def _verify(store: Store, session: str | None) -> list[str]:
     "foldline backup sessions-2026-11-22.db", "foldline backup --store sqlite:///team.db /backups/team.db"
 )
 def backup(target: Path = argument("TARGET"), store_url: str | None = STORE) -> Shown:
-    """Copy the store to the new file TARGET, whole or not at all; others may go on writing.
+    """Copy the store to the new file TARGET; other programs may write to the store meanwhile.
 
-    To restore it, name it as the store (`--store sqlite:///TARGET`), or put it in the place of the old file
-    while no program has that open.
+    An interrupted copy leaves no file. To use a backup, name it as the store (`--store sqlite:///TARGET`), or
+    replace the old file with it while no program has the old file open.
     """
     with progress("copying the store"):
         back_up(open_store(store_url or basic_settings().store), target)
@@ -69,28 +69,28 @@ def backup(target: Path = argument("TARGET"), store_url: str | None = STORE) -> 
 def migrate(
     source: str = argument("FROM"),
     target: str = argument("TO"),
-    no_verify: bool = option("Do not verify both stores and compare them at the end."),
+    no_verify: bool = option("Do not verify and compare the stores at the end."),
 ) -> Shown:
     """Copy every session from the store FROM to the store TO: all branches, leaves, titles and times.
 
-    Run again after an interruption, or after more was said, it goes on. What TO holds beside that stays.
-    Exit 1 if a session of TO is another one, or if what was copied differs.
+    Run it again after an interruption, or to copy new entries. Other sessions in TO stay. Exit code 1: TO has
+    a different session with the same id, or the copy differs.
     """
     copied, problems = asyncio.run(_migrate(source, target, verify=not no_verify))
-    sessions, entries = len(copied), sum(one.entries for one in copied)
+    sessions, entries = len(copied), sum(session.entries for session in copied)
     checked = "" if no_verify else "; both stores are intact, and the copy is the same"
     text = f"[green]copied:[/] {sessions:,} sessions, {entries:,} new entries{checked}"
-    return _checked(problems, text, {"sessions": sessions, "entries": entries})
+    return _shown(problems, text, {"sessions": sessions, "entries": entries})
 
 
-def _checked(problems: list[str], well: str, document: dict[str, Any]) -> Shown:
-    """Shown that all is well, or with the problems; then the exit code is 1."""
+def _shown(problems: list[str], success: str, document: dict[str, Any]) -> Shown:
+    """Return the result of a command: a text about the success, or problems and exit code 1."""
 
     def show() -> None:
         for problem in problems:
             err().print(f"[red]problem:[/] {escape(problem)}", soft_wrap=True)
         if not problems:
-            out().print(well, soft_wrap=True)
+            out().print(success, soft_wrap=True)
 
     return Shown(lambda: {**document, "ok": not problems, "problems": problems}, show, 1 if problems else 0)
 
@@ -98,17 +98,17 @@ def _checked(problems: list[str], well: str, document: dict[str, Any]) -> Shown:
 async def _migrate(source: str, target: str, *, verify: bool) -> tuple[list[Transferred], list[str]]:
     if is_missing(open_store(source)):
         raise InputError(f"there is no store at {source}")
-    async with opened(source) as one, opened(target, make=True) as two:
+    async with opened(source) as old, opened(target, make=True) as new:
         copied: list[Transferred] = []
-        with progress("copying sessions", await one.count()) as tick:
-            async for session in transfer(one, two):
+        with progress("copying sessions", await old.count()) as tick:
+            async for session in transfer(old, new):
                 copied.append(session)
                 tick(len(copied))
         problems = [f"session {session.session}: {session.problem}" for session in copied if session.problem]
-        return copied, problems + (await _compared(one, two) if verify and not problems else [])
+        return copied, problems + (await _compare(old, new) if verify and not problems else [])
 
 
-async def _compared(source: Store, target: Store) -> list[str]:
+async def _compare(source: Store, target: Store) -> list[str]:
     with progress("verifying both stores"):
         problems = [*await source.verify(), *await target.verify()]
     with progress("comparing"):
@@ -118,22 +118,20 @@ async def _compared(source: Store, target: Store) -> list[str]:
 @command("foldline purge login-bug", "foldline purge login-bug --yes --json")
 def purge(
     session: str = argument("ID"),
-    yes: bool = option("Do not ask."),
+    yes: bool = option("Delete without asking."),
     store_url: str | None = STORE,
 ) -> Shown:
     """Delete the stored session ID with all its entries permanently."""
     name = with_store(store_url, lambda store: find_session(store, session))
     if not yes:
         shown = clean(name)
-        question = f"Delete {shown} permanently? `foldline export {shown}` keeps a copy."
+        question = f"Delete {shown} permanently? `foldline export {shown}` makes a copy."
         try:
             click.confirm(question, abort=True, err=True)
         except click.Abort as abort:
             if isinstance(abort.__cause__, EOFError) or isinstance(abort.__context__, EOFError):
                 click.echo(err=True)
-                raise InputError(
-                    "nobody answered, nothing was deleted: --yes deletes without asking"
-                ) from None
+                raise InputError("no answer, nothing was deleted: --yes deletes without asking") from None
             raise
     with_store(store_url, lambda store: store.purge(name))
     return Shown(lambda: {"purged": name}, lambda: out().print(f"[green]purged[/] {escape(name)}"))
