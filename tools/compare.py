@@ -3,14 +3,15 @@
     python -m tools.compare SESSIONS --save                         60,000, 100,000 and 200,000, into the page
     python -m tools.compare SESSIONS --windows 100000 --every 10    every tenth session, printed
 
-SESSIONS is a folder of session files. Each is replayed under `none` and the ten systems, as by `foldline batch replay`;
-results are kept in --store, and a run that was killed goes on there as long as the code that replays is the same.
+SESSIONS is a folder of session files. Each is replayed under `none` and the ten systems, as by `foldline batch replay`.
+Results are kept in --store; a run that was killed resumes there unless the code of the replay has changed.
 """
 
 from __future__ import annotations
 
 import argparse
 import hashlib
+import statistics
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Sequence
@@ -18,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from tools.results import Table, save, shown
+from tools.results import Table, as_markdown, save
 
 from foldline.cli.batch_work import replay_one
 from foldline.cli.common import NONE, TEN
@@ -30,8 +31,8 @@ from foldline.lab.runner import LocalPool
 from foldline.lab.sources import sources
 
 ROOT = Path(__file__).parents[1]
-# what a replay runs, below src/foldline
-REPLAYING = (
+# the code of a replay, below src/foldline
+REPLAY_CODE = (
     "catalogue",
     "core",
     "dialects",
@@ -42,11 +43,11 @@ REPLAYING = (
     "summarizers",
     "transcripts",
 )
-IDLE = ("none", "amp")  # never fold by themselves
+IDLE = ("none", "amp")  # these never fold automatically
 CUTS = (0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 
 
-class Compared(msgspec.Struct):
+class Comparison(msgspec.Struct):
     """All sessions at one window: their sums by policy, and the retention at the cuts that all policies share."""
 
     window: int
@@ -58,17 +59,17 @@ class Compared(msgspec.Struct):
 
     def mean(self, policy: str, name: str) -> float | None:
         """Return the mean of a figure over the cuts; None for a policy that never folds."""
-        known = [value for cut in self.cuts[policy] if (value := cut[name]) is not None]
-        return sum(known) / len(known) if known and policy not in IDLE else None
+        values = [value for cut in self.cuts[policy] if (value := cut[name]) is not None]
+        return statistics.fmean(values) if values and policy not in IDLE else None
 
 
 # ---- replays
 
 
-def code() -> str:
-    """Return a hash of the code that replays."""
+def code_version() -> str:
+    """Return a hash of the code of a replay."""
     digest = hashlib.sha256()
-    for name in REPLAYING:
+    for name in REPLAY_CODE:
         place = ROOT / "src" / "foldline" / name
         for path in [place] if place.is_file() else sorted(place.rglob("*")):
             if path.suffix in (".py", ".json", ".txt"):
@@ -76,13 +77,13 @@ def code() -> str:
     return digest.hexdigest()[:16]
 
 
-def replayed(files: Sequence[str], window: int, store: Path, jobs: int | None) -> list[Result]:
+def replay(files: Sequence[str], window: int, store: Path, jobs: int | None) -> list[Result]:
     """Replay files under every policy; results are kept below `store`."""
     policies = (NONE, *(preset(name) for name in TEN))
     setup = ReplaySetup(policies, window=window, cuts=CUTS)
     folder, done = store / str(window), 0
 
-    with BatchFolder(folder, {**msgspec.to_builtins(setup), "version": code()}) as batch:
+    with BatchFolder(folder, {**msgspec.to_builtins(setup), "version": code_version()}) as batch:
         batch.add(sources(files), ".json")
 
         def tick(result: Result) -> None:
@@ -97,33 +98,41 @@ def replayed(files: Sequence[str], window: int, store: Path, jobs: int | None) -
         return list(batch.results())
 
 
-# ---- what they come to
+# ---- sums
 
 
-def compared(results: Sequence[Result], window: int, store: Path) -> Compared:
+def add_up(results: Sequence[Result], window: int, store: Path) -> Comparison:
     """Add up the results at one window."""
-    found = Compared(window, ReplaySums(), defaultdict(list))
-    for one in results:
-        if one.state == "failed":
-            found.failed += 1
+    comparison = Comparison(window, ReplaySums(), defaultdict(list))
+    for result in results:
+        if result.state == "failed":
+            comparison.failed += 1
             continue
-        report = msgspec.json.decode((store / str(window) / one.output).read_bytes(), type=SessionReport)
-        found.sums.add(report)
-        found.folded += any(one.totals["compactions"] + one.totals["prunes"] for one in report.policies)
-        places = shared_cuts(report)
-        found.cut_sessions += bool(places)
+        report = msgspec.json.decode((store / str(window) / result.output).read_bytes(), type=SessionReport)
+        comparison.sums.add(report)
+        comparison.folded += any(
+            policy.totals["compactions"] + policy.totals["prunes"] for policy in report.policies
+        )
+        shared = shared_cuts(report)
+        comparison.cut_sessions += bool(shared)
         for policy in report.policies:
-            found.cuts[policy.policy] += [policy.retention["cuts"][at] for at in places]  # pyright: ignore
-    return found
+            comparison.cuts[policy.policy] += [policy.retention["cuts"][index] for index in shared]  # pyright: ignore
+    return comparison
 
 
 def shared_cuts(report: SessionReport) -> list[int]:
-    """Return the cuts before which every policy that folds by itself had folded, and whose views all fit."""
-    cuts = [one.retention and one.retention["cuts"] for one in report.policies if one.policy not in IDLE]
+    """Return the indices of cuts before which every policy but the idle ones had folded, and whose views all fit."""
+    cuts = [
+        policy.retention and policy.retention["cuts"]
+        for policy in report.policies
+        if policy.policy not in IDLE
+    ]
     if None in cuts:
         return []
     columns = zip(*cuts, strict=True)
-    return [at for at, column in enumerate(columns) if all(cut["folds"] and cut["fits"] for cut in column)]
+    return [
+        index for index, column in enumerate(columns) if all(cut["folds"] and cut["fits"] for cut in column)
+    ]
 
 
 # ---- the tables
@@ -141,49 +150,50 @@ COLUMNS: dict[str, Callable[[dict[str, Any]], str]] = {
 LEAST = {"M tokens": "input_tokens", "USD": "price", "USD net": "net", "overflows": "overflows"}  # in bold
 
 
-def table(found: Compared) -> Table:
+def table(comparison: Comparison) -> Table:
     """Return the table of one window; the best of each column in bold."""
-    totals = {name: one.totals() for name, one in found.sums.policies.items()}
+    totals = {name: sums.totals() for name, sums in comparison.sums.policies.items()}
     whole = totals["none"]["input_tokens"]
-    for one in totals.values():
-        one |= {name: one[name] or 0.0 for name in ("price", "price_cached", "price_summaries")}
-        one["net"] = one["price_cached"] + one["price_summaries"]  # with prompt caching
-        one["less"] = 1 - one["input_tokens"] / whole
+    for row in totals.values():
+        row |= {name: row[name] or 0.0 for name in ("price", "price_cached", "price_summaries")}
+        row["net"] = row["price_cached"] + row["price_summaries"]  # with prompt caching
+        row["less"] = 1 - row["input_tokens"] / whole
     best: dict[str, Any] = {
-        title: min(one[name] for policy, one in totals.items() if policy not in IDLE)
+        title: min(row[name] for policy, row in totals.items() if policy not in IDLE)
         for title, name in LEAST.items()
     }
     for name in MEASURES:
         best[name] = max(
-            (v for policy in totals if (v := found.mean(policy, name)) is not None), default=None
+            (v for policy in totals if (v := comparison.mean(policy, name)) is not None), default=None
         )
     rows: list[tuple[str, ...]] = []
-    for policy, one in totals.items():
+    for policy, row in totals.items():
         cells = [f"`{policy}`"]
-        for title, written in COLUMNS.items():
-            first = policy not in IDLE and title in LEAST and one[LEAST[title]] == best[title]
-            cells.append("" if title == "less" and policy == "none" else bold(written(one), first=first))
+        for title, as_text in COLUMNS.items():
+            first = policy not in IDLE and title in LEAST and row[LEAST[title]] == best[title]
+            cells.append("" if title == "less" and policy == "none" else bold(as_text(row), first=first))
         for name in MEASURES:
-            value = found.mean(policy, name)
+            value = comparison.mean(policy, name)
             text = "" if value is None else f"{value:.3f}".removeprefix("0")
             cells.append(bold(text, first=value is not None and value == best[name]))
-        view = found.mean(policy, "view_tokens")
+        view = comparison.mean(policy, "view_tokens")
         rows.append((*cells, "" if view is None else f"{view:,.0f}"))
-    return Table(("policy", *COLUMNS, *MEASURES, "view"), rows, f"Window {found.window:,}", notes(found))
+    columns = ("policy", *COLUMNS, *MEASURES, "view")
+    return Table(columns, rows, f"Window {comparison.window:,}", notes(comparison))
 
 
 def bold(text: str, *, first: bool) -> str:
     return f"**{text}**" if first else text
 
 
-def notes(found: Compared) -> tuple[str, ...]:
-    """Return what one window's table is over."""
-    sums, cuts = found.sums, len(found.cuts["none"])
+def notes(comparison: Comparison) -> tuple[str, ...]:
+    """Return lines with the numbers of sessions and cuts behind a table."""
+    sums, cuts = comparison.sums, len(comparison.cuts["none"])
     return (
-        f"{sums.sessions} sessions; {found.folded} are folded by at least one policy, the others fit.",
-        f"Retention and `view`: the mean over {cuts} cuts in {found.cut_sessions} sessions.",
+        f"{sums.sessions} sessions; {comparison.folded} are folded by at least one policy, the others fit.",
+        f"Retention and `view`: the mean over {cuts} cuts in {comparison.cut_sessions} sessions.",
         *([f"Without a known price: {sums.unpriced} sessions."] if sums.unpriced else []),
-        *([f"Failed: {found.failed}."] if found.failed else []),
+        *([f"Failed: {comparison.failed}."] if comparison.failed else []),
     )
 
 
@@ -205,13 +215,13 @@ def main() -> None:
     every = f" --every {args.every}" if args.every > 1 else ""
     windows = " ".join(map(str, args.windows))
     tables = [
-        table(compared(replayed(files, window, args.store, args.jobs), window, args.store))
+        table(add_up(replay(files, window, args.store, args.jobs), window, args.store))
         for window in args.windows
     ]
     if args.save:
         save("comparison", f"python -m tools.compare SESSIONS --windows {windows}{every} --save", tables)
     else:
-        print(shown(tables))
+        print(as_markdown(tables))
 
 
 if __name__ == "__main__":

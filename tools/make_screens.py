@@ -1,4 +1,4 @@
-"""Draw docs/chat.svg and its like: the screen of `foldline chat --demo`, at the moments that docs/chat.md tells of.
+"""Draw docs/chat*.svg: screens of `foldline chat --demo` for docs/chat.md.
 
 Usage: python -m tools.make_screens
 """
@@ -16,7 +16,7 @@ from foldline.agent.options import HostOptions
 from foldline.tui.app import ChatApp
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
-FONT = re.compile(r"@font-face \{.*?\}\s*", re.DOTALL)  # fetched from elsewhere: a page must not
+FONT = re.compile(r"@font-face \{.*?\}\s*", re.DOTALL)  # removed: a page must not download fonts
 SIZE = (96, 30)
 PROMPTS = (
     "Look at the loans. Never change the limits.",
@@ -29,7 +29,7 @@ PROMPTS = (
 
 
 async def main() -> None:
-    """Walk through the demonstration and draw it."""
+    """Run the demonstration and draw its screens."""
     demo.SPEED = 0.0
     with tempfile.TemporaryDirectory() as home:
         app = ChatApp(HostOptions(home=Path(home), allow=("*",)), demo=True)

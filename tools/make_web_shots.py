@@ -1,4 +1,4 @@
-"""Take docs/web-*.png: the page of `foldline serve --demo` in Chromium, folded, in light, dark and on a phone.
+"""Take docs/web-*.png: screenshots of `foldline serve --demo` in Chromium, light, dark and on a phone.
 
 Usage: python -m tools.make_web_shots
 """
@@ -31,12 +31,12 @@ def service() -> Generator[str]:
     """Serve the demonstration; yields its URL."""
     ready, urls = threading.Event(), list[str]()
 
-    def tell(url: str) -> None:
+    def on_ready(url: str) -> None:
         urls.append(url)
         ready.set()
 
     with demonstration(ServeSettings(port=0, summaries="offline")) as serve:
-        server = HttpServer(serve, tell)
+        server = HttpServer(serve, on_ready)
         thread = threading.Thread(target=server.run, daemon=True)
         thread.start()
         ready.wait(20)
@@ -51,10 +51,10 @@ def service() -> Generator[str]:
 def page(browser: Browser, size: tuple[int, int], scheme: str = "light") -> Generator[Page]:
     """Open a page."""
     context = browser.new_context(viewport={"width": size[0], "height": size[1]}, reduced_motion="reduce")
-    made = context.new_page()
-    made.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
+    opened = context.new_page()
+    opened.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
     try:
-        yield made
+        yield opened
     finally:
         context.close()
 
@@ -88,7 +88,7 @@ def take(browser: Browser, url: str) -> None:
         shown.get_by_role("link", name="Compare policies").click()
         shown.get_by_role("button", name="Replay").click()
         shown.get_by_text("Done in").wait_for(timeout=120_000)
-        shown.wait_for_function("[...document.images].every((one) => one.complete)")
+        shown.wait_for_function("[...document.images].every((image) => image.complete)")
         shoot(shown, "web-replay")
 
 
@@ -96,16 +96,14 @@ def shoot(shown: Page, name: str) -> None:
     """Take one picture."""
     shown.wait_for_timeout(300)
     raw = shown.screenshot()
-    with Image.open(
-        BytesIO(raw)
-    ) as image:  # a page has few colours: a palette of them is a third of the size
+    with Image.open(BytesIO(raw)) as image:  # with a palette, a page with few colours is a third of the size
         image.convert("RGB").quantize(128).save(DOCS / f"{name}.png", optimize=True)
 
 
 def main() -> None:
-    """Take them all."""
-    with service() as url, sync_playwright() as made:
-        browser = made.chromium.launch(executable_path=shutil.which("chromium"), args=ARGUMENTS)
+    """Take all pictures."""
+    with service() as url, sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=ARGUMENTS)
         take(browser, url)
         browser.close()
 

@@ -1,8 +1,8 @@
-"""Run all tests five times in random order beside four busy loops: a test that races with them fails here.
+"""Run all tests five times in random order beside four busy loops, to make tests with a race fail.
 
 .venv/bin/python tools/races.py [ROUNDS [BUSY]]
 
-Each round has a seed, which it prints; `--randomly-seed=SEED` gives the same order again.
+Each round prints its seed; `pytest --randomly-seed=SEED` repeats its order.
 """
 
 from __future__ import annotations

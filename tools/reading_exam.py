@@ -4,17 +4,17 @@
     python -m tools.reading_exam contexts FOLDER foldline@0.1 newest@0.1     contexts/LETTER.md and their forms
     python -m tools.reading_exam marks FOLDER...                             the table over all exams
 
-An exam is about one session, cut where its agent had to go on. Its FOLDER holds
+An exam is about one session, cut at a point where its agent continued. Its FOLDER has
 
-    past.md                what was said before the cut, for whoever writes the questions; past.jsonl is what is folded
-    questions.md, key.md   fifteen questions, three a category, and how to mark the answers; written from past.md alone
-    contexts/LETTER.md     what one policy leaves of the past; the name of the policy stands in key.json alone
-    answers/LETTER.md      the form of a reader, who sees the questions and this one context
+    past.md                the messages before the cut, for the author of the questions; past.jsonl is folded
+    questions.md, key.md   fifteen questions, three in each category, and the marking scheme; written from past.md only
+    contexts/LETTER.md     the past, folded under one policy; only key.json has the policy's name
+    answers/LETTER.md      the form of a reader, who sees the questions and this context
     marks/LETTER.md        the form of a grader, who sees questions, key and answers, but no context and no name
 
-A context is POLICY@SHARE of the past's tokens: a preset, `newest` (the newest messages alone) or `agent` (the
-summary that the recorded agent went on from, where the cut is at a compaction; it has its own size). With
-`--source DIR --label NAME` another checkout's code folds, so that two versions are sat in one exam.
+A context is POLICY@SHARE of the past's tokens. POLICY is a preset, `newest` (only the newest messages) or `agent` (the
+summary with which the recorded agent continued, if the cut is at a compaction; it has its own size). `--source DIR
+--label NAME` folds with the code of another checkout, to compare two versions in one exam.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from tools.results import Table, save, shown
+from tools.results import Table, as_markdown, save
 
 from foldline.core.log.messages import Message, Text
 from foldline.core.measure.tokens import message_tokens
@@ -44,10 +44,10 @@ ROOT = Path(__file__).parents[1]
 CATEGORIES = ("goal", "decisions", "state", "specifics", "traps")
 EACH = 3  # questions in a category
 QUESTIONS = EACH * len(CATEGORIES)
-NAMED = 4  # contexts that are not marked yet are named; of the others there is a count
+NAMED = 4  # unmarked contexts whose names are printed; the others are counted
 BEST = 2  # marks for an answer that is right and complete
-PROMPTS = ("system", "developer")  # what every request begins with, whatever is folded: on no page
-ENORMOUS = 8_000  # characters of a result from which on past.md shows its head and tail
+PROMPTS = ("system", "developer")  # never folded, and left out of all pages
+LONG_RESULT = 8_000  # characters; past.md has only the head and tail of longer results
 ABOUT = {
     "goal": "Goal and rules: what the user wants in the end, and the rules that hold for all the work.",
     "decisions": "Decisions: what was chosen, for what reason, and what was rejected.",
@@ -64,21 +64,21 @@ json.dump(foldline.compact(past, target=target, policy=policy).messages, sys.std
 
 
 class ExamError(Exception):
-    """An exam that cannot be made or added up, and why."""
+    """An exam cannot be made or added up."""
 
 
 class Exam(msgspec.Struct):
-    """What exam.json holds: the session, the messages first to cut (1-based, as in past.md), and their tokens."""
+    """The content of exam.json: the session, the messages `first` to `cut` (from 1, as in past.md), their tokens."""
 
     session: str
     first: int
     cut: int
     tokens: int
-    summary: str = ""  # what the recorded agent went on from
+    summary: str = ""  # with which the recorded agent continued
 
 
 class Context(msgspec.Struct):
-    """What key.json says of a letter: policy, share of the past asked for, whose code, and the tokens it took."""
+    """A letter's entry in key.json: policy, share of the past as the budget, label of the code, actual tokens."""
 
     policy: str
     share: float
@@ -87,9 +87,9 @@ class Context(msgspec.Struct):
 
 
 class Marks(msgspec.Struct):
-    """The marks of one context, in the order of the questions, and what its reader said of reading it (1-10)."""
+    """The marks of one context, in the order of the questions, and its reader's readability mark (1-10)."""
 
-    given: list[int]
+    answers: list[int]
     readability: int
 
 
@@ -97,7 +97,7 @@ class Marks(msgspec.Struct):
 
 
 def conversation(session: Path) -> tuple[list[Message], dict[int, str]]:
-    """Return a session's messages, and its agent's summaries by the index at which each stands as a message."""
+    """Return a session's messages, and its agent's summaries by their indices in the messages."""
     messages: list[Message] = []
     summaries: dict[int, str] = {}
     for record in read(session):
@@ -110,7 +110,7 @@ def conversation(session: Path) -> tuple[list[Message], dict[int, str]]:
 
 
 def place_of(cut: str, messages: Sequence[Message], summaries: Iterable[int]) -> int:
-    """Return the index that a cut names: a message's number, a share of the tokens, or `compaction:N`."""
+    """Return the index of a cut: a message's number, a share of the tokens, or `compaction:N`."""
     kind, _, number = cut.partition(":")
     if kind == "compaction":
         places = sorted(summaries)
@@ -120,11 +120,11 @@ def place_of(cut: str, messages: Sequence[Message], summaries: Iterable[int]) ->
     if "." not in cut:
         return min(int(cut), len(messages))
     sizes = [message_tokens(message) for message in messages]
-    want = float(cut) * sum(sizes)
-    at = next(i for i in range(len(sizes) + 1) if sum(sizes[:i]) >= want)
-    while at < len(messages) and messages[at].results:  # no call is parted from its results
-        at -= 1
-    return at
+    tokens = float(cut) * sum(sizes)
+    index = next(i for i in range(len(sizes) + 1) if sum(sizes[:i]) >= tokens)
+    while index < len(messages) and messages[index].results:  # not between a call and its results
+        index -= 1
+    return index
 
 
 def make(session: Path, folder: Path, cut: str) -> Exam:
@@ -133,16 +133,16 @@ def make(session: Path, folder: Path, cut: str) -> Exam:
     end = place_of(cut, messages, summaries)
     first = max((place for place in summaries if place < end), default=0)
     past = [msgspec.structs.replace(message, native=None) for message in messages[first:end]]
-    said = [message for message in past if message.role not in PROMPTS]
+    conversed = [message for message in past if message.role not in PROMPTS]
     if not past:
-        raise ExamError(f"--cut {cut}: nothing stands before it")
-    exam = Exam(session.name, first + 1, end, sum(map(message_tokens, said)), summaries.get(end, ""))
-    chat = get(OPENAI_CHAT).render([(message, ()) for message in said]).messages
+        raise ExamError(f"--cut {cut}: there is no message before it")
+    exam = Exam(session.name, first + 1, end, sum(map(message_tokens, conversed)), summaries.get(end, ""))
+    chat = get(OPENAI_CHAT).render([(message, ()) for message in conversed]).messages
     for name in ("contexts", "answers", "marks"):
         (folder / name).mkdir(parents=True, exist_ok=True)
     _write(folder / "exam.json", msgspec.json.format(msgspec.json.encode(exam)).decode())
     _write(folder / "past.jsonl", "\n".join(json.dumps(message, ensure_ascii=False) for message in chat))
-    _write(folder / "past.md", page(past, first=exam.first, most=ENORMOUS))
+    _write(folder / "past.md", page(past, first=exam.first, limit=LONG_RESULT))
     for name, line in (("questions", "(the question)"), ("key", "2 = …; 1 = …; 0 = …")):
         if not (folder / f"{name}.md").exists():
             _write(folder / f"{name}.md", form(line))
@@ -159,8 +159,8 @@ def form(line: str) -> str:
     return "\n".join(parts)
 
 
-def page(messages: Sequence[Message], *, first: int | None = None, most: int | None = None) -> str:
-    """Return messages as a page; numbered from `first`, results of more than `most` characters shortened."""
+def page(messages: Sequence[Message], *, first: int | None = None, limit: int | None = None) -> str:
+    """Return messages as a page; numbered from `first`, with results shortened to `limit` characters."""
     parts: list[str] = []
     for index, message in enumerate(messages):
         number = "" if first is None else f"{first + index} · "
@@ -168,26 +168,26 @@ def page(messages: Sequence[Message], *, first: int | None = None, most: int | N
         if message.text.strip():
             parts.append(f"{message.text.strip()}\n")
         for call in message.calls:
-            told = call.arguments if isinstance(call.arguments, str) else _told(call.arguments)
-            parts.append(f"**call** {call.name}\n{told}\n")
+            arguments = call.arguments if isinstance(call.arguments, str) else _lines(call.arguments)
+            parts.append(f"**call** {call.name}\n{arguments}\n")
         parts.extend(
-            f"**{'failed' if result.is_error else 'result'}**\n{_shortened(result.text.strip(), most)}\n"
+            f"**{'failed' if result.is_error else 'result'}**\n{_shorten(result.text.strip(), limit)}\n"
             for result in message.results
         )
     return "\n".join(parts)
 
 
-def _told(arguments: dict[str, Any]) -> str:
+def _lines(arguments: dict[str, Any]) -> str:
     return "\n".join(
         f"{name}: {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}"
         for name, value in arguments.items()
     )
 
 
-def _shortened(text: str, most: int | None) -> str:
-    if most is None or len(text) <= most:
+def _shorten(text: str, limit: int | None) -> str:
+    if limit is None or len(text) <= limit:
         return text
-    head, tail = most * 2 // 3, most // 3
+    head, tail = limit * 2 // 3, limit // 3
     return f"{text[:head]}\n[… {len(text) - head - tail:,} characters …]\n{text[-tail:]}"
 
 
@@ -195,16 +195,16 @@ def _shortened(text: str, most: int | None) -> str:
 
 
 def add_context(folder: Path, spec: str, source: Path, label: str) -> str:
-    """Write what a policy leaves of the past, under a letter that says nothing, and the two forms for it."""
-    exam, known = exam_of(folder), key_of(folder)
+    """Write the past, folded under a policy, under a random letter, and the two forms for it; return the letter."""
+    exam, contexts = exam_of(folder), key_of(folder)
     policy, _, share = spec.partition("@")
     target = int(float(share or 0) * exam.tokens)
-    messages = _left(folder, exam, policy, target, source)
+    messages = _folded_past(folder, exam, policy, target, source)
     context = Context(policy, float(share or 0), label, sum(map(message_tokens, messages)))
-    for letter, held in known.items():
-        if (held.policy, held.share, held.label) == (context.policy, context.share, context.label):
-            raise ExamError(f"{folder.name}: {label} {spec} is there already ({letter} in key.json)")
-    free = sorted(set(string.ascii_uppercase) - set(known))
+    for letter, other in contexts.items():
+        if (other.policy, other.share, other.label) == (context.policy, context.share, context.label):
+            raise ExamError(f"{folder.name}: {label} {spec} exists already ({letter} in key.json)")
+    free = sorted(set(string.ascii_uppercase) - set(contexts))
     letter = random.Random(f"{folder.name} {label} {spec}").choice(free)
     _write(folder / "contexts" / f"{letter}.md", page(messages))
     numbers = range(1, QUESTIONS + 1)
@@ -213,14 +213,15 @@ def add_context(folder: Path, spec: str, source: Path, label: str) -> str:
         folder / "answers" / f"{letter}.md", f"{answers}readability (1-10): \nwhat made it hard to read: \n"
     )
     _write(folder / "marks" / f"{letter}.md", "".join(f"{number}: \n" for number in numbers))
-    known[letter] = context
+    contexts[letter] = context
     _write(
-        folder / "key.json", msgspec.json.format(msgspec.json.encode(dict(sorted(known.items())))).decode()
+        folder / "key.json",
+        msgspec.json.format(msgspec.json.encode(dict(sorted(contexts.items())))).decode(),
     )
     return letter
 
 
-def _left(folder: Path, exam: Exam, policy: str, target: int, source: Path) -> list[Message]:
+def _folded_past(folder: Path, exam: Exam, policy: str, target: int, source: Path) -> list[Message]:
     if policy == "agent":
         if not exam.summary:
             raise ExamError(f"{folder.name}: the recorded agent wrote no summary at this cut")
@@ -228,11 +229,11 @@ def _left(folder: Path, exam: Exam, policy: str, target: int, source: Path) -> l
     past = [json.loads(line) for line in (folder / "past.jsonl").read_text(encoding="utf-8").splitlines()]
     if policy == "newest":
         return newest(decode_all(past, OPENAI_CHAT), target)
-    return decode_all(folded(past, policy, target, source))
+    return decode_all(fold(past, policy, target, source))
 
 
 def newest(messages: Sequence[Message], target: int) -> list[Message]:
-    """Return as many of the newest messages as fit into a number of tokens, and the end of the one that does not."""
+    """Return the newest messages that fit into a number of tokens, and the end of the first that does not."""
     kept: list[Message] = []
     room = target
     for message in reversed(messages):
@@ -256,11 +257,11 @@ def _end_of(message: Message, room: int) -> list[Message]:
     return []
 
 
-def folded(past: list[Any], policy: str, target: int, source: Path) -> list[Any]:
-    """Fold chat messages with the code of a checkout, in a process of its own and without a model."""
+def fold(past: list[Any], policy: str, target: int, source: Path) -> list[Any]:
+    """Fold chat messages with the code of a checkout, in a separate process and without a model."""
     if not (source / "src" / "foldline").is_dir():
         raise ExamError(f"{source}: no checkout of Foldline")
-    ran = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", FOLD],
         input=json.dumps([past, policy, target]),
         env={**os.environ, "PYTHONPATH": str(source.resolve() / "src")},
@@ -268,10 +269,10 @@ def folded(past: list[Any], policy: str, target: int, source: Path) -> list[Any]
         encoding="utf-8",
         check=False,
     )
-    if ran.returncode:
-        last = ran.stderr.strip().splitlines()[-1:]
+    if result.returncode:
+        last = result.stderr.strip().splitlines()[-1:]
         raise ExamError(f"{policy} in {target} tokens: {''.join(last)}")
-    return json.loads(ran.stdout)
+    return json.loads(result.stdout)
 
 
 # -- marks
@@ -281,70 +282,69 @@ READABILITY = re.compile(r"^readability[^:\n]*: *(\d+)", re.MULTILINE | re.IGNOR
 
 
 def marks_of(folder: Path, letter: str) -> Marks:
-    """Read the marks of one context; raises ExamError where the forms are not filled in."""
-    form_of = folder / "marks" / f"{letter}.md"
-    given = {int(number): int(mark) for number, mark in MARK.findall(_text(form_of))}
-    if sorted(given) != list(range(1, QUESTIONS + 1)):
-        missing = [number for number in range(1, QUESTIONS + 1) if number not in given]
-        raise ExamError(f"{form_of}: no mark for question {', '.join(map(str, missing))}")
+    """Read the marks of one context; raises ExamError if the forms are not filled in."""
+    path = folder / "marks" / f"{letter}.md"
+    marks = {int(number): int(mark) for number, mark in MARK.findall(_text(path))}
+    if sorted(marks) != list(range(1, QUESTIONS + 1)):
+        missing = [number for number in range(1, QUESTIONS + 1) if number not in marks]
+        raise ExamError(f"{path}: no mark for question {', '.join(map(str, missing))}")
     return Marks(
-        [given[number] for number in sorted(given)], readability_in(folder / "answers" / f"{letter}.md")
+        [marks[number] for number in sorted(marks)], readability_in(folder / "answers" / f"{letter}.md")
     )
 
 
 def readability_in(answers: Path) -> int:
-    """Return what a reader said of reading a context, 1 to 10."""
-    found = READABILITY.search(_text(answers))
-    if found is None or not 1 <= int(found[1]) <= 10:
+    """Return the readability mark in a reader's form, 1 to 10."""
+    match = READABILITY.search(_text(answers))
+    if match is None or not 1 <= int(match[1]) <= 10:
         raise ExamError(f"{answers}: the line `readability (1-10):` has no number from 1 to 10")
-    return int(found[1])
+    return int(match[1])
 
 
 def percents(marks: Marks) -> list[float]:
-    """Return the percent of all marks, then of each category's, then the readability."""
-    parts = [marks.given, *(marks.given[at : at + EACH] for at in range(0, QUESTIONS, EACH))]
+    """Return the percentage of the best marks, in total and for each category, then the readability."""
+    categories = [marks.answers[start : start + EACH] for start in range(0, QUESTIONS, EACH)]
+    parts = [marks.answers, *categories]
     return [*(100 * sum(part) / (BEST * len(part)) for part in parts), float(marks.readability)]
 
 
 def table(folders: Sequence[Path]) -> Table:
-    """Add up: a row for each policy, share and label, the mean over the exams; contexts not yet marked are noted."""
+    """Return the table of exams: the mean for each policy, share and label; a note names unmarked contexts."""
     rows: dict[tuple[str, str, float], list[tuple[float, list[float]]]] = {}
-    open_: list[str] = []
+    unmarked: list[str] = []
     for folder in folders:
         tokens = exam_of(folder).tokens
         for letter, context in key_of(folder).items():
             try:
-                found = percents(marks_of(folder, letter))
+                scores = percents(marks_of(folder, letter))
             except ExamError:
-                open_.append(f"{folder.name}/{letter}")
+                unmarked.append(f"{folder.name}/{letter}")
                 continue
             kind = (context.policy, context.label, context.share)
-            rows.setdefault(kind, []).append((100 * context.tokens / tokens, found))
-    cells = [(*_name(*kind), *_means(found)) for kind, found in sorted(rows.items())]
+            rows.setdefault(kind, []).append((100 * context.tokens / tokens, scores))
+    cells = [(*_name(*kind), *_means(results)) for kind, results in sorted(rows.items())]
     columns = ("context", "asked", "size", "exams", "marks", *CATEGORIES, "readability")
-    notes = (f"{len(folders)} exams of {QUESTIONS} questions.",)
-    more = f", and {len(open_) - NAMED} more" if len(open_) > NAMED else ""
-    return Table(
-        columns,
-        cells,
-        notes=(*notes, f"Not marked: {', '.join(open_[:NAMED])}{more}.") if open_ else notes,
-    )
+    notes = [f"{len(folders)} exams of {QUESTIONS} questions."]
+    if unmarked:
+        more = f", and {len(unmarked) - NAMED} more" if len(unmarked) > NAMED else ""
+        notes.append(f"Not marked: {', '.join(unmarked[:NAMED])}{more}.")
+    return Table(columns, cells, notes=tuple(notes))
 
 
 def _name(policy: str, label: str, share: float) -> tuple[str, str]:
     return f"`{policy}`{f' {label}' if label else ''}", f"{share:.0%}" if share else "its own"
 
 
-def _means(found: list[tuple[float, list[float]]]) -> tuple[str, ...]:
-    sizes, scores = zip(*found, strict=True)
+def _means(results: list[tuple[float, list[float]]]) -> tuple[str, ...]:
+    sizes, scores = zip(*results, strict=True)
     *parts, readability = (statistics.fmean(column) for column in zip(*scores, strict=True))
     size = f"{statistics.fmean(sizes):.1f}%"
-    return size, str(len(found)), *(f"{part:.0f}" for part in parts), f"{readability:.1f}"
+    return size, str(len(results)), *(f"{part:.0f}" for part in parts), f"{readability:.1f}"
 
 
 def exam_of(folder: Path) -> Exam:
     if not (folder / "exam.json").exists():
-        raise ExamError(f"{folder}: no exam here; `make` writes one")
+        raise ExamError(f"{folder}: no exam in this folder: make one with `make`")
     return msgspec.json.decode((folder / "exam.json").read_bytes(), type=Exam)
 
 
@@ -362,7 +362,7 @@ def _write(path: Path, text: str) -> None:
 
 
 def main() -> None:
-    """Do one step of an exam."""
+    """Run one step of an exam."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -376,32 +376,32 @@ def main() -> None:
     step = steps.add_parser("contexts")
     step.add_argument("folder", type=Path)
     step.add_argument("specs", nargs="+", metavar="POLICY@SHARE")
-    step.add_argument("--source", type=Path, default=ROOT, help="the checkout whose code folds")
-    step.add_argument("--label", default="", help="what the table calls that code")
+    step.add_argument("--source", type=Path, default=ROOT, help="the checkout with the code that folds")
+    step.add_argument("--label", default="", help="the name of that code in the table")
     step = steps.add_parser("marks")
     step.add_argument("folders", type=Path, nargs="+")
     step.add_argument(
         "--save", action="store_true", help="write docs/results/reading.json and docs/results/README.md"
     )
-    given = parser.parse_args()
+    args = parser.parse_args()
     try:
-        _do(given)
+        _run(args)
     except ExamError as error:
         sys.exit(f"reading_exam: {error}")
 
 
-def _do(given: argparse.Namespace) -> None:
-    if given.step == "make":
-        exam = make(given.session, given.folder, given.cut)
-        print(f"{given.folder}: messages {exam.first} to {exam.cut}, {exam.tokens:,} tokens")
-    elif given.step == "contexts":
-        for spec in given.specs:
-            add_context(given.folder, spec, given.source, given.label)
-        print(f"{given.folder}: {len(key_of(given.folder))} contexts")
-    elif given.save:
-        save("reading", "python -m tools.reading_exam marks FOLDER... --save", [table(given.folders)])
+def _run(args: argparse.Namespace) -> None:
+    if args.step == "make":
+        exam = make(args.session, args.folder, args.cut)
+        print(f"{args.folder}: messages {exam.first} to {exam.cut}, {exam.tokens:,} tokens")
+    elif args.step == "contexts":
+        for spec in args.specs:
+            add_context(args.folder, spec, args.source, args.label)
+        print(f"{args.folder}: {len(key_of(args.folder))} contexts")
+    elif args.save:
+        save("reading", "python -m tools.reading_exam marks FOLDER... --save", [table(args.folders)])
     else:
-        print(shown([table(given.folders)]))
+        print(as_markdown([table(args.folders)]))
 
 
 if __name__ == "__main__":

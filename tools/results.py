@@ -1,10 +1,9 @@
-"""Result files: what a tool measured, with its command, day, commit and machine; docs/results/README.md is made from them.
+"""Result files: the tables of a tool, with its command, date, commit and machine; docs/results/README.md is made of them.
 
     python -m tools.results        write the tables of docs/results/*.json into docs/results/README.md
 
-A tool that is run with `--save` writes its file and then the page. A table stands between `<!-- table: NAME -->` and
-`<!-- end -->`; with `<!-- table: NAME (PATTERN) -->` only the rows in which a cell matches the pattern, and only
-tables that have such rows.
+With `--save` a tool writes its file and then the page. A table is between `<!-- table: NAME -->` and `<!-- end -->`;
+`<!-- table: NAME (PATTERN) -->` selects the rows with a cell that matches the pattern, and the tables with such rows.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ PLACE = re.compile(r"(<!-- table: ([a-z-]+)(?: \((.+?)\))? -->\n).*?(<!-- end --
 
 
 class Table(msgspec.Struct):
-    """One table as it is shown: cells are texts, Markdown allowed. Columns after the first `left` are numbers."""
+    """One table: cells are texts, in which Markdown is allowed. Columns after the first `left` are numbers."""
 
     columns: tuple[str, ...]
     rows: list[tuple[str, ...]]
@@ -35,7 +34,7 @@ class Table(msgspec.Struct):
     left: int = 1
 
     def lines(self) -> list[str]:
-        """Return the table in Markdown, its title before it and its notes behind it."""
+        """Return the table in Markdown, with its title and its notes."""
         rule = ["---"] * self.left + ["---:"] * (len(self.columns) - self.left)
         rows = [f"| {' | '.join(row)} |" for row in (self.columns, rule, *self.rows)]
         head = [f"**{self.title}**", ""] if self.title else []
@@ -49,13 +48,13 @@ class Table(msgspec.Struct):
         ]
 
     def only(self, pattern: str) -> Table:
-        """Return the table with just those rows in which a cell, without its marks of bold, matches a pattern."""
+        """Return the table with only the rows in which a cell, without bold marks, matches a pattern."""
         rows = [row for row in self.rows if any(re.fullmatch(pattern, cell.strip("*")) for cell in row)]
         return msgspec.structs.replace(self, rows=rows)
 
 
 class Result(msgspec.Struct):
-    """What one command measured."""
+    """The results of one command."""
 
     command: str
     date: str
@@ -64,27 +63,27 @@ class Result(msgspec.Struct):
     tables: list[Table]
 
     def lines(self) -> list[str]:
-        """Return the tables in Markdown, behind a line that says how they were made."""
-        made = f"`{self.command}`, {self.date}, commit {self.commit}; {self.machine}."
-        return [made, "", *(line for table in self.tables for line in table.lines())]
+        """Return the tables in Markdown, after a line with command, date, commit and machine."""
+        origin = f"`{self.command}`, {self.date}, commit {self.commit}; {self.machine}."
+        return [origin, "", *(line for table in self.tables for line in table.lines())]
 
 
 def commit() -> str:
-    """Return the short name of the commit that is checked out, with a + where files differ from it."""
+    """Return the short hash of the commit that is checked out, with a + if files in src differ from it."""
     git = shutil.which("git")
     if git is None:
         return "unknown"
 
-    def ask(*words: str) -> str:
+    def run(*words: str) -> str:
         return subprocess.run(
             [git, *words], cwd=ROOT, capture_output=True, text=True, check=False
         ).stdout.strip()
 
-    return f"{ask('rev-parse', '--short', 'HEAD') or 'unknown'}{'+' if ask('status', '--porcelain', 'src') else ''}"
+    return f"{run('rev-parse', '--short', 'HEAD') or 'unknown'}{'+' if run('status', '--porcelain', 'src') else ''}"
 
 
 def save(name: str, command: str, tables: Iterable[Table], folder: Path = FOLDER, page: Path = PAGE) -> Path:
-    """Write the result file of this name, then the page; returns the file."""
+    """Write the result file with this name, then the page; return the path of the file."""
     result = Result(command, f"{datetime.now(UTC):%Y-%m-%d}", commit(), machine(), list(tables))
     path = folder / f"{name}.json"
     path.write_bytes(msgspec.json.format(msgspec.json.encode(result), indent=1) + b"\n")
@@ -95,13 +94,13 @@ def save(name: str, command: str, tables: Iterable[Table], folder: Path = FOLDER
 def filled(text: str, folder: Path = FOLDER) -> str:
     """Return a page with the tables of the result files between its marks."""
 
-    def tables(found: re.Match[str]) -> str:
-        result = msgspec.json.decode((folder / f"{found[2]}.json").read_bytes(), type=Result)
-        if found[3]:
+    def tables(match: re.Match[str]) -> str:
+        result = msgspec.json.decode((folder / f"{match[2]}.json").read_bytes(), type=Result)
+        if match[3]:
             result.tables = [
-                table for table in (table.only(found[3]) for table in result.tables) if table.rows
+                table for table in (table.only(match[3]) for table in result.tables) if table.rows
             ]
-        return "\n".join([found[1], *result.lines(), found[4]])
+        return "\n".join([match[1], *result.lines(), match[4]])
 
     return PLACE.sub(tables, text)
 
@@ -111,7 +110,7 @@ def write(page: Path = PAGE, folder: Path = FOLDER) -> None:
     page.write_text(filled(page.read_text(encoding="utf-8"), folder), encoding="utf-8")
 
 
-def shown(tables: Sequence[Table]) -> str:
+def as_markdown(tables: Sequence[Table]) -> str:
     """Return tables as one text."""
     return "\n".join(line for table in tables for line in table.lines())
 

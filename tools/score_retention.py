@@ -1,10 +1,10 @@
-"""Score retention over recorded sessions with a script of another implementation: a table of docs/results/README.md.
+"""Score retention over recorded sessions with another implementation's script: a table of docs/results/README.md.
 
     python -m tools.score_retention SESSIONS METRIC [--save]
 
-SESSIONS holds `SOURCE/*.jsonl.gz`. METRIC is run on each source, as
-`METRIC eval DIR --chat --compactor tools.score_retention:fold --out FILE`; only the rows it writes are read. Nothing in a
-checkpoint is fitted to sessions, so none are left out. `foldline bench --measure retention` measures the same with ours.
+SESSIONS has files `SOURCE/*.jsonl.gz`. METRIC is run for each source, as
+`METRIC eval DIR --chat --compactor tools.score_retention:fold --out FILE`, and writes rows to FILE. No session is held
+out, because nothing in a checkpoint is fitted to sessions. `foldline bench --measures retention` is our implementation.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from tools.results import Table, save, shown
+from tools.results import Table, as_markdown, save
 
 import foldline
 
@@ -35,29 +35,33 @@ def fold(messages: list[dict[str, Any]], budget: int) -> list[dict[str, Any]]:
 
 
 def score(folder: Path, metric: Path) -> Table:
-    """Run METRIC on each source; a row a source and budget."""
+    """Run METRIC for each source; return a table with a row for each source and budget."""
     sources = sorted(path.name for path in folder.iterdir() if path.is_dir())
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        rows_of_each = pool.map(lambda name: scored(folder / name, metric), sources)
-        found = dict(zip(sources, rows_of_each, strict=True))
+        results = pool.map(lambda name: score_source(folder / name, metric), sources)
+        cases_of = dict(zip(sources, results, strict=True))
     rows: list[tuple[str, ...]] = []
     for budget in BUDGETS:
         means: list[list[float]] = []
         share = f"{float(budget):.0%}"
-        for source, cases in found.items():
-            values = [row[budget] for row in cases]
-            columns = [[one[j] for one in values if one[j] is not None] for j in range(len(MEASURES))]
+        for source, cases in cases_of.items():
+            columns = [
+                [case[budget][index] for case in cases if case[budget][index] is not None]
+                for index in range(len(MEASURES))
+            ]
             means.append([statistics.fmean(column) if column else math.nan for column in columns])
-            rows.append((f"{source} ({len(values)})", share, *map(_cell, means[-1])))
-        columns = [[one[j] for one in means if not math.isnan(one[j])] for j in range(len(MEASURES))]
+            rows.append((f"{source} ({len(cases)})", share, *map(_cell, means[-1])))
+        columns = [
+            [value for value in column if not math.isnan(value)] for column in zip(*means, strict=True)
+        ]
         rows.append(("**mean**", share, *(f"**{_cell(statistics.fmean(column))}**" for column in columns)))
     return Table(("source (cases)", "budget", *MEASURES), rows, left=2)
 
 
-def scored(folder: Path, metric: Path) -> list[dict[str, list[float | None]]]:
-    """Run METRIC on one source's sessions: a row a case, its measures by budget."""
-    with tempfile.TemporaryDirectory() as place:
-        out = Path(place) / "rows.json"
+def score_source(folder: Path, metric: Path) -> list[dict[str, list[float | None]]]:
+    """Run METRIC on one source's sessions; return the measures of each case by budget."""
+    with tempfile.TemporaryDirectory() as temporary:
+        out = Path(temporary) / "rows.json"
         command = [sys.executable, str(metric), "eval", str(folder), "--chat", "--budgets", *BUDGETS]
         command += ["--compactor", "tools.score_retention:fold", "--out", str(out)]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
@@ -76,12 +80,12 @@ def main() -> None:
     parser.add_argument("sessions", type=Path)
     parser.add_argument("metric", type=Path)
     parser.add_argument("--save", action="store_true", help="write the table into docs/results/README.md")
-    given = parser.parse_args()
-    found = score(given.sessions, given.metric)
-    if given.save:
-        save("retention", "python -m tools.score_retention SESSIONS METRIC --save", [found])
+    args = parser.parse_args()
+    table = score(args.sessions, args.metric)
+    if args.save:
+        save("retention", "python -m tools.score_retention SESSIONS METRIC --save", [table])
     else:
-        print(shown([found]))
+        print(as_markdown([table]))
 
 
 if __name__ == "__main__":

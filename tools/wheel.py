@@ -1,9 +1,9 @@
-"""Build the wheel, and install and use it in bare environments: each Python, newest and lowest dependencies.
+"""Build the wheel, and test it in new environments: each Python version, newest and lowest dependencies.
 
     .venv/bin/python tools/wheel.py [PYTHON ...]
 
-No extra is installed and nothing is imported from the checkout. uv makes the environments, and downloads a Python
-that the machine lacks where it can; one that it cannot get is named. The wheel stays in dist/.
+No extra is installed, and nothing is imported from the checkout. uv makes the environments, and downloads missing Python
+versions; versions that it cannot get are printed. The wheel stays in dist/.
 """
 
 from __future__ import annotations
@@ -23,14 +23,13 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 UV = str(Path(sys.executable).parent / "uv")
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
-# what pyproject.toml names is direct: `lowest-direct` then takes the bounds that it states
-RESOLUTIONS = {"newest": "highest", "lowest": "lowest-direct"}
+RESOLUTIONS = {"newest": "highest", "lowest": "lowest-direct"}  # lowest-direct: the bounds in pyproject.toml
 LISTED = "print(', '.join(f'{n} {version(n)}' for n in ('click', 'msgspec', 'rich')))"
 
 
 def run(*words: object, cwd: Path = ROOT, **env: str) -> str:
-    """Run a program; what it wrote is shown if it fails."""
-    done = subprocess.run(
+    """Run a program and return its output; raises RuntimeError with the output if it fails."""
+    result = subprocess.run(
         [str(word) for word in words],
         cwd=cwd,
         env={**os.environ, **env},
@@ -38,13 +37,13 @@ def run(*words: object, cwd: Path = ROOT, **env: str) -> str:
         capture_output=True,
         text=True,
     )
-    if done.returncode:
-        raise RuntimeError(f"{' '.join(map(str, words))}\n{done.stdout}{done.stderr}")
-    return done.stdout
+    if result.returncode:
+        raise RuntimeError(f"{' '.join(map(str, words))}\n{result.stdout}{result.stderr}")
+    return result.stdout
 
 
 def build() -> Path:
-    """Make the wheel in an environment of its own, as an installer would."""
+    """Build the wheel in a separate environment, as an installer would."""
     for old in (ROOT / "dist").glob("foldline-*.whl"):
         old.unlink()
     run(UV, "build", "--quiet", "--wheel", "--out-dir", ROOT / "dist")
@@ -57,13 +56,13 @@ def build() -> Path:
 
 
 def pythons() -> dict[str, str]:
-    """The search path with the Pythons of pyenv, whose shims show only one of them."""
+    """Return a search path with all Python versions of pyenv, whose shims provide only one."""
     folders = sorted(Path.home().glob(".pyenv/versions/*/bin"))
     return {"PATH": os.pathsep.join([*map(str, folders), os.environ["PATH"]])}
 
 
 def install(wheel: Path, python: str, resolution: str, folder: Path) -> str:
-    """Install without a cache, as on a new machine; returns versions, size and seconds."""
+    """Install without a cache, as on a new machine; return a line with versions, size and seconds."""
     start = time.perf_counter()
     words = ("pip", "install", "--quiet", "--no-cache", "--python", folder / "bin" / "python")
     run(UV, *words, "--resolution", RESOLUTIONS[resolution], wheel, "-r", ROOT / "pyproject.toml")
@@ -73,8 +72,8 @@ def install(wheel: Path, python: str, resolution: str, folder: Path) -> str:
     return f"Python {python}, {resolution}: {listed.strip()}; {size / 1e6:.1f} MB in {seconds:.1f} s"
 
 
-def use(programs: Path, home: Path) -> None:
-    """Run the commands that need no extra, then `inside` in the same environment."""
+def check(programs: Path, home: Path) -> None:
+    """Run the commands that need no extra, then `check_inside` in the same environment."""
     python = (programs / "python", "-I", "-W", "error")
     foldline = (*python, programs / "foldline")
     env = {"HOME": str(home), "PATH": "/usr/bin:/bin"}
@@ -87,9 +86,9 @@ def use(programs: Path, home: Path) -> None:
     run(*python, Path(__file__), "inside", cwd=home, **env)
 
 
-def inside() -> None:
-    """In the bare environment: the package is the installed one, has its types, and runs the README's Python."""
-    import foldline  # noqa: PLC0415 - only the bare environment has it
+def check_inside() -> None:
+    """Check in a new environment that the package is the installed one, has types, and runs the README's Python."""
+    import foldline  # noqa: PLC0415 - only the new environment has it
 
     package = Path(foldline.__file__).parent
     assert package.is_relative_to(sys.prefix), package
@@ -100,34 +99,34 @@ def inside() -> None:
     names = {"__name__": "__main__"}
     with asyncio.Runner() as runner:
         for block in blocks:
-            done = eval(compile(block, "README.md", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, True), names)
-            if inspect.iscoroutine(done):
-                runner.run(done)
+            result = eval(compile(block, "README.md", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, True), names)
+            if inspect.iscoroutine(result):
+                runner.run(result)
 
 
-def main(*asked: str) -> int:
+def main(*versions: str) -> int:
     wheel = build()
-    used = failed = 0
-    for python in asked or PYTHONS:
+    passed = failed = 0
+    for python in versions or PYTHONS:
         for resolution in RESOLUTIONS:
-            with tempfile.TemporaryDirectory() as made:
-                folder, home = Path(made) / "venv", Path(made) / "home"
+            with tempfile.TemporaryDirectory() as temporary:
+                folder, home = Path(temporary) / "venv", Path(temporary) / "home"
                 home.mkdir()
                 try:
                     run(UV, "venv", "--quiet", "--python", python, folder, **pythons())
                 except RuntimeError as error:
-                    print(f"Python {python}: left out, {str(error).strip().splitlines()[-1].strip()}")
+                    print(f"Python {python}: skipped, {str(error).strip().splitlines()[-1].strip()}")
                     break
                 try:
                     print(install(wheel, python, resolution, folder), flush=True)
-                    use(folder / "bin", home)
-                    used += 1
+                    check(folder / "bin", home)
+                    passed += 1
                 except RuntimeError as error:
                     failed += 1
                     print(f"Python {python}, {resolution}: FAILED\n{error}", flush=True)
-    print(f"{used} environments in order, {failed} not")
-    return 1 if failed or not used else 0
+    print(f"{passed} environments passed, {failed} failed")
+    return 1 if failed or not passed else 0
 
 
 if __name__ == "__main__":
-    sys.exit(inside() if sys.argv[1:] == ["inside"] else main(*sys.argv[1:]))
+    sys.exit(check_inside() if sys.argv[1:] == ["inside"] else main(*sys.argv[1:]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tools.make_examples import EXAMPLES, LEDGER, NOTEBOOK, PLACE, page, ran, with_page
+from tools.make_examples import EXAMPLES, LEDGER, NOTEBOOK, PLACE, page, with_outputs, with_page
 
 FOLDER = Path(__file__).parents[2] / "docs" / "examples"
 
@@ -25,4 +25,4 @@ def test_the_page_in_the_ledgers_page_is_what_the_fold_says_today():
 
 def test_the_notebook_prints_what_it_says():
     written = NOTEBOOK.read_text(encoding="utf-8")
-    assert written == ran(written), "run tools/make_examples.py and read what changed"
+    assert written == with_outputs(written), "run tools/make_examples.py and read what changed"

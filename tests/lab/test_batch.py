@@ -88,7 +88,7 @@ def test_names_that_differ_in_case_alone_are_told_apart(tmp_path):
 
 def test_results_are_never_taken_for_sessions(archive):
     assert names([archive], archive / "deep") == ["a.txt", "b.txt"]
-    with pytest.raises(InputError, match="no session file outside of"):
+    with pytest.raises(InputError, match="are results of this batch"):
         names([archive], archive)
 
 

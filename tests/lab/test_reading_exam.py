@@ -60,7 +60,7 @@ def test_a_cut_is_a_number_or_a_share_and_parts_no_call_from_its_results(session
 def test_a_cut_that_is_not_there_says_so(session, tmp_path):
     with pytest.raises(ExamError, match="has 0 compactions"):
         make(session, tmp_path / "a", "compaction:1")
-    with pytest.raises(ExamError, match="nothing stands before it"):
+    with pytest.raises(ExamError, match="there is no message before it"):
         make(session, tmp_path / "b", "0")
 
 
@@ -84,7 +84,7 @@ def test_contexts_of_two_versions_stand_in_one_exam_without_their_names(exam):
         assert "15. " in text
         text += (exam / "contexts" / f"{letter}.md").read_text()
         assert not any(name in text for name in ("foldline", "newest"))
-    with pytest.raises(ExamError, match=r"before foldline@0\.3 is there already"):
+    with pytest.raises(ExamError, match=r"before foldline@0\.3 exists already"):
         add_context(exam, "foldline@0.3", ROOT, "before")
 
 
@@ -132,5 +132,5 @@ def test_a_form_with_a_gap_has_no_marks(exam):
 
 def test_a_folder_without_an_exam_ends_with_one_line(tmp_path, monkeypatch):
     monkeypatch.setattr("sys.argv", ["reading_exam.py", "marks", str(tmp_path)])
-    with pytest.raises(SystemExit, match=r"reading_exam: .*no exam here"):
+    with pytest.raises(SystemExit, match=r"reading_exam: .*no exam in this folder"):
         reading_exam.main()

@@ -60,7 +60,7 @@ def test_failures_name_session_policy_request_and_what_is_wrong(run, pytester):
     done.stdout.re_match_lines(
         [
             r"_+ recordings/long\.jsonl under amp _+",
-            r"request 25: the window is exceeded: 20,204 tokens, and .*",
+            r"request 25: the window is exceeded: 20,204 tokens, the limit is 20,000",
             r"FAILED recordings/long\.jsonl::amp - request 25: the window .*",
         ]
     )
