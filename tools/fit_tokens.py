@@ -52,7 +52,7 @@ class Chunk(NamedTuple):
     """A piece of text of a kind: whether it is held out, its pairs with their counts, its true tokens."""
 
     kind: str
-    held: bool
+    held_out: bool
     text: str
     pairs: dict[int, int]
     pair_tokens: float  # the tokens that the pairs must explain
@@ -96,10 +96,12 @@ def cut(text: str, chance: random.Random) -> list[str]:
     return [piece for piece in pieces if len(piece) > 150]
 
 
-def make_chunk(kind: str, held: bool, text: str, tokens: int) -> Chunk:
+def make_chunk(kind: str, held_out: bool, text: str, tokens: int) -> Chunk:
     """Count a chunk's pairs as the counter does."""
     data, runs = take_runs(text.encode())
-    return Chunk(kind, held, text, dict(Counter(pair_codes(b"\n" + data))), max(tokens - runs, 1.0), tokens)
+    return Chunk(
+        kind, held_out, text, dict(Counter(pair_codes(b"\n" + data))), max(tokens - runs, 1.0), tokens
+    )
 
 
 def read_chunks(corpus: Path) -> list[Chunk]:
@@ -110,11 +112,11 @@ def read_chunks(corpus: Path) -> list[Chunk]:
         for number, text in enumerate(texts):
             pools[kind, number % 4 == 3].extend(cut(text, chance))
     chunks = []
-    for (kind, held), pieces in pools.items():
+    for (kind, held_out), pieces in pools.items():
         chance.shuffle(pieces)
-        sample = pieces[: PER_KIND[held] * (2 if kind == "sessions" else 1)]
+        sample = pieces[: PER_KIND[held_out] * (2 if kind == "sessions" else 1)]
         counts = toktok.batch_count(sample, "o200k_base")
-        chunks.extend(make_chunk(kind, held, *pair) for pair in zip(sample, counts, strict=True))
+        chunks.extend(make_chunk(kind, held_out, *pair) for pair in zip(sample, counts, strict=True))
     return chunks
 
 
@@ -160,7 +162,7 @@ def solve(matrix: list[list[float]], right: list[float], start: list[float]) -> 
 
 def fit(chunks: list[Chunk]) -> list[float]:
     """Fit the weights to the chunks that are not held out."""
-    chunks = [chunk for chunk in chunks if not chunk.held]
+    chunks = [chunk for chunk in chunks if not chunk.held_out]
     sizes = Counter(chunk.kind for chunk in chunks)
     base = [
         (FAVOURED.get(c.kind, 1.0) * min(PER_KIND[0] / sizes[c.kind], SCARCE)) ** 0.5 / c.tokens
@@ -206,8 +208,8 @@ def report(chunks: list[Chunk]) -> Table:
     """Return the errors on the held-out chunks, and those of characters / 4."""
     head = "kind | chunks | median error | bias | > 20% low | > 20% high | chars/4: median error | > 20% low"
     rows: list[tuple[str, ...]] = []
-    for kind in [*sorted({chunk.kind for chunk in chunks if chunk.held}), "all"]:
-        held = [c for c in chunks if c.held and kind in (c.kind, "all")]
+    for kind in [*sorted({chunk.kind for chunk in chunks if chunk.held_out}), "all"]:
+        held = [c for c in chunks if c.held_out and kind in (c.kind, "all")]
         ours = [OFFLINE.count(c.text) / c.tokens - 1 for c in held]
         quarter = [len(c.text) / 4 / c.tokens - 1 for c in held]
         cells = [

@@ -2,7 +2,7 @@
 
     pytest --foldline-sessions recordings --foldline-window 60000 --foldline-policy foldline,pi
 
-A test fails if one of the user's rules is missing from a view, a view is invalid or the window is exceeded.
+A test fails if a rule of the user is missing from a view, a view is invalid or the window is exceeded.
 Without `--foldline-sessions` the plugin does nothing and imports no other module of Foldline.
 """
 
@@ -25,13 +25,19 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="append",
         default=[],
         metavar="PATH",
-        help="Test the recorded sessions of a file, a folder or a pattern; may be given several times.",
+        help="Test the recorded sessions of a file, a folder or a pattern; may be repeated.",
     )
     group.addoption(
-        "--foldline-window", type=int, metavar="N", help="The context window in tokens (default: the file's)."
+        "--foldline-window",
+        type=int,
+        metavar="N",
+        help="The context window in tokens (default: the settings', else the file's or its model's).",
     )
     group.addoption(
-        "--foldline-policy", default="foldline", metavar="NAME,...", help="The policies (default: foldline)."
+        "--foldline-policy",
+        default="foldline",
+        metavar="NAME,...",
+        help="The policies, each tested with every session (default: foldline).",
     )
 
 
@@ -41,11 +47,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
     window = config.getoption("--foldline-window")
     if window is not None and window < 1:
-        raise pytest.UsageError(f"--foldline-window {window}: a window has at least one token")
+        raise pytest.UsageError(f"--foldline-window {window}: give at least 1 token")
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> RecordedSession | None:
-    """Collect a session file that was passed to pytest, as in the id of a test: `pytest FILE::foldline`."""
+    """Collect a session file that was passed to pytest, as in a test id: `pytest FILE::foldline`."""
     if file_path.suffix not in (".json", ".jsonl") or not parent.session.isinitpath(file_path):
         return None
     return RecordedSession.from_parent(parent, path=file_path)  # pyright: ignore[reportUnknownMemberType]
@@ -55,11 +61,11 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> RecordedSe
 def pytest_collection_modifyitems(
     session: pytest.Session, config: pytest.Config, items: list[pytest.Item]
 ) -> None:
-    """Add a test for each session and policy, before tests are selected by -k and -m."""
+    """Add a test for each session and policy, before -k and -m select tests."""
     names = config.getoption("--foldline-sessions")
-    if not names or any(isinstance(item, SessionTest) for item in items):  # only those passed to pytest
+    if not names or any(isinstance(item, SessionTest) for item in items):  # session files passed to pytest
         return
-    from foldline.errors import FoldlineError  # noqa: PLC0415  only where it is used
+    from foldline.errors import FoldlineError  # noqa: PLC0415  not without --foldline-sessions
     from foldline.lab.sources import session_files  # noqa: PLC0415
 
     try:
@@ -73,7 +79,7 @@ def pytest_collection_modifyitems(
 
 
 class RecordedSession(pytest.File):
-    """A session file."""
+    """A session file, with a test for each policy."""
 
     def collect(self) -> Iterator[SessionTest]:
         """Yield a test for each policy."""
@@ -85,11 +91,11 @@ class RecordedSession(pytest.File):
 
 
 class SessionTest(pytest.Item):
-    """A session under the policy of the test's name."""
+    """A session under the policy with the test's name."""
 
     def runtest(self) -> None:
         """Replay the session; raises AssertionError with its problems."""
-        from foldline.testing import check_session  # noqa: PLC0415  only where it is used
+        from foldline.testing import check_session  # noqa: PLC0415  not without --foldline-sessions
 
         window = self.config.getoption("--foldline-window")
         problems = check_session(self.path, window=window, policy=self.name)
@@ -97,7 +103,7 @@ class SessionTest(pytest.Item):
             raise AssertionError("\n".join(problem.told for problem in problems))
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        """Return the problems, or why the file could not be replayed, without a traceback."""
+        """Return the problems, or the error of a file that could not be replayed, without a traceback."""
         from foldline.errors import FoldlineError  # noqa: PLC0415
 
         if isinstance(excinfo.value, AssertionError | FoldlineError):

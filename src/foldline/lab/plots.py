@@ -131,9 +131,9 @@ def _over_turns(axis: Any, panel: Panel, palette: dict[str, str]) -> None:
 
 def _lines(axis: Any, panel: Panel, palette: dict[str, str]) -> None:
     """Draw lines with their marks; earlier lines are wider, so that equal lines are all visible."""
-    for behind, line in enumerate(reversed(panel.lines)):
-        place = len(panel.lines) - behind
-        axis.plot(line.values, color=palette[line.name], linewidth=1.6 + 0.7 * behind, zorder=2 + place / 100)
+    for offset, line in enumerate(reversed(panel.lines)):
+        place = len(panel.lines) - offset
+        axis.plot(line.values, color=palette[line.name], linewidth=1.6 + 0.7 * offset, zorder=2 + place / 100)
         values = [line.values[index] for index in line.marks]
         axis.scatter(line.marks, values, marker="v", s=45, color=palette[line.name], zorder=3)
     for line in panel.lines:

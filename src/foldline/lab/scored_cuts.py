@@ -58,14 +58,15 @@ class CutDemand(msgspec.Struct, frozen=True):
         return ScoredCut(self.message, self.wanted.past_tokens, len(text) // 4, fits, folds, scores)
 
 
-def demands_at(said: Sequence[ScoredMessage], shares: Iterable[float]) -> list[CutDemand]:
+def demands_at(messages: Sequence[ScoredMessage], shares: Iterable[float]) -> list[CutDemand]:
     """Return the names needed at cuts of a session; `shares` are the cuts as shares of its tokens.
 
     A cut that needs fewer than five handles is not significant, and is left out.
     """
-    places = {place for share in shares if (place := cut_at(said, share)) is not None}
+    places = {place for share in shares if (place := cut_at(messages, share)) is not None}
     demands = [
-        CutDemand(place, demand(said[:place], said[place:], common_names())) for place in sorted(places)
+        CutDemand(place, demand(messages[:place], messages[place:], common_names()))
+        for place in sorted(places)
     ]
     return [cut for cut in demands if cut.wanted.telling]
 
@@ -83,15 +84,15 @@ class Cuts:
 
         A session of more than `limit` tokens has no cuts: it would not fit into memory twice.
         """
-        said: list[ScoredMessage] = []
+        messages: list[ScoredMessage] = []
         size = 0
         for step in steps:
             if isinstance(step, Said):
-                said.append(scored_message(step.message))
-                size += said[-1].tokens
+                messages.append(scored_message(step.message))
+                size += messages[-1].tokens
                 if size > limit:
                     return cls((), [f"retention is not measured above {limit:,} tokens"])
-        return cls(demands_at(said, shares))
+        return cls(demands_at(messages, shares))
 
     def at(self, message: int) -> CutDemand | None:
         """Return the cut before a message, or None."""
