@@ -145,18 +145,22 @@ def _from_file(source: str, request: ExportRequest, folding: _FoldSettings | Non
     name = loaded.session or Path(shown_name(source)).name
     if request.form == OWN:
         return lambda put: _write_own(loaded, name, put)
-    cwd = loaded.about.get("session", {}).get("cwd")
-    own_cwd = cwd if isinstance(cwd, str) and cwd else None
     complete = msgspec.structs.replace(
         request,
         title=loaded.title,
         model=loaded.model,
-        cwd=request.cwd or own_cwd,
+        cwd=request.cwd or recorded_folder(loaded),
         system=read_system(loaded.system, loaded.system_dialect or loaded.dialect) if loaded.system else None,
         tools=loaded.tools,
     )
     entries = run_sync(folding.entries(loaded)) if folding else loaded.entries
     return lambda put: export_entries(entries, name, complete, put)
+
+
+def recorded_folder(loaded: Loaded) -> str | None:
+    """Return the working folder that a session file names."""
+    cwd = loaded.about.get("session", {}).get("cwd")
+    return cwd if isinstance(cwd, str) and cwd else None
 
 
 def _write_own(loaded: Loaded, name: str, put: Put) -> ExportResult:

@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from foldline import files
-from foldline.cli.commands.export import write_beside
+from foldline.cli.commands.export import recorded_folder, write_beside
 from foldline.cli.common import find_policy, find_summarizer, read_session
 from foldline.cli.options import POLICIES, POLICY, Shown, argument, command, option
 from foldline.cli.output import escape, out, progress, warn, write_whole
@@ -137,13 +137,12 @@ def _fold(
 
 def _export(loaded: Loaded, folded: Done, name: str) -> tuple[bytes, ExportResult]:
     """Return the folded session in the format of its agent."""
-    cwd = loaded.about.get("session", {}).get("cwd")
     request = ExportRequest(
         loaded.format,
         view=True,
         title=f"{loaded.title} (folded)" if loaded.title else None,
         model=loaded.model,
-        cwd=cwd if isinstance(cwd, str) and cwd else None,
+        cwd=recorded_folder(loaded),
     )
     entries = [*loaded.entries, *([folded.boundary] if folded.boundary is not None else [])]
     stream = BytesIO()
