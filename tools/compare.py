@@ -110,9 +110,8 @@ def add_up(results: Sequence[Result], window: int, store: Path) -> Comparison:
             continue
         report = msgspec.json.decode((store / str(window) / result.output).read_bytes(), type=SessionReport)
         comparison.sums.add(report)
-        comparison.folded += any(
-            policy.totals["compactions"] + policy.totals["prunes"] for policy in report.policies
-        )
+        totals = [policy.totals for policy in report.policies]
+        comparison.folded += any(row["compactions"] + row["prunes"] for row in totals)
         shared = shared_cuts(report)
         comparison.cut_sessions += bool(shared)
         for policy in report.policies:
@@ -122,17 +121,11 @@ def add_up(results: Sequence[Result], window: int, store: Path) -> Comparison:
 
 def shared_cuts(report: SessionReport) -> list[int]:
     """Return the indices of cuts before which every policy but the idle ones had folded, and whose views all fit."""
-    cuts = [
-        policy.retention and policy.retention["cuts"]
-        for policy in report.policies
-        if policy.policy not in IDLE
-    ]
-    if None in cuts:
+    retentions = [policy.retention for policy in report.policies if policy.policy not in IDLE]
+    if None in retentions:
         return []
-    columns = zip(*cuts, strict=True)
-    return [
-        index for index, column in enumerate(columns) if all(cut["folds"] and cut["fits"] for cut in column)
-    ]
+    columns = zip(*(retention["cuts"] for retention in retentions if retention), strict=True)
+    return [n for n, column in enumerate(columns) if all(cut["folds"] and cut["fits"] for cut in column)]
 
 
 # ---- the tables

@@ -45,15 +45,11 @@ def score(folder: Path, metric: Path) -> Table:
         means: list[list[float]] = []
         share = f"{float(budget):.0%}"
         for source, cases in cases_of.items():
-            columns = [
-                [case[budget][index] for case in cases if case[budget][index] is not None]
-                for index in range(len(MEASURES))
-            ]
+            values = [case[budget] for case in cases]
+            columns = [[row[i] for row in values if row[i] is not None] for i in range(len(MEASURES))]
             means.append([statistics.fmean(column) if column else math.nan for column in columns])
             rows.append((f"{source} ({len(cases)})", share, *map(_cell, means[-1])))
-        columns = [
-            [value for value in column if not math.isnan(value)] for column in zip(*means, strict=True)
-        ]
+        columns = [[row[i] for row in means if not math.isnan(row[i])] for i in range(len(MEASURES))]
         rows.append(("**mean**", share, *(f"**{_cell(statistics.fmean(column))}**" for column in columns)))
     return Table(("source (cases)", "budget", *MEASURES), rows, left=2)
 

@@ -167,7 +167,10 @@ def test_the_system_prompt_and_tools_beside_the_messages_come_back(foldline, tmp
 
 
 def test_lines_in_a_json_file_are_named(foldline, file, tmp_path):
-    assert "give the file the suffix .jsonl" in foldline("export", file, "--format", "pi", "-o", tmp_path / "x.json").err
+    assert (
+        "give the file the suffix .jsonl"
+        in foldline("export", file, "--format", "pi", "-o", tmp_path / "x.json").err
+    )
     assert (
         "name the file .jsonl"
         not in foldline("export", file, "--format", "pi", "-o", tmp_path / "x.jsonl").err

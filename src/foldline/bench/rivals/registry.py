@@ -71,11 +71,8 @@ def scripted_summary(*_: Any, **__: Any) -> str:
 
 def with_tool_names(messages: Messages) -> Messages:
     """Return messages whose results have the tool's name, which some frameworks require."""
-    names = {
-        call["id"]: call["function"]["name"]
-        for message in messages
-        for call in message.get("tool_calls") or ()
-    }
+    calls = (call for message in messages for call in message.get("tool_calls") or ())
+    names = {call["id"]: call["function"]["name"] for call in calls}
     return [
         {**message, "name": names.get(message["tool_call_id"], "unknown")}
         if message["role"] == "tool"

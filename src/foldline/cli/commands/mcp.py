@@ -32,13 +32,10 @@ STORED = ("opencode", "hermes")  # they keep sessions in databases, so the gatew
 def mcp(
     source: str | None = argument("[FILE|ID]", required=False),
     agent: str | None = option(
-        "claude, codex, opencode, pi, hermes, copilot, gemini, klaude  [default: the one with the newest "
-        "session]",
+        "claude, codex, opencode, pi, hermes, copilot, gemini, klaude  [default: the newest session's]",
         metavar="NAME",
     ),
-    http: str | None = option(
-        "Serve HTTP at this address instead of standard input and output.", metavar="HOST:PORT"
-    ),
+    http: str | None = option("Serve HTTP at this address, not standard input/output.", metavar="HOST:PORT"),
     read_only: bool = option("Leave out the tool that folds a stored session."),
     store_url: str | None = STORE,
 ) -> None:
@@ -83,9 +80,7 @@ def _sessions(source: str | None, agent: str | None, store_url: str | None) -> S
 def _host_and_port(address: str) -> tuple[str, int]:
     host, _, port = address.rpartition(":")
     if not host or not port.isdecimal() or int(port) > 65_535:
-        raise InputError(
-            f"--http {address}: give HOST:PORT, such as 127.0.0.1:8402; port 0 selects a free port"
-        )
+        raise InputError(f"--http {address}: give HOST:PORT, such as 127.0.0.1:8402; port 0: any free port")
     return host.strip("[]"), int(port)
 
 
