@@ -74,7 +74,7 @@ def test_another_session_of_that_name_is_a_problem(foldline, postgres_url, tmp_p
         )
     told = foldline("migrate", store, postgres_url)
     assert told.code == 1
-    assert "entry 1 of the target is another one" in told.err
+    assert "entry 1 differs in the target" in told.err
 
 
 def test_a_store_that_is_not_there_is_not_migrated(foldline, tmp_path):

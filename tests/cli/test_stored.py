@@ -383,7 +383,7 @@ def test_a_backup_is_a_store_that_can_be_read(foldline, file, tmp_path):
     assert foldline("verify", "--store", f"sqlite:///{target}").out.startswith("intact")
     again = foldline("backup", target, "--json")
     assert again.code == 2
-    assert "is there already" in again.json["error"]["message"]
+    assert "already exists" in again.json["error"]["message"]
     other = tmp_path / "again.db"
     assert foldline("backup", other, "--json").json == {"target": str(other), "bytes": other.stat().st_size}
 

@@ -1,6 +1,6 @@
 """Copy a store: all sessions into another store, or an SQLite store in use into a new file.
 
-`transfer` keeps what the target has already, so it can be repeated. A file is copied completely or not.
+`transfer` continues where an earlier run ended. The copy of a file is complete, or is not created.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _BATCH: Final = 200  # entries in one append
 
 @runtime_checkable
 class Restorable(Store, Protocol):
-    """A store whose sessions' times can be set, as in the stores of this package."""
+    """A store that can set the times of a session, as the stores of this package can."""
 
     async def set_times(self, session: str, created: float, updated: float) -> None:
         """Set when a session was created and updated; raises SessionNotFound."""
@@ -34,7 +34,7 @@ class Restorable(Store, Protocol):
 
 
 class Transferred(msgspec.Struct, frozen=True):
-    """A copied session: the number of new entries in the target, and what differs there."""
+    """A copied session: the number of new entries in the target, and a description of what differs."""
 
     session: str
     entries: int
@@ -42,15 +42,15 @@ class Transferred(msgspec.Struct, frozen=True):
 
 
 async def transfer(source: Store, target: Store) -> AsyncGenerator[Transferred]:
-    """Copy every session with all branches, its leaf, title and times; yields each when it is whole.
+    """Copy every session with all branches, its leaf, title and times; yields each when it is complete.
 
     The last updated session comes last. A session with identical figures is skipped; others are compared
-    entry by entry, and continued, or left alone if they differ. What is appended to the source meanwhile
-    comes with the next run. Values with an expiry (leases, previews) are not copied. Raises InputError if the
-    target cannot set times, and StoreError.
+    entry by entry, and are continued, or left alone if they differ. The next run copies entries that are
+    appended to the source meanwhile. Values with an expiry (leases, previews) are not copied. Raises
+    InputError if the target cannot set times, and StoreError.
     """
     if not isinstance(target, Restorable):
-        raise InputError("sessions are copied to a store of Foldline's own: SQLite, PostgreSQL or memory")
+        raise InputError("this store cannot take copies: name an SQLite, PostgreSQL or memory store")
     for info in reversed(await source.sessions()):
         yield await _transfer_session(source, target, info)
 
@@ -60,12 +60,14 @@ async def _transfer_session(source: Store, target: Restorable, info: SessionInfo
     if existing == info:
         return Transferred(info.id, 0)
     if existing is not None and existing.entries > info.entries:
-        return Transferred(info.id, 0, f"the target has {existing.entries} entries of it, not {info.entries}")
-    at = await _common(source, target, info.id) if existing else 0
-    if existing is not None and at < existing.entries:
-        return Transferred(info.id, 0, f"entry {at + 1} of the target is another one")
+        return Transferred(
+            info.id, 0, f"the target has {existing.entries} entries of it, the source {info.entries}"
+        )
+    common = await _count_common(source, target, info.id) if existing else 0
+    if existing is not None and common < existing.entries:
+        return Transferred(info.id, 0, f"entry {common + 1} differs in the target")
     leaf = existing.leaf if existing else None
-    async with aclosing(_batches(source, info, at)) as batches:
+    async with aclosing(_batches(source, info, common)) as batches:
         async for batch in batches:
             if leaf != batch[0].parent:
                 await target.move(info.id, batch[0].parent, seen=leaf)
@@ -77,30 +79,29 @@ async def _transfer_session(source: Store, target: Restorable, info: SessionInfo
     if copied != info:
         await target.set_times(info.id, info.created, info.updated)
         copied = await target.info(info.id)
-    problem = "" if copied == info else f"its figures differ: {copied}, not {info}"
-    return Transferred(info.id, info.entries - at, problem)
+    problem = "" if copied == info else f"its figures differ: {copied} in the target, {info} in the source"
+    return Transferred(info.id, info.entries - common, problem)
 
 
 async def differences(source: Store, target: Store) -> AsyncGenerator[str]:
     """Yield a line for each session of the source that differs in the target."""
     for info in await source.sessions():
-        there = await target.info(info.id)
-        if there != info:
-            yield f"session {info.id}: the target has {there}, not {info}"
-        elif (common := await _common(source, target, info.id)) != info.entries:
-            yield f"session {info.id}: entry {common + 1} of the target is another one"
+        copied = await target.info(info.id)
+        if copied != info:
+            yield f"session {info.id}: the target has {copied}, the source {info}"
+        elif (common := await _count_common(source, target, info.id)) != info.entries:
+            yield f"session {info.id}: entry {common + 1} differs in the target"
 
 
-async def _common(source: Store, target: Store, session: str) -> int:
-    """Count the first entries that both stores have in common."""
+async def _count_common(source: Store, target: Store, session: str) -> int:
+    """Count the leading entries that are the same in both stores."""
     count = 0
     async with (
-        aclosing(_all(source, session, 0)) as ours,
-        aclosing(_all(target, session, 0)) as theirs,
+        aclosing(_all(source, session, 0)) as originals,
+        aclosing(_all(target, session, 0)) as copies,
     ):
-        async for there in theirs:
-            here = await anext(ours, None)
-            if here is None or here != there:
+        async for copy in copies:
+            if copy != await anext(originals, None):
                 break
             count += 1
     return count
@@ -109,12 +110,12 @@ async def _common(source: Store, target: Store, session: str) -> int:
 async def _batches(source: Store, info: SessionInfo, after: int) -> AsyncGenerator[Sequence[Entry]]:
     """Yield the entries after the first `after` in chains, each entry the child of the previous one."""
     batch: list[Entry] = []
-    left = info.entries - after
+    remaining = info.entries - after
     async with aclosing(_all(source, info.id, after)) as entries:
         async for entry in entries:
-            if not left:
-                break  # appended since
-            left -= 1
+            if not remaining:
+                break  # appended since the info was read
+            remaining -= 1
             if batch and (entry.parent != batch[-1].id or len(batch) == _BATCH):
                 yield batch
                 batch = []
@@ -138,14 +139,16 @@ def back_up(store: Store, target: Path) -> None:
     is not a file, StoreError if it cannot be copied.
     """
     if not isinstance(store, SqliteStore):
-        raise InputError("only an SQLite store is backed up so: use the database's own tool, such as pg_dump")
+        raise InputError(
+            "only an SQLite store can be backed up by Foldline: use a tool of your database, such as pg_dump"
+        )
     if target.exists() or target.is_symlink():
-        raise InputError(f"{target} is there already: name a new file")
+        raise InputError(f"{target} already exists: name a new file")
     if not (store.file.is_file() and store.file.stat().st_size):
         raise InputError(f"there is no store at {store.file}")
     try:
-        with NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}.", delete=False) as made:
-            part = Path(made.name)
+        with NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}.", delete=False) as temporary:
+            part = Path(temporary.name)
         try:
             _copy(store.file, part)
             _sync(part)
@@ -168,7 +171,7 @@ def _copy(file: Path, part: Path) -> None:
 
 
 def _name(part: Path, target: Path) -> None:
-    """Rename a complete copy; raises FileExistsError if the target was created meanwhile."""
+    """Give a complete copy its name; raises FileExistsError if the target was created meanwhile."""
     try:
         os.link(part, target)
     except PermissionError:  # a file system without hard links
