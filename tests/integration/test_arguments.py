@@ -50,7 +50,7 @@ def test_wrong_types_are_refused_by_name(given, message):
     [
         ({"target": "8000"}, "target = '8000'"),
         ({"instructions": 4}, "instructions = 4"),
-        ({"model": "nope"}, "model = 'nope' can write no summary: unknown provider 'nope'"),
+        ({"model": "nope"}, "model = 'nope' cannot write summaries: unknown provider 'nope'"),
     ],
 )
 async def test_compact_refuses_what_only_it_takes(given, message):
@@ -76,7 +76,10 @@ def test_a_store_is_a_url_or_an_object_with_its_methods():
         (object(), "store = <object"),
         (MemoryStore, "store = <class"),
         (4, "store = 4: give a store's URL"),
-        ("mongodb://here", "unknown store URL 'mongodb://here': there are sqlite://, memory://"),
+        (
+            "mongodb://here",
+            "unknown store URL 'mongodb://here': it must begin with one of sqlite://, memory://",
+        ),
     ):
         with pytest.raises(InputError, match=re.escape(message)):
             foldline.open(wrong, "s")
@@ -105,7 +108,7 @@ async def test_a_scheme_that_is_registered_is_opened_by_its_function(monkeypatch
     async with foldline.open("shelf://a/b", "s") as session:
         await session.append(*MESSAGES)
     assert opened == ["shelf://a/b"]
-    with pytest.raises(InputError, match=r"there are sqlite://, memory://.*, shelf://"):
+    with pytest.raises(InputError, match=r"one of sqlite://, memory://.*, shelf://"):
         foldline.open("mongodb://here", "s")
     for scheme, function in ((4, opener), ("no scheme://", opener), ("fine", "x")):
         with pytest.raises(InputError):

@@ -1,4 +1,4 @@
-"""Open the store of a URL; further schemes can be registered."""
+"""Open the store of a URL; other packages can register more schemes."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _SCHEME: Final = re.compile(r"[a-z][a-z0-9+.-]*")
 class Scheme(NamedTuple):
     """The functions of a URL scheme.
 
-    `open` opens a store. `beside` returns the URL of a sibling store with a given name, in which a service
-    keeps a tenant's sessions; None if the scheme has no sibling stores.
+    `open` opens a store. `beside` takes a URL and a name, and returns the URL of a sibling store, in which a
+    service keeps a tenant's sessions; None if the scheme has no sibling stores.
     """
 
     open: Opener
@@ -35,19 +35,19 @@ def register(scheme: str, opener: Opener, beside: Beside | None = None) -> None:
     """Register a function that opens the URLs of a scheme (`redis` for `redis://...`).
 
     `beside` takes a URL and a name and returns the URL of a sibling store, so that a service can keep a store
-    for each tenant. Registering a scheme again replaces its functions. Raises
-    InputError for an invalid scheme.
+    for each tenant. Registering a scheme again replaces its functions. Raises InputError for an invalid
+    scheme.
     """
     is_text = isinstance(scheme, str)  # pyright: ignore[reportUnnecessaryIsInstance]
     if not is_text or not _SCHEME.fullmatch(scheme):
-        raise InputError(f"scheme = {scheme!r}: give what stands before ://, in lower case, such as 'redis'")
+        raise InputError(f"scheme = {scheme!r}: give the part before :// in lower case, such as 'redis'")
     if not callable(opener):
         raise InputError(f"opener = {opener!r}: give a function that takes a URL and returns a Store")
     _SCHEMES[scheme] = Scheme(opener, beside)
 
 
 def find_store(store: str | Store | None) -> Store:
-    """Return a given store, or open the one of a URL; raises InputError for anything else."""
+    """Return a store unchanged, or open the store of a URL; raises InputError for anything else."""
     if store is None or isinstance(store, str):
         return open_store(store)
     if isinstance(store, type) or not all(callable(getattr(store, name, None)) for name in _METHODS):
@@ -71,9 +71,8 @@ def open_store(url: str | None = None) -> Store:
     if known is None:
         names = ", ".join(f"{name}://" for name in _SCHEMES)
         raise InputError(
-            f"unknown store URL {without_password(url)!r}: there are {names}; use "
-            "sqlite:///FILE (a path from here), sqlite:////FILE (from the root), "
-            "postgresql://USER@HOST/DATABASE or memory://"
+            f"unknown store URL {without_password(url)!r}: it must begin with one of {names}, such as "
+            "sqlite:///FILE (relative), sqlite:////FILE (absolute), postgresql://USER@HOST/DATABASE or memory://"
         )
     return known.open(url)
 
@@ -85,8 +84,8 @@ def url_beside(url: str | None, name: str) -> str:
     known = _SCHEMES.get(scheme)
     if known is None or known.beside is None:
         raise InputError(
-            f"{scheme}:// keeps no store for each tenant: use sqlite:///FILE, postgresql://..., or one "
-            "service for each"
+            f"{scheme}:// cannot keep a store for each tenant: use sqlite:///FILE or postgresql://..., or "
+            "run a service for each tenant"
         )
     return known.beside(url, name)
 
@@ -98,7 +97,7 @@ def without_password(url: str) -> str:
 
 def _memory(url: str) -> Store:
     if url not in ("memory://", "memory:///"):
-        raise InputError(f"unknown store URL {url!r}: a store in memory has no name; write memory://")
+        raise InputError(f"unknown store URL {url!r}: write memory:// without a name")
     return MemoryStore()
 
 
@@ -108,12 +107,12 @@ def _memory_beside(url: str, name: str) -> str:
 
 
 def _sqlite(url: str) -> Store:
-    rest = url.partition("://")[2]
-    if rest and not rest.startswith("/"):
-        raise InputError(f"sqlite://{rest} names a host: write sqlite:///{rest} (three slashes) for a file")
-    name = rest[1:]
+    path = url.partition("://")[2]
+    if path and not path.startswith("/"):
+        raise InputError(f"sqlite://{path} names a host: write sqlite:///{path} (three slashes) for a file")
+    name = path[1:]
     if name == ":memory:":
-        raise InputError("for a store in memory use memory://")
+        raise InputError("sqlite:///:memory: is not supported: write memory:// for a store in memory")
     return SqliteStore(expanded(name or DEFAULT))
 
 
@@ -132,9 +131,9 @@ def _postgres(url: str) -> Store:
 
 def _schema_beside(url: str, name: str) -> str:
     parts = urlsplit(url)
-    asked = dict(parse_qsl(parts.query, keep_blank_values=True))
-    asked["schema"] = f"{asked.get('schema', 'foldline')}@{name}"
-    return urlunsplit(parts._replace(query=urlencode(asked, quote_via=quote)))
+    query = dict(parse_qsl(parts.query, keep_blank_values=True))
+    query["schema"] = f"{query.get('schema', 'foldline')}@{name}"
+    return urlunsplit(parts._replace(query=urlencode(query, quote_via=quote)))
 
 
 _METHODS: Final = tuple(name for name in vars(Store) if not name.startswith("_"))
