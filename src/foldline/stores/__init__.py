@@ -1,4 +1,4 @@
-"""Stores for sessions: one protocol, a store in memory and one in SQLite."""
+"""Stores for sessions: the protocol, a store in memory, and a store in an SQLite file."""
 
 from __future__ import annotations
 

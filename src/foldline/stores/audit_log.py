@@ -1,6 +1,6 @@
-"""An append-only log of who folded, undid or deleted what; it survives the purge of a session.
+"""An append-only log of the folds, undos and deletions of a store, and who made them.
 
-It holds ids and figures, no message text.
+It holds ids and figures, no message text, and survives the purge of a session.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from foldline.stores.tables import Tables
 
 
 class AuditRecord(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The details of a line: the entry, the token's name, and the request id."""
+    """The details of a line: the entry, the names of token and request, and figures (`data`)."""
 
     entry: str | None = None
     token: str = ""
@@ -59,7 +59,7 @@ class AuditLog:
     async def page(
         self, limit: int, *, before: int | None = None, session: str | None = None
     ) -> list[AuditLine]:
-        """Return the newest lines, optionally of one session or `before` a line number."""
+        """Return the newest lines, newest first; optionally of one session, or `before` a line number."""
         values: dict[str, Any] = {"limit": limit, "before": before, "session": session}
         rows = await self._run(lambda tables: tables.database.rows("audit_page", **values))
         return [_line(*row) for row in rows]

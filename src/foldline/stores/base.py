@@ -9,9 +9,8 @@ import msgspec
 
 from foldline.core.log.entries import Entry
 
-Mark = Literal[
-    "compacted", "pruned", "lifted", "pinned", "noted"
-]  # the kinds of entries that are not messages
+# the kinds of entries that are not messages
+Mark = Literal["compacted", "pruned", "lifted", "pinned", "noted"]
 MARKS: Final[tuple[Mark, ...]] = get_args(Mark)
 
 
@@ -19,8 +18,8 @@ class SessionInfo(msgspec.Struct, frozen=True, omit_defaults=True):
     """One session of a store.
 
     `messages`, `compactions` (lifted ones included) and `tokens` count on the path of the leaf; `entries`
-    counts every branch. `title` is the newest one ("" for none); `created` and `updated` are Unix
-    times. `user` is its owner, if a service noted one.
+    counts every branch. `title` is the newest title, or ""; `created` and `updated` are Unix times. `user` is
+    the owner that a service noted, or "".
     """
 
     id: str
@@ -45,8 +44,8 @@ FEW: Final = 3  # with fewer full matches, a search adds messages with some of t
 class Hit(msgspec.Struct, frozen=True, omit_defaults=True):
     """An entry found by a search: its place, its role, the text around the match, Unix time.
 
-    The role is a message's, or `summary` for another agent's. `partial` says that it holds some of the
-    query's words, not all.
+    The role is that of the message, or `summary` for the summary of another agent. `partial`: only some of
+    the query's words were found.
     """
 
     session: str
@@ -59,20 +58,20 @@ class Hit(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Store(Protocol):
-    """A place for sessions. Every method is safe to cancel: it then writes everything or nothing.
+    """A place for sessions. A method that is cancelled has written everything or nothing.
 
     The service also needs `key_values`, `shared` and the queries by user and by age of
     `database_store.DatabaseStore`.
 
-    Any method may raise StoreError (the store cannot do it), StoreCorrupt (the stored data are not what was
+    Any method may raise StoreError (the operation failed), StoreCorrupt (the stored data are not what was
     appended) and, at the first use of a database, StoreVersion and FormatError.
     """
 
     async def append(self, session: str, entries: Sequence[Entry], *, seen: str | None) -> None:
         """Append a chain of entries after the leaf that the writer saw: one commit, durable on return.
 
-        The first append creates the session. An append can be retried: entries that are on the path after
-        `seen` already, times included, are left alone. Raises LeafMoved (with the current leaf) if the leaf
+        The first append creates the session. An append can be retried: entries that are already on the path
+        after `seen`, times included, are left alone. Raises LeafMoved (with the current leaf) if the leaf
         is not `seen`, StoreError if the entries do not chain or cannot be stored; then nothing is written. A
         cancelled append is complete or dropped before any later call.
         """
@@ -90,7 +89,7 @@ class Store(Protocol):
         ...
 
     async def active(self, session: str, leaf: str | None = None) -> list[Entry]:
-        """Return what a view of the path needs, in path order; the work is O(what is returned).
+        """Return the entries that a view of the path needs, in path order; the work is O(those entries).
 
         With an effective `Compacted`: its leading and quoted entries, then the path from its first kept
         entry (or from itself if nothing was kept). Without: the whole path. [] for an unknown session.
@@ -114,9 +113,9 @@ class Store(Protocol):
     async def marks(
         self, session: str, leaf: str | None = None, *, kinds: Collection[Mark] = MARKS
     ) -> list[Entry]:
-        """Return the entries of some kinds that are not messages, in path order.
+        """Return the entries of these kinds, in path order.
 
-        The work is O(those). [] for an unknown session.
+        The work is O(entries returned). [] for an unknown session.
         """
         ...
 
@@ -128,11 +127,11 @@ class Store(Protocol):
         ...
 
     async def entry(self, session: str, entry: str) -> Entry | None:
-        """Return one entry of the session, on any branch; None if there is none."""
+        """Return one entry of the session, on any branch; None for an unknown session or entry."""
         ...
 
     async def entries(self, session: str, ids: Sequence[str]) -> list[Entry]:
-        """Return the entries with these ids, in that order; raises StoreError naming those it lacks."""
+        """Return the entries with these ids, in that order; raises StoreError that names missing ones."""
         ...
 
     async def sessions(self, *, limit: int | None = None, after: Listed = FIRST) -> list[SessionInfo]:
@@ -143,7 +142,7 @@ class Store(Protocol):
         ...
 
     async def info(self, session: str) -> SessionInfo | None:
-        """Return the info of one session; None if there is none."""
+        """Return the info of one session; None for an unknown session."""
         ...
 
     async def ids(self, prefix: str, limit: int) -> list[str]:
@@ -157,18 +156,18 @@ class Store(Protocol):
     async def search(
         self, query: str, session: str | None = None, limit: int = 20, *, on_path: bool = False
     ) -> list[Hit]:
-        """Return messages that hold every word of the query: as it stands first, then as a word's beginning.
+        """Return messages that have every word of the query: whole words first, then beginnings of words.
 
-        If there are none: messages that contain every word anywhere. Where fewer than `FEW` were found,
-        those follow that hold some of the words, ranked by how rare the words are. Case and most accents are
-        ignored, and no character has a special meaning. The search covers texts, thinking, results and
-        arguments, those of tools that the provider ran included, and the summaries of other agents (not our
-        own), on every branch, or with `on_path` only on the path of each session's leaf.
+        Without any, return messages that contain every word anywhere. If fewer than `FEW` are found, messages
+        with some of the words follow, ranked by how rare the words are. Case and most accents are ignored,
+        and no character has a special meaning. The search covers texts, thinking, arguments and results,
+        including those of tools that the provider ran, and the summaries of other agents (not our own), on
+        every branch, or with `on_path` only on the path of each session's leaf.
         """
         ...
 
     async def verify(self, session: str | None = None) -> list[str]:
-        """Return the problems of the store, or of one session; [] if there are none."""
+        """Return the problems of the store, or of one session: a line for each."""
         ...
 
     async def purge(self, session: str) -> None:

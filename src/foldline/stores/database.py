@@ -25,7 +25,7 @@ class Contended(Exception):
 class Database(Protocol):
     """One connection to a database, used by one thread at a time.
 
-    Queries are named as in `sql/<database>/queries.sql`. Values are passed by name; a list stands for a set.
+    Queries are named as in `sql/<database>/queries.sql`. Values are passed by name; a list is a set of them.
     """
 
     @property
@@ -52,13 +52,14 @@ class Database(Protocol):
     def append(self, session: Mapping[str, Any], rows: Sequence[dict[str, Any]]) -> bool:
         """Move a session's leaf and write rows in one commit; False if the session has changed since.
 
-        `session` has the values of the queries `begin_session` (where its key is None) and `advance_leaf`; a
-        row has `id`, `parent`, `kind`, `payload` and a `Place`. Raises StoreError for values that do not fit.
+        `session` has the values of the query `begin_session` (if its key is None) or `advance_leaf`; a row
+        has `id`, `parent`, `kind`, `payload` and the fields of a `Place`. Raises StoreError for values that
+        are too large.
         """
         ...
 
     def writing(self) -> AbstractContextManager[None]:
-        """Read, then `append`, which fails if what was read has changed."""
+        """Open a block that reads and then calls `append`, which fails if the data read have changed."""
         ...
 
     def transaction(self) -> AbstractContextManager[None]:
@@ -72,7 +73,7 @@ class Database(Protocol):
 
 @cache
 def named_queries(dialect: Dialect) -> dict[str, str]:
-    """Return the queries of a database by name; each takes its values as `:name`."""
+    """Return the queries of a database by name; their values are written `:name`."""
     text = (_SQL / dialect / "queries.sql").read_text(encoding="utf-8")
     _, *parts = _NAME.split(text)
     return {
@@ -83,5 +84,5 @@ def named_queries(dialect: Dialect) -> dict[str, str]:
 
 @cache
 def migrations(dialect: Dialect) -> list[str]:
-    """Return the migration scripts in order; a database of version n has had the first n."""
+    """Return the migration scripts in order; the first n were applied to a database of version n."""
     return [script.read_text(encoding="utf-8") for script in sorted((_SQL / dialect).glob("[0-9]*.sql"))]

@@ -1,4 +1,4 @@
-"""Short ids of sessions: a unique part is enough to name one."""
+"""Short ids of sessions: a part that is unique in the store."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _HASH: Final = re.compile(rf"[0-9a-f]{{{LEAST}}}")
 class ShortIds:
     """The shortest unique part of each id, as `find_session` takes it.
 
-    That is the beginning of a hash, otherwise the end after a hyphen: many ids share what precedes it,
-    such as a folder.
+    For a hash it is the beginning; for any other id the end after a hyphen, since many ids begin alike, such
+    as with a folder.
     """
 
     def __init__(self, ids: Iterable[str]) -> None:
@@ -32,17 +32,17 @@ class ShortIds:
         """Return the short form of one of the ids."""
         if len(session) <= WHOLE:
             return session
-        ends = [session[at + 1 :] for at, sign in enumerate(session) if sign == "-"][::-1]
+        ends = [session[place + 1 :] for place, sign in enumerate(session) if sign == "-"][::-1]
         begins = [session[:size] for size in range(LEAST, len(session))] if _HASH.match(session) else []
         unique = [part for part in (*begins, *ends) if len(part) >= LEAST and self._is_unique(part)]
         return min(unique, key=len, default=session)
 
     def _is_unique(self, part: str) -> bool:
-        return _beginning(self._forward, part) + _beginning(self._backward, part[::-1]) == 1
+        return _count_with_prefix(self._forward, part) + _count_with_prefix(self._backward, part[::-1]) == 1
 
 
-def _beginning(ordered: list[str], start: str) -> int:
-    return bisect_right(ordered, f"{start}\U0010ffff") - bisect_left(ordered, start)
+def _count_with_prefix(ordered: list[str], prefix: str) -> int:
+    return bisect_right(ordered, f"{prefix}\U0010ffff") - bisect_left(ordered, prefix)
 
 
 async def short_ids(store: Store) -> ShortIds:
@@ -51,7 +51,7 @@ async def short_ids(store: Store) -> ShortIds:
 
 
 async def find_session(store: Store, part: str) -> str:
-    """Return the id of the session that an id, its beginning or its end names; raises SessionNotFound."""
+    """Return the id of a session from the id, its beginning or its end; raises SessionNotFound."""
     if part and await store.info(part) is not None:
         return part
     ids = await store.ids("", EVERY) if part else []
@@ -63,5 +63,5 @@ async def find_session(store: Store, part: str) -> str:
         shown = ", ".join(found[:SHOWN])
         raise SessionNotFound(f"{part!r} is ambiguous, it matches {len(found):,} sessions: {shown}{more}")
     raise SessionNotFound(
-        f"no session {part!r} in the store: `foldline sessions` lists them; --store URL names another store"
+        f"no session {part!r} in the store: `foldline sessions` lists all; --store URL names another store"
     )

@@ -1,7 +1,7 @@
-"""Small values by key with an expiry, shared by the processes of a store.
+"""Small values with a key and an expiry, shared by all processes that use a store.
 
-They hold leases, idempotency keys and previews, and are not part of a session's log. A session's values are
-deleted with it.
+They are leases, idempotency keys and previews, not part of a session's log. A session's values are deleted
+with it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class KeyValues:
 
     Each call is atomic and durable on return. `seconds` is the lifetime of a value from its last write, by
     the store's clock; expired values are ignored, and deleted with the next write. Any method may raise
-    StoreError. `run` runs work on the store's tables.
+    StoreError. The parameter `run` runs work on the store's tables.
     """
 
     def __init__(self, run: Callable[[Callable[[Tables], Any]], Awaitable[Any]]) -> None:
@@ -36,9 +36,9 @@ class KeyValues:
     async def add(
         self, space: str, key: str, value: bytes, *, seconds: float, session: str | None = None
     ) -> bytes | None:
-        """Store a value if there is none; return the existing value, or None if this one was stored.
+        """Store a value unless the key has one; return the existing value, or None if the new one was stored.
 
-        `session` is the session that the value belongs to. Raises StoreError for one over `LARGEST`.
+        `session` is the session that the value belongs to. Raises StoreError for a value over `LARGEST`.
         """
         _check_size(value)
 
@@ -81,9 +81,9 @@ class KeyValues:
         )
 
     async def replace(self, space: str, key: str, old: bytes, new: bytes, *, seconds: float) -> bool:
-        """Replace the `old` value if it is still there; return whether the new one is stored.
+        """Replace the value if it is still `old`; return whether the `new` one is stored.
 
-        Also True if it was stored before, so that a call whose answer was lost can be retried.
+        Also True if it was stored before, so that a call whose result was lost can be retried.
         """
         _check_size(new)
 
@@ -92,19 +92,19 @@ class KeyValues:
             if database.change("replace_value", **values, now=now, seconds=seconds):
                 return True
             existing = database.row("value", space=space, key=key, now=now)
-            return existing is not None and existing[0] == new  # an earlier call whose answer was lost
+            return existing is not None and existing[0] == new  # by an earlier call whose result was lost
 
         return await self._change(work)
 
     async def delete(self, space: str, key: str, old: bytes | None = None) -> bool:
-        """Delete a value (if it is still the `old` one); return whether it was there."""
+        """Delete a value, with `old` only if it is still that; return whether a value was deleted."""
         values = {"space": space, "key": key, "old": old}
         return await self._change(
             lambda database, now: database.change("delete_value", **values, now=now) > 0
         )
 
     async def keys(self, space: str) -> list[str]:
-        """Return the keys of a space that have a value, in any order."""
+        """Return the keys of a space, in any order."""
         now = time.time()
         rows = await self._run(lambda tables: tables.database.rows("value_keys", space=space, now=now))
         return [key for (key,) in rows]

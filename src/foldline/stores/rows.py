@@ -1,8 +1,8 @@
 """An entry as bytes.
 
-MessagePack, in which native payloads stay bytes; escaped JSON for texts and numbers that do not fit it (lone
-surrogates, integers over 64 bits). Long payloads are compressed by zlib, as they hold each message twice: as
-received, and as decoded. The first byte tells them apart: JSON starts with `{`, zlib with `x`.
+The format is MessagePack, in which native payloads stay bytes, or escaped JSON for values that MessagePack
+cannot hold (lone surrogates, integers over 64 bits). Long payloads are compressed with zlib, since they hold
+each message twice: as received, and as decoded. The first byte is `{` for JSON and `x` for zlib.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import msgspec
 from foldline.core.log.entries import Entry
 from foldline.errors import StoreCorrupt, StoreError
 
-LONG: Final = 1_024  # bytes from which a payload is compressed
+LONG: Final = 1_024  # bytes of a payload from which it is compressed
 _LEVEL: Final = 1  # the fastest: higher levels take twice as long and save a tenth
 _ESCAPED: Final = b"{"
 _COMPRESSED: Final = b"x"
@@ -26,7 +26,7 @@ _decoder = msgspec.msgpack.Decoder(Entry)
 
 
 def pack(entry: Entry) -> bytes:
-    """Serialise an entry and check that it can be read back; raises StoreError if it cannot."""
+    """Serialise an entry, and check that it can be read back; raises StoreError otherwise."""
     try:
         plain = _packed(entry)
         _unpacked(plain)
@@ -38,7 +38,7 @@ def pack(entry: Entry) -> bytes:
 
 
 def unpack(payload: bytes) -> Entry:
-    """Read what `pack` wrote; raises StoreCorrupt for anything else."""
+    """Read an entry that `pack` wrote; raises StoreCorrupt for other bytes."""
     try:
         return _unpacked(_plain(payload))
     except (TypeError, ValueError, RecursionError, zlib.error) as error:
@@ -46,9 +46,9 @@ def unpack(payload: bytes) -> Entry:
 
 
 def searchable_bytes(payload: bytes) -> bytes | None:
-    """Return the bytes of a payload with its texts unescaped; None if they are escaped.
+    """Return the bytes of a payload in which its texts can be searched; None if they are escaped.
 
-    A damaged payload is returned as it is.
+    A damaged payload is returned unchanged.
     """
     try:
         plain = _plain(payload)

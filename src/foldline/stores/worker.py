@@ -1,6 +1,6 @@
-"""A thread that runs a store's work in order and returns results to the calling event loop.
+"""A thread that runs a store's work in order, and returns the results to the calling event loop.
 
-It costs half as much per call as an executor of the standard library.
+A call costs half as much as with an executor of the standard library.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _Queue = SimpleQueue[Callable[[], object] | None]
 
 
 class Worker:
-    """A thread that starts with its first work, and ends at `stop` or when the worker is collected."""
+    """A thread that starts with its first work, and ends with `stop` or when the worker is garbage."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -27,7 +27,7 @@ class Worker:
         weakref.finalize(self, self._queue.put, None)
 
     def submit(self, work: Callable[[], object]) -> None:
-        """Queue work whose result is not needed; it must not raise. Dropped after `stop`."""
+        """Queue work that returns no result and must not raise; after `stop` it is dropped."""
         if self._thread is None:
             # a daemon, so that an open store does not keep the process alive; completed work is durable
             self._thread = threading.Thread(target=_serve, args=(self._queue,), name=self._name, daemon=True)
@@ -48,15 +48,15 @@ class Worker:
             try:
                 result = work()
             except BaseException as error:  # any error must reach the caller
-                _post(loop, _fail, answer, error)
+                _call_soon(loop, _set_exception, answer, error)
             else:
-                _post(loop, _give, answer, result)
+                _call_soon(loop, _set_result, answer, result)
 
         self.submit(job)
         return answer
 
     def stop(self, *, wait: bool) -> None:
-        """End the thread once earlier work is done; `wait` for that."""
+        """End the thread after the work that is queued; with `wait`, return only then."""
         self._queue.put(None)
         if wait and self._thread is not None:
             self._thread.join()
@@ -65,19 +65,19 @@ class Worker:
 def _serve(queue: _Queue) -> None:
     while (work := queue.get()) is not None:
         work()
-        del work  # it references the store, which may be garbage by now
+        del work  # it refers to the store, which could not be collected while the thread waits
 
 
-def _post(loop: asyncio.AbstractEventLoop, call: Callable[..., object], *args: object) -> None:
+def _call_soon(loop: asyncio.AbstractEventLoop, call: Callable[..., object], *args: object) -> None:
     with contextlib.suppress(RuntimeError):  # the loop is closed
         loop.call_soon_threadsafe(call, *args)
 
 
-def _give(answer: asyncio.Future[T], result: T) -> None:
+def _set_result(answer: asyncio.Future[T], result: T) -> None:
     if not answer.done():
         answer.set_result(result)
 
 
-def _fail(answer: asyncio.Future[T], error: BaseException) -> None:
+def _set_exception(answer: asyncio.Future[T], error: BaseException) -> None:
     if not answer.done():
         answer.set_exception(error)
