@@ -175,7 +175,7 @@ def test_what_was_not_used_for_long_is_deleted(tmp_path):
 
 def test_a_deletion_whose_pages_another_process_still_reads_is_done_and_told(tmp_path, monkeypatch):
     monkeypatch.setattr(
-        sqlite, "_emptied", lambda database, timeout, emptied=sqlite._emptied: emptied(database, 0.01)
+        sqlite, "_empty_log", lambda database, timeout, empty=sqlite._empty_log: empty(database, 0.01)
     )
     file = tmp_path / "s.db"
     with api(store=f"sqlite:///{file}") as (client, _), closing(sqlite3.connect(file)) as reader:

@@ -489,7 +489,7 @@ def test_a_purge_says_so_where_a_reader_keeps_the_log_from_being_emptied(
     assert other.execute("SELECT count(*) FROM entries").fetchone()[0] == 20
     with pytest.raises(StoreError, match=r"is purged, but another process is reading .*s\.db-wal"):
         use(file, lambda store: store.purge("s"), timeout=0.1)
-    assert "waiting up to 0.1 s for the programs that are reading" in caplog.text
+    assert "waiting up to 0.1 s for programs that are reading" in caplog.text
     other.close()
     assert use(file, SqliteStore.sessions) == []
 
@@ -529,7 +529,7 @@ async def test_many_purges_leave_an_index_that_can_be_searched(
     store: SqliteStore, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each adds a level to what the index knows of itself: after a thousand SQLite took it for damaged."""
-    monkeypatch.setattr(sqlite_module, "_FRESH_INDEX", 4)
+    monkeypatch.setattr(sqlite_module, "_REBUILD_AFTER", 4)
 
     def levels() -> int:
         with sqlite3.connect(file) as database:
@@ -561,15 +561,15 @@ TAMPERED = {
     "UPDATE entries SET segment = 2 WHERE seq = 3": "wrong segment",
     "UPDATE entries SET messages = 9, tokens = 1 WHERE seq = 3": "wrong messages, tokens",
     "UPDATE sessions SET leaf = 'gone'": "leaf gone is missing",
-    "UPDATE sessions SET entries = 99": "it has 14 entries up to 14, not 99",
+    "UPDATE sessions SET entries = 99": "it has 14 entries, the last one number 14, not 99",
     "UPDATE entries SET payload = 'text' WHERE seq = 3": "cannot be read",
     "UPDATE entries SET payload = 5 WHERE seq = 3": "cannot be read",
     "UPDATE entries SET id = CAST(x'ff41' AS TEXT) WHERE seq = 3": "does not match the entry",
     "UPDATE entries SET kind = CAST(x'ff' AS TEXT) WHERE seq = 3": "does not match the entry",
     "UPDATE sessions SET title = CAST(x'ff41' AS TEXT), leaf = CAST(x'ff' AS TEXT)": "is missing",
     "UPDATE sessions SET id = CAST(x'ff41' AS TEXT)": "its id is not",
-    "PRAGMA ignore_check_constraints = ON; UPDATE entries SET seq = 'x' WHERE seq = 3": "in place of a number",
-    "UPDATE entries SET messages = 'x' WHERE seq = 3": "in place of a number",
+    "PRAGMA ignore_check_constraints = ON; UPDATE entries SET seq = 'x' WHERE seq = 3": "not a number",
+    "UPDATE entries SET messages = 'x' WHERE seq = 3": "not a number",
     "DELETE FROM entries WHERE seq = 3": "missing",
     "DELETE FROM entries WHERE seq = 14": "leaf",
     "PRAGMA foreign_keys = OFF; DELETE FROM sessions": "belongs to no session",

@@ -11,12 +11,12 @@ from foldline.errors import LeafMoved
 from foldline.stores import tree
 from foldline.stores.database import Contended
 from foldline.stores.rows import pack
-from foldline.stores.tables import SessionRow, Tables, named
+from foldline.stores.tables import SessionRow, Tables, id_and_key
 from foldline.stores.tree import Place, Spans
 
 
 def append(tables: Tables, session: str, entries: Sequence[Entry], seen: str | None) -> None:
-    """Append as `Store.append` says; raises Contended if another writer came between."""
+    """Append a chain of entries: see `Store.append`. Raises Contended if another writer came between."""
     tree.check_batch(session, entries, seen)
     if not entries:
         return
@@ -34,7 +34,7 @@ def append(tables: Tables, session: str, entries: Sequence[Entry], seen: str | N
         place = tables.place_of(row, entries[stored - 1].id if stored else None)
         rows = _NewRows(tables, key, count, place).rows(entries[stored:], payloads[stored:])
         update = {
-            **named(session),
+            **id_and_key(session),
             "session": key,
             "seen": leaf,
             "before": count,
@@ -50,7 +50,7 @@ def append(tables: Tables, session: str, entries: Sequence[Entry], seen: str | N
 
 
 def _count_stored(tables: Tables, session: Any, entries: Sequence[Entry]) -> int:
-    """Count the first entries that are stored already, by a retry or on an abandoned branch."""
+    """Count the leading entries that are already stored, by an earlier try or on an abandoned branch."""
     if tables.find(session, entries[0].id) is None:
         return 0
     stored = tables.stored(session, [entry.id for entry in entries])
@@ -62,10 +62,10 @@ def _count_stored(tables: Tables, session: Any, entries: Sequence[Entry]) -> int
 
 
 def _is_retry(tables: Tables, session: SessionRow, entries: Sequence[Entry]) -> bool:
-    """Return whether these entries, times included, are on the path already."""
+    """Return whether these entries, times included, are already on the path."""
     leaf = tables.place_of(session, None)
     last = tables.seq_of(session.key, entries[-1].id)
-    if leaf is None or not tree.on(tables.spans(session.key, leaf.seq), last):
+    if leaf is None or not tree.is_on(tables.spans(session.key, leaf.seq), last):
         return False
     stored = tables.stored(session.key, [entry.id for entry in entries])
     return all(tree.same_writer(entry, stored[entry.id]) for entry in entries)
@@ -78,19 +78,19 @@ class _NewRows:
         self._tables = tables
         self._session = session
         self._count = count
-        self._place = place  # of the next entry's parent
+        self._place = place  # of the last entry
         self._places: dict[int, Place] = {}
         self._entries: dict[int, Entry] = {}
         self._seqs: dict[str, int] = {}
 
     def rows(self, entries: Sequence[Entry], payloads: Sequence[bytes]) -> list[dict[str, Any]]:
-        """Return the rows of a chain; raises StoreError if a Compacted keeps what is not on its path."""
+        """Return the rows of a chain; raises StoreError if a Compacted keeps an entry off its path."""
         return [self._row(entry, payload) for entry, payload in zip(entries, payloads, strict=True)]
 
     def _row(self, entry: Entry, payload: bytes) -> dict[str, Any]:
         if isinstance(entry, Compacted):
             kept = [*entry.leading, *entry.quoted, *([entry.first_kept] if entry.first_kept else [])]
-            tree.check_kept(entry, self._path(), self._found(kept).get)
+            tree.check_kept(entry, self._path(), self._find_seqs(kept).get)
         seq = self._count + len(self._places) + 1
         self._place = place = tree.place(entry, seq, self._place, self._events)
         self._places[seq], self._entries[seq], self._seqs[entry.id] = place, entry, seq
@@ -108,10 +108,13 @@ class _NewRows:
     def _place_at(self, seq: int) -> Place:
         return self._places.get(seq) or self._tables.place_at(self._session, seq)
 
-    def _found(self, ids: Iterable[str]) -> dict[str, int]:
+    def _find_seqs(self, ids: Iterable[str]) -> dict[str, int]:
         """Return the seqs of these entries, leaving out unknown ones."""
-        stored = [id_ for id_ in ids if id_ not in self._seqs]
-        return {**(self._tables.seqs(self._session, stored) if self._count and stored else {}), **self._seqs}
+        earlier = [id_ for id_ in ids if id_ not in self._seqs]
+        return {
+            **(self._tables.seqs(self._session, earlier) if self._count and earlier else {}),
+            **self._seqs,
+        }
 
     def _events(self) -> list[Entry]:
         """Return the Compacted and Lifted entries of the path so far, in order."""

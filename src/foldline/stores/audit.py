@@ -1,4 +1,4 @@
-"""Check that a database holds exactly what was appended: the part common to all databases."""
+"""Check that a database holds exactly what was appended: the checks common to all databases."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def audit_sessions(tables: Tables) -> Iterator[str]:
         try:
             yield from audit_session(tables, info.id)
         except SessionNotFound:
-            yield f"session {info.id}: its id is not the stored one"
+            yield f"session {info.id}: its id is not as it was stored"
 
 
 def audit_session(tables: Tables, session: str) -> list[str]:
@@ -35,16 +35,16 @@ def audit_session(tables: Tables, session: str) -> list[str]:
             problems.append(f"its leaf {row.leaf} is missing")
         count, last = tables.database.row("count_entries", session=row.key) or (0, 0)
         if (count, last) != (row.entries, row.entries):
-            problems.append(f"it has {count} entries up to {last}, not {row.entries}")
+            problems.append(f"it has {count} entries, the last one number {last}, not {row.entries}")
         upto = max(number for number in (count, last, row.entries) if isinstance(number, int))
         chain = verify_chain(_entries(tables, row.key, upto, problems))
     return [f"session {session}: {line}" for line in (*problems, *chain)]
 
 
 def _entries(tables: Tables, session: Any, upto: int, problems: list[str]) -> Iterator[Entry]:
-    """Yield the entries in append order, and add the problems of their rows."""
+    """Yield the entries in append order, and add the problems of their rows to `problems`."""
     for id_, parent, kind, payload, *numbers in _rows(tables, session, upto):
-        stored, before = Place(*numbers[:7]), Place(*numbers[7:])
+        stored, parent_place = Place(*numbers[:7]), Place(*numbers[7:])
         try:
             entry = unpack(payload)
         except StoreCorrupt as error:
@@ -52,7 +52,7 @@ def _entries(tables: Tables, session: Any, upto: int, problems: list[str]) -> It
             continue
         if (entry.id, entry.parent, tree.kind(entry)) != (id_, parent, kind):
             problems.append(f"{id_}: its row does not match the entry")
-        problems += _place(tables, session, entry, before, stored)
+        problems += _check_place(tables, session, entry, parent_place, stored)
         yield entry
 
 
@@ -63,10 +63,10 @@ def _rows(tables: Tables, session: Any, upto: int) -> Iterator[tuple[Any, ...]]:
         )
 
 
-def _place(tables: Tables, session: Any, entry: Entry, before: Place, stored: Place) -> list[str]:
-    """Check the place of an entry; `before` is its parent's, all None without a parent."""
+def _check_place(tables: Tables, session: Any, entry: Entry, parent_place: Place, stored: Place) -> list[str]:
+    """Return the problems of an entry's place; `parent_place` is all None without a parent."""
     numbers: list[object] = [
-        before.seq or 0,
+        parent_place.seq or 0,
         stored.seq,
         stored.segment,
         stored.messages,
@@ -74,8 +74,8 @@ def _place(tables: Tables, session: Any, entry: Entry, before: Place, stored: Pl
         stored.compactions,
     ]  # SQLite allows text in an INTEGER column
     if not all(isinstance(number, int) for number in numbers):
-        return [f"{entry.id}: its row, or its parent's, has something else in place of a number"]
-    parent = before if before.seq else None
+        return [f"{entry.id}: its row, or its parent's, has a value that is not a number"]
+    parent = parent_place if parent_place.seq else None
     if parent is not None and parent.seq >= stored.seq:
         return [f"{entry.id}: its parent comes later"]
     try:

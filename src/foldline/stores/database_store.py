@@ -1,7 +1,7 @@
 """The asynchronous half of a store over a database, common to all databases.
 
-A database provides a way to run work on a connection, a full-text index, and its own parts of audit and
-purge. Most methods of a store run a method of `Tables`.
+The subclass for a database runs work on a connection, and provides a full-text index, an audit and a purge.
+Most methods of a store run a method of `Tables`.
 """
 
 from __future__ import annotations
@@ -52,18 +52,18 @@ class DatabaseStore(ABC, Generic[D]):
 
     shared = True  # other processes may use the same sessions
 
-    def __init__(self, name: str, index_: WordIndex, audit: Callable[[D, str | None], list[str]]) -> None:
+    def __init__(self, name: str, words: WordIndex, audit: Callable[[D, str | None], list[str]]) -> None:
         self.key_values = KeyValues(self.run)
         self.audit_log = AuditLog(self.run)
         self._name = name
-        self._index = index_
+        self._words = words
         self._audit = audit
         self._closed = False
         self._process = os.getpid()
 
     @abstractmethod
-    async def _do(self, work: Callable[[D], T], *, writes: bool = False) -> T:
-        """Run work on a connection; work that `writes` ends before any later call starts."""
+    async def _run_on_connection(self, work: Callable[[D], T], *, writes: bool = False) -> T:
+        """Run work on a connection; work that `writes` ends before the work of any later call starts."""
 
     @abstractmethod
     async def purge(self, session: str) -> None:
@@ -71,14 +71,14 @@ class DatabaseStore(ABC, Generic[D]):
 
     @abstractmethod
     async def close(self) -> None:
-        """Release what the store holds."""
+        """Release the store's resources."""
 
     def is_missing(self) -> bool:
         """Return whether the store is a file that does not exist yet or is empty."""
         return False
 
     async def run(self, work: Callable[[Tables], T], *, writes: bool = False) -> T:
-        """Run work on the tables; see `_do`."""
+        """Run work on the tables; see `_run_on_connection`."""
         return await self.ask(lambda database: work(Tables(database)), writes=writes)
 
     async def ask(self, work: Callable[[D], T], *, writes: bool = False) -> T:
@@ -87,7 +87,7 @@ class DatabaseStore(ABC, Generic[D]):
             raise StoreError("this store is closed")
         if self._forked:  # threads and connections stay in the parent process
             raise StoreError(f"{self._name} was opened before a fork: open a separate store in each process")
-        return await self._do(work, writes=writes)
+        return await self._run_on_connection(work, writes=writes)
 
     @property
     def _forked(self) -> bool:
@@ -116,7 +116,7 @@ class DatabaseStore(ABC, Generic[D]):
     set_times = _run_on_tables(Tables.set_times)
 
     async def verify(self, session: str | None = None) -> list[str]:
-        """Return the problems: see `Store.verify`."""
+        """Return the problems of the store, or of one session: see `Store.verify`."""
         return await self.ask(lambda database: self._audit(database, session))
 
     async def path(self, session: str, leaf: str | None = None) -> AsyncIterator[Entry]:
@@ -142,35 +142,35 @@ class DatabaseStore(ABC, Generic[D]):
     async def search(
         self, query: str, session: str | None = None, limit: int = 20, *, on_path: bool = False
     ) -> list[Hit]:
-        """Return matching messages; works in steps so that appends can run in between."""
+        """Return matching messages: see `Store.search`. Works in steps, so that appends can run between."""
         if not search.words(query) or limit < 1:
             return []
-        run, words = self.run, self._index
+        run, words = self.run, self._words
         scope = await run(lambda tables: index.scope(tables, session, on_path=on_path))
         if scope is None:
             return []
-        left = await self._catch_up(scope)
-        hits = await run(lambda tables: index.matches(tables, words, query, scope, limit))
-        place = ScanPlace(left) if left else None
+        unindexed = await self._catch_up(scope)
+        hits = await run(lambda tables: index.full_hits(tables, words, query, scope, limit))
+        place = ScanPlace(unindexed) if unindexed else None
         if not hits:
-            place = await run(lambda tables: index.first_place(tables, scope))
+            place = await run(lambda tables: index.start_of_scan(tables, scope))
         while place is not None and len(hits) < limit:
             step = partial(index.scan, query=query, scope=scope, place=place, limit=limit)
             more, place = await run(step)
             hits = list(dict.fromkeys([*hits, *more]))[:limit]
         if len(hits) < min(FEW, limit):
-            full, room = tuple(hits), limit - len(hits)
-            hits += await run(lambda tables: words.some(tables, query, scope, room, full))
+            known, missing = tuple(hits), limit - len(hits)
+            hits += await run(lambda tables: words.partial_hits(tables, query, scope, missing, known))
         return hits
 
     async def _catch_up(self, scope: Scope) -> list[Any]:
         """Index new messages; return the sessions left unindexed because the index cannot be written."""
-        left = await self.run(lambda tables: index.behind(tables, scope))
+        unindexed = await self.run(lambda tables: index.sessions_behind(tables, scope))
         try:
-            while left:
-                while await self.run(partial(index.catch_up, words=self._index, session=left[-1])):
+            while unindexed:
+                while await self.run(partial(index.index_more, words=self._words, session=unindexed[-1])):
                     pass
-                left.pop()
+                unindexed.pop()
         except StoreError as error:
-            log.info("%s: searched without the index, which cannot be written: %s", self._name, error)
-        return left
+            log.info("%s: new messages are searched without the index: %s", self._name, error)
+        return unindexed

@@ -1,4 +1,4 @@
-"""Sessions in a PostgreSQL database, or one that speaks its language: for many workers on many machines."""
+"""Sessions in a PostgreSQL database, or one compatible with it: for many workers on many machines."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ T = TypeVar("T")
 
 
 class PostgresStore(DatabaseStore[PostgresDatabase]):
-    """A store in one schema of a database, which is made or migrated at the first use.
+    """A store in one schema of a database, which is created or migrated at the first use.
 
-    Any number of processes and machines may use one database; a store may be used from several event loops
-    and threads, and keeps up to `connections` connections (in the URL), closed when idle for a minute.
-    `timeout` is how many seconds to wait for a server that is away, for a lock, and for other writers.
+    Any number of processes and machines may use one database. A store may be used from several event loops
+    and threads; it opens at most as many connections as the URL says (`connections`), and closes those that
+    are idle for a minute. `timeout` is how many seconds to wait for the server, a lock, or other writers.
     """
 
     def __init__(self, url: str, *, timeout: float = 10.0) -> None:
@@ -33,14 +33,15 @@ class PostgresStore(DatabaseStore[PostgresDatabase]):
 
     async def purge(self, session: str) -> None:
         """Delete a session permanently: its rows, its index, its values."""
-        tried: list[str] = []
+        attempts = 0
 
         def work(database: PostgresDatabase) -> None:
-            tried.append(session)
+            nonlocal attempts
+            attempts += 1
             try:
                 _purge(database, session)
             except SessionNotFound:
-                if len(tried) == 1:  # otherwise it was purged, and the answer was lost
+                if attempts == 1:  # otherwise an earlier attempt has purged it, and its result was lost
                     raise
 
         await self.ask(work)
@@ -52,14 +53,14 @@ class PostgresStore(DatabaseStore[PostgresDatabase]):
             if not self._forked:
                 await self._pool.close()
 
-    async def _do(self, work: Callable[[PostgresDatabase], T], *, writes: bool = False) -> T:
+    async def _run_on_connection(self, work: Callable[[PostgresDatabase], T], *, writes: bool = False) -> T:
         return await self._pool.run(work, writes=writes)
 
 
 def _purge(database: PostgresDatabase, session: str) -> None:
     with database.transaction():
         key = Tables(database).known_session(session).key
-        # First, so that nobody appends or indexes meanwhile: they wait for the row, and then it is gone.
+        # First, so that no other writer appends or indexes: it waits for this row, and then finds it deleted.
         database.change("delete_session", session=key)
         for query in ("delete_entries", "delete_pieces", "delete_index"):
             database.change(query, session=key)
@@ -70,7 +71,7 @@ def _audit(database: PostgresDatabase, session: str | None) -> list[str]:
     tables = Tables(database)
     if session is not None:
         return audit_session(tables, session)
-    rows = database.rows("ownerless")
+    rows = database.rows("rows_without_session")
     problems = [f"{count} rows of {table} belong to no session" for table, count in rows if count]
     return [*problems, *audit_sessions(tables)]
 

@@ -1,4 +1,4 @@
-"""A PostgreSQL connection as the `Database` of the log, and its schema: made, or brought up to date."""
+"""A PostgreSQL connection as a `Database`, and the creation and migration of its schema."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from foldline.stores.postgres_connection import Connection, Target, escaped
 
 PIECE: Final = 500_000  # bytes of a payload in one row; distributed engines want rows under 1 MB
 _LONGEST_ID: Final = 2_500  # bytes: PostgreSQL indexes up to 2,700
-_VALUE: Final = re.compile(r"(?<!:):([a-z_]+)")
-# Another process made the same thing at the same moment: look again.
+_PLACEHOLDER: Final = re.compile(r"(?<!:):([a-z_]+)")
+# Another process created the same object at the same time: try again.
 _RACED: Final = (
     errors.UniqueViolation,
     errors.DuplicateTable,
@@ -28,7 +28,7 @@ _RACED: Final = (
 
 
 class PostgresDatabase:
-    """Named queries and transactions over one connection, which commits each statement of its own accord."""
+    """Named queries and transactions over one connection in autocommit mode."""
 
     read_only = False
 
@@ -56,51 +56,51 @@ class PostgresDatabase:
     def append(self, session: Mapping[str, Any], rows: Sequence[dict[str, Any]]) -> bool:
         """Move the leaf and write rows behind it: one transaction, sent in one round trip.
 
-        Rows are inserted only where the leaf was moved. If the same rows are there by then, another process
-        made the same append: that is a reason to look again, too.
+        The queries insert rows only if the leaf was moved. Also returns False if another process has made the
+        same append meanwhile.
         """
         _check_sizes(session, rows)
         key = session["session"] or session["key"]
-        same = {"session": key, "leaf": session["leaf"], "entries": session["entries"]}
-        heads, rest = _in_pieces(rows, same)
-        moves = "advance_leaf" if session["session"] else "begin_session"
+        common = {"session": key, "leaf": session["leaf"], "entries": session["entries"]}
+        first_pieces, more_pieces = _in_pieces(rows, common)
+        query = "advance_leaf" if session["session"] else "begin_session"
         try:
             with self.connection.pipeline():
                 self.connection.execute("BEGIN")
-                moved = self.connection.execute(_sql(moves), session)
-                self.insert("insert_entry", heads)
-                self.insert("insert_piece", rest)
+                moved = self.connection.execute(_sql(query), session)
+                self.insert("insert_entry", first_pieces)
+                self.insert("insert_piece", more_pieces)
                 self.connection.execute("COMMIT")
         except BaseException as error:
             self._roll_back()
             if not isinstance(error, errors.UniqueViolation):
                 raise
-            now = self.row("session", id=session["id"], key=session["key"])
-            if now is not None and now[1:3] == (session["seen"], session["before"]):
+            current = self.row("session", id=session["id"], key=session["key"])
+            if current is not None and current[1:3] == (session["seen"], session["before"]):
                 raise StoreError(
-                    "an entry of this id is already in the session: nothing was written"
+                    "an entry with this id is already in the session: nothing was written"
                 ) from error
             return False
         return moved.rowcount > 0
 
     def writing(self) -> AbstractContextManager[None]:
-        """Hold nothing: `append` finds out whether what was read has changed."""
+        """Lock nothing: `append` checks whether the session has changed."""
         return nullcontext()
 
     @contextmanager
     def transaction(self) -> Generator[None]:
         """Commit everything done inside, or nothing."""
-        with self._between("BEGIN"):
+        with self._committed("BEGIN"):
             yield
 
     @contextmanager
     def snapshot(self) -> Generator[None]:
         """Read everything inside as it was at one moment."""
-        with self._between("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"):
+        with self._committed("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"):
             yield
 
     @contextmanager
-    def _between(self, begin: str) -> Generator[None]:
+    def _committed(self, begin: str) -> Generator[None]:
         self.connection.execute(cast("Any", begin))
         try:
             yield
@@ -110,61 +110,61 @@ class PostgresDatabase:
             raise
 
     def _roll_back(self) -> None:
-        if not self.connection.closed:  # as one that was cut off is, too
+        if not self.connection.closed:  # by us, or because it was cut off
             self.connection.rollback()
 
 
 def _check_sizes(session: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> None:
-    """Raise StoreError for what an index or a row cannot take."""
+    """Raise StoreError for an id or a title that is too long for an index or a row."""
     if any(len(escaped(id_).encode()) > _LONGEST_ID for id_ in (session["id"], *(row["id"] for row in rows))):
-        raise StoreError(f"an id may have {_LONGEST_ID:,} bytes: nothing was written")
+        raise StoreError(f"an id may have at most {_LONGEST_ID:,} bytes: nothing was written")
     if len(session["title"] or "") > PIECE // 4:
-        raise StoreError(f"a title may have {PIECE // 4:,} characters: nothing was written")
+        raise StoreError(f"a title may have at most {PIECE // 4:,} characters: nothing was written")
 
 
 def _in_pieces(
-    rows: Sequence[dict[str, Any]], same: Mapping[str, Any]
+    rows: Sequence[dict[str, Any]], common: Mapping[str, Any]
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Return the rows of `entries` and `pieces`: a payload that is too large for one row is cut."""
-    heads: list[dict[str, Any]] = []
-    rest: list[dict[str, Any]] = []
+    """Return the rows of the tables `entries` and `pieces`: a payload that is too large for a row is cut."""
+    first_pieces: list[dict[str, Any]] = []
+    more_pieces: list[dict[str, Any]] = []
     for row in rows:
         payload = row["payload"]
-        head, *pieces = [payload[start : start + PIECE] for start in range(0, len(payload), PIECE)]
-        heads.append({**row, **same, "payload": head, "pieces": len(pieces)})
-        rest += [
-            {**same, "seq": row["seq"], "piece": number, "payload": piece}
-            for number, piece in enumerate(pieces, 1)
+        first, *others = [payload[start : start + PIECE] for start in range(0, len(payload), PIECE)]
+        first_pieces.append({**row, **common, "payload": first, "pieces": len(others)})
+        more_pieces += [
+            {**common, "seq": row["seq"], "piece": number, "payload": piece}
+            for number, piece in enumerate(others, 1)
         ]
-    return heads, rest
+    return first_pieces, more_pieces
 
 
 @cache
 def _sql(query: str) -> Any:
     """Return a named query with psycopg's placeholders."""
-    return _VALUE.sub(r"%(\1)s", named_queries("postgres")[query].replace("%", "%%"))
+    return _PLACEHOLDER.sub(r"%(\1)s", named_queries("postgres")[query].replace("%", "%%"))
 
 
 # ---- the schema
 
 
 def prepare(connection: Connection, target: Target) -> None:
-    """Bring the schema up to date; raises StoreVersion where a newer Foldline made it.
+    """Create or migrate the schema; raises StoreVersion for one of a newer Foldline.
 
-    Each migration is one transaction, which begins with the row that says it was applied: of several
-    processes at once one inserts it, and the others find it there. No lock is needed beside that.
+    Each migration is one transaction, and begins by inserting its row: if several processes migrate at once,
+    one of them succeeds, and the others try again and find the row. No other lock is needed.
     """
     while True:
         try:
             version, newest = _version(connection), len(migrations("postgres"))
             if version > newest:
                 raise StoreVersion(
-                    f"{target.name}, was written by a newer Foldline (schema {version}, this one knows "
-                    f"{newest}). Upgrade with `pip install --upgrade foldline`, or choose another database; "
-                    "nothing was changed."
+                    f"{target.name}, was written by a newer Foldline (schema {version}; this version "
+                    f"supports up to {newest}). Nothing was changed. Upgrade with `pip install --upgrade "
+                    "foldline`, or choose another database."
                 )
             if version == 0:
-                _make_schema(connection, target)
+                _create_schema(connection, target)
             _check_schema(connection, target)
             if version == newest:
                 return
@@ -176,17 +176,17 @@ def prepare(connection: Connection, target: Target) -> None:
 
 
 def _check_schema(connection: Connection, target: Target) -> None:
-    """Raise StoreError where the tables that are found are not those of the target's schema."""
+    """Raise StoreError if the connection does not use the target's schema."""
     row = connection.execute("SELECT current_schema()").fetchone()
     if row is None or row[0] != target.schema:
         raise StoreError(
-            f"{target.name}: the schema is {row and row[0]}, and not {target.schema}. Something between here "
-            "and the server, such as a pooler, drops the options of a connection: connect without it."
+            f"{target.name}: the schema is {row and row[0]}, not {target.schema}. Something on the way to "
+            "the server, such as a connection pooler, drops the connection's options: connect directly."
         )
 
 
 def _version(connection: Connection) -> int:
-    """Return the number of the newest migration; 0 where there is none."""
+    """Return the number of the newest migration; 0 for a new schema."""
     try:
         row = connection.execute("SELECT coalesce(max(number), 0) FROM migrations").fetchone()
     except (errors.UndefinedTable, errors.InvalidSchemaName):
@@ -194,9 +194,9 @@ def _version(connection: Connection) -> int:
     return row[0] if row else 0
 
 
-def _make_schema(connection: Connection, target: Target) -> None:
-    known = "SELECT 1 FROM information_schema.schemata WHERE schema_name = %s"
-    if connection.execute(known, (target.schema,)).fetchone() is None:
+def _create_schema(connection: Connection, target: Target) -> None:
+    query = "SELECT 1 FROM information_schema.schemata WHERE schema_name = %s"
+    if connection.execute(query, (target.schema,)).fetchone() is None:
         connection.execute(cast("Any", f'CREATE SCHEMA IF NOT EXISTS "{target.schema}"'))
 
 

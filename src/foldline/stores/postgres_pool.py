@@ -1,8 +1,8 @@
 """The connections of a PostgreSQL store, and the threads that use them.
 
-The log's rules are plain functions, written once for all databases: so the connections are plain ones too, in
-a few threads, and any event loop can wait for them. A server that is away is tried again after a twentieth of
-a second at first, so that the store goes on at once when it is back.
+The rules of the log are synchronous functions, shared by all databases. So the connections are synchronous
+too, each in a thread, and any event loop can await their results. If the server cannot be reached, the first
+retry is after a twentieth of a second, so that the store works again soon after the server does.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from foldline.stores.postgres_connection import (
     Connection,
     Target,
     connect,
+    contention_error,
     is_conflict,
     is_worth_a_retry,
     store_error,
@@ -34,21 +35,21 @@ from foldline.stores.postgres_connection import (
 from foldline.stores.postgres_database import PostgresDatabase, prepare
 
 T = TypeVar("T")
-_IDLE: Final = 60.0  # seconds after which a connection that nobody needs is closed
+_IDLE: Final = 60.0  # seconds after which an idle connection is closed
 _FIRST_WAIT: Final = 0.005  # seconds, doubled at each retry
-_AWAY_WAIT: Final = 0.05
+_AWAY_WAIT: Final = 0.05  # the first wait for a server that cannot be reached
 _LONGEST_WAIT: Final = 0.5
 
 
 class Pool:
-    """Does work over connections to one target, each used by one thread at a time."""
+    """Runs work on connections to one target, each used by one thread at a time."""
 
     def __init__(self, target: Target, timeout: float) -> None:
         self.target = target
         self.timeout = timeout
         self._threads = ThreadPoolExecutor(target.connections, thread_name_prefix="foldline-postgres")
         self._idle: deque[tuple[Connection, float]] = deque()
-        self._abandoned: set[Future[Any]] = set()  # writes that go on, while nobody waits for them
+        self._abandoned: set[Future[Any]] = set()  # writes in progress whose callers were cancelled
         self._trimmer: threading.Timer | None = None
         self._prepared = False
         self._preparing = threading.Lock()
@@ -57,11 +58,11 @@ class Pool:
         weakref.finalize(self, _close, self._idle, self._process)
 
     async def run(self, work: Callable[[PostgresDatabase], T], *, writes: bool = False) -> T:
-        """Do work in a thread; a conflict or a lost connection does it again.
+        """Run work in a thread, and again after a conflict or a lost connection.
 
-        After `timeout` seconds, the wait for a thread included, it is neither begun nor begun anew:
-        StoreError. Cancelling drops the work if it has not begun, otherwise only its result. What is asked
-        afterwards waits until such work that `writes` has ended, as another thread could be ahead of it.
+        After `timeout` seconds, the wait for a thread included, it is not started again: StoreError.
+        Cancelling drops the work if it has not begun, otherwise only its result. Later work then waits until
+        work that `writes` has ended, since it runs in another thread and could overtake it.
         """
         if abandoned := list(self._abandoned):
             await asyncio.wait([asyncio.wrap_future(future) for future in abandoned])
@@ -89,7 +90,7 @@ class Pool:
         if time.monotonic() > deadline:
             raise StoreError(
                 f"{self.target.name}: all {self.target.connections} connections were in use for "
-                f"{self.timeout:g} seconds. Nothing was asked; try again."
+                f"{self.timeout:g} seconds. Nothing was done; try again."
             )
         wait = _FIRST_WAIT
         while True:
@@ -99,10 +100,7 @@ class Pool:
                 return work(PostgresDatabase(connection))
             except Contended as error:
                 if time.monotonic() > deadline:
-                    raise StoreError(
-                        f"{self.target.name}: other writers came first for {self.timeout:g} seconds. Nothing "
-                        "was written; try again."
-                    ) from error
+                    raise contention_error(self.target, self.timeout) from error
             except psycopg.Error as error:
                 late = time.monotonic() > deadline
                 if late or not is_worth_a_retry(error, connection):
@@ -114,7 +112,7 @@ class Pool:
                     ) from error
                 if not is_conflict(error):
                     wait = max(wait, _AWAY_WAIT)
-                    _close(self._idle, self._process)  # they were cut off too, or lead to a standby
+                    _close(self._idle, self._process)  # the others were cut off too, or lead to a standby
                     if connection is not None:
                         connection.close()
             finally:
@@ -137,7 +135,7 @@ class Pool:
         return connection
 
     def _give_back(self, connection: Connection | None) -> None:
-        """Keep a connection for later, until nobody has needed it for a while."""
+        """Keep a connection for later work, until it has been idle for a while."""
         if connection is None:
             return
         if connection.broken or connection.closed:
@@ -148,7 +146,7 @@ class Pool:
             self._trim()
 
     def _trim(self) -> None:
-        """Close the connections that nobody has needed for a while, and look again while there are others."""
+        """Close the connections that were idle for a while; check again later if others are left."""
         with contextlib.suppress(IndexError):
             while self._idle[0][1] < time.monotonic() - _IDLE:
                 self._idle.popleft()[0].close()

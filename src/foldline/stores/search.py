@@ -1,4 +1,4 @@
-"""The searched text of an entry, and how a query is read. No character of a query has a special meaning."""
+"""The searchable text of an entry, and the meaning of a query, in which no character is special."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from foldline.errors import StoreCorrupt
 from foldline.stores.base import Hit
 from foldline.stores.rows import unpack
 
-# Scripts written without spaces: each character is a word of its own in the index.
+# Scripts written without spaces: the index takes each character as a word.
 _UNSPACED = re.compile(
     "([\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff])"
 )
 _ACCENTS = re.compile("[\u0300-\u036f]")
 _BASE64 = re.compile(r"[A-Za-z0-9+/=_-]{1024,}")
-_AROUND = 80  # characters of context on either side of a match
-_PLACES = 50  # matches of one word that are looked at for a snippet
-WORDS = 40  # different words of a query, any of which may be looked for
+_CONTEXT = 80  # characters on either side of a match
+_MATCHES = 50  # matches of one word that are considered for a snippet
+WORDS = 40  # different words of a query that partial hits may have
 
 
 def searched_as(entry: Entry) -> str:
-    """Return the role under which a search finds an entry: a message's own, `summary` for another agent's.
+    """Return the role of an entry in hits: that of the message, or `summary` for a summary of another agent.
 
-    "" for what is not searched; our own summaries are not, since the messages that they tell of are.
+    "" for an entry that is not searched, such as our own summaries: the messages they summarise are searched.
     """
     if isinstance(entry, Said):
         return entry.message.role
@@ -42,9 +42,9 @@ def searched_as(entry: Entry) -> str:
 def searchable(entry: Entry) -> str:
     """Return the text of an entry that a search covers: texts, thinking, calls and results, no media.
 
-    "" for what is not searched: recall's own messages, say, which would be found before what they quote.
-    Runs of 1,024 and more base64 characters are left out. Changing what this returns needs a migration that
-    empties the index: a purge removes from the index what this returned when the entry was indexed.
+    "" for an entry that is not searched, such as recall's own messages: they would be found before the ones
+    that they quote. Runs of 1,024 and more base64 characters are left out. A change of this function needs a
+    migration that empties the index, since a purge removes from it what this function returns.
     """
     if isinstance(entry, Said):
         text = "" if is_recall(entry.message) else "\n".join(_texts(entry.message))
@@ -54,7 +54,7 @@ def searchable(entry: Entry) -> str:
 
 
 def readable(payload: bytes) -> Entry | None:
-    """Return a stored entry; None where it is damaged, which is no reason to find nothing else."""
+    """Return a stored entry; None if it is damaged, so that a search goes on to the others."""
     try:
         return unpack(payload)
     except StoreCorrupt:
@@ -62,7 +62,7 @@ def readable(payload: bytes) -> Entry | None:
 
 
 def stored_text(payload: bytes) -> str:
-    """Return the searched text of a stored entry; "" for one that cannot be read."""
+    """Return the searchable text of a stored entry; "" if it is damaged."""
     entry = readable(payload)
     return searchable(entry) if entry is not None else ""
 
@@ -79,120 +79,126 @@ def words(query: str) -> list[str]:
 
 
 def expression(query: str, *, whole: bool) -> str | None:
-    """Return the FTS5 expression for a query: every word a phrase, its last term a prefix unless `whole`.
+    """Return the FTS5 expression for a query: each word a phrase, its last term a prefix unless `whole`.
 
-    None if a word has no letter or digit, which an index of words cannot answer. Source of the quoting
-    rule: https://www.sqlite.org/fts5.html#full_text_query_syntax.
+    None if a word has no letter or digit, and so is not in the index. Source of the quoting rule:
+    https://www.sqlite.org/fts5.html#full_text_query_syntax.
     """
-    asked = [indexed(word) for word in words(query)]
-    if not asked or not all(any(ch.isalnum() for ch in word) for word in asked):
+    phrases = [indexed(word) for word in words(query)]
+    if not phrases or not all(any(ch.isalnum() for ch in phrase) for phrase in phrases):
         return None
-    return " AND ".join(_phrase(word) + ("" if whole else "*") for word in asked)
+    return " AND ".join(_quoted(phrase) + ("" if whole else "*") for phrase in phrases)
 
 
-def some_expression(query: str) -> str | None:
+def any_word_expression(query: str) -> str | None:
     """Return the FTS5 expression for messages with any word of a query; None for a query of one word."""
-    asked = different_words(query)
-    return " OR ".join(_phrase(indexed(word)) for word in asked) if len(asked) > 1 else None
+    unique = unique_words(query)
+    return " OR ".join(_quoted(indexed(word)) for word in unique) if len(unique) > 1 else None
 
 
-def different_words(query: str) -> list[str]:
-    """Return the words of a query that an index can look for, each once, `WORDS` of them at most."""
+def unique_words(query: str) -> list[str]:
+    """Return the words of a query that an index can find, each once, at most `WORDS` of them."""
     found = {tuple(parts): word for word in words(query) if (parts := terms(word))}
     return list(found.values())[:WORDS]
 
 
-def _phrase(word: str) -> str:
-    return '"' + word.replace('"', '""') + '"'
+def _quoted(phrase: str) -> str:
+    return '"' + phrase.replace('"', '""') + '"'
 
 
-def holds(text: str, query: str) -> bool:
+def contains(text: str, query: str) -> bool:
     """Return whether the text contains every word of the query, ignoring case."""
     folded = text.casefold()
     return all(word.casefold() in folded for word in words(query))
 
 
-def rough_patterns(query: str) -> list[re.Pattern[bytes]]:
-    """Return patterns that the bytes of a payload must all match, if its text holds the query's words."""
-    asked = [word for word in words(query) if word.isascii()]
-    return [re.compile(re.escape(word.encode()), re.IGNORECASE) for word in asked]
+def byte_patterns(query: str) -> list[re.Pattern[bytes]]:
+    """Return patterns that all match the bytes of a payload if its text contains the query's words.
+
+    They may match others too: words that are not ASCII have no pattern.
+    """
+    ascii_words = [word for word in words(query) if word.isascii()]
+    return [re.compile(re.escape(word.encode()), re.IGNORECASE) for word in ascii_words]
 
 
-def begins(text: str, query: str, *, whole: bool = False) -> bool:
-    """Return whether every word of the query begins a word of the text, or with `whole` is one.
+def has_words(text: str, query: str, *, whole: bool = False) -> bool:
+    """Return whether every word of the query is the beginning of a word in the text, or a `whole` word.
 
     Words are those of the index.
     """
     line, end = f" {' '.join(terms(text))} ", " " if whole else ""
-    asked = [terms(word) for word in words(query)]
-    return all(asked) and all(f" {' '.join(word)}{end}" in line for word in asked)
+    phrases = [" ".join(terms(word)) for word in words(query)]
+    return all(phrases) and all(f" {phrase}{end}" in line for phrase in phrases)
 
 
 def ranked(texts: Sequence[str], query: str) -> list[int]:
-    """Return the places of the texts that hold any word of the query, the best first.
+    """Return the indices of the texts that contain any word of the query, the best first.
 
     Source of the score: BM25 (Robertson and Zaragoza, 2009), with the constants of SQLite's FTS5.
     """
-    asked = [f" {' '.join(terms(word))} " for word in different_words(query)]
+    phrases = [f" {' '.join(terms(word))} " for word in unique_words(query)]
     lines = [f" {' '.join(terms(text))} " for text in texts]
-    counts = [[line.count(word) for word in asked] for line in lines]
-    held = [sum(1 for row in counts if row[at]) for at in range(len(asked))]
-    rare = [max(math.log((len(lines) - n + 0.5) / (n + 0.5)), 1e-6) for n in held]
+    counts = [[line.count(phrase) for phrase in phrases] for line in lines]
+    found_in = [sum(map(bool, column)) for column in zip(*counts, strict=True)]
+    weights = [max(math.log((len(lines) - n + 0.5) / (n + 0.5)), 1e-6) for n in found_in]
     mean = sum(map(len, lines)) / len(lines) if lines else 1.0
 
-    def score(place: int) -> float:
-        dampened = 1.2 * (0.25 + 0.75 * len(lines[place]) / mean)
-        return sum(weight * n * 2.2 / (n + dampened) for weight, n in zip(rare, counts[place], strict=True))
+    def score(index: int) -> float:
+        dampened = 1.2 * (0.25 + 0.75 * len(lines[index]) / mean)
+        return sum(
+            weight * n * 2.2 / (n + dampened) for weight, n in zip(weights, counts[index], strict=True)
+        )
 
-    return sorted((place for place, row in enumerate(counts) if any(row)), key=lambda place: -score(place))
+    return sorted((index for index, row in enumerate(counts) if any(row)), key=lambda index: -score(index))
 
 
 def snippet(text: str, query: str) -> str:
-    """Return the text around the match that has the most words of the query beside it, on one line."""
-    at = _densest(text, query)
-    start, end = max(0, at - _AROUND), min(len(text), at + _AROUND)
+    """Return the text around the match with the most other words of the query near it, on one line."""
+    center = _center(text, query)
+    start, end = max(0, center - _CONTEXT), min(len(text), center + _CONTEXT)
     middle = " ".join(text[start:end].split())
     return ("… " if start else "") + middle + (" …" if end < len(text) else "")
 
 
-def _densest(text: str, query: str) -> int:
-    """Return the middle of where the most words of the query stand together; 0 where none is found."""
+def _center(text: str, query: str) -> int:
+    """Return the middle of the range with the most words of the query; 0 if none is found."""
     folded = text.casefold() if len(text.casefold()) == len(text) else text
-    asked = [word.casefold() for word in words(query)]
-    asked += [term for word in asked for term in terms(word)]
-    places = sorted(
+    parts = [word.casefold() for word in words(query)]
+    parts += [term for word in parts for term in terms(word)]
+    matches = sorted(
         (found.start(), number)
-        for number, word in enumerate(dict.fromkeys(asked))
-        for found in itertools.islice(re.finditer(re.escape(word), folded), _PLACES)
-        if not (word[0].isalnum() and found.start() and folded[found.start() - 1].isalnum())
+        for number, part in enumerate(dict.fromkeys(parts))
+        for found in itertools.islice(re.finditer(re.escape(part), folded), _MATCHES)
+        if not (part[0].isalnum() and found.start() and folded[found.start() - 1].isalnum())
     )
-    if not places:
-        return min((at for word in asked if (at := folded.find(word)) >= 0), default=0)
+    if not matches:
+        return min((start for part in parts if (start := folded.find(part)) >= 0), default=0)
 
     def near(index: int) -> list[tuple[int, int]]:
-        ahead = places[index : index + _PLACES]
-        return [place for place in ahead if place[0] - places[index][0] < _AROUND]
+        following = matches[index : index + _MATCHES]
+        return [match for match in following if match[0] - matches[index][0] < _CONTEXT]
 
-    best = max(range(len(places)), key=lambda index: len({number for _, number in near(index)}))
-    return (places[best][0] + near(best)[-1][0]) // 2
+    best = max(range(len(matches)), key=lambda index: len({number for _, number in near(index)}))
+    return (matches[best][0] + near(best)[-1][0]) // 2
 
 
 def hit(session: str, seq: int, entry: Entry, query: str, *, partial: bool = False) -> Hit:
-    """Return the hit for an entry that matches the query, or has some of its words (`partial`)."""
-    around = snippet(searchable(entry), query)
-    return Hit(session, entry.id, seq, searched_as(entry), around, entry.at, partial)
+    """Return the hit for an entry that has the words of the query, or some of them (`partial`)."""
+    text = snippet(searchable(entry), query)
+    return Hit(session, entry.id, seq, searched_as(entry), text, entry.at, partial)
 
 
 def terms(text: str) -> list[str]:
-    """Return the words of a text as an index holds them: without case, punctuation and most accents."""
-    return re.findall(r"[^\W_]+", _plain(indexed(text)))
+    """Return the words of a text as an index stores them: without case, punctuation and most accents."""
+    return re.findall(r"[^\W_]+", _without_accents(indexed(text)))
 
 
-def _plain(text: str) -> str:
+def _without_accents(text: str) -> str:
+    """Return a text in lower case and without most accents."""
     if text.isascii():
         return text.lower()
-    apart = unicodedata.normalize("NFD", text.casefold())
-    return unicodedata.normalize("NFC", _ACCENTS.sub("", apart))
+    decomposed = unicodedata.normalize("NFD", text.casefold())
+    return unicodedata.normalize("NFC", _ACCENTS.sub("", decomposed))
 
 
 def _texts(message: Message) -> Iterator[str]:

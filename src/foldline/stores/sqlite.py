@@ -1,6 +1,6 @@
-"""Sessions in an SQLite file, or in a database of the same kind that is never written to a file.
+"""Sessions in an SQLite file, or in an SQLite database in memory.
 
-A file has a write-ahead log, is synced at every commit, and belongs to one worker thread per store.
+A file has a write-ahead log and is synced at every commit. One worker thread per store does all work on it.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ from foldline.stores.sqlite_index import SqliteIndex
 from foldline.stores.tables import Tables
 from foldline.stores.worker import Worker
 
-# Bytes in the write-ahead log after which they are moved into the file. The log is then written from its
-# start again, and a sync of a file that does not grow takes two thirds of the time: so it is done early.
+# Bytes of the write-ahead log at which it is moved into the file, to be written from its start again. That is
+# early, since a sync takes two thirds of the time if the log does not grow.
 _CHECKPOINT = 2**20
-# Each purge adds a level to the full-text index, and past 2,000 levels SQLite considers it damaged.
-_FRESH_INDEX = 256  # purges after which it is rebuilt
+# Each purge adds a level to the full-text index, and past 2,000 levels SQLite considers the index damaged.
+_REBUILD_AFTER = 256  # purges
 
 log = logging.getLogger("foldline")
 T = TypeVar("T")
@@ -59,33 +59,32 @@ class SqliteStore(DatabaseStore[SqliteDatabase]):
         self._database: SqliteDatabase | None = None
 
     def is_missing(self) -> bool:
-        """Return whether nobody has made the file yet, or it was cut to nothing."""
+        """Return whether the file does not exist yet, or is empty."""
         try:
             return not self.file.exists() or (self.file.is_file() and not self.file.stat().st_size)
         except OSError:
-            return False  # opening it will report the problem
+            return False  # the error is raised when the file is opened
 
     async def purge(self, session: str) -> None:
         """Delete a session permanently from the tables, the index and the write-ahead log."""
 
-        def purge(database: SqliteDatabase) -> bool:  # as one, so that a close leaves nothing behind
+        def purge(database: SqliteDatabase) -> bool:  # in one step, so that a close cannot come between
             _purge(database, session)
-            if _emptied(database.connection, 0):
+            if _empty_log(database.connection, 0):
                 return True
             log.warning(
-                "session %s is deleted; waiting up to %g s for the programs that are reading %s, "
-                "so that its pages also leave the write-ahead log",
+                "session %s is deleted; waiting up to %g s for programs that are reading %s, to remove its "
+                "copies from the write-ahead log too",
                 session,
                 self.timeout,
                 self.file,
             )
-            return _emptied(database.connection, self.timeout)
+            return _empty_log(database.connection, self.timeout)
 
         if not await self.ask(purge):
             raise StoreError(
-                f"session {session} is purged, but another process is reading {self.file}: "
-                "copies of its pages stay in "
-                f"{self.file.name}-wal until every program that uses the file has closed it."
+                f"session {session} is purged, but another process is reading {self.file}: copies of its "
+                f"text stay in {self.file.name}-wal until every program that uses the file has closed it."
             )
 
     async def close(self) -> None:
@@ -101,8 +100,8 @@ class SqliteStore(DatabaseStore[SqliteDatabase]):
         finally:
             self._worker.stop(wait=done.done())
 
-    async def _do(self, work: Callable[[SqliteDatabase], T], *, writes: bool = False) -> T:
-        del writes  # the thread does all work in order
+    async def _run_on_connection(self, work: Callable[[SqliteDatabase], T], *, writes: bool = False) -> T:
+        del writes  # the thread runs all work in order
         return await self._worker.ask(partial(self._work, work))
 
     def _work(self, work: Callable[[SqliteDatabase], T]) -> T:
@@ -119,7 +118,9 @@ class SqliteStore(DatabaseStore[SqliteDatabase]):
 
     def _checkpoint(self) -> None:
         if self._database is not None:
-            with contextlib.suppress(sqlite3.Error):  # the next one will do it; until then the log is safe
+            with contextlib.suppress(
+                sqlite3.Error
+            ):  # the next checkpoint moves it; until then the log is safe
                 self._database.connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
 
     def _disconnect(self) -> None:
@@ -129,9 +130,9 @@ class SqliteStore(DatabaseStore[SqliteDatabase]):
 
 
 class MemoryStore(DatabaseStore[SqliteDatabase]):
-    """A store that lives as long as the process, with the rules of a file but nothing durable.
+    """A store in memory, with the rules of a file; its sessions are gone when it is closed or dropped.
 
-    Work is done at once where it is asked for: there is no disk to wait for.
+    Work runs in the calling thread, since it never waits for a disk.
     """
 
     shared = False
@@ -147,12 +148,12 @@ class MemoryStore(DatabaseStore[SqliteDatabase]):
         await self.ask(lambda database: _purge(database, session))
 
     async def close(self) -> None:
-        """Forget everything, as is done when the store is dropped."""
+        """Delete everything, as when the store is dropped."""
         self._closed, self._database = True, None
         if self._free is not None:
             self._free()
 
-    async def _do(self, work: Callable[[SqliteDatabase], T], *, writes: bool = False) -> T:
+    async def _run_on_connection(self, work: Callable[[SqliteDatabase], T], *, writes: bool = False) -> T:
         del writes
         with self._lock:
             if self._database is None:
@@ -168,23 +169,23 @@ class MemoryStore(DatabaseStore[SqliteDatabase]):
 
 
 def _purge(database: SqliteDatabase, session: str) -> None:
-    """Delete a session from the tables and the index, and overwrite what is deleted."""
+    """Delete a session from the tables and the index, and overwrite the deleted data."""
     database.connection.execute("PRAGMA secure_delete = ON")
     with database.transaction():
-        no = Tables(database).known_session(session).key
-        sqlite_index.forget(database, no)
+        key = Tables(database).known_session(session).key
+        sqlite_index.forget(database, key)
         database.change("forget_values", id=session)
-        database.change("delete_entries", session=no)
-        database.change("delete_session", session=no)
+        database.change("delete_entries", session=key)
+        database.change("delete_session", session=key)
         (purges,) = database.row("count_purges") or (0,)
-        if purges % _FRESH_INDEX:
+        if purges % _REBUILD_AFTER:
             database.change("optimize_index")
         else:
             sqlite_index.clear(database)
 
 
-def _emptied(database: sqlite3.Connection, timeout: float) -> bool:
-    """Move the write-ahead log into the file and empty it; False if others still read from it."""
+def _empty_log(database: sqlite3.Connection, timeout: float) -> bool:
+    """Move the write-ahead log into the file and empty it; False if others read it for `timeout` seconds."""
     database.execute(f"PRAGMA busy_timeout = {round(timeout * 1000)}")
     try:
         busy: int = database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
@@ -198,36 +199,33 @@ def _emptied(database: sqlite3.Connection, timeout: float) -> bool:
 
 def _audit(database: SqliteDatabase, session: str | None) -> list[str]:
     """Return a line for each problem of the file, its index and every session, or of one session."""
-    with _any_text(database.connection):
+    with _lenient_text(database.connection):
         if session is not None:
             return audit_session(Tables(database), session)
-        return [*_file(database.connection), *_index(database), *audit_sessions(Tables(database))]
+        checked = [*_check_file(database.connection), *_check_index(database)]
+        return [*checked, *audit_sessions(Tables(database))]
 
 
 @contextmanager
-def _any_text(database: sqlite3.Connection) -> Generator[None]:
-    """Read invalid UTF-8 too: an audit must find the rows that cannot be read."""
+def _lenient_text(database: sqlite3.Connection) -> Generator[None]:
+    """Accept invalid UTF-8 inside: an audit must find the rows that have it."""
     before = database.text_factory
-    database.text_factory = _legible
+    database.text_factory = partial(str, encoding="utf-8", errors="replace")
     try:
         yield
     finally:
         database.text_factory = before
 
 
-def _legible(raw: bytes) -> str:
-    return raw.decode("utf-8", "replace")
-
-
-def _file(database: sqlite3.Connection) -> list[str]:
+def _check_file(database: sqlite3.Connection) -> list[str]:
     rows = database.execute("PRAGMA integrity_check(100)").fetchall()
     problems = [f"file: {line}" for (line,) in rows if line != "ok"]
     rows = database.execute("PRAGMA foreign_key_check").fetchall()
     return problems + [f"file: row {row[1]} of {row[0]} belongs to no session" for row in rows]
 
 
-def _index(database: SqliteDatabase) -> list[str]:
-    """Check the full-text index (https://www.sqlite.org/fts5.html, integrity-check), where that can be."""
+def _check_index(database: SqliteDatabase) -> list[str]:
+    """Check the full-text index of a file that can be written (https://www.sqlite.org/fts5.html)."""
     if database.read_only:
         return []
     try:
@@ -236,7 +234,7 @@ def _index(database: SqliteDatabase) -> list[str]:
     except sqlite3.DatabaseError as error:
         if is_busy(error):
             raise
-        return [f"search index: {error}; the messages themselves are safe: export the sessions to a new file"]
+        return [f"search index: {error}; the messages are safe: export the sessions to a new file"]
     return []
 
 

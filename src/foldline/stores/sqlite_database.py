@@ -1,4 +1,4 @@
-"""An SQLite file as a `Database`: opened, brought up to date, its named queries, its errors as Foldline's."""
+"""An SQLite file as a `Database`: open and migrate it, run named queries, and translate SQLite's errors."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from foldline.stores.database import Database, migrations, named_queries
 APPLICATION = 0x464F4C44
 # A safety net for one huge append: the store itself checkpoints between appends.
 _AUTOCHECKPOINT_PAGES = 32_000
-# A commit writes whole pages, about five for a message: half of SQLite's default size halves what is written.
-# Only for a new file; an existing one keeps its page size.
+# A commit writes whole pages, about five for a message: half of SQLite's default page size halves the bytes.
+# An existing file keeps its page size.
 _PAGE_SIZE = 2_048
-_ROWS = 10_240  # bytes of an append beside its payloads: about five pages of tables and indexes
-_CACHE_KB = 16_000  # holds what one index step changes; SQLite's default of 2 MB spills to disk
+_ROWS = 10_240  # bytes of an append in addition to its payloads: about five pages of tables and indexes
+_CACHE_KB = 16_000  # enough for one step of indexing; SQLite's default of 2 MB spills to disk
 
 T = TypeVar("T")
 
@@ -60,7 +60,7 @@ class SqliteDatabase:
     def append(self, session: Mapping[str, Any], rows: Sequence[dict[str, Any]]) -> bool:
         """Move the leaf and write rows behind it, in the transaction of `writing`."""
         key, title = session["session"], session["title"]
-        values = {**session, "title": title and text_in_utf8(title)}  # SQLite's texts hold no half characters
+        values = {**session, "title": title and text_in_utf8(title)}  # SQLite stores no lone surrogates
         if key is None:
             key = self._execute("begin_session", values).lastrowid
         elif not self._execute("advance_leaf", values).rowcount:
@@ -72,7 +72,7 @@ class SqliteDatabase:
         return True
 
     def writing(self) -> AbstractContextManager[None]:
-        """Take the write lock before the first read, so that nobody comes between."""
+        """Take the write lock before the first read, so that no other writer comes between."""
         return self.transaction()
 
     def transaction(self) -> AbstractContextManager[None]:
@@ -94,7 +94,7 @@ class SqliteDatabase:
 
 
 def connect(path: Path, timeout: float) -> sqlite3.Connection:
-    """Open the database at `path`, creating and migrating it if needed; what cannot be written is only read.
+    """Open the database at `path`, and create or migrate it if needed; if it cannot be written, only to read.
 
     Waits up to `timeout` seconds for a lock; the connection itself never waits, `retry_while_locked` does.
     Raises OSError and sqlite3.Error (see `store_error`), FormatError, StoreVersion, StoreError.
@@ -120,7 +120,7 @@ def connect(path: Path, timeout: float) -> sqlite3.Connection:
 
 
 def connect_to_memory() -> sqlite3.Connection:
-    """Open an empty database that is gone with its connection."""
+    """Open an empty database in memory, which is gone when its connection is closed."""
     database = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
     for script in migrations("sqlite"):
         database.executescript(script)
@@ -139,17 +139,17 @@ def _connect_to_read(path: Path, timeout: float) -> sqlite3.Connection:
 
 
 def _check_current(database: sqlite3.Connection, path: Path) -> None:
-    version = _check_ours(database, path)
+    version = _schema_version(database, path)
     if version < len(migrations("sqlite")):
         raise StoreError(
-            f"{path} was written by an older Foldline (schema {version}) and cannot be brought up to date, "
-            "since it can only be read: make the file and its directory writable, or use a copy "
-            "(`foldline backup TARGET`)."
+            f"{path} was written by an older Foldline (schema {version}) and cannot be updated, because it "
+            "can only be read: make the file and its directory writable, or use a copy (`foldline backup "
+            "TARGET`)."
         )
 
 
 def retry_while_locked(work: Callable[[], T], timeout: float) -> T:
-    """Do the work, and retry up to `timeout` seconds while another process has the lock."""
+    """Do the work; retry for up to `timeout` seconds while another connection has the lock."""
     deadline, wait = time.monotonic() + timeout, 0.001
     while True:
         try:
@@ -163,11 +163,11 @@ def retry_while_locked(work: Callable[[], T], timeout: float) -> T:
 
 def is_busy(error: sqlite3.Error) -> bool:
     """Return whether another connection has the lock, so that a retry may succeed."""
-    return _primary(error) == sqlite3.SQLITE_BUSY
+    return _primary_code(error) == sqlite3.SQLITE_BUSY
 
 
 def _is_unwritable(error: sqlite3.Error) -> bool:
-    return _primary(error) in {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY}
+    return _primary_code(error) in {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY}
 
 
 @contextmanager
@@ -184,7 +184,7 @@ def transaction(database: sqlite3.Connection, kind: str = "IMMEDIATE") -> Genera
 
 
 def _prepare(database: sqlite3.Connection, path: Path) -> None:
-    version = _check_ours(database, path)
+    version = _schema_version(database, path)
     database.execute(f"PRAGMA page_size = {_PAGE_SIZE}")
     database.execute("PRAGMA journal_mode = WAL")
     database.execute("PRAGMA synchronous = FULL")
@@ -195,7 +195,8 @@ def _prepare(database: sqlite3.Connection, path: Path) -> None:
         _migrate(database, path)
 
 
-def _check_ours(database: sqlite3.Connection, path: Path) -> int:
+def _schema_version(database: sqlite3.Connection, path: Path) -> int:
+    """Return the version of the schema; raises FormatError, or StoreVersion for one of a newer Foldline."""
     # in this order: another process may commit the tables and the application id between two of these
     tables: int = database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
     version: int = database.execute("PRAGMA user_version").fetchone()[0]
@@ -206,16 +207,16 @@ def _check_ours(database: sqlite3.Connection, path: Path) -> int:
         )
     if version > len(migrations("sqlite")):
         raise StoreVersion(
-            f"{path} was written by a newer Foldline (schema {version}, this one knows "
-            f"{len(migrations('sqlite'))}). "
-            "Upgrade with `pip install --upgrade foldline`, or choose another file; nothing was changed."
+            f"{path} was written by a newer Foldline (schema {version}; this version supports "
+            f"up to {len(migrations('sqlite'))}). Nothing was changed. Upgrade with "
+            "`pip install --upgrade foldline`, or choose another file."
         )
     return version
 
 
 def _migrate(database: sqlite3.Connection, path: Path) -> None:
     with transaction(database):
-        version = _check_ours(database, path)  # another process may have migrated it
+        version = _schema_version(database, path)  # another process may have migrated it
         for number, script in enumerate(migrations("sqlite")[version:], version + 1):
             for statement in statements(script):
                 database.execute(statement)
@@ -237,22 +238,22 @@ def statements(script: str) -> Iterator[str]:
 
 
 def open_read_only(path: Path, timeout: float = 0) -> sqlite3.Connection:
-    """Open an existing SQLite file for reading alone; every write through it fails with SQLITE_READONLY.
+    """Open an existing SQLite file only to read; a write fails with SQLITE_READONLY.
 
-    A write-ahead log is read through its `-shm` file, which SQLite makes where it may. Where neither file
-    can be made, nobody else is writing: a whole file is then read without locks (`immutable`), and a log
-    that was left behind is read in a private copy. Raises sqlite3.Error and OSError.
+    SQLite reads a write-ahead log through a `-shm` file, and creates that if it may. If it may not, no other
+    process can be writing either: a file without a log is then read without locks (`immutable`), and a file
+    with a log that was left behind is read from a private copy. Raises sqlite3.Error and OSError.
     See https://www.sqlite.org/wal.html#read_only_databases.
     """
-    log = _beside(path, "-wal")
-    if os.access(path.parent, os.W_OK) or _beside(path, "-shm").exists():
-        return _opened(path, "mode=ro", timeout)
+    log, shared = (path.with_name(f"{path.name}{suffix}") for suffix in ("-wal", "-shm"))
+    if os.access(path.parent, os.W_OK) or shared.exists():
+        return _open(path, "mode=ro", timeout)
     if log.exists() and log.stat().st_size:
-        return _copied(path, log, timeout)
-    return _opened(path, "mode=ro&immutable=1", timeout)
+        return _open_copy(path, log, timeout)
+    return _open(path, "mode=ro&immutable=1", timeout)
 
 
-def _opened(path: Path, options: str, timeout: float) -> sqlite3.Connection:
+def _open(path: Path, options: str, timeout: float) -> sqlite3.Connection:
     database = sqlite3.connect(
         f"{path.resolve().as_uri()}?{options}",
         uri=True,
@@ -269,28 +270,24 @@ def _opened(path: Path, options: str, timeout: float) -> sqlite3.Connection:
     return database
 
 
-def _copied(path: Path, log: Path, timeout: float) -> sqlite3.Connection:
-    """Open a copy of a file and its log; the copy has no name any more, and is gone with the connection."""
+def _open_copy(path: Path, log: Path, timeout: float) -> sqlite3.Connection:
+    """Open a copy of a file and its log; it is deleted at once, so its space is freed with the connection."""
     with TemporaryDirectory(prefix="foldline-", ignore_cleanup_errors=True) as folder:
         copy = Path(folder) / path.name
         for file in (path, log):
             shutil.copyfile(file, Path(folder) / file.name)
-        return _opened(copy, "mode=ro", timeout)
-
-
-def _beside(path: Path, suffix: str) -> Path:
-    return path.with_name(path.name + suffix)
+        return _open(copy, "mode=ro", timeout)
 
 
 # ---- errors
 
 
 def store_error(error: Exception, path: Path) -> FoldlineError:
-    """Return the Foldline error for an error of SQLite or the file system, with advice."""
-    code = _primary(error) if isinstance(error, sqlite3.Error) else None
+    """Return the Foldline error, with advice, for an error of SQLite or the file system."""
+    code = _primary_code(error) if isinstance(error, sqlite3.Error) else None
     if code in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
         return StoreError(
-            f"{path} is locked by another process: nothing was written. Try again when it is done."
+            f"{path} is locked by another process. Nothing was written; try again when it is done."
         )
     if code == sqlite3.SQLITE_FULL:
         return StoreError(f"{path}: the disk is full. Nothing was written; free some space and try again.")
@@ -300,13 +297,13 @@ def store_error(error: Exception, path: Path) -> FoldlineError:
         )
     if code == sqlite3.SQLITE_CORRUPT:
         return StoreCorrupt(
-            f"{path} is damaged ({error}). First make a copy of it, then restore a backup, or save what is "
-            f"readable with `sqlite3 {path.name} .recover`."
+            f"{path} is damaged ({error}). First make a copy of it. Then restore a backup, or save the "
+            f"readable part with `sqlite3 {path.name} .recover`."
         )
     if code == sqlite3.SQLITE_READONLY:
         return StoreError(
-            f"{path} can only be read ({error}): nothing was written. Make the file and its directory "
-            "writable, or copy it to a place that is (`foldline backup TARGET`) and use the copy."
+            f"{path} can only be read ({error}). Nothing was written. Make the file and its directory "
+            "writable, or copy it to a writable directory (`foldline backup TARGET`) and use the copy."
         )
     if isinstance(error, OSError) or code in {
         sqlite3.SQLITE_CANTOPEN,
@@ -314,7 +311,7 @@ def store_error(error: Exception, path: Path) -> FoldlineError:
         sqlite3.SQLITE_AUTH,
     }:
         return StoreError(
-            f"cannot open {path} for writing ({error}): check the file's and its directory's permissions."
+            f"cannot open {path} for writing ({error}): check the permissions of the file and its directory."
         )
     if code == sqlite3.SQLITE_IOERR:
         return StoreError(
@@ -323,7 +320,7 @@ def store_error(error: Exception, path: Path) -> FoldlineError:
     return StoreError(f"{path}: {error}")
 
 
-def _primary(error: Exception) -> int:
+def _primary_code(error: Exception) -> int:
     return (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
 
 

@@ -1,4 +1,4 @@
-"""Read the log in SQL tables: the synchronous half of the stores. See sql/ for the queries."""
+"""Read the log from SQL tables: the synchronous half of the stores. The queries are in sql/."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Tables:
         return known.leaf if known else None
 
     def move(self, session: str, leaf: str | None, *, seen: str | None) -> None:
-        """Move the leaf as `Store.move` says."""
+        """Move the leaf: see `Store.move`."""
         with self.database.transaction():
             known = self.known_session(session)
             if leaf is not None:
@@ -58,13 +58,13 @@ class Tables:
                 raise Contended
 
     def active(self, session: str, leaf: str | None = None) -> list[Entry]:
-        """Read as `Store.active` says."""
+        """Return what a view needs: see `Store.active`."""
         with self.database.snapshot():
             known = self.session(session)
             place = self.place_of(known, leaf)
             if known is None or place is None:
                 return []
-            boundary = self._readable(session, known.key, place)
+            boundary = self._readable_boundary(session, known.key, place)
             if boundary is None:
                 return list(self.read(known.key, self.spans(known.key, place.seq)))
             return self._kept(known.key, place, boundary)
@@ -78,7 +78,7 @@ class Tables:
     def tail(
         self, session: str, limit: int, *, leaf: str | None = None, before: str | None = None
     ) -> list[Entry]:
-        """Read as `Store.tail` says."""
+        """Return the last entries of a path: see `Store.tail`."""
         with self.database.snapshot():
             known = self.session(session)
             place = self.place_of(known, leaf)
@@ -94,22 +94,22 @@ class Tables:
             return list(self.read(known.key, [*spans, *([(start, end - 1)] if end > start else [])]))
 
     def marks(self, session: str, leaf: str | None = None, *, kinds: Collection[Mark] = MARKS) -> list[Entry]:
-        """Read as `Store.marks` says."""
+        """Return the entries of some kinds: see `Store.marks`."""
         with self.database.snapshot():
             key, spans = self.spans_of(session, leaf)
-            return [entry for start, end in spans for entry in self._unsaid(key, start, end, kinds)]
+            return [entry for start, end in spans for entry in self._marks_between(key, start, end, kinds)]
 
     def notes(self, session: str) -> list[Entry]:
         """Return the notes on every branch of a session, in append order; [] for an unknown session."""
         known = self.session(session)
-        return self._unsaid(known.key, 1, known.entries, {"noted"}) if known else []
+        return self._marks_between(known.key, 1, known.entries, {"noted"}) if known else []
 
     def page(self, session: Any, start: int, end: int) -> list[Entry]:
         """Return the entries from seq `start` to `end`, both included."""
         return list(self.read(session, [(start, end)]))
 
     def entry(self, session: str, entry: str) -> Entry | None:
-        """Return one entry; None if there is none."""
+        """Return one entry; None if the session or the entry is unknown."""
         known = self.session(session)
         return self.stored(known.key, [entry]).get(entry) if known else None
 
@@ -143,11 +143,11 @@ class Tables:
 
     def info(self, session: str) -> SessionInfo | None:
         """Return the info of one session."""
-        row = self.database.row("info", **named(session))
+        row = self.database.row("info", **id_and_key(session))
         return SessionInfo(*row) if row else None
 
     def ids(self, prefix: str, limit: int) -> list[str]:
-        """Return ids as `Store.ids` says."""
+        """Return the newest ids with a prefix: see `Store.ids`."""
         past = f"{prefix}\U0010ffff"  # every id with this prefix sorts before it
         return [id_ for (id_,) in self.database.rows("ids_from", first=prefix, past=past, limit=limit)]
 
@@ -163,8 +163,8 @@ class Tables:
         return row[0] if row else 0
 
     def session(self, session: str) -> SessionRow | None:
-        """Return the row of a session; None if there is none."""
-        row = self.database.row("session", **named(session))
+        """Return the row of a session; None for an unknown session."""
+        row = self.database.row("session", **id_and_key(session))
         if row is None:
             return None
         key, leaf, entries, *place = row
@@ -189,7 +189,7 @@ class Tables:
         return Place(*row)
 
     def spans(self, session: Any, seq: int, first: int = 1, most: int | None = None) -> Spans:
-        """Return the ranges of seq of the path to `seq`, from `first` on; of its last `most` entries."""
+        """Return the ranges of seq of the path to `seq`: see `tree.spans`."""
         return tree.spans(partial(self.place_at, session), seq, first, most)
 
     def read(self, session: Any, spans: Spans) -> Iterator[Entry]:
@@ -220,19 +220,19 @@ class Tables:
 
     def events_between(self, session: Any, start: int, end: int) -> list[Entry]:
         """Return the Compacted and Lifted entries from seq `start` to `end`."""
-        return self._unsaid(session, start, end, {"compacted", "lifted"})
+        return self._marks_between(session, start, end, {"compacted", "lifted"})
 
-    def _unsaid(self, session: Any, start: int, end: int, kinds: Collection[str]) -> list[Entry]:
-        """Return the entries of some kinds from seq `start` to `end` that are not messages."""
+    def _marks_between(self, session: Any, start: int, end: int, kinds: Collection[str]) -> list[Entry]:
+        """Return the entries of these kinds from seq `start` to `end`; damaged ones are skipped."""
         found: list[Entry] = []
         for (payload,) in self.database.rows(
             "marks", session=session, first=start, last=end, kinds=list(kinds)
         ):
-            with contextlib.suppress(StoreCorrupt):  # damaged entries are skipped
+            with contextlib.suppress(StoreCorrupt):
                 found.append(unpack(payload))
         return found
 
-    def _readable(self, session: str, key: Any, place: Place) -> Compacted | None:
+    def _readable_boundary(self, session: str, key: Any, place: Place) -> Compacted | None:
         """Return the newest readable effective Compacted; warns if a newer one is damaged."""
         newest = place.boundary
         if newest is None:
@@ -259,11 +259,12 @@ class Tables:
         return earlier if isinstance(earlier, Compacted) else None
 
     def _kept(self, session: Any, leaf: Place, boundary: Compacted) -> list[Entry]:
+        """Return the entries that a boundary keeps, and those after it."""
         first, *older = self._seqs_of(
             session, [boundary.first_kept or boundary.id, *boundary.leading, *boundary.quoted]
         )
-        alone = [(seq, seq) for seq in sorted(set(older)) if seq < first]
-        return list(self.read(session, [*alone, *self.spans(session, leaf.seq, first)]))
+        single = [(seq, seq) for seq in sorted(set(older)) if seq < first]
+        return list(self.read(session, [*single, *self.spans(session, leaf.seq, first)]))
 
     def place_of(self, session: SessionRow | None, leaf: str | None) -> Place | None:
         """Return the place of an entry, or of the leaf; raises StoreCorrupt if the leaf is missing."""
@@ -276,7 +277,7 @@ class Tables:
         return self.place_at(session.key, self.seq_of(session.key, leaf))
 
     def find(self, session: Any, entry: str) -> int | None:
-        """Return the seq of an entry; None if there is none."""
+        """Return the seq of an entry; None for an unknown entry."""
         row = self.database.row("seq", session=session, id=entry)
         return row[0] if row else None
 
@@ -298,6 +299,6 @@ class Tables:
         return {id_: unpack(payload) for id_, payload in rows}
 
 
-def named(session: str) -> dict[str, Any]:
-    """Return the query values that name a session: its id, and a key derived from it."""
+def id_and_key(session: str) -> dict[str, Any]:
+    """Return the query values that identify a session: its id, and a key derived from it."""
     return {"id": session, "key": digest(session.encode("utf-8", "surrogatepass"))}

@@ -22,7 +22,7 @@ class Place(NamedTuple):
     """Where an entry is stored, and totals of the path up to and including it.
 
     `seq` counts from 1 in a session; `segment` is the seq at which its segment starts, `joint` the seq of the
-    entry that the segment grows from; `boundary` is the id of the newest effective `Compacted`.
+    parent of its first entry; `boundary` is the id of the newest effective `Compacted`.
     """
 
     seq: int
@@ -40,7 +40,7 @@ def place(entry: Entry, seq: int, parent: Place | None, events: Callable[[], Ite
     `events` returns the Compacted and Lifted entries on the path up to the parent, in path order; it is
     called only if a boundary is lifted or restored.
     """
-    grows = parent is not None and parent.seq == seq - 1
+    continues = parent is not None and parent.seq == seq - 1
     boundary = parent.boundary if parent else None
     if isinstance(entry, Compacted):
         boundary = entry.id
@@ -48,8 +48,8 @@ def place(entry: Entry, seq: int, parent: Place | None, events: Callable[[], Ite
         boundary = effective([*events(), entry])
     return Place(
         seq=seq,
-        segment=parent.segment if parent and grows else seq,
-        joint=parent.joint if parent and grows else parent.seq if parent else None,
+        segment=parent.segment if parent and continues else seq,
+        joint=parent.joint if parent and continues else parent.seq if parent else None,
         boundary=boundary,
         messages=(parent.messages if parent else 0) + isinstance(entry, Said),
         tokens=(parent.tokens if parent else 0) + (entry.tokens if isinstance(entry, Said) else 0),
@@ -69,29 +69,33 @@ def effective(events: Iterable[Entry]) -> str | None:
     return next((id_ for id_ in reversed(compacted) if not lifted.get(id_, False)), None)
 
 
-def spans(at: Callable[[int], Place], seq: int | None, first: int = 1, most: int | None = None) -> Spans:
-    """Return the ranges of seq that the path to `seq` takes, from `first` on: the last `most` entries."""
+def spans(
+    place_at: Callable[[int], Place], seq: int | None, first: int = 1, most: int | None = None
+) -> Spans:
+    """Return the ranges of seq of the path to `seq`, none before `first`; of its last `most` entries."""
     found: Spans = []
     while seq is not None and seq >= first and (most is None or most > 0):
-        here = at(seq)
-        start = max(here.segment, first) if most is None else max(here.segment, first, seq - most + 1)
+        current = place_at(seq)
+        start = max(current.segment, first, 1 if most is None else seq - most + 1)
         found.append((start, seq))
         most = most if most is None else most - (seq - start + 1)
-        if here.joint is not None and here.joint >= here.segment:
-            raise StoreCorrupt(f"entry {seq} follows {here.joint}, which comes later: run `foldline verify`")
-        seq = here.joint
+        if current.joint is not None and current.joint >= current.segment:
+            raise StoreCorrupt(
+                f"entry {seq} follows {current.joint}, which comes later: run `foldline verify`"
+            )
+        seq = current.joint
     found.reverse()
     return found
 
 
-def on(path: Spans, seq: int) -> bool:
-    """Return whether the path goes through `seq`."""
+def is_on(path: Spans, seq: int) -> bool:
+    """Return whether the entry at `seq` is on the path."""
     return any(start <= seq <= end for start, end in path)
 
 
 def check_before(path: Spans, seq: int | None, entry: str) -> None:
     """Raise InputError unless the entry, at `seq`, is on the path."""
-    if seq is None or not on(path, seq):
+    if seq is None or not is_on(path, seq):
         raise InputError(f"{entry!r} is not on the path of this session")
 
 
@@ -104,7 +108,7 @@ def check_kept(entry: Compacted, path: Spans, find: Callable[[str], int | None])
     """Raise StoreError if a Compacted keeps an entry that is not on the path before it."""
     for id_ in (*entry.leading, *entry.quoted, *([entry.first_kept] if entry.first_kept else [])):
         seq = find(id_)
-        if seq is None or not on(path, seq):
+        if seq is None or not is_on(path, seq):
             raise StoreError(
                 f"compaction {entry.id} keeps entry {id_}, which is not on its path: nothing was written"
             )
@@ -114,11 +118,11 @@ def check_batch(session: str, entries: Sequence[Entry], seen: str | None) -> Non
     """Raise StoreError unless the entries chain from `seen` on, each with its own id."""
     if not session:
         raise StoreError("a session needs a non-empty id")
-    before = seen
+    parent = seen
     for entry in entries:
-        if entry.parent != before:
-            raise StoreError(f"entry {entry.id} follows {entry.parent}, not {before}: nothing was written")
-        before = entry.id
+        if entry.parent != parent:
+            raise StoreError(f"entry {entry.id} follows {entry.parent}, not {parent}: nothing was written")
+        parent = entry.id
     ids = {entry.id for entry in entries} - {"", seen}
     if len(ids) != len(entries):
         raise StoreError("two entries of one append have the same id, or one has none: nothing was written")
@@ -139,21 +143,23 @@ def same_writer(entry: Entry, stored: Entry) -> bool:
 
 
 def title_in(entries: Iterable[Entry]) -> str | None:
-    """Return the newest title noted in these entries; None if there is none."""
-    notes = [
-        entry.data.get("title") for entry in entries if isinstance(entry, Noted) and entry.kind == "title"
-    ]
-    return next((title for title in reversed(notes) if isinstance(title, str)), None)
+    """Return the newest title noted in these entries; None without one."""
+    titles = _noted(entries, "title", "title")
+    return next((title for title in reversed(titles) if isinstance(title, str)), None)
 
 
 def user_in(entries: Iterable[Entry]) -> str | None:
-    """Return the user in the service's newest note of these entries; None without one."""
-    notes = [entry.data.get("user") for entry in entries if isinstance(entry, Noted) and entry.kind == SERVED]
-    return next((user for user in reversed(notes) if is_user(user)), None)
+    """Return the user that the service noted last in these entries; None without one."""
+    return next((user for user in reversed(_noted(entries, SERVED, "user")) if is_user(user)), None)
+
+
+def _noted(entries: Iterable[Entry], kind: str, key: str) -> list[object]:
+    """Return the values of a key in the notes of a kind."""
+    return [entry.data.get(key) for entry in entries if isinstance(entry, Noted) and entry.kind == kind]
 
 
 def is_user(name: object) -> TypeGuard[str]:
-    """Return whether a value can be the name of a user."""
+    """Return whether a value is a valid user name."""
     return isinstance(name, str) and re.search(USER, name) is not None
 
 

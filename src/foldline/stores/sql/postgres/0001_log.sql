@@ -1,6 +1,6 @@
 -- The log. Rows of `entries` are never updated, and deleted only with their session.
--- A session's key is a hash of its id: all of a session lies in one place, and new ones all over the key space.
--- Text may hold no NUL and no half surrogate: stores/postgres_text.py escapes both.
+-- A session's key is a hash of its id: the rows of a session are stored together, and sessions are spread evenly.
+-- Text cannot hold NUL or lone surrogates: stores/postgres_connection.py escapes both.
 
 CREATE TABLE sessions (
     session_id uuid PRIMARY KEY,

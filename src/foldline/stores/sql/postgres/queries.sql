@@ -61,7 +61,7 @@ VALUES (
 ON CONFLICT DO NOTHING
 
 -- name: advance_leaf
--- Only if the session is still as it was read.
+-- Only if the session has not changed since it was read.
 UPDATE sessions SET leaf = :leaf, entries = :entries, updated = :updated, title = coalesce(:title, title),
     of_user = coalesce(:user, of_user)
 WHERE session_id = :session AND leaf IS NOT DISTINCT FROM :seen AND entries = :before
@@ -74,7 +74,7 @@ WHERE session_id = :session AND leaf IS NOT DISTINCT FROM :seen
 UPDATE sessions SET created = :created, updated = :updated WHERE session_id = :session
 
 -- name: insert_entry
--- Only behind the leaf that the same transaction has moved.
+-- Only if the same transaction has moved the leaf.
 INSERT INTO entries (
     session_id, id, kind, payload, pieces,
     seq, segment, joint, boundary, messages, tokens, compactions
@@ -117,7 +117,7 @@ ORDER BY seq
 SELECT count(*), coalesce(max(seq), 0) FROM entries WHERE session_id = :session
 
 -- name: rows_to_verify
--- The place of an entry says which entry it follows.
+-- The parent of an entry follows from its place.
 SELECT e.id, p.id, e.kind, e.payload,
     e.seq, e.segment, e.joint, e.boundary, e.messages, e.tokens, e.compactions,
     p.seq, p.segment, p.joint, p.boundary, p.messages, p.tokens, p.compactions
@@ -139,8 +139,7 @@ DELETE FROM search WHERE session_id = :session
 -- name: delete_session
 DELETE FROM sessions WHERE session_id = :session
 
--- name: ownerless
--- Rows of sessions that there are not.
+-- name: rows_without_session
 SELECT 'entries', count(*) FROM entries e
     WHERE NOT EXISTS (SELECT 1 FROM sessions s WHERE s.session_id = e.session_id)
 UNION ALL SELECT 'pieces', count(*) FROM pieces p
@@ -149,18 +148,18 @@ UNION ALL SELECT 'search', count(*) FROM search i
     WHERE NOT EXISTS (SELECT 1 FROM entries e WHERE e.session_id = i.session_id AND e.seq = i.seq)
 
 -- name: searched
--- The texts to index.
+-- The entries to index.
 SELECT seq, payload FROM log
 WHERE session_id = :session AND seq BETWEEN :first AND :last AND kind IN ('said', 'compacted')
 ORDER BY seq
 
 -- name: sessions_behind
--- Those of which not every message is in the index.
+-- Sessions with messages that are not indexed yet.
 SELECT session_id FROM sessions
 WHERE indexed < entries AND (CAST(:session AS uuid) IS NULL OR session_id = CAST(:session AS uuid))
 
 -- name: set_indexed
--- Only if nobody else has indexed the session meanwhile.
+-- Only if no other connection has indexed them meanwhile.
 UPDATE sessions SET indexed = :upto WHERE session_id = :session AND indexed = :before
 
 -- name: index_message
@@ -170,7 +169,7 @@ INSERT INTO search (session_id, seq, words) VALUES (:session, :seq, CAST(:words 
 SELECT indexed, entries FROM sessions WHERE session_id = :session
 
 -- name: matches
--- Those with too many words for the index may match too.
+-- Messages with too many words for the index may match too.
 SELECT i.session_id, i.seq FROM search i
 JOIN sessions s ON s.session_id = i.session_id
 WHERE i.words @@ CAST(:expression AS tsquery) OR i.words IS NULL

@@ -56,7 +56,7 @@ INSERT INTO sessions (id, leaf, entries, title, created, updated, of_user)
 VALUES (:id, :leaf, :entries, coalesce(:title, ''), :created, :updated, coalesce(:user, ''))
 
 -- name: advance_leaf
--- Only if the session is still as it was read.
+-- Only if the session has not changed since it was read.
 UPDATE sessions SET leaf = :leaf, entries = :entries, updated = :updated, title = coalesce(:title, title),
     of_user = coalesce(:user, of_user)
 WHERE no = :session AND leaf IS :seen AND entries = :before
@@ -119,28 +119,28 @@ DELETE FROM entries WHERE session_no = :session
 DELETE FROM sessions WHERE no = :session
 
 -- name: searched
--- The texts to index.
+-- The entries to index.
 SELECT seq, payload FROM entries
 WHERE key BETWEEN :session * 4294967296 + :first AND :session * 4294967296 + :last
     AND kind IN ('said', 'compacted')
 ORDER BY key
 
 -- name: sessions_behind
--- Those of which not every message is in the index.
+-- Sessions with messages that are not indexed yet.
 SELECT no FROM sessions WHERE indexed < entries AND (:session IS NULL OR no = :session)
 
 -- name: index_message
 INSERT INTO search (rowid, body) VALUES (:session * 4294967296 + :seq, :words)
 
 -- name: set_indexed
--- Only if nobody else has indexed the session meanwhile.
+-- Only if no other connection has indexed them meanwhile.
 UPDATE sessions SET indexed = :upto WHERE no = :session AND indexed = :before
 
 -- name: indexed_upto
 SELECT indexed, entries FROM sessions WHERE no = :session
 
 -- name: forget_message
--- The text must be the one that was indexed.
+-- FTS5 needs the text that was indexed.
 INSERT INTO search (search, rowid, body) VALUES ('delete', :session * 4294967296 + :seq, :text)
 
 -- name: empty_index
@@ -163,11 +163,11 @@ WHERE key > :session * 4294967296 AND key < :session * 4294967296 + min(:before,
 ORDER BY key DESC LIMIT :count
 
 -- name: found
-SELECT s.id, e.seq, e.payload FROM entries e JOIN sessions s ON s.no = e.session_no 
+SELECT s.id, e.seq, e.payload FROM entries e JOIN sessions s ON s.no = e.session_no
 WHERE e.key = :session * 4294967296 + :seq
 
 -- name: count_purges
--- The numbers of sessions are never used again.
+-- Numbers of sessions are not reused.
 SELECT (SELECT seq FROM sqlite_sequence WHERE name = 'sessions') - (SELECT count(*) FROM sessions)
 
 -- name: value
