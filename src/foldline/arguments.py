@@ -1,4 +1,4 @@
-"""What callers give to `open` and `compact`: refused by name at the door, with what to give instead."""
+"""Check the arguments of `open`, `compact` and other calls; an error names the argument and what to give."""
 
 from __future__ import annotations
 
@@ -10,16 +10,18 @@ from foldline.errors import InputError
 from foldline.providers import choose
 
 
-def _is_named(value: Any, method: str) -> bool:
-    """Whether a value is an object with a `name` and this method."""
-    named = isinstance(getattr(value, "name", None), str)
-    return named and not isinstance(value, type) and callable(getattr(value, method, None))
+def _has_name_and(value: Any, method: str) -> bool:
+    """Return whether a value is an object with a `name` and this method."""
+    has_name = isinstance(getattr(value, "name", None), str)
+    return has_name and not isinstance(value, type) and callable(getattr(value, method, None))
 
 
 def _is_tools(value: Any) -> bool:
     if not isinstance(value, list | tuple):
         return False
-    return not any(isinstance(one, str | bytes | int | float | None) for one in cast("Sequence[Any]", value))
+    return not any(
+        isinstance(item, str | bytes | int | float | None) for item in cast("Sequence[Any]", value)
+    )
 
 
 def _is_count(value: Any) -> bool:
@@ -47,11 +49,11 @@ _ARGUMENTS: Final[dict[str, tuple[Callable[[Any], bool], str]]] = {
     ),
     "tools": (_is_tools, "give a list of the definitions that you send to the model"),
     "counter": (
-        lambda value: _is_named(value, "count"),
+        lambda value: _has_name_and(value, "count"),
         "give an object with a `name` and `count(text)`, or leave it out",
     ),
     "summarizer": (
-        lambda value: _is_named(value, "summarize"),
+        lambda value: _has_name_and(value, "summarize"),
         "give an object with a `name` and `async def summarize(request)`",
     ),
     "session": (
@@ -59,29 +61,29 @@ _ARGUMENTS: Final[dict[str, tuple[Callable[[Any], bool], str]]] = {
         "give the session's id as a text, such as 'my-session'",
     ),
 }
-"""What each argument must be, and what to say of another one; an argument that is not here is a text."""
-_NEEDED: Final = frozenset({"counter", "session"})  # those that may not be None
+"""The check of each argument, and the advice if it fails; any other argument must be a text."""
+_REQUIRED: Final = frozenset({"counter", "session"})  # may not be None
 
 
-def check(**given: object) -> None:
-    """Raise InputError for the first argument that is not what its name stands for."""
-    for name, value in given.items():
+def check(**arguments: object) -> None:
+    """Raise InputError for the first argument that is not what its name requires."""
+    for name, value in arguments.items():
         fits, advice = _ARGUMENTS.get(
             name, (lambda value: isinstance(value, str), "give a text ({name}='...'), or leave it out")
         )
-        if value is None and name not in _NEEDED:
+        if value is None and name not in _REQUIRED:
             continue
         if not fits(value):
             raise InputError(f"{name} = {value!r}: {advice.format(name=name)}")
         if _is_count(value) and value <= 0:  # type: ignore[operator]
-            raise InputError(f"a {name} of {value} tokens holds nothing: give a positive number")
+            raise InputError(f"{name} = {value}: give a positive number of tokens")
 
 
 def check_writer(model: str, *, known: bool) -> None:
-    """Raise InputError for a model that neither can be asked for a summary nor has a `known` window."""
+    """Raise InputError for a model without a usable provider, unless its window is `known`."""
     if known:
         return
     try:
         choose.missing(model)
     except InputError as error:
-        raise InputError(f"model = {model!r} can write no summary: {error}") from error
+        raise InputError(f"model = {model!r} cannot write summaries: {error}") from error

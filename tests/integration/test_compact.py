@@ -30,9 +30,9 @@ def chat(turns: int, words: int = 60) -> list[dict[str, str]]:
         ({"target": "8000"}, "target = '8000': give a whole number"),
         ({"target": 8e3}, "target = 8000.0: give a whole number"),
         ({"target": True}, "target = True"),
-        ({"target": 0}, "a target of 0 tokens holds nothing"),
+        ({"target": 0}, "target = 0: give a positive number"),
         ({"window": "16000"}, "window = '16000': give a whole number"),
-        ({"window": -1}, "a window of -1 tokens holds nothing"),
+        ({"window": -1}, "window = -1: give a positive number"),
     ],
 )
 def test_what_is_no_number_of_tokens_is_refused_with_its_name(given, message):
@@ -41,7 +41,7 @@ def test_what_is_no_number_of_tokens_is_refused_with_its_name(given, message):
 
 
 async def test_a_session_refuses_a_window_that_is_none():
-    with pytest.raises(InputError, match="a window of -1 tokens holds nothing"):
+    with pytest.raises(InputError, match="window = -1: give a positive number"):
         foldline.open("memory://", "s", window=-1)
 
 
