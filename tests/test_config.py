@@ -26,7 +26,7 @@ def put(folder: Path, text: str) -> Path:
 
 
 def read(home: Path, here: Path, **environment: str) -> Settings:
-    return settings(home=home, here=here, environment=environment)
+    return settings(home=home, folder=here, environment=environment)
 
 
 def test_without_any_file_the_defaults_stand(home, here):
@@ -131,7 +131,7 @@ def test_a_table_may_stand_on_the_one_of_the_other_file(home, here):
 @pytest.mark.parametrize(("key", "value"), [("policy", "pie"), ("model", "opnai:gpt-5.2")])
 def test_a_name_that_is_set_wrongly_is_told_with_the_one_who_set_it(tmp_path, monkeypatch, key, value):
     def ask(*given):
-        known = settings(home=tmp_path, here=tmp_path)
+        known = settings(home=tmp_path, folder=tmp_path)
         return known.find_policy(*given) if key == "policy" else known.named_model(*(given or [None]))
 
     variable = f"FOLDLINE_{key.upper()}"
@@ -199,7 +199,7 @@ def test_the_file_of_a_folder_that_no_reader_can_take_is_refused_by_name(home, h
 
 def test_a_long_chain_of_bases_is_refused(home, here):
     put(here, "\n".join(f'[policies.p{i}]\nbase = "p{i + 1}"' for i in range(1_000)))
-    with pytest.raises(PolicyError, match="more than 50 policies"):
+    with pytest.raises(PolicyError, match="at most 50 policies"):
         read(home, here).find_policy("p0")
 
 

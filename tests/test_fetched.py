@@ -20,7 +20,7 @@ from foldline.config import Settings
 from foldline.core.decide.policy import Policy
 from foldline.core.measure.window import Window
 from foldline.errors import InputError
-from foldline.fetched import FROM_A_FOLDER
+from foldline.fetched import FOLDER_KEYS
 
 AWAY = "openai-compatible:x@http://198.51.100.7/v1"
 TABLES = {"policies": Policy, "models": Override}  # typed as plain tables in the settings
@@ -34,7 +34,7 @@ REFUSED = {
     *(f"policies.*.{key}" for key in (*TEXTS, "certify")),
     *(f"policies.*.per_model.*.{key}" for key in (*TEXTS, "certify")),
 }
-"""A new key belongs here, or into FROM_A_FOLDER: there only if nobody gains by it who wrote the folder's file."""
+"""A new key belongs here, or into FOLDER_KEYS: there only if nobody gains by it who wrote the folder's file."""
 
 
 def keys(struct: type[msgspec.Struct], place: str = "") -> typing.Iterator[str]:
@@ -76,7 +76,7 @@ def here(tmp_path):
 def test_every_key_of_the_settings_is_decided_on():
     known = list(keys(Settings))
     assert len(known) == len(set(known)) > 100
-    allowed = {".".join(key) for key in FROM_A_FOLDER}
+    allowed = {".".join(key) for key in FOLDER_KEYS}
     assert allowed | REFUSED == set(known)
     assert not allowed & REFUSED
 

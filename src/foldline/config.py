@@ -15,8 +15,8 @@ context = 64_000
 enabled = true
 keep = 20_000
 
-A downloaded folder must not decide what runs, what is allowed, who reads a session or where it is stored: its
-file may set only what `fetched.py` lists.
+A folder may be downloaded, so it must not decide what runs, what is allowed, who reads a session or where it
+is stored: its file may set only the keys that `fetched.py` lists.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from foldline.core.decide.policy import Policy
 from foldline.core.log.codec import prepared
 from foldline.core.measure.window import Window
 from foldline.errors import InputError, PolicyError
-from foldline.fetched import Table, with_fetched
+from foldline.fetched import Table, merge_folder_settings
 from foldline.policies import MOST, changed, load, read_toml
 from foldline.policies import policy as find_policy
 
@@ -124,7 +124,7 @@ EVERYTHING: Final[tuple[Scope, ...]] = ("read", "write", "admin")  # the scopes 
 
 
 class TokenGrant(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a token allows, and until when: to `read`, `write` or delete (`admin`) the sessions of a tenant.
+    """The rights of a token, and their end: to `read`, `write` or delete (`admin`) the sessions of a tenant.
 
     `metrics` allows only the metrics of all tenants. `name` is the token's owner, for logs.
     """
@@ -148,10 +148,10 @@ class Webhook(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ServeSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The service: its address, its upstreams, who may use it, and its limits.
+    """The service: its address, upstreams, tokens and limits.
 
     `tokens` maps a token, or its hash, to its tenant or grant; without tokens only this machine is served.
-    `summaries` says who writes them: `upstream` (the requested model, with the key of the request), `offline`
+    `summaries` sets who writes them: `upstream` (the requested model, with the key of the request), `offline`
     (no model), or a provider's name. `max_body` is in bytes, `max_messages` per request, `rate` in requests
     per minute and tenant (0: no limit), `drain` the seconds that a stop waits for running requests, `workers`
     the number of processes, `at_once` the concurrent requests of one process. `summaries_at_once` and
@@ -185,7 +185,7 @@ class ServeSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     webhooks: tuple[Webhook, ...] = ()
 
     def url_of(self, model: str) -> str | None:
-        """Return the upstream of a vendor's model, with `/v1`; None if the model's name holds its address."""
+        """Return the upstream of a vendor's model, with `/v1`; None if its name contains the address."""
         urls = {"openai": self.openai_upstream, "anthropic": self.anthropic_upstream}
         vendor = model.partition(":")[0].removesuffix("-chat").removesuffix("-responses")
         return f"{urls[vendor].rstrip('/').removesuffix('/v1')}/v1" if vendor in urls else None
@@ -224,11 +224,11 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ) -> Policy:
         """Return the policy of a name (None: the configured one) with the overrides of `[compaction]`.
 
-        `user_policies` (None: those of the settings) go before the presets; a `Policy` is returned unchanged.
-        Raises InputError where a model that writes its summaries has an unknown provider.
+        `user_policies` (None: those of the settings) override presets; a `Policy` is returned unchanged.
+        Raises InputError if a model that writes its summaries has an unknown provider.
         """
         if not isinstance(policy, Policy):
-            with _in(self._source("policy") if policy is None else ""):
+            with _errors_in(self._source("policy") if policy is None else ""):
                 user = self.user_policies() if user_policies is None else user_policies
                 policy = find_policy(self.policy if policy is None else policy, user)
             policy = self.compaction.over(policy)
@@ -243,14 +243,14 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return Catalogue(overrides=self.models)
 
     def named_model(self, model: str | None) -> str | None:
-        """Return the model, or by default the configured one; InputError for an unknown provider."""
+        """Return the model, or by default the configured one; raises InputError for an unknown provider."""
         if name := model or self.model:
-            with _in("" if model else self._source("model")):
+            with _errors_in("" if model else self._source("model")):
                 self.catalogue().check(name)
         return name
 
     def _source(self, key: str) -> str:
-        """Return the environment variable, or the key of the file, that sets a value."""
+        """Name the environment variable, or the key of the file, that sets a value."""
         variable = f"FOLDLINE_{key.upper()}"
         return variable if os.environ.get(variable) == getattr(self, key) else f"{key} in settings.toml"
 
@@ -271,19 +271,20 @@ prepared(Settings)
 def settings(
     *,
     home: Path | None = None,
-    here: Path | None = None,
+    folder: Path | None = None,
     environment: Mapping[str, str] | None = None,
     without: Sequence[str] = (),
 ) -> Settings:
-    """Read the settings; tables of both files are merged, the nearer file wins. `without` skips some tables.
+    """Read the settings; the tables of both files are merged, and the folder's override the user's.
 
-    Raises InputError that names the file or the variable, and what is allowed.
+    `home` and `folder` are the folders of both files, `without` names tables to skip. Raises InputError that
+    names the file or the variable, and the allowed values.
     """
-    own, near = _file(Path.home, home), _file(Path.cwd, here)
+    own, near = _file(Path.home, home), _file(Path.cwd, folder)
     merged = _read(own, without)
     layers = [(own, merged)]
     if not _is_same(near, own):
-        merged, refused = with_fetched(merged, _read(near, without, MAX_FOLDER_FILE))
+        merged, refused = merge_folder_settings(merged, _read(near, without, MAX_FOLDER_FILE))
         layers.append((near, merged))
         for name in refused:
             advice = f"a folder may not set it; if you want it, set it in your own {own}"
@@ -301,14 +302,14 @@ def settings(
         result.check_tables()
     except PolicyError:
         for file, table in layers:
-            with _in(str(file)):
+            with _errors_in(str(file)):
                 _checked(table, "settings").check_tables()
         raise
     return result
 
 
 def basic_settings() -> Settings:
-    """Read the settings for work that needs none of POLICY_TABLES: mistakes in these are only logged."""
+    """Read the settings for work that does not need POLICY_TABLES: mistakes in these are only logged."""
     try:
         return settings()
     except InputError as error:
@@ -323,7 +324,7 @@ def own_tokens() -> dict[str, str | TokenGrant]:
 
 
 def own_stamp() -> tuple[int, ...]:
-    """Return a stamp of the user's own settings file, which changes when the file is written or replaced."""
+    """Return a value that changes when the user's own settings file is written or replaced."""
     try:
         stat = _file(Path.home).stat()
     except OSError:
@@ -332,7 +333,7 @@ def own_stamp() -> tuple[int, ...]:
 
 
 def _file(default: Callable[[], Path], folder: Path | None = None) -> Path:
-    """Return the settings file of a folder; one that does not exist where there is no default folder."""
+    """Return the settings file of a folder; a path to no file if there is no default folder."""
     try:
         return (folder or default()) / FILE
     except (OSError, RuntimeError):
@@ -340,8 +341,8 @@ def _file(default: Callable[[], Path], folder: Path | None = None) -> Path:
 
 
 @contextmanager
-def _in(where: str) -> Generator[None]:
-    """Put the file or the variable that an error is about before its text."""
+def _errors_in(where: str) -> Generator[None]:
+    """Begin the text of an InputError with the file or the variable at fault."""
     try:
         yield
     except InputError as error:

@@ -1,4 +1,4 @@
-"""What the settings of a folder may set: it may have been fetched from anywhere."""
+"""The settings that a folder's file may contain: the folder may have been downloaded from anywhere."""
 
 from __future__ import annotations
 
@@ -21,70 +21,74 @@ _TABLES: Final = {
     "policies.*.": _POLICY,
     "policies.*.per_model.*.": _POLICY,
 }
-FROM_A_FOLDER: Final = frozenset(
+FOLDER_KEYS: Final = frozenset(
     tuple(f"{table}{key}".split(".")) for table, keys in _TABLES.items() for key in keys.split()
 )
-"""The keys that a folder may set, `*` any name: amounts and switches. They name nobody who reads, allow
-nothing, and hold no words that a model takes for the user's. Any other key counts in the user's own file."""
+"""The keys that a folder may set (`*`: any name): amounts and switches. None of them sends data anywhere,
+allows an action, or holds text that a model takes for the user's. Others count only in the user's file."""
 
 
-def with_fetched(own: Table, fetched: Table) -> tuple[Table, list[str]]:
-    """Return the user's own settings with a folder's over them, and the names of what it may not set.
+def merge_folder_settings(own: Table, folder: Table) -> tuple[Table, list[str]]:
+    """Return the user's own settings overridden by a folder's, and the names of the keys it may not set.
 
-    Its policies keep what the user's own of that name set beyond that, its models what it does not set; its
-    deny rules are further ones.
+    Tables are merged; of the user's policy of the same name, a folder's policy keeps only the fields that a
+    folder may not set. Deny rules are added.
     """
-    taken, refused = _split(fetched, ())
-    if ".toml" in str(taken.get("policy")):
-        refused["policy"] = taken.pop("policy")  # a file may hold anything
-    if "agent" in taken:
+    allowed, refused = _split(folder, ())
+    if ".toml" in str(allowed.get("policy")):
+        refused["policy"] = allowed.pop("policy")  # the file could set anything
+    if "agent" in allowed:
         own_rules = own.get("agent", {}).get("deny", ())
-        taken["agent"]["deny"] = [*own_rules, *taken["agent"].get("deny", ())]
-    for name, fields in taken.get("policies", {}).items():
+        allowed["agent"]["deny"] = [*own_rules, *allowed["agent"].get("deny", ())]
+    for name, fields in allowed.get("policies", {}).items():
         kept = _split(own.get("policies", {}).get(name, {}), ("policies", "*"))[1]
-        taken["policies"][name] = _over(kept, fields)
-    if "models" in taken:
-        taken["models"] = _over(own.get("models", {}), taken["models"])
-    tables: Table = {key: {**own.get(key, {}), **one} for key, one in taken.items() if isinstance(one, dict)}
-    return {**own, **taken, **tables}, list(_names(refused, ()))
+        allowed["policies"][name] = _merged(kept, fields)
+    if "models" in allowed:
+        allowed["models"] = _merged(own.get("models", {}), allowed["models"])
+    tables: Table = {
+        key: {**own.get(key, {}), **value} for key, value in allowed.items() if isinstance(value, dict)
+    }
+    return {**own, **allowed, **tables}, list(_names(refused, ()))
 
 
-def _over(below: Table, above: Table) -> Table:
-    """Return a table over another one, and their tables so too."""
-    both = [key for key, one in above.items() if isinstance(one, dict) and isinstance(below.get(key), dict)]
-    return {**below, **above, **{key: _over(below[key], above[key]) for key in both}}
+def _merged(base: Table, changes: Table) -> Table:
+    """Return a table with changes; tables in both are merged the same way."""
+    both = [
+        key for key, value in changes.items() if isinstance(value, dict) and isinstance(base.get(key), dict)
+    ]
+    return {**base, **changes, **{key: _merged(base[key], changes[key]) for key in both}}
 
 
-def _split(table: Table, place: tuple[str, ...]) -> tuple[Table, Table]:
-    """Return what a folder may set of a table, and what it may not."""
-    taken, refused = Table(), Table()
+def _split(table: Table, above: tuple[str, ...]) -> tuple[Table, Table]:
+    """Return the parts of a table that a folder may set, and those it may not; `above` is its pattern."""
+    allowed, refused = Table(), Table()
     for key, value in table.items():
-        at = _known(place, key)
-        if at in FROM_A_FOLDER:
-            taken[key] = value
-        elif at is None or not isinstance(value, dict):
+        pattern = _pattern(above, key)
+        if pattern in FOLDER_KEYS:
+            allowed[key] = value
+        elif pattern is None or not isinstance(value, dict):
             refused[key] = value
         else:
-            inner, left = _split(cast("Table", value), at)
+            inner, inner_refused = _split(cast("Table", value), pattern)
             if inner or not value:
-                taken[key] = inner
-            if left:
-                refused[key] = left
-    return taken, refused
+                allowed[key] = inner
+            if inner_refused:
+                refused[key] = inner_refused
+    return allowed, refused
 
 
-def _known(place: tuple[str, ...], key: str) -> tuple[str, ...] | None:
-    """Return where a key stands in `FROM_A_FOLDER`, as a whole or as a beginning."""
-    for at in ((*place, key), (*place, "*")):
-        if any(known[: len(at)] == at for known in FROM_A_FOLDER):
-            return at
+def _pattern(above: tuple[str, ...], key: str) -> tuple[str, ...] | None:
+    """Return the pattern in `FOLDER_KEYS` that a key matches, or the beginning of one; None without."""
+    for pattern in ((*above, key), (*above, "*")):
+        if any(known[: len(pattern)] == pattern for known in FOLDER_KEYS):
+            return pattern
     return None
 
 
-def _names(refused: Table, place: tuple[str, ...], above: str = "") -> Iterator[str]:
+def _names(refused: Table, above: tuple[str, ...], prefix: str = "") -> Iterator[str]:
     for key, value in refused.items():
-        at = _known(place, key)
-        if at is None or at in FROM_A_FOLDER or not isinstance(value, dict):
-            yield f"{above}{key}"
+        pattern = _pattern(above, key)
+        if pattern is None or pattern in FOLDER_KEYS or not isinstance(value, dict):
+            yield f"{prefix}{key}"
         else:
-            yield from _names(cast("Table", value), at, f"{above}{key}.")
+            yield from _names(cast("Table", value), pattern, f"{prefix}{key}.")

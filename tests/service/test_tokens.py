@@ -130,7 +130,7 @@ def test_a_token_is_made_and_its_line_taken_as_it_stands(tmp_path, capfdbinary):
     assert token not in made.err
     (tmp_path / ".foldline").mkdir()
     (tmp_path / ".foldline/settings.toml").write_text(f"[serve.tokens]{line}")
-    ((name, grant),) = settings(home=tmp_path, here=tmp_path, environment={}).serve.tokens.items()
+    ((name, grant),) = settings(home=tmp_path, folder=tmp_path, environment={}).serve.tokens.items()
     assert (name, grant.tenant, grant.name) == (hashed(token), "acme", 'the "ci"')
     assert grant.scopes == ("read", "write")
     assert timedelta(days=29) < grant.expires - datetime.now(UTC) < timedelta(days=31)

@@ -67,7 +67,7 @@ class Host:
     def __init__(self, options: HostOptions, *, emit: Emit, ask: FoldRequest | None) -> None:
         self.options = options
         self.home = options.home or expanded("~")
-        self.settings = settings(home=self.home, here=options.folder.resolve())
+        self.settings = settings(home=self.home, folder=options.folder.resolve())
         self.emit = emit
         own = self.settings.agent
         self.workspace = Workspace(
