@@ -1,4 +1,4 @@
-"""Run async work from synchronous code, and heavy work without blocking the event loop."""
+"""Run async work in synchronous code, and heavy work without blocking the event loop."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from typing import Any, Final, TypeVar
 
 T = TypeVar("T")
 
-EACH: Final = 1_000  # bytes that every message counts for at least
+MESSAGE_BYTES: Final = 1_000  # to count for each message in addition to its content
 HEAVY: Final = 100_000  # bytes from which work runs in a thread
 
 
 def run_waiting(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine to completion in a new event loop, in another thread if a loop runs here.
+    """Run a coroutine to completion in a new event loop, in another thread if this one runs a loop.
 
     Blocks the calling thread and its loop: async code should await the coroutine instead.
     """
@@ -30,16 +30,16 @@ def run_waiting(coroutine: Coroutine[Any, Any, T]) -> T:
         return thread.submit(context.run, asyncio.run, coroutine).result()
 
 
-async def aside(size: int, work: Callable[[], T]) -> T:
+async def run_off_loop(size: int, work: Callable[[], T]) -> T:
     """Run work on `size` bytes of messages: inline if they are few, otherwise in a thread."""
     return work() if size < HEAVY else await asyncio.to_thread(work)
 
 
-async def apart(work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine in a separate thread and event loop, and return its result.
+async def run_in_own_loop(work: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine in another thread with its own event loop, and return its result.
 
-    Work that blocks between two awaits does not block this loop. If this call is cancelled, the work is
-    cancelled at its next await, without waiting for it. The thread does not keep the process alive.
+    Work that blocks between two awaits does not block the caller's loop. If this call is cancelled, the work
+    is cancelled at its next await, without waiting for it. The thread does not keep the process alive.
     """
     loop = asyncio.get_running_loop()
     outcome: asyncio.Future[T] = loop.create_future()
@@ -57,7 +57,7 @@ async def apart(work: Coroutine[Any, Any, T]) -> T:
         if outcome.done():
             return
         if error is None:
-            outcome.set_result(result)  # type: ignore[arg-type]  # what the work returned
+            outcome.set_result(result)  # type: ignore[arg-type]  # the result of the work
         else:
             outcome.set_exception(error)
 

@@ -22,7 +22,7 @@ from foldline.session.recall import as_text
 from foldline.session.shared import Shared
 from foldline.session.triggers import Triggers
 from foldline.transcripts.forms.lists import check_known, decode_list, form_of
-from foldline.waiting import EACH, aside
+from foldline.waiting import MESSAGE_BYTES, run_off_loop
 
 FOREIGN = "foreign"  # a message form that belongs to no dialect
 
@@ -47,7 +47,7 @@ class Appends:
             dialect, seed = shared.model.setup.dialect, str(cursor.leaf)
             reader = AppendReader(dialect, lambda: shared.view.dialect, seed, cursor.state.open_calls)
             decoded = shared.model.without_wrong_usage(
-                await aside(EACH * len(messages), lambda: reader.read(messages))
+                await run_off_loop(MESSAGE_BYTES * len(messages), lambda: reader.read(messages))
             )
             notes = shared.model.unsaved_notes() if decoded else []
             entries = await cursor.say(decoded, notes)

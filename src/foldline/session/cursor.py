@@ -15,7 +15,7 @@ from foldline.core.measure.tokens import Counter, message_tokens
 from foldline.core.view import ViewState
 from foldline.errors import InputError, LeafMoved, SessionNotFound, StoreCorrupt
 from foldline.stores.base import Store
-from foldline.waiting import EACH, aside
+from foldline.waiting import MESSAGE_BYTES, run_off_loop
 
 AT_ONCE = 1_000  # messages pushed into the view before yielding to the event loop
 RETRIES = 8  # attempts of an append while only boundaries, pins or notes come between
@@ -96,7 +96,7 @@ class Cursor:
             for note in notes:
                 noted.append(chained(note, noted[-1].id if noted else self.leaf))
             behind = noted[-1].id if noted else self.leaf
-            entries = await aside(_size(messages), partial(self._chain, messages, behind))
+            entries = await run_off_loop(_size(messages), partial(self._chain, messages, behind))
             try:
                 await self._append([*noted, *entries])
             except LeafMoved:
@@ -240,7 +240,9 @@ class Cursor:
 
 
 def _size(messages: Sequence[Message]) -> int:
-    return sum(EACH + (len(message.native.raw) if message.native is not None else 0) for message in messages)
+    return sum(
+        MESSAGE_BYTES + (len(message.native.raw) if message.native is not None else 0) for message in messages
+    )
 
 
 def interrupted(call_ids: Sequence[str]) -> Message:

@@ -27,7 +27,7 @@ from foldline.core.log.messages import Text
 from foldline.core.view import ViewState
 from foldline.session.shared import Shared
 from foldline.session.state import known_live
-from foldline.waiting import aside
+from foldline.waiting import run_off_loop
 
 NAME: Final = "files"  # of the live state
 HEAD: Final = "Read again from disk, as data: "
@@ -60,7 +60,7 @@ class Rereading:
         usable, found = usable_of(policy, setup.window), list[Live]()
         keep = policy.keep.amount.resolve(setup.window, usable) if policy.keep.amount else 0
         kept_tokens = min(keep // 2, state.tokens // 4)  # a fold keeps at least this much
-        for path in await aside(state.tokens * 4, partial(files_of, state, kept_tokens)):
+        for path in await run_off_loop(state.tokens * 4, partial(files_of, state, kept_tokens)):
             answer = read(path)
             text = await answer if inspect.isawaitable(answer) else answer
             if text and text.strip():

@@ -17,7 +17,7 @@ from foldline.core.view import ViewState, category, sized
 from foldline.service.api.history import ShownBoundary, shown_boundary
 from foldline.service.api.operation import ApiCall, operation
 from foldline.service.api.sessions import AT
-from foldline.waiting import EACH, aside
+from foldline.waiting import MESSAGE_BYTES, run_off_loop
 
 POINTS: Final = 400  # of a timeline; a longer one is sampled
 COUNTED: Final = 20  # the newest boundaries without sizes in a receipt: the view after them is counted
@@ -83,7 +83,7 @@ async def read_ledger(call: ApiCall) -> LedgerResult:
 async def read_timeline(call: ApiCall) -> Timeline:
     """Show how the view grew and was folded, in tokens by category."""
     path = [entry async for entry in call.session.store.path(call.session.id)]
-    points = await aside(EACH * len(path), partial(sizes, path, call.session.setup.window))
+    points = await run_off_loop(MESSAGE_BYTES * len(path), partial(sizes, path, call.session.setup.window))
     step = max(1, len(points) // POINTS)
     last = len(points) - 1
     sample = [point for n, point in enumerate(points) if n % step == 0 or point.boundary or n == last]

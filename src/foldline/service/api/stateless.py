@@ -23,7 +23,7 @@ from foldline.service.api.operation import SEND_SECONDS, STREAM, ApiCall, operat
 from foldline.service.models import closing, written_by
 from foldline.service.stateless.fork import SESSION, Asking, Folding, asking_of, forked, to_send
 from foldline.service.stateless.turn import StatelessTurn
-from foldline.waiting import apart
+from foldline.waiting import run_in_own_loop
 
 POLICY: Final = "moldable"  # if neither the request nor the settings name one
 MEDIA: Final = {"x-vercel-ai-ui-message-stream": "v1"}  # the protocol of the AI SDK's useChat
@@ -47,7 +47,7 @@ class FoldResult(msgspec.Struct, frozen=True, rename="camel"):
 @operation("POST", "/fold", held=False, read=asking_of, example=EXAMPLE)
 async def fold_history(call: ApiCall, body: Asking) -> FoldResult:
     """Fold a history if its policy asks for it, and return what to send to the model."""
-    return await apart(_fold(call, body))
+    return await run_in_own_loop(_fold(call, body))
 
 
 async def _fold(call: ApiCall, asking: Asking) -> FoldResult:
@@ -67,7 +67,7 @@ async def _fold(call: ApiCall, asking: Asking) -> FoldResult:
 async def answer_history(call: ApiCall, body: Asking) -> Response:
     """Fold a history if necessary, and stream the model's reply as a UI message of the AI SDK."""
     provider = _provider(call, body, body.model or call.state.models.chosen(None))
-    folding = await apart(_folding(call, body, provider, provider.dialect))
+    folding = await run_in_own_loop(_folding(call, body, provider, provider.dialect))
     turn = StatelessTurn(folding, Retrying(provider))
     events = _events(turn, partial(_count_reply, call, folding, provider.name))
     return EventSourceResponse(events, headers=MEDIA, send_timeout=SEND_SECONDS)

@@ -26,7 +26,7 @@ from foldline.session.session import Session
 from foldline.session.view import ContextMessages
 from foldline.stores.tree import SERVED
 from foldline.summarizers import Summarizer
-from foldline.waiting import EACH, aside
+from foldline.waiting import MESSAGE_BYTES, run_off_loop
 
 log = logging.getLogger("foldline")
 
@@ -159,7 +159,7 @@ class AgentSession:
                 return False
             await self._branch_from(last)
         new, after = request.units[common:], request.units[common - 1] if common else None
-        await self._append(new, await aside(_size(new), lambda: request.decode(new, after)))
+        await self._append(new, await run_off_loop(_size(new), lambda: request.decode(new, after)))
         return True
 
     async def _branch_from(self, entry: str) -> None:
@@ -186,7 +186,7 @@ class AgentSession:
         if not units:
             return
         entries = await self.session.append(*messages)
-        keys = await aside(_size(units), lambda: [resent_key(message) for message in messages])
+        keys = await run_off_loop(_size(units), lambda: [resent_key(message) for message in messages])
         for unit, message, key, entry in zip(units, messages, keys, entries, strict=True):
             self._add_shared(unit.raw, message, key, entry)
         self._leaf = entries[-1]
@@ -252,7 +252,7 @@ class AgentSession:
 
 
 def _size(units: Sequence[Unit]) -> int:
-    return sum(EACH + len(unit.raw) for unit in units)
+    return sum(MESSAGE_BYTES + len(unit.raw) for unit in units)
 
 
 def _with_newest_bytes(item: Item, newest: dict[str, bytes], dialect: str) -> Item:

@@ -17,7 +17,7 @@ from foldline.service.gateway.request import AgentRequest
 from foldline.service.open_sessions import Opener, OpenSessions
 from foldline.session.links import LINK, Link
 from foldline.session.session import Session
-from foldline.waiting import aside
+from foldline.waiting import run_off_loop
 
 _MADE: Final = re.compile(r"([0-9a-f]{16})-[0-9a-f]{8}")  # ids that begin with the first message's key
 _NAMED: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,127}")  # session names that a client may use
@@ -59,7 +59,9 @@ class SessionFinder:
         client, it is the conversation of that name, or, if nothing is common with it (the client has
         compacted the history), the newest one that followed it.
         """
-        first = (await aside(len(request.raw), lambda: resent_key(request.decode(request.units[:1])[0])))[:16]
+        first = (
+            await run_off_loop(len(request.raw), lambda: resent_key(request.decode(request.units[:1])[0]))
+        )[:16]
         candidates = await (self._of_name(name) if name is not None else self._beginning_with(first))
         if (best := await self._best(request, candidates, named=name is not None)) is not None:
             return best
@@ -113,7 +115,7 @@ class SessionFinder:
         """
         if named is not None:
             return await self._open(named[0]) if named else None
-        beginning = await aside(len(request.raw), lambda: beginning_of(request))
+        beginning = await run_off_loop(len(request.raw), lambda: beginning_of(request))
         if len(beginning) < LEAST:
             return None
         for info in await self._sessions.store.sessions(limit=CANDIDATES):

@@ -17,7 +17,7 @@ from foldline.providers import Call, Delta, Provider, Reply
 from foldline.service.problems import words_of
 from foldline.service.stateless.fork import Folding
 from foldline.session.events import CompactionStarted, Event
-from foldline.waiting import apart
+from foldline.waiting import run_in_own_loop
 
 log = logging.getLogger("foldline")
 
@@ -38,7 +38,7 @@ class StatelessTurn:
 
     async def chunks(self) -> AsyncGenerator[Chunk]:
         """Run the turn and yield its chunks; closing the generator early ends the turn."""
-        work = asyncio.ensure_future(apart(self._run()))
+        work = asyncio.ensure_future(run_in_own_loop(self._run()))
         try:
             while (chunk := await self._queue.get()) is not None:
                 yield chunk

@@ -34,7 +34,7 @@ from foldline.service.web.rendering import segment
 from foldline.service.web.shown import Item, answers, grouped, largest, newest_fold, sent, state_of, within
 from foldline.session.links import is_start, links
 from foldline.session.tree import prompt_at
-from foldline.waiting import aside
+from foldline.waiting import run_off_loop
 
 PAGE: Final = 50  # messages and boundaries at once
 LIVE: Final = 1_000  # items between two polls, or on an open page
@@ -250,7 +250,7 @@ async def print_page(request: PageRequest) -> Response:
     info = await request.info()
     exported = await request.ask(transfers.export_session, query=ExportQuery("markdown"))
     raw = bytes(exported.body)
-    content = await aside(len(raw), lambda: prose.unkept(raw.decode("utf-8", "replace")))
+    content = await run_off_loop(len(raw), lambda: prose.unkept(raw.decode("utf-8", "replace")))
     names = await request.savings.names([info])
     return request.page("print.html", here="sessions", info=info, heading=names[info.id], content=content)
 
